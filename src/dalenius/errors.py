@@ -1,0 +1,77 @@
+"""Every error that Dalenius raises on purpose, in one tree.
+
+A message says what failed, the number that was got, the number that was needed, and what to do next. It never
+carries a row or a cell of somebody's data, beyond a sensitive value's name where the message is about its limit.
+"""
+
+from __future__ import annotations
+
+
+class DaleniusError(Exception):
+    """The root of the tree. `kind` is the stable, machine-readable name that `--json` prints."""
+
+    kind = "error"
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class UsageError(DaleniusError):
+    """Options or arguments that do not go together."""
+
+    kind = "usage"
+
+
+class InputError(DaleniusError):
+    """A table or a file of counts that cannot be used as it is."""
+
+    kind = "input"
+
+
+class NoSuchColumnError(InputError):
+    """A column was named that the table does not have."""
+
+    kind = "no-such-column"
+
+
+class NullsError(InputError):
+    """The sensitive column has nulls, and nobody said what they mean."""
+
+    kind = "nulls"
+
+
+class CountsError(InputError):
+    """Counts that are empty, negative, not whole numbers, or given twice for one value."""
+
+    kind = "counts"
+
+
+class PolicyError(DaleniusError):
+    """A policy that is malformed, or does not cover every sensitive value."""
+
+    kind = "policy"
+
+
+class JobFileError(PolicyError):
+    """A job file that cannot be read, or has keys that Dalenius does not know."""
+
+    kind = "job-file"
+
+
+class TimeLimitError(DaleniusError):
+    """Time ran out before there was anything to return."""
+
+    kind = "time-limit"
+
+
+class SolverError(DaleniusError):
+    """The optimiser answered with something that cannot be. This is probably a bug in Dalenius."""
+
+    kind = "internal"
+    exit_code = 70

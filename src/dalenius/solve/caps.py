@@ -1,0 +1,94 @@
+"""The one thing that solvers know of a limit: how many records of a value a bucket may hold.
+
+    cap[i, S] = floor(f'_i * S)
+
+computed on exact rationals, so that every privacy test is an integer comparison. Notation used by all solvers
+(Section 3 of the paper): o_i records carry value i, n = sum of o_i, S is a bucket size, b the number of buckets of
+that size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.model.problem import Problem
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_INT64_MAX = 2**63 - 1
+
+
+def cap_matrix(limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
+    """The matrix cap[i, S], one row a limit and one column a size."""
+    numerators = [limit.numerator for limit in limits]
+    denominators = [limit.denominator for limit in limits]
+    largest = max(numerators, default=0) * int(sizes.max(initial=0))
+    if largest <= _INT64_MAX and max(denominators, default=1) <= _INT64_MAX:
+        return np.asarray(numerators, dtype=np.int64)[:, None] * sizes // np.asarray(denominators, dtype=np.int64)[:, None]
+    exact = np.asarray(numerators, dtype=object)[:, None] * sizes.astype(object) // np.asarray(denominators, dtype=object)[:, None]
+    return exact.astype(np.int64)
+
+
+def smallest_size(limit: Fraction) -> int:
+    """The smallest bucket that may hold a record with this limit: ceil(1 / f')."""
+    return -(-limit.denominator // limit.numerator)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A problem as the solvers see it: counts as an array, and caps for whatever sizes they ask about."""
+
+    problem: Problem
+
+    @cached_property
+    def counts(self) -> Integers:
+        """o_i."""
+        return np.asarray(self.problem.counts, dtype=np.int64)
+
+    @cached_property
+    def total(self) -> int:
+        """n = |T|."""
+        return self.problem.total
+
+    @property
+    def first_size(self) -> int:
+        """M, the smallest bucket size allowed."""
+        return self.problem.min_size
+
+    @property
+    def last_size(self) -> int:
+        """M', the largest bucket size worth a look: no bucket holds more than n records."""
+        return min(self.problem.max_size, self.total)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """All sizes from M to M'."""
+        return np.arange(self.first_size, self.last_size + 1, dtype=np.int64)
+
+    def caps(self, sizes: Integers) -> Integers:
+        """cap[i, S] for the given sizes."""
+        return cap_matrix(self.problem.limits, np.asarray(sizes, dtype=np.int64))
+
+
+def binding_rows(caps: Integers, counts: Integers) -> tuple[Integers, Integers]:
+    """The privacy constraints that matter: of values with the same caps, the one with the most records.
+
+    Returns (caps, counts) without the others. The constraint sum_j cap[i, S_j] b_j >= o_i depends on a value only
+    through its caps and its count, so nothing is lost.
+    """
+    contiguous = np.ascontiguousarray(caps)
+    width = contiguous.shape[1] * contiguous.itemsize
+    if width == 0:
+        return caps, counts
+    keys = contiguous.view(np.dtype((np.void, width))).ravel()
+    order = np.lexsort((-counts,))
+    _, first = np.unique(keys[order], return_index=True)
+    kept = order[first]
+    return caps[kept], counts[kept]

@@ -1,0 +1,95 @@
+"""Linear inequalities in b that every valid setting satisfies, and how to find the violated ones.
+
+Write b(S) for the number of buckets of size S. Two kinds of inequality, both with integer coefficients:
+
+    PC   for value i:                    sum_S cap[i, S] b(S)  >=  o_i
+    Gale for sizes J and values I:       sum_{S in J} (cap[not I, S] - S) b(S)  >=  -o(I)
+
+where cap[not I, S] adds the caps of all values outside I, and o(I) the counts inside. The second is Gale's condition
+(`gale.py`) with the minimum resolved: it is tightest for I = {i : sum_{S in J} cap[i, S] b(S) >= o_i}.
+
+Both are defined for every size, not only for those that a linear program has as columns so far.
+
+Caps do not fall as sizes grow, so the violated sets J are nearly always all sizes up to some s, or from some s on; those
+are checked with one cumulative sum. What remains is left to the maximum flow on integral settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.solve.caps import Floats, Integers, Mask
+
+_PRIVACY_ROWS_A_ROUND = 8
+_SIZE_ROWS_A_ROUND = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """PC for the one value in `values` if `sizes` is empty; else Gale's condition for `sizes` and `values`.
+
+    `values` is a mask over all values; `sizes` are closed ranges of sizes.
+    """
+
+    values: Mask
+    sizes: tuple[tuple[int, int], ...]
+    right: int
+
+    @property
+    def key(self) -> tuple[bytes, tuple[tuple[int, int], ...]]:
+        """What makes two cuts the same."""
+        return np.packbits(self.values).tobytes(), self.sizes
+
+    def coefficients(self, sizes: Integers, caps: Integers) -> Integers:
+        """The coefficient of b(S) for each of the given sizes, whose caps are the columns of `caps`."""
+        if not self.sizes:
+            return np.asarray(caps[int(np.flatnonzero(self.values)[0])])
+        inside = np.zeros(len(sizes), dtype=np.bool_)
+        for low, high in self.sizes:
+            inside |= (sizes >= low) & (sizes <= high)
+        return np.where(inside, caps[~self.values].sum(axis=0) - sizes, 0)
+
+
+def privacy_cut(counts: Integers, value: int) -> Cut:
+    """PC for one value."""
+    mask = np.zeros(len(counts), dtype=np.bool_)
+    mask[value] = True
+    return Cut(mask, (), int(counts[value]))
+
+
+def size_cut(counts: Integers, saturated: Mask, sizes: tuple[tuple[int, int], ...]) -> Cut:
+    """Gale's condition for some sizes, with the saturated values in I."""
+    return Cut(saturated, sizes, -int(counts[saturated].sum()))
+
+
+def violated(
+    counts: Integers, sizes: Integers, caps: Integers, buckets: Floats | Integers, tolerance: float
+) -> Iterator[Cut]:
+    """Violated privacy constraints, and Gale's condition violated by the sizes up to, or from, some size.
+
+    `sizes` (ascending) are those with a positive number of buckets. The worst few of each kind are returned; a
+    violation counts if it is more than `tolerance` records. Exact for integral `buckets`.
+    """
+    taken = caps * buckets
+    missing = counts - taken.sum(axis=1)
+    for i in _worst(missing, tolerance, _PRIVACY_ROWS_A_ROUND):
+        yield privacy_cut(counts, i)
+    for direction in (1, -1):
+        reach = np.cumsum(taken[:, ::direction], axis=1)
+        need = np.cumsum((sizes * buckets)[::direction])
+        unfilled = need - np.minimum(reach, counts[:, None]).sum(axis=0)
+        for j in _worst(unfilled, tolerance, _SIZE_ROWS_A_ROUND):
+            edge = int(sizes[::direction][j])
+            span = (1, edge) if direction == 1 else (edge, _LARGEST_SIZE)
+            yield size_cut(counts, reach[:, j] >= counts, (span,))
+
+
+_LARGEST_SIZE = 2**62
+
+
+def _worst(amounts: Floats | Integers, tolerance: float, most: int) -> list[int]:
+    order = np.argsort(-amounts, kind="stable")[:most]
+    return [int(i) for i in order if amounts[i] > tolerance]

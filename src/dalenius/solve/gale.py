@@ -1,0 +1,133 @@
+"""Is a setting of any number of sizes valid? Gale's condition, decided by a maximum flow.
+
+Records flow  source -> value i (o_i) -> size j (u_ij = cap[i, S_j] b_j) -> sink (S_j b_j).  The setting is valid iff
+the flow saturates the sink, and an integral flow is the record partition. Gale's theorem says the same without a
+flow: for every set J of sizes,
+
+    sum_i min(o_i, sum_{j in J} u_ij)  >=  sum_{j in J} S_j b_j.
+
+The paper's Example 5 shows that PC, FC and CC are not enough for three sizes; this is what is. When the flow falls
+short, the minimum cut names a set J that violates the condition.
+
+The flow is kept as the m x q matrix of quotas, and augmenting paths are sought between the q sizes alone: along
+j <- j' all values can move records at once, up to sum_i min(x_ij', u_ij - x_ij). That is exact for any count that
+fits in 63 bits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from dalenius.model.problem import Problem
+from dalenius.model.setting import BucketSetting, Partition, Violation
+from dalenius.solve.caps import Instance, Integers
+
+
+def validate_setting(problem: Problem, setting: BucketSetting) -> Partition | Violation:
+    """The record partition of a valid setting, or the constraint that fails and where."""
+    instance = Instance(problem)
+    sizes = np.asarray([group.size for group in setting.groups], dtype=np.int64)
+    buckets = np.asarray([group.buckets for group in setting.groups], dtype=np.int64)
+    if setting.records != instance.total:
+        return Violation("capacity", setting.records, instance.total, sizes=tuple(sizes.tolist()))
+    room = instance.caps(sizes) * buckets
+    quotas, cut = fill_sizes(instance.counts, room, sizes * buckets)
+    if cut is None:
+        return Partition(setting, tuple(tuple(row) for row in quotas.tolist()))
+    return _violation(instance.counts, room, sizes, sizes * buckets, cut)
+
+
+def _violation(counts: Integers, room: Integers, sizes: Integers, need: Integers, cut: Integers) -> Violation:
+    """The cut in the words of Theorem 3 where it is one of its constraints, and as a cut otherwise."""
+    over = np.flatnonzero(room.sum(axis=1) < counts)
+    if over.size:
+        i = int(over[0])
+        return Violation("privacy", int(room[i].sum()), int(counts[i]), values=(i,), sizes=tuple(sizes.tolist()))
+    reach = room[:, cut].sum(axis=1)
+    return Violation(
+        "fill" if len(cut) == 1 else "cut",
+        have=int(np.minimum(reach, counts).sum()),
+        need=int(need[cut].sum()),
+        values=tuple(np.flatnonzero(reach >= counts).tolist()),
+        sizes=tuple(sizes[cut].tolist()),
+    )
+
+
+def fill_sizes(counts: Integers, room: Integers, need: Integers) -> tuple[Integers, Integers | None]:
+    """A maximum flow: (quotas, None) if it fills every size, else (quotas, the violated set J of columns)."""
+    quotas = _greedy(counts, room, need)
+    left = counts - quotas.sum(axis=1)
+    short = need - quotas.sum(axis=0)
+    while True:
+        path, reached = _augmenting_path(quotas, room, left, short)
+        if not path:
+            return quotas, (np.flatnonzero(reached) if short.any() else None)
+        _augment(quotas, room, left, short, path)
+
+
+def _greedy(counts: Integers, room: Integers, need: Integers) -> Integers:
+    """A good start: fill small sizes first, each value giving what the later sizes could not take anyway."""
+    quotas = np.zeros_like(room)
+    left = counts.copy()
+    later = room.sum(axis=1)
+    for j in range(room.shape[1]):
+        later = later - room[:, j]
+        most = np.minimum(room[:, j], left)
+        must = np.clip(left - later, 0, most)
+        take = must if must.sum() <= need[j] else np.zeros_like(must)
+        spare = most - take
+        missing = int(need[j] - take.sum())
+        before = np.concatenate(([0], np.cumsum(spare)[:-1]))
+        quotas[:, j] = take + np.clip(missing - before, 0, spare)
+        left = left - quotas[:, j]
+    return quotas
+
+
+def _augmenting_path(
+    quotas: Integers, room: Integers, left: Integers, short: Integers
+) -> tuple[list[int], np.typing.NDArray[np.bool_]]:
+    """The shortest path of sizes from one that is short to one that an unplaced record can enter.
+
+    Returns the path and, if there is none, the sizes reached: the set J that violates Gale's condition.
+    """
+    parent: dict[int, int] = {int(j): -1 for j in np.flatnonzero(short)}
+    queue = deque(parent)
+    reached = np.zeros(len(short), dtype=np.bool_)
+    reached[list(parent)] = True
+    while queue:
+        j = queue.popleft()
+        open_values = quotas[:, j] < room[:, j]
+        if (left[open_values] > 0).any():
+            path = [j]
+            while parent[path[-1]] >= 0:
+                path.append(parent[path[-1]])
+            return path[::-1], reached
+        donors = (quotas[open_values] > 0).any(axis=0) & ~reached
+        for donor in np.flatnonzero(donors):
+            reached[donor] = True
+            parent[int(donor)] = j
+            queue.append(int(donor))
+    return [], reached
+
+
+def _augment(quotas: Integers, room: Integers, left: Integers, short: Integers, path: list[int]) -> None:
+    """Move as many records as the path carries: each size takes from the next, the last one takes unplaced records."""
+    movable = [np.minimum(quotas[:, donor], room[:, j] - quotas[:, j]) for j, donor in zip(path, path[1:], strict=False)]
+    entering = np.minimum(left, room[:, path[-1]] - quotas[:, path[-1]])
+    amount = min(int(short[path[0]]), int(entering.sum()), *(int(moves.sum()) for moves in movable))
+    short[path[0]] -= amount
+    for (j, donor), moves in zip(zip(path, path[1:], strict=False), movable, strict=True):
+        share = _first(moves, amount)
+        quotas[:, j] += share
+        quotas[:, donor] -= share
+    share = _first(entering, amount)
+    quotas[:, path[-1]] += share
+    left -= share
+
+
+def _first(available: Integers, amount: int) -> Integers:
+    """Take `amount` in all from the front of `available`."""
+    before = np.concatenate(([0], np.cumsum(available)[:-1]))
+    return np.clip(amount - before, 0, available)

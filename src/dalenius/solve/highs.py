@@ -1,0 +1,207 @@
+"""The two things asked of HiGHS, and the only module that knows it: a growing linear program, and a small integer one.
+
+Neither answer is trusted as it is. The linear program yields multipliers, from which `certificate.py` computes an exact
+bound; the integer program yields candidates, which are validated on integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import highspy
+import numpy as np
+
+from dalenius.errors import SolverError
+from dalenius.solve.caps import Floats, Instance, Integers
+from dalenius.solve.cuts import Cut
+
+_INFINITY = highspy.kHighsInf
+_Status = highspy.HighsModelStatus
+
+
+@dataclass(frozen=True)
+class LinearAnswer:
+    """Buckets of each size (fractional), multipliers of the cuts, and by how much the cuts had to give way."""
+
+    buckets: Floats
+    multipliers: Floats
+    shortfall: float
+
+
+class LinearMaster:
+    """Minimise the loss over fractional b, with cuts as rows and sizes as columns, both added as needed.
+
+    The variables are t(S) = S b(S) / n, the share of the records in buckets of size S, so that numbers do not grow with
+    n: minimise sum (S-1)^2/S t(S) with sum t(S) = 1 and, for each cut, sum a(S)/S t(S) + z >= rhs / n, each row divided by
+    its largest coefficient. z is 0 unless no t satisfies the cuts; `solve_shortfall` minimises it.
+    """
+
+    def __init__(self, instance: Instance, sizes: Integers) -> None:
+        self.instance = instance
+        self.cuts: list[Cut] = []
+        self.sizes = np.zeros(0, dtype=np.int64)
+        self.caps = np.zeros((len(instance.counts), 0), dtype=np.int64)
+        self._scales: list[float] = []
+        self._known: set[object] = set()
+        self._highs = _quiet()
+        self._highs.setOptionValue("presolve", "off")
+        self._highs.setOptionValue("primal_feasibility_tolerance", 1e-9)
+        self._highs.setOptionValue("dual_feasibility_tolerance", 1e-9)
+        self._highs.addRow(1.0, 1.0, 0, _indices([]), np.zeros(0))
+        self._highs.addCol(0.0, 0.0, 0.0, 0, _indices([]), np.zeros(0))  # z
+        self.add_sizes(sizes)
+
+    def add_sizes(self, sizes: Integers) -> None:
+        """New columns."""
+        caps = self.instance.caps(sizes)
+        rows = np.ones((len(self.cuts) + 1, len(sizes)))
+        for r, (cut, scale) in enumerate(zip(self.cuts, self._scales, strict=True)):
+            rows[r + 1] = cut.coefficients(sizes, caps) / sizes / scale
+        for j, size in enumerate(sizes.tolist()):
+            filled = np.flatnonzero(rows[:, j])
+            cost = (size - 1.0) ** 2 / size
+            self._highs.addCol(cost, 0.0, _INFINITY, len(filled), _indices(filled), rows[filled, j])
+        self.sizes = np.concatenate([self.sizes, sizes])
+        self.caps = np.concatenate([self.caps, caps], axis=1)
+
+    def add_cuts(self, cuts: Sequence[Cut]) -> int:
+        """New rows; returns how many of them were not there yet."""
+        added = 0
+        for cut in cuts:
+            if cut.key in self._known:
+                continue
+            row = cut.coefficients(self.sizes, self.caps) / self.sizes
+            scale = float(np.abs(row).max(initial=0.0)) or 1.0
+            row = row / scale
+            filled = np.flatnonzero(row)
+            index = np.concatenate([[0], filled + 1])
+            right = cut.right / self.instance.total / scale
+            self._highs.addRow(right, _INFINITY, len(index), _indices(index), np.concatenate([[1.0], row[filled]]))
+            self._known.add(cut.key)
+            self.cuts.append(cut)
+            self._scales.append(scale)
+            added += 1
+        return added
+
+    def solve(self, allowed_shortfall: float = 0.0) -> LinearAnswer | None:
+        """The fractional setting of least loss, or None if the cuts cannot all be satisfied."""
+        self._highs.changeColBounds(0, 0.0, allowed_shortfall)
+        return self._run()
+
+    def solve_shortfall(self) -> LinearAnswer:
+        """Minimise z alone: 0 iff some fractional setting satisfies all cuts."""
+        columns = len(self.sizes) + 1
+        everything = _indices(range(columns))
+        self._highs.changeColBounds(0, 0.0, _INFINITY)
+        self._highs.changeColsCost(columns, everything, np.concatenate([[1.0], np.zeros(columns - 1)]))
+        answer = self._run()
+        costs = np.concatenate([[0.0], (self.sizes - 1.0) ** 2 / self.sizes])
+        self._highs.changeColsCost(columns, everything, costs)
+        if answer is None:
+            raise SolverError("HiGHS found no solution to a linear program that always has one")
+        return answer
+
+    def _run(self) -> LinearAnswer | None:
+        self._highs.run()
+        status = self._highs.getModelStatus()
+        if status == _Status.kInfeasible:
+            return None
+        if status != _Status.kOptimal:
+            raise SolverError(f"HiGHS ended a linear program with status {status.name}")
+        solution = self._highs.getSolution()
+        values = np.asarray(solution.col_value)
+        multipliers = np.maximum(np.asarray(solution.row_dual)[1:], 0.0) / np.asarray(self._scales, dtype=float)
+        buckets = np.maximum(values[1:], 0.0) * self.instance.total / self.sizes
+        return LinearAnswer(buckets, multipliers, float(values[0]))
+
+
+class BoxStatus(Enum):
+    """How the search of a box ended."""
+
+    SOLVED = "solved"  # the best point of the box, for the rows given
+    TARGET = "target"  # a point that is good enough
+    EMPTY = "empty"  # no point satisfies the rows
+    STOPPED = "stopped"  # out of time
+
+
+@dataclass(frozen=True)
+class BoxAnswer:
+    """A point of the box (if one was found) and a lower bound on the cost over the box."""
+
+    status: BoxStatus
+    point: tuple[int, ...] | None
+    bound: float
+
+
+@dataclass(frozen=True)
+class Box:
+    """Minimise cost . z over integers low <= z <= high with sizes . z = total and rows . z >= rights.
+
+    All numbers are small: z is the distance from a point near the optimum, however many records there are.
+    """
+
+    cost: list[int]
+    sizes: list[int]
+    total: int
+    low: list[int]
+    high: list[int]
+    rows: list[list[int]]
+    rights: list[int]
+
+
+def solve_box(box: Box, seconds: float, target: float | None = None) -> BoxAnswer:
+    """Branch and bound over a box; stops early at a point whose cost is at most `target`."""
+    highs = _quiet()
+    highs.setOptionValue("mip_rel_gap", 0.0)
+    highs.setOptionValue("mip_abs_gap", 0.5)  # costs are integers
+    highs.setOptionValue("time_limit", max(0.01, float(seconds)))
+    if target is not None:
+        highs.setOptionValue("objective_target", float(target))
+    columns = len(box.sizes)
+    for cost, low, high in zip(box.cost, box.low, box.high, strict=True):
+        highs.addCol(float(cost), float(low), float(high), 0, _indices([]), np.zeros(0))
+    highs.changeColsIntegrality(columns, _indices(range(columns)), np.asarray([highspy.HighsVarType.kInteger] * columns))
+    highs.addRow(float(box.total), float(box.total), columns, _indices(range(columns)), np.asarray(box.sizes, dtype=float))
+    for row, right in zip(box.rows, box.rights, strict=True):
+        values = np.asarray(row, dtype=float)
+        filled = np.flatnonzero(values)
+        highs.addRow(float(right), _INFINITY, len(filled), _indices(filled), values[filled])
+    _run_interruptibly(highs)
+    return _box_answer(highs)
+
+
+def _run_interruptibly(highs: highspy.Highs) -> None:
+    """Run in a thread, so that Ctrl-C stops the search at once."""
+    highs.HandleUserInterrupt = True
+    thread = highs.startSolve()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        highs.cancelSolve()
+        thread.join()
+        raise
+
+
+def _box_answer(highs: highspy.Highs) -> BoxAnswer:
+    status = highs.getModelStatus()
+    if status == _Status.kInfeasible:
+        return BoxAnswer(BoxStatus.EMPTY, None, float("inf"))
+    info = highs.getInfo()
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    point = tuple(int(z) for z in np.rint(highs.getSolution().col_value)) if found else None
+    endings = {_Status.kOptimal: BoxStatus.SOLVED, _Status.kObjectiveTarget: BoxStatus.TARGET}
+    return BoxAnswer(endings.get(status, BoxStatus.STOPPED), point, float(info.mip_dual_bound))
+
+
+def _quiet() -> highspy.Highs:
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    highs.setOptionValue("random_seed", 0)
+    return highs
+
+
+def _indices(numbers: Sequence[int] | Integers | range) -> np.typing.NDArray[np.int32]:
+    return np.asarray(numbers, dtype=np.int32)

@@ -1,0 +1,54 @@
+"""The recursive heuristic for many sizes (Algorithm 2, Section 5.2).
+
+Split the records by the optimal two-size setting, partition them between the two sizes (Section 4.3), and do the same
+to each part as long as the loss falls. Each part is solved under the limits of the whole table, so the union of the
+parts is valid. There is no guarantee on the loss; `optimal.py` has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dalenius.errors import SolverError
+from dalenius.model.problem import Problem
+from dalenius.model.setting import BucketSetting, SizeGroup, Violation
+from dalenius.solve.two_size import two_size
+from dalenius.solve.validate import validate_two_size
+
+
+def multi_size(problem: Problem) -> BucketSetting | None:
+    """A setting found by recursive two-size splits, or None if there is no valid two-size setting to start from."""
+    start = two_size(problem)
+    if start is None:
+        return None
+    done: list[SizeGroup] = []
+    pending = [(problem, start)]
+    while pending:
+        part, split = pending.pop()
+        if len(split.groups) == 1:
+            done.append(split.groups[0])
+            continue
+        small, large = split.groups
+        partition = validate_two_size(part, small, large)
+        if isinstance(partition, Violation):
+            raise SolverError(f"the two-size optimum {split} was found invalid ({partition.constraint})")
+        for j, group in enumerate((small, large)):
+            counts = tuple(row[j] for row in partition.quotas)
+            inner = _with_counts(part, counts)
+            better = two_size(inner)
+            if better is not None and better.loss < group.loss:
+                pending.append((inner, better))
+            else:
+                done.append(group)
+    return BucketSetting.of((group.size, group.buckets) for group in done)
+
+
+def _with_counts(problem: Problem, counts: tuple[int, ...]) -> Problem:
+    """The same values and limits with other counts; values without records are left out."""
+    kept = [i for i, count in enumerate(counts) if count]
+    return replace(
+        problem,
+        values=tuple(problem.values[i] for i in kept),
+        counts=tuple(counts[i] for i in kept),
+        limits=tuple(problem.limits[i] for i in kept),
+    )

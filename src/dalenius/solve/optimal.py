@@ -1,0 +1,230 @@
+"""The exact optimum over settings of any number of sizes (Definition 4, which the paper could not compute).
+
+Minimise sum_S (S-1)^2 b(S) over integers b >= 0 with sum_S S b(S) = n such that the setting is valid. By Gale's theorem
+validity is a set of linear inequalities in b alone (`cuts.py`), so the number of variables is at most M' - M + 1 however
+many values there are.
+
+1. Relax (`relaxation.py`): an exact lower bound on the loss, or a proof that no setting exists.
+2. Round: search integers in a small box around the fractional optimum. Violated inequalities found at integral points
+   are added and the search repeated; a maximum flow has the last word (`gale.py`).
+3. Prove, where the gap is still too large: the bound's reduced costs limit every b(S) in settings that beat the best
+   loss found; branch and bound over what remains.
+
+The setting returned is always valid, checked on integers. The bound of step 1 is exact, with a certificate. A bound from
+step 3 rests on HiGHS's branch and bound, on integers small enough for its tolerances. Running out of time returns the
+best setting found with the gap that was really proven.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.errors import TimeLimitError
+from dalenius.model.problem import Problem
+from dalenius.model.setting import BucketSetting
+from dalenius.model.solution import Certificate
+from dalenius.solve.caps import Instance, Integers
+from dalenius.solve.certificate import loss_costs, possible_sizes
+from dalenius.solve.cuts import Cut, size_cut, violated
+from dalenius.solve.gale import fill_sizes
+from dalenius.solve.highs import Box, BoxAnswer, BoxStatus, solve_box
+from dalenius.solve.relaxation import NoSetting, Relaxation, relax
+from dalenius.solve.two_size import two_size
+
+_RADII = (4, 32)  # how far from the fractional optimum to look for integers
+_ROUNDING_SIZES = 160  # sizes with the least reduced cost that rounding may use
+_TWO_SIZE_SIZES = 500
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A valid setting (None if there is none), a proven lower bound on the loss, and the certificate of the exact part.
+
+    Without a setting, `certificate` proves that there is none, if linear inequalities alone suffice for that.
+    """
+
+    setting: BucketSetting | None
+    bound: int | None
+    certificate: Certificate | None
+
+
+def optimal(problem: Problem, gap: float = 1e-4, time_limit: float = 60.0) -> Optimum:
+    """The setting of least loss to within the relative `gap`, or the best one found in `time_limit` seconds."""
+    search = _Search(Instance(problem), gap, time.monotonic() + time_limit)
+    return search.run()
+
+
+def lower_bound(problem: Problem) -> Optimum:
+    """The exact lower bound of the relaxation alone, in milliseconds; no setting."""
+    relaxed = relax(Instance(problem))
+    if isinstance(relaxed, NoSetting):
+        return Optimum(None, None, relaxed.proof.certificate() if relaxed.proof else None)
+    return Optimum(None, math.ceil(relaxed.bound.bound), relaxed.bound.certificate())
+
+
+class _Search:
+    """The state of one run: the best setting so far, the proven bound, and the clock."""
+
+    def __init__(self, instance: Instance, gap: float, deadline: float) -> None:
+        self.instance = instance
+        self.gap = gap
+        self.deadline = deadline
+        self.best: BucketSetting | None = None
+        self.bound = 0
+
+    def run(self) -> Optimum:
+        relaxed = relax(self.instance)
+        if isinstance(relaxed, NoSetting):
+            return Optimum(None, None, relaxed.proof.certificate() if relaxed.proof else None)
+        self.bound = math.ceil(relaxed.bound.bound)
+        for radius in _RADII:
+            if self._good_enough():
+                break
+            self._round(relaxed, radius)
+        if self.best is None and len(self.instance.sizes) <= _TWO_SIZE_SIZES:
+            self.best = two_size(self.instance.problem)
+        if not self._good_enough() and not self._prove(relaxed):
+            return Optimum(None, None, None)
+        return Optimum(self.best, self.bound, relaxed.bound.certificate())
+
+    def _left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def _good_enough(self) -> bool:
+        return self.best is not None and self.best.loss - self.bound <= self.gap * self.best.loss
+
+    def _target(self) -> float | None:
+        """A loss within the gap of the bound: (loss - bound) / loss <= gap."""
+        return math.floor(self.bound / (1 - self.gap)) if 0 < self.gap < 1 else self.bound
+
+    def _round(self, relaxed: Relaxation, radius: int) -> None:
+        """Search the integers within `radius` of the fractional optimum."""
+        columns = _promising(relaxed)
+        sizes = relaxed.master.sizes[columns]
+        base = [math.floor(b + 1e-7) for b in relaxed.buckets[columns]]
+        low = [max(-radius, -b) for b in base]
+        high = [min(radius, self.instance.total // int(s) - b) for s, b in zip(sizes, base, strict=True)]
+        seconds = max(0.0, self._left()) / 4
+        self._search_box(relaxed, sizes, base, low, high, seconds, self._target())
+
+    def _prove(self, relaxed: Relaxation) -> bool:
+        """Search every setting that could beat the best one. False if that shows that there is none at all."""
+        if self.best is not None:
+            sizes, most = possible_sizes(self.instance, relaxed.bound, self.best.loss - 1)
+        else:
+            sizes = self.instance.sizes
+            most = [self.instance.total // int(size) for size in sizes]
+        if len(sizes) == 0 and self.best is not None:
+            self.bound = self.best.loss
+            return True
+        around = dict(zip(relaxed.master.sizes.tolist(), relaxed.buckets.tolist(), strict=True))
+        base = [min(math.floor(around.get(int(s), 0.0) + 1e-7), top) for s, top in zip(sizes, most, strict=True)]
+        low = [-b for b in base]
+        high = [top - b for top, b in zip(most, base, strict=True)]
+        answer = self._search_box(relaxed, sizes, base, low, high, self._left(), self._target())
+        if answer.status is BoxStatus.EMPTY:
+            if self.best is None:
+                return False
+            self.bound = self.best.loss
+        elif answer.status is BoxStatus.SOLVED and self.best is not None:
+            self.bound = max(self.bound, self.best.loss)
+        elif math.isfinite(answer.bound) and self.best is not None:
+            proven = math.ceil(answer.bound - 1e-6) + _dot(loss_costs(sizes), base)
+            self.bound = max(self.bound, min(proven, self.best.loss))
+        if self.best is None:
+            raise TimeLimitError(
+                "the time limit was reached before any valid setting was found, or proven not to exist",
+                "Give a larger --time-limit, or a larger --max-size, which makes settings easier to find.",
+            )
+        return True
+
+    def _search_box(
+        self,
+        relaxed: Relaxation,
+        sizes: Integers,
+        base: list[int],
+        low: list[int],
+        high: list[int],
+        seconds: float,
+        target: float | None,
+    ) -> BoxAnswer:
+        """The best valid setting base + z in the box. Points found invalid yield cuts, and the search goes on."""
+        until = time.monotonic() + seconds
+        caps = self.instance.caps(sizes)
+        cost = loss_costs(sizes)
+        offset = _dot(cost, base)
+        while True:
+            box = _box(self.instance, relaxed.master.cuts, sizes, caps, base, low, high)
+            if self.best is not None:
+                box.rows.append([-c for c in cost])
+                box.rights.append(offset - (self.best.loss - 1))
+            answer = solve_box(box, until - time.monotonic(), None if target is None else target - offset)
+            if answer.point is None:
+                return answer
+            buckets = np.asarray([b + z for b, z in zip(base, answer.point, strict=True)], dtype=np.int64)
+            cuts = _broken(self.instance, sizes, caps, buckets)
+            if not cuts:
+                setting = BucketSetting.of(zip(sizes.tolist(), buckets.tolist(), strict=True))
+                if setting.records == self.instance.total and (self.best is None or setting.loss < self.best.loss):
+                    self.best = setting
+                return answer
+            if not relaxed.master.add_cuts(cuts) or time.monotonic() >= until:
+                return BoxAnswer(BoxStatus.STOPPED, None, answer.bound)
+
+
+def _promising(relaxed: Relaxation) -> Integers:
+    """The columns worth rounding with: those in use, and those of least reduced cost."""
+    master = relaxed.master
+    if len(master.sizes) <= _ROUNDING_SIZES:
+        return np.arange(len(master.sizes))
+    used = relaxed.buckets > 1e-9
+    cost = (master.sizes - 1.0) ** 2 - float(relaxed.bound.slope) * master.sizes
+    for cut, weight in zip(relaxed.bound.cuts, relaxed.bound.weights, strict=True):
+        cost -= weight / 2**48 * cut.coefficients(master.sizes, master.caps)
+    cost[used] = -1.0
+    return np.sort(np.argsort(cost, kind="stable")[: max(_ROUNDING_SIZES, int(used.sum()))])
+
+
+def _box(
+    instance: Instance,
+    cuts: list[Cut],
+    sizes: Integers,
+    caps: Integers,
+    base: list[int],
+    low: list[int],
+    high: list[int],
+) -> Box:
+    """The integer program in z = b - base, without the cuts that no point of the box violates."""
+    rows, rights = [], []
+    for cut in cuts:
+        row = cut.coefficients(sizes, caps).tolist()
+        right = cut.right - _dot(row, base)
+        if sum(a * (lo if a > 0 else hi) for a, lo, hi in zip(row, low, high, strict=True)) < right:
+            rows.append(row)
+            rights.append(right)
+    total = instance.total - _dot(sizes.tolist(), base)
+    return Box(loss_costs(sizes), sizes.tolist(), total, low, high, rows, rights)
+
+
+def _broken(instance: Instance, sizes: Integers, caps: Integers, buckets: Integers) -> list[Cut]:
+    """Cuts that an integral setting violates; none iff it is valid."""
+    used = np.flatnonzero(buckets)
+    sizes, caps, buckets = sizes[used], caps[:, used], buckets[used]
+    found = list(violated(instance.counts, sizes, caps, buckets, 0))
+    if found:
+        return found
+    _, short = fill_sizes(instance.counts, caps * buckets, sizes * buckets)
+    if short is None:
+        return []
+    reach = (caps[:, short] * buckets[short]).sum(axis=1)
+    spans = tuple((int(s), int(s)) for s in sizes[short])
+    return [size_cut(instance.counts, reach >= instance.counts, spans)]
+
+
+def _dot(left: list[int], right: list[int]) -> int:
+    return sum(a * b for a, b in zip(left, right, strict=True))
+

@@ -1,0 +1,166 @@
+"""The optimal two-size bucket setting in closed form (Definition 5; Section 5.1 with two simplifications).
+
+Minimise  b_1 (S_1 - 1)^2 + b_2 (S_2 - 1)^2  over M <= S_1 < S_2 <= M' and b_1, b_2 >= 0 such that PC, FC and CC of
+Theorem 3 hold.
+
+The feasible pairs of (S_1, S_2) are (b_1^0 - k D_1, b_2^0 + k D_2), k = 0..K (Lemma 5), and the loss grows with k
+(Lemma 6). The paper finds the first valid k by binary search over a three-part list. It can be had directly:
+
+1. PC for value i, min(u_1, o) + min(u_2, o) >= o, is just u_1 + u_2 >= o: if either minimum bites, both hold. u_1 and
+   u_2 are linear in k, so PC holds on a half-line of k whose end is one integer division.
+2. FC for a size does not involve the other size: it holds exactly for b <= bmax(S) (`fill.py`), again a half-line.
+
+So the valid positions form one integer interval, found for all pairs of sizes at once, and its first element is the
+optimum for the pair. Nothing here depends on |T|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.errors import UsageError
+from dalenius.model.problem import Problem
+from dalenius.model.setting import BucketSetting
+from dalenius.solve.caps import Instance, Integers, binding_rows
+from dalenius.solve.fill import most_buckets
+
+_CELLS = 1_000_000  # pairs x values held at once: some tens of MB
+_MOST_CELLS = 4_000_000_000  # a minute or two of work; beyond that the exact method is the better tool
+_FAR = np.int64(2**62)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Gamma(S_1, S_2) of Lemma 5 for many pairs of sizes: the k-th pair is (first1 - k step1, first2 + k step2).
+
+    `last` is K, or -1 where no feasible pair exists.
+    """
+
+    first1: Integers
+    first2: Integers
+    step1: Integers
+    step2: Integers
+    last: Integers
+
+
+def feasible_positions(size1: Integers, size2: Integers, total: int) -> Positions:
+    """Lemma 5: the first pair, the steps and the length of Gamma for each pair of sizes, S_1 b_1 + S_2 b_2 = n."""
+    divisor = np.gcd(size1, size2)
+    step1, step2 = size2 // divisor, size1 // divisor
+    # The smallest b_2 with S_2 b_2 = n (mod S_1); after division by the gcd it is a modular inverse away.
+    reduced = (total // divisor) % step2
+    first2 = reduced * _inverse(step1 % step2, step2) % step2
+    rest = total - size2 * first2
+    first1 = rest // size1
+    exists = (total % divisor == 0) & (rest >= 0)
+    return Positions(first1, first2, step1, step2, np.where(exists, first1 // step1, -1))
+
+
+def _inverse(number: Integers, modulus: Integers) -> Integers:
+    """number^-1 modulo modulus, elementwise (0 modulo 1), by the extended Euclidean algorithm."""
+    old, new = modulus.copy(), number.copy()
+    old_factor, new_factor = np.zeros_like(number), np.ones_like(number)
+    while new.any():
+        running = new != 0
+        quotient = np.where(running, old // np.where(running, new, 1), 0)
+        old, new = np.where(running, new, old), np.where(running, old - quotient * new, 0)
+        old_factor, new_factor = (
+            np.where(running, new_factor, old_factor),
+            np.where(running, old_factor - quotient * new_factor, new_factor),
+        )
+    return old_factor % modulus
+
+
+def first_valid(
+    positions: Positions, cap1: Integers, cap2: Integers, counts: Integers, most1: Integers, most2: Integers
+) -> Integers:
+    """The first valid position of each pair of sizes, or -1: the left end of an intersection of half-lines.
+
+    `cap1` and `cap2` have one row a value and one column a pair of sizes.
+    """
+    low = -((most1 - positions.first1) // positions.step1)  # FC(S_1): b_1 <= bmax(S_1)
+    high = np.minimum(positions.last, (most2 - positions.first2) // positions.step2)  # FC(S_2)
+    spare = cap1 * positions.first1 + cap2 * positions.first2 - counts[:, None]  # PC at k = 0 ...
+    gain = cap2 * positions.step2 - cap1 * positions.step1  # ... and what each step adds
+    # spare + k gain >= 0: k >= ceil(spare / -gain) for gain > 0, k <= floor(spare / -gain) for gain < 0.
+    ends = spare // np.where(gain == 0, 1, -gain)
+    at_least = np.where(gain > 0, _ceil_from_floor(ends, spare, gain), 0)
+    at_most = np.where(gain < 0, ends, _FAR)
+    at_most[(gain == 0) & (spare < 0)] = -1
+    low = np.maximum(np.maximum(low, 0), at_least.max(axis=0, initial=0))
+    high = np.minimum(high, at_most.min(axis=0, initial=_FAR))
+    return np.where(low <= high, low, -1)
+
+
+def _ceil_from_floor(floor: Integers, numerator: Integers, gain: Integers) -> Integers:
+    """ceil(numerator / -gain), given the floor."""
+    return floor + (floor * -gain != numerator)
+
+
+def two_size(problem: Problem) -> BucketSetting | None:
+    """The two-size (or one-size) setting of least loss, or None if no valid one exists in the range of sizes."""
+    instance = Instance(problem)
+    sizes = instance.sizes
+    if sizes.size == 0:
+        return None
+    caps = instance.caps(sizes)
+    most = most_buckets(caps, instance.counts, sizes)
+    bcaps, bcounts = binding_rows(caps, instance.counts)
+    _check_work(len(sizes), len(bcounts))
+    best: tuple[int, BucketSetting | None] = (-1, None)
+    for first, second in _pair_blocks(len(sizes), max(1, _CELLS // max(1, len(bcounts)))):
+        # Every setting of these pairs loses at least n (S - 1)^2 / S for its smallest size S.
+        smallest = int(sizes[first[0]])
+        if best[1] is not None and instance.total * (smallest - 1) ** 2 >= best[0] * smallest:
+            break
+        found = _best_of_block(instance, sizes, first, second, bcaps, bcounts, most)
+        if found is not None and (best[1] is None or found.loss < best[0]):
+            best = (found.loss, found)
+    return best[1]
+
+
+def _best_of_block(
+    instance: Instance, sizes: Integers, first: Integers, second: Integers, caps: Integers, counts: Integers, most: Integers
+) -> BucketSetting | None:
+    size1, size2 = sizes[first], sizes[second]
+    positions = feasible_positions(size1, size2, instance.total)
+    k = first_valid(positions, caps[:, first], caps[:, second], counts, most[first], most[second])
+    valid = k >= 0
+    if not valid.any():
+        return None
+    buckets1 = (positions.first1 - k * positions.step1)[valid]
+    buckets2 = (positions.first2 + k * positions.step2)[valid]
+    size1, size2 = size1[valid], size2[valid]
+    # Floats cannot overflow; the few that are nearly the least are compared exactly.
+    about = buckets1 * (size1 - 1.0) ** 2 + buckets2 * (size2 - 1.0) ** 2
+    near = np.flatnonzero(about <= about.min() * (1 + 1e-9))
+    settings = (BucketSetting.of([(size1[p], buckets1[p]), (size2[p], buckets2[p])]) for p in near)
+    return min(settings, key=lambda setting: setting.loss)
+
+
+def _pair_blocks(sizes: int, block: int):  # type: ignore[no-untyped-def]
+    """Index pairs (j1, j2), j1 < j2, in blocks of about `block` pairs, the smallest j1 first."""
+    if sizes == 1:  # a single size: the pair with itself, of which the second member stays empty
+        yield np.asarray([0]), np.asarray([0])
+        return
+    start = 0
+    while start < sizes - 1:
+        stop, pairs = start, 0
+        while stop < sizes - 1 and (pairs == 0 or pairs + sizes - 1 - stop <= block):
+            pairs += sizes - 1 - stop
+            stop += 1
+        first = np.repeat(np.arange(start, stop), sizes - 1 - np.arange(start, stop))
+        second = np.concatenate([np.arange(j + 1, sizes) for j in range(start, stop)])
+        for piece in range(0, len(first), block):
+            yield first[piece : piece + block], second[piece : piece + block]
+        start = stop
+
+
+def _check_work(sizes: int, values: int) -> None:
+    if sizes * sizes // 2 * values > _MOST_CELLS:
+        raise UsageError(
+            f"two-size would have to look at {sizes * (sizes - 1) // 2:,} pairs of sizes for {values:,} values",
+            "Use --method optimal, which does not look at pairs, or a smaller --max-size.",
+        )
