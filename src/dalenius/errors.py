@@ -64,10 +64,10 @@ class JobFileError(PolicyError):
     kind = "job-file"
 
 
-class TimeLimitError(DaleniusError):
-    """Time ran out before there was anything to return."""
+class UndecidedError(DaleniusError):
+    """Time ran out before a setting was found, or proven not to exist."""
 
-    kind = "time-limit"
+    kind = "undecided"
 
 
 class SolverError(DaleniusError):

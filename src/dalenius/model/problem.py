@@ -26,7 +26,8 @@ class ValueCounts:
         for value, count in pairs:
             if value in seen:
                 raise CountsError(
-                    f"the value {value!r} has more than one count", "Give each sensitive value once, with its total."
+                    f"the value {value!r} has more than one count",
+                    "Give each sensitive value once, with its total.",
                 )
             if isinstance(count, bool) or not isinstance(count, int):
                 raise CountsError(f"the count of {value!r} is {count!r}, not a whole number")

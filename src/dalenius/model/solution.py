@@ -38,7 +38,8 @@ class CertificateRow:
     With `sizes` empty the row is the privacy constraint of the one value in `values`:
         sum over S of cap(i, S) b(S)  >=  count_i.
     Otherwise it is Gale's condition for the sizes in `sizes` (closed ranges) and the values in `values`:
-        sum over S in `sizes` of (sum over i not in `values` of cap(i, S)  -  S) b(S)  >=  - sum over i in `values` of count_i.
+        sum over S in `sizes` of (sum over i not in `values` of cap(i, S)  -  S) b(S)  >=  - sum over i in `values` of
+        count_i.
     """
 
     multiplier: Fraction

@@ -31,9 +31,10 @@ def cap_matrix(limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
     denominators = [limit.denominator for limit in limits]
     largest = max(numerators, default=0) * int(sizes.max(initial=0))
     if largest <= _INT64_MAX and max(denominators, default=1) <= _INT64_MAX:
-        return np.asarray(numerators, dtype=np.int64)[:, None] * sizes // np.asarray(denominators, dtype=np.int64)[:, None]
-    exact = np.asarray(numerators, dtype=object)[:, None] * sizes.astype(object) // np.asarray(denominators, dtype=object)[:, None]
-    return exact.astype(np.int64)
+        above, below = np.asarray(numerators, dtype=np.int64), np.asarray(denominators, dtype=np.int64)
+        return np.asarray(above[:, None] * sizes // below[:, None])
+    wide_above, wide_below = np.asarray(numerators, dtype=object), np.asarray(denominators, dtype=object)
+    return np.asarray(wide_above[:, None] * sizes.astype(object) // wide_below[:, None], dtype=np.int64)
 
 
 def smallest_size(limit: Fraction) -> int:

@@ -6,16 +6,17 @@ For rows a_r . b >= rhs_r that every valid setting satisfies and any multipliers
               >=  y . rhs + n * lambda,             lambda = min_S r(S) / S,
 
 since sum_S S b(S) = n and b >= 0. Whatever rounding a linear program's solver did, the right-hand side computed on
-integers is a true bound: it is the certificate. The minimum runs over every size from M to M', whether or not the linear
-program ever had it as a column.
+integers is a true bound: it is the certificate. The minimum runs over every size from M to M', whether or not the
+linear program ever had it as a column.
 
-With d(S) = r(S) - lambda S >= 0, the same inequality reads cost . b >= bound + sum_S d(S) b(S): a setting that beats a
-known loss U has b(S) <= (U - bound) / d(S). And with cost = 0, a bound above 0 proves that no valid setting exists.
+With d(S) = r(S) - lambda S >= 0, the same inequality reads cost . b >= bound + sum_S d(S) b(S): a setting that beats
+a known loss U has b(S) <= (U - bound) / d(S). With cost = 0, a bound above 0 proves that no valid setting exists;
+with the cost 1 or -1 on one size and 0 on the others, the bound limits b(S) from below or above.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from dalenius.model.solution import Certificate, CertificateRow
 from dalenius.solve.caps import Floats, Instance, Integers
-from dalenius.solve.cuts import Cut
+from dalenius.solve.cuts import Cut, Row
 
 _BITS = 48  # multipliers are rounded down to multiples of 2^-48
 _CELLS = 4_000_000  # values x sizes whose caps are held at once
@@ -36,7 +37,7 @@ class ExactBound:
 
     bound: Fraction
     slope: Fraction
-    cuts: tuple[Cut, ...]
+    cuts: tuple[Row, ...]
     weights: tuple[int, ...]
 
     def certificate(self) -> Certificate:
@@ -44,13 +45,27 @@ class ExactBound:
         rows = (
             CertificateRow(Fraction(weight, 2**_BITS), tuple(np.flatnonzero(cut.values).tolist()), cut.sizes)
             for cut, weight in zip(self.cuts, self.weights, strict=True)
+            if isinstance(cut, Cut)
         )
         return Certificate(self.bound, tuple(rows))
+
+
+Costs = Callable[[Integers], list[int]]
 
 
 def loss_costs(sizes: Integers) -> list[int]:
     """(S - 1)^2 as Python integers, for sizes of any magnitude."""
     return [(int(size) - 1) ** 2 for size in sizes]
+
+
+def no_costs(sizes: Integers) -> list[int]:
+    """0 for every size."""
+    return [0] * len(sizes)
+
+
+def single_cost(size: int, cost: int) -> Costs:
+    """`cost` for one size, 0 for the others."""
+    return lambda sizes: [cost if int(other) == size else 0 for other in sizes]
 
 
 def size_pieces(instance: Instance) -> Iterator[Integers]:
@@ -61,47 +76,46 @@ def size_pieces(instance: Instance) -> Iterator[Integers]:
 
 
 def reduced_rates(
-    instance: Instance, sizes: Integers, cuts: Sequence[Cut], multipliers: Floats, with_cost: bool
+    instance: Instance, sizes: Integers, cuts: Sequence[Row], multipliers: Floats, costs: Costs
 ) -> tuple[Floats, Floats]:
     """r(S) / S in floating point for the given sizes, and a bound on its error."""
     caps = instance.caps(sizes)
-    rate = (sizes - 1.0) ** 2 / sizes if with_cost else np.zeros(len(sizes))
-    scale = rate.copy()
-    for cut, y in zip(cuts, multipliers, strict=True):
+    rate = np.asarray(costs(sizes), dtype=float) / sizes
+    scale = np.abs(rate)
+    for cut, y in zip(cuts, multipliers.tolist(), strict=True):
+        if y == 0.0:
+            continue
         part = y * (cut.coefficients(sizes, caps) / sizes)
         rate -= part
         scale += np.abs(part)
     return rate, scale * _MARGIN
 
 
-def exact_bound(
-    instance: Instance, cuts: Sequence[Cut], multipliers: Floats, with_cost: bool = True
-) -> ExactBound:
-    """The bound that these multipliers prove, over every size from M to M'; `with_cost=False` for cost = 0."""
+def exact_bound(instance: Instance, cuts: Sequence[Row], multipliers: Floats, costs: Costs = loss_costs) -> ExactBound:
+    """The lower bound on costs . b that these multipliers prove, over every size from M to M'."""
     weights = [int(y * 2**_BITS) if y > 0 else 0 for y in multipliers]
     used = [k for k, weight in enumerate(weights) if weight]
     cuts, weights = [cuts[k] for k in used], [weights[k] for k in used]
     rounded = np.asarray([weight / 2**_BITS for weight in weights])
     near, ceiling = [], np.inf
     for sizes in size_pieces(instance):
-        rate, error = reduced_rates(instance, sizes, cuts, rounded, with_cost)
+        rate, error = reduced_rates(instance, sizes, cuts, rounded, costs)
         ceiling = min(ceiling, float((rate + error).min()))
         near.append((sizes, rate - error))
     # Only sizes that could be the minimum, given the error bound, are looked at exactly.
     candidates = np.concatenate([sizes[rate <= ceiling] for sizes, rate in near])
-    slope = min(
-        Fraction(r, int(size)) for r, size in zip(_exact_reduced(instance, candidates, cuts, weights, with_cost), candidates, strict=True)
-    )
+    reduced = _exact_reduced(instance, candidates, cuts, weights, costs)
+    slope = min(Fraction(r, size) for r, size in zip(reduced, candidates.tolist(), strict=True))
     start = sum(weight * cut.right for weight, cut in zip(weights, cuts, strict=True))
     return ExactBound((start + slope * instance.total) / 2**_BITS, slope / 2**_BITS, tuple(cuts), tuple(weights))
 
 
 def _exact_reduced(
-    instance: Instance, sizes: Integers, cuts: Sequence[Cut], weights: Sequence[int], with_cost: bool
+    instance: Instance, sizes: Integers, cuts: Sequence[Row], weights: Sequence[int], costs: Costs
 ) -> list[int]:
     """2^48 r(S), exactly."""
     caps = instance.caps(sizes)
-    reduced = [cost * 2**_BITS if with_cost else 0 for cost in loss_costs(sizes)]
+    reduced = [cost * 2**_BITS for cost in costs(sizes)]
     for cut, weight in zip(cuts, weights, strict=True):
         for j, a in enumerate(cut.coefficients(sizes, caps).tolist()):
             reduced[j] -= weight * a
@@ -114,9 +128,10 @@ def possible_sizes(instance: Instance, bound: ExactBound, loss: int) -> tuple[In
     multipliers = np.asarray([weight / 2**_BITS for weight in bound.weights])
     sizes_kept, most = [], []
     for sizes in size_pieces(instance):
-        rate, error = reduced_rates(instance, sizes, bound.cuts, multipliers, with_cost=True)
+        rate, error = reduced_rates(instance, sizes, bound.cuts, multipliers, loss_costs)
         keep = sizes[(rate - error - float(bound.slope)) * sizes <= float(slack) * (1 + 1e-9) + 1e-9]
-        for size, r in zip(keep.tolist(), _exact_reduced(instance, keep, bound.cuts, bound.weights, True), strict=True):
+        exact = _exact_reduced(instance, keep, bound.cuts, bound.weights, loss_costs)
+        for size, r in zip(keep.tolist(), exact, strict=True):
             d = Fraction(r, 2**_BITS) - bound.slope * size
             limit = instance.total // size if d == 0 else min(instance.total // size, int(slack // d))
             if limit > 0:

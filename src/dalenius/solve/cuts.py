@@ -10,14 +10,15 @@ where cap[not I, S] adds the caps of all values outside I, and o(I) the counts i
 
 Both are defined for every size, not only for those that a linear program has as columns so far.
 
-Caps do not fall as sizes grow, so the violated sets J are nearly always all sizes up to some s, or from some s on; those
-are checked with one cumulative sum. What remains is left to the maximum flow on integral settings.
+Caps do not fall as sizes grow, so the violated sets J are nearly always all sizes up to some s, or from some s on;
+those are checked with one cumulative sum. What remains is left to the maximum flow on integral settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -25,6 +26,42 @@ from dalenius.solve.caps import Floats, Integers, Mask
 
 _PRIVACY_ROWS_A_ROUND = 8
 _SIZE_ROWS_A_ROUND = 6
+
+
+class Row(Protocol):
+    """sum_S a(S) b(S) >= right, with a(S) defined for every size."""
+
+    @property
+    def right(self) -> int:
+        """The right-hand side."""
+
+    @property
+    def key(self) -> object:
+        """What makes two rows the same."""
+
+    def coefficients(self, sizes: Integers, caps: Integers) -> Integers:
+        """a(S) for each of the given sizes, whose caps are the columns of `caps`."""
+
+
+@dataclass(frozen=True)
+class LossRow:
+    """The loss is at most `most`: sum_S -(S-1)^2 b(S) >= -most. Holds for the settings that beat a known one."""
+
+    most: int
+
+    @property
+    def right(self) -> int:
+        """The right-hand side."""
+        return -self.most
+
+    @property
+    def key(self) -> object:
+        """What makes two rows the same."""
+        return self
+
+    def coefficients(self, sizes: Integers, caps: Integers) -> Integers:  # noqa: ARG002 (the loss knows no caps)
+        """-(S-1)^2."""
+        return -((sizes - 1) ** 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ fits in 63 bits.
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 
 import numpy as np
 
@@ -114,11 +115,11 @@ def _augmenting_path(
 
 def _augment(quotas: Integers, room: Integers, left: Integers, short: Integers, path: list[int]) -> None:
     """Move as many records as the path carries: each size takes from the next, the last one takes unplaced records."""
-    movable = [np.minimum(quotas[:, donor], room[:, j] - quotas[:, j]) for j, donor in zip(path, path[1:], strict=False)]
+    movable = [np.minimum(quotas[:, donor], room[:, j] - quotas[:, j]) for j, donor in pairwise(path)]
     entering = np.minimum(left, room[:, path[-1]] - quotas[:, path[-1]])
     amount = min(int(short[path[0]]), int(entering.sum()), *(int(moves.sum()) for moves in movable))
     short[path[0]] -= amount
-    for (j, donor), moves in zip(zip(path, path[1:], strict=False), movable, strict=True):
+    for (j, donor), moves in zip(pairwise(path), movable, strict=True):
         share = _first(moves, amount)
         quotas[:, j] += share
         quotas[:, donor] -= share
@@ -130,4 +131,4 @@ def _augment(quotas: Integers, room: Integers, left: Integers, short: Integers, 
 def _first(available: Integers, amount: int) -> Integers:
     """Take `amount` in all from the front of `available`."""
     before = np.concatenate(([0], np.cumsum(available)[:-1]))
-    return np.clip(amount - before, 0, available)
+    return np.asarray(np.clip(amount - before, 0, available))

@@ -15,7 +15,7 @@ import numpy as np
 
 from dalenius.errors import SolverError
 from dalenius.solve.caps import Floats, Instance, Integers
-from dalenius.solve.cuts import Cut
+from dalenius.solve.cuts import Row
 
 _INFINITY = highspy.kHighsInf
 _Status = highspy.HighsModelStatus
@@ -33,14 +33,14 @@ class LinearAnswer:
 class LinearMaster:
     """Minimise the loss over fractional b, with cuts as rows and sizes as columns, both added as needed.
 
-    The variables are t(S) = S b(S) / n, the share of the records in buckets of size S, so that numbers do not grow with
-    n: minimise sum (S-1)^2/S t(S) with sum t(S) = 1 and, for each cut, sum a(S)/S t(S) + z >= rhs / n, each row divided by
-    its largest coefficient. z is 0 unless no t satisfies the cuts; `solve_shortfall` minimises it.
+    The variables are t(S) = S b(S) / n, the share of the records in buckets of size S, so that numbers do not grow
+    with n: minimise sum (S-1)^2/S t(S) with sum t(S) = 1 and, for each cut, sum a(S)/S t(S) + z >= rhs / n, each row
+    divided by its largest coefficient. z is 0 unless no t satisfies the cuts; `solve_shortfall` minimises it.
     """
 
     def __init__(self, instance: Instance, sizes: Integers) -> None:
         self.instance = instance
-        self.cuts: list[Cut] = []
+        self.rows: list[Row] = []
         self.sizes = np.zeros(0, dtype=np.int64)
         self.caps = np.zeros((len(instance.counts), 0), dtype=np.int64)
         self._scales: list[float] = []
@@ -56,8 +56,8 @@ class LinearMaster:
     def add_sizes(self, sizes: Integers) -> None:
         """New columns."""
         caps = self.instance.caps(sizes)
-        rows = np.ones((len(self.cuts) + 1, len(sizes)))
-        for r, (cut, scale) in enumerate(zip(self.cuts, self._scales, strict=True)):
+        rows = np.ones((len(self.rows) + 1, len(sizes)))
+        for r, (cut, scale) in enumerate(zip(self.rows, self._scales, strict=True)):
             rows[r + 1] = cut.coefficients(sizes, caps) / sizes / scale
         for j, size in enumerate(sizes.tolist()):
             filled = np.flatnonzero(rows[:, j])
@@ -66,7 +66,7 @@ class LinearMaster:
         self.sizes = np.concatenate([self.sizes, sizes])
         self.caps = np.concatenate([self.caps, caps], axis=1)
 
-    def add_cuts(self, cuts: Sequence[Cut]) -> int:
+    def add_cuts(self, cuts: Sequence[Row]) -> int:
         """New rows; returns how many of them were not there yet."""
         added = 0
         for cut in cuts:
@@ -80,7 +80,7 @@ class LinearMaster:
             right = cut.right / self.instance.total / scale
             self._highs.addRow(right, _INFINITY, len(index), _indices(index), np.concatenate([[1.0], row[filled]]))
             self._known.add(cut.key)
-            self.cuts.append(cut)
+            self.rows.append(cut)
             self._scales.append(scale)
             added += 1
         return added
@@ -92,15 +92,23 @@ class LinearMaster:
 
     def solve_shortfall(self) -> LinearAnswer:
         """Minimise z alone: 0 iff some fractional setting satisfies all cuts."""
-        columns = len(self.sizes) + 1
-        everything = _indices(range(columns))
         self._highs.changeColBounds(0, 0.0, _INFINITY)
-        self._highs.changeColsCost(columns, everything, np.concatenate([[1.0], np.zeros(columns - 1)]))
-        answer = self._run()
-        costs = np.concatenate([[0.0], (self.sizes - 1.0) ** 2 / self.sizes])
-        self._highs.changeColsCost(columns, everything, costs)
+        answer = self._run_with_costs(1.0, np.zeros(len(self.sizes)))
         if answer is None:
             raise SolverError("HiGHS found no solution to a linear program that always has one")
+        return answer
+
+    def solve_for(self, size: int, sign: int) -> LinearAnswer | None:
+        """Minimise sign * b(size)."""
+        return self._run_with_costs(0.0, np.where(self.sizes == size, sign / self.sizes, 0.0))
+
+    def _run_with_costs(self, shortfall_cost: float, costs: Floats) -> LinearAnswer | None:
+        """Solve with other costs than the loss, and put the loss back."""
+        columns = _indices(range(len(self.sizes) + 1))
+        self._highs.changeColsCost(len(columns), columns, np.concatenate([[shortfall_cost], costs]))
+        answer = self._run()
+        loss = (self.sizes - 1.0) ** 2 / self.sizes
+        self._highs.changeColsCost(len(columns), columns, np.concatenate([[0.0], loss]))
         return answer
 
     def _run(self) -> LinearAnswer | None:
@@ -151,19 +159,26 @@ class Box:
     rights: list[int]
 
 
-def solve_box(box: Box, seconds: float, target: float | None = None) -> BoxAnswer:
+def solve_box(box: Box, seconds: float, target: float) -> BoxAnswer:
     """Branch and bound over a box; stops early at a point whose cost is at most `target`."""
     highs = _quiet()
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("mip_abs_gap", 0.5)  # costs are integers
     highs.setOptionValue("time_limit", max(0.01, float(seconds)))
-    if target is not None:
-        highs.setOptionValue("objective_target", float(target))
+    highs.setOptionValue("objective_target", float(target))
     columns = len(box.sizes)
     for cost, low, high in zip(box.cost, box.low, box.high, strict=True):
         highs.addCol(float(cost), float(low), float(high), 0, _indices([]), np.zeros(0))
-    highs.changeColsIntegrality(columns, _indices(range(columns)), np.asarray([highspy.HighsVarType.kInteger] * columns))
-    highs.addRow(float(box.total), float(box.total), columns, _indices(range(columns)), np.asarray(box.sizes, dtype=float))
+    highs.changeColsIntegrality(
+        columns, _indices(range(columns)), np.asarray([highspy.HighsVarType.kInteger] * columns)
+    )
+    highs.addRow(
+        float(box.total),
+        float(box.total),
+        columns,
+        _indices(range(columns)),
+        np.asarray(box.sizes, dtype=float),
+    )
     for row, right in zip(box.rows, box.rights, strict=True):
         values = np.asarray(row, dtype=float)
         filled = np.flatnonzero(values)
@@ -179,7 +194,7 @@ def _run_interruptibly(highs: highspy.Highs) -> None:
     try:
         thread.join()
     except KeyboardInterrupt:
-        highs.cancelSolve()
+        highs.cancelSolve()  # type: ignore[no-untyped-call]
         thread.join()
         raise
 
@@ -196,7 +211,7 @@ def _box_answer(highs: highspy.Highs) -> BoxAnswer:
 
 
 def _quiet() -> highspy.Highs:
-    highs = highspy.Highs()
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
     highs.setOptionValue("random_seed", 0)

@@ -1,8 +1,8 @@
 """The exact optimum over settings of any number of sizes (Definition 4, which the paper could not compute).
 
-Minimise sum_S (S-1)^2 b(S) over integers b >= 0 with sum_S S b(S) = n such that the setting is valid. By Gale's theorem
-validity is a set of linear inequalities in b alone (`cuts.py`), so the number of variables is at most M' - M + 1 however
-many values there are.
+Minimise sum_S (S-1)^2 b(S) over integers b >= 0 with sum_S S b(S) = n such that the setting is valid. By Gale's
+theorem validity is a set of linear inequalities in b alone (`cuts.py`), so the number of variables is at most M' - M
++ 1 however many values there are.
 
 1. Relax (`relaxation.py`): an exact lower bound on the loss, or a proof that no setting exists.
 2. Round: search integers in a small box around the fractional optimum. Violated inequalities found at integral points
@@ -10,34 +10,38 @@ many values there are.
 3. Prove, where the gap is still too large: the bound's reduced costs limit every b(S) in settings that beat the best
    loss found; branch and bound over what remains.
 
-The setting returned is always valid, checked on integers. The bound of step 1 is exact, with a certificate. A bound from
-step 3 rests on HiGHS's branch and bound, on integers small enough for its tolerances. Running out of time returns the
-best setting found with the gap that was really proven.
+The setting returned is always valid, checked on integers. The bound of step 1 is exact, with a certificate. A bound
+from step 3 rests on HiGHS's branch and bound, on integers small enough for its tolerances. Running out of time
+returns the best setting found with the gap that was really proven.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.errors import TimeLimitError
+from dalenius.errors import UndecidedError
 from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting
 from dalenius.model.solution import Certificate
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.certificate import loss_costs, possible_sizes
-from dalenius.solve.cuts import Cut, size_cut, violated
+from dalenius.solve.cuts import Cut, Row, size_cut, violated
 from dalenius.solve.gale import fill_sizes
 from dalenius.solve.highs import Box, BoxAnswer, BoxStatus, solve_box
-from dalenius.solve.relaxation import NoSetting, Relaxation, relax
+from dalenius.solve.relaxation import NoSetting, Relaxation, bucket_range, relax
 from dalenius.solve.two_size import two_size
 
 _RADII = (4, 32)  # how far from the fractional optimum to look for integers
 _ROUNDING_SIZES = 160  # sizes with the least reduced cost that rounding may use
-_TWO_SIZE_SIZES = 500
+_FEW_SIZES = 500
+_ANY_LOSS = 1e30
+_WIDEST = 10**6  # wider ranges are beyond what branch and bound in floating point can be trusted with
+_WIDE = 64  # ranges of buckets wider than this are worth a linear program each to narrow them
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class _Search:
         self.bound = 0
 
     def run(self) -> Optimum:
-        relaxed = relax(self.instance)
+        relaxed = relax(self.instance, self.deadline)
         if isinstance(relaxed, NoSetting):
             return Optimum(None, None, relaxed.proof.certificate() if relaxed.proof else None)
         self.bound = math.ceil(relaxed.bound.bound)
@@ -85,11 +89,25 @@ class _Search:
             if self._good_enough():
                 break
             self._round(relaxed, radius)
-        if self.best is None and len(self.instance.sizes) <= _TWO_SIZE_SIZES:
-            self.best = two_size(self.instance.problem)
+        if self.best is None:
+            self.best = self._fallback()
         if not self._good_enough() and not self._prove(relaxed):
             return Optimum(None, None, None)
         return Optimum(self.best, self.bound, relaxed.bound.certificate())
+
+    def _fallback(self) -> BucketSetting | None:
+        """Some valid setting, where rounding found none."""
+        if len(self.instance.sizes) <= _FEW_SIZES:
+            found = two_size(self.instance.problem)
+            if found is not None:
+                return found
+        total = self.instance.total
+        if (
+            self.instance.last_size == total
+            and (self.instance.caps(np.asarray([total]))[:, 0] >= self.instance.counts).all()
+        ):
+            return BucketSetting.of([(total, 1)])  # Lemma 1: one bucket that holds everybody
+        return None
 
     def _left(self) -> float:
         return self.deadline - time.monotonic()
@@ -97,9 +115,9 @@ class _Search:
     def _good_enough(self) -> bool:
         return self.best is not None and self.best.loss - self.bound <= self.gap * self.best.loss
 
-    def _target(self) -> float | None:
-        """A loss within the gap of the bound: (loss - bound) / loss <= gap."""
-        return math.floor(self.bound / (1 - self.gap)) if 0 < self.gap < 1 else self.bound
+    def _target(self) -> float:
+        """The largest loss within the gap of the bound, (loss - bound) / loss <= gap; any loss for a gap of 1."""
+        return math.floor(self.bound / (1 - self.gap)) if self.gap < 1 else _ANY_LOSS
 
     def _round(self, relaxed: Relaxation, radius: int) -> None:
         """Search the integers within `radius` of the fractional optimum."""
@@ -113,34 +131,52 @@ class _Search:
 
     def _prove(self, relaxed: Relaxation) -> bool:
         """Search every setting that could beat the best one. False if that shows that there is none at all."""
-        if self.best is not None:
-            sizes, most = possible_sizes(self.instance, relaxed.bound, self.best.loss - 1)
-        else:
-            sizes = self.instance.sizes
-            most = [self.instance.total // int(size) for size in sizes]
+        sizes, low, high = self._remaining(relaxed)
         if len(sizes) == 0 and self.best is not None:
             self.bound = self.best.loss
             return True
         around = dict(zip(relaxed.master.sizes.tolist(), relaxed.buckets.tolist(), strict=True))
-        base = [min(math.floor(around.get(int(s), 0.0) + 1e-7), top) for s, top in zip(sizes, most, strict=True)]
-        low = [-b for b in base]
-        high = [top - b for top, b in zip(most, base, strict=True)]
-        answer = self._search_box(relaxed, sizes, base, low, high, self._left(), self._target())
-        if answer.status is BoxStatus.EMPTY:
-            if self.best is None:
-                return False
+        base = [
+            min(max(math.floor(around.get(int(s), 0.0) + 1e-7), few), most)
+            for s, few, most in zip(sizes, low, high, strict=True)
+        ]
+        near_low = [max(few - b, -_WIDEST) for few, b in zip(low, base, strict=True)]
+        near_high = [min(most - b, _WIDEST) for most, b in zip(high, base, strict=True)]
+        answer = self._search_box(relaxed, sizes, base, near_low, near_high, self._left(), self._target())
+        whole = max(most - few for few, most in zip(low, high, strict=True)) <= _WIDEST
+        if not whole:
+            answer = BoxAnswer(BoxStatus.STOPPED, answer.point, -math.inf)
+        if answer.status is BoxStatus.EMPTY and self.best is not None:
             self.bound = self.best.loss
-        elif answer.status is BoxStatus.SOLVED and self.best is not None:
-            self.bound = max(self.bound, self.best.loss)
-        elif math.isfinite(answer.bound) and self.best is not None:
+        elif answer.status is BoxStatus.EMPTY and len(sizes) == len(self.instance.sizes):
+            return False
+        elif self.best is None:
+            raise UndecidedError(
+                "no valid setting was found within the time limit, and none was proven not to exist",
+                "Give a larger --max-size, which makes settings easier to find, or a larger --time-limit.",
+            )
+        elif answer.status is BoxStatus.SOLVED:
+            self.bound = self.best.loss
+        elif math.isfinite(answer.bound):
             proven = math.ceil(answer.bound - 1e-6) + _dot(loss_costs(sizes), base)
             self.bound = max(self.bound, min(proven, self.best.loss))
-        if self.best is None:
-            raise TimeLimitError(
-                "the time limit was reached before any valid setting was found, or proven not to exist",
-                "Give a larger --time-limit, or a larger --max-size, which makes settings easier to find.",
-            )
         return True
+
+    def _remaining(self, relaxed: Relaxation) -> tuple[Integers, list[int], list[int]]:
+        """The sizes that a better setting can use, with the fewest and the most buckets of each."""
+        if self.best is None:
+            sizes = self.instance.sizes if len(self.instance.sizes) <= _FEW_SIZES else np.sort(relaxed.master.sizes)
+            return sizes, [0] * len(sizes), [self.instance.total // int(size) for size in sizes]
+        loss = self.best.loss - 1
+        sizes, high = possible_sizes(self.instance, relaxed.bound, loss)
+        low = [0] * len(high)
+        for j, size in enumerate(sizes.tolist()):
+            if high[j] > _WIDE:
+                few, most = bucket_range(relaxed, loss, size)
+                low[j], high[j] = few, min(high[j], most)
+                if low[j] > high[j]:
+                    return sizes[:0], [], []
+        return sizes, low, high
 
     def _search_box(
         self,
@@ -150,7 +186,7 @@ class _Search:
         low: list[int],
         high: list[int],
         seconds: float,
-        target: float | None,
+        target: float,
     ) -> BoxAnswer:
         """The best valid setting base + z in the box. Points found invalid yield cuts, and the search goes on."""
         until = time.monotonic() + seconds
@@ -158,11 +194,11 @@ class _Search:
         cost = loss_costs(sizes)
         offset = _dot(cost, base)
         while True:
-            box = _box(self.instance, relaxed.master.cuts, sizes, caps, base, low, high)
+            box = _box(self.instance, relaxed.master.rows, sizes, caps, base, low, high)
             if self.best is not None:
                 box.rows.append([-c for c in cost])
                 box.rights.append(offset - (self.best.loss - 1))
-            answer = solve_box(box, until - time.monotonic(), None if target is None else target - offset)
+            answer = solve_box(box, until - time.monotonic(), target - offset)
             if answer.point is None:
                 return answer
             buckets = np.asarray([b + z for b, z in zip(base, answer.point, strict=True)], dtype=np.int64)
@@ -191,7 +227,7 @@ def _promising(relaxed: Relaxation) -> Integers:
 
 def _box(
     instance: Instance,
-    cuts: list[Cut],
+    cuts: Sequence[Row],
     sizes: Integers,
     caps: Integers,
     base: list[int],
@@ -227,4 +263,3 @@ def _broken(instance: Instance, sizes: Integers, caps: Integers, buckets: Intege
 
 def _dot(left: list[int], right: list[int]) -> int:
     return sum(a * b for a, b in zip(left, right, strict=True))
-

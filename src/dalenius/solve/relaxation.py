@@ -8,14 +8,25 @@ inequalities that the solution violates, then the sizes that the multipliers pri
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from dalenius.errors import SolverError
 from dalenius.solve.caps import Floats, Instance, Integers, smallest_size
-from dalenius.solve.certificate import ExactBound, exact_bound, reduced_rates, size_pieces
-from dalenius.solve.cuts import violated
+from dalenius.solve.certificate import (
+    Costs,
+    ExactBound,
+    exact_bound,
+    loss_costs,
+    no_costs,
+    reduced_rates,
+    single_cost,
+    size_pieces,
+)
+from dalenius.solve.cuts import LossRow, violated
 from dalenius.solve.highs import LinearAnswer, LinearMaster
 
 _ALL_SIZES = 400  # up to this many sizes are columns from the start
@@ -40,8 +51,11 @@ class NoSetting:
     proof: ExactBound | None
 
 
-def relax(instance: Instance) -> Relaxation | NoSetting:
-    """Solve the relaxation, or prove that it has no solution."""
+def relax(instance: Instance, deadline: float = math.inf) -> Relaxation | NoSetting:
+    """Solve the relaxation, or prove that it has no solution.
+
+    At the deadline (of `time.monotonic`) the multipliers at hand are used: their bound is weaker, and as exact.
+    """
     if instance.sizes.size == 0:
         return NoSetting(None)
     master = LinearMaster(instance, _first_columns(instance))
@@ -50,17 +64,18 @@ def relax(instance: Instance) -> Relaxation | NoSetting:
         answer = master.solve(allowed)
         if answer is None:
             answer = master.solve_shortfall()
-            if _price(instance, master, answer, with_cost=False):
+            if _price(instance, master, answer, no_costs):
                 continue
-            proof = exact_bound(instance, master.cuts, answer.multipliers, with_cost=False)
+            proof = exact_bound(instance, master.rows, answer.multipliers, no_costs)
             if proof.bound > 0:
                 return NoSetting(proof)
             # Infeasible by rounding alone: let the cuts give way by as little, and let integers decide.
             allowed = max(2 * answer.shortfall, 10 * allowed, 1e-12)
             continue
-        if _separate(instance, master, answer) or _price(instance, master, answer, with_cost=True):
+        more = _separate(instance, master, answer) or _price(instance, master, answer, loss_costs)
+        if more and time.monotonic() < deadline:
             continue
-        return Relaxation(master, answer.buckets, exact_bound(instance, master.cuts, answer.multipliers))
+        return Relaxation(master, answer.buckets, exact_bound(instance, master.rows, answer.multipliers))
     raise SolverError(f"the linear relaxation did not settle in {_ROUNDS} rounds")
 
 
@@ -84,16 +99,16 @@ def _separate(instance: Instance, master: LinearMaster, answer: LinearAnswer) ->
     return master.add_cuts(list(found))
 
 
-def _price(instance: Instance, master: LinearMaster, answer: LinearAnswer, with_cost: bool) -> bool:
+def _price(instance: Instance, master: LinearMaster, answer: LinearAnswer, costs: Costs) -> bool:
     """Add the sizes that could lower the objective."""
     if len(master.sizes) == len(instance.sizes):
         return False
-    own, _ = reduced_rates(instance, master.sizes, master.cuts, answer.multipliers, with_cost)
+    own, _ = reduced_rates(instance, master.sizes, master.rows, answer.multipliers, costs)
     level = float(own.min())
     level -= 1e-9 * max(1.0, abs(level))
     rates, sizes = [], []
     for piece in size_pieces(instance):
-        rate, _ = reduced_rates(instance, piece, master.cuts, answer.multipliers, with_cost)
+        rate, _ = reduced_rates(instance, piece, master.rows, answer.multipliers, costs)
         rates.append(rate[rate < level])
         sizes.append(piece[rate < level])
     better = np.concatenate(sizes)[np.argsort(np.concatenate(rates), kind="stable")]
@@ -101,3 +116,17 @@ def _price(instance: Instance, master: LinearMaster, answer: LinearAnswer, with_
     if better.size:
         master.add_sizes(np.sort(better))
     return bool(better.size)
+
+
+def bucket_range(relaxed: Relaxation, loss: int, size: int) -> tuple[int, int]:
+    """The fewest and the most buckets of this size in any setting of at most this loss, proven exactly."""
+    instance, master = relaxed.master.instance, relaxed.master
+    master.add_cuts([LossRow(loss)])
+    ends = []
+    for sign in (1, -1):
+        answer = master.solve_for(size, sign)
+        if answer is None:
+            return 0, -1
+        proof = exact_bound(instance, master.rows, answer.multipliers, single_cost(size, sign))
+        ends.append(math.ceil(proof.bound) * sign)
+    return max(0, ends[0]), min(instance.total // size, ends[1])

@@ -16,6 +16,7 @@ optimum for the pair. Nothing here depends on |T|.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,7 +97,7 @@ def first_valid(
 
 def _ceil_from_floor(floor: Integers, numerator: Integers, gain: Integers) -> Integers:
     """ceil(numerator / -gain), given the floor."""
-    return floor + (floor * -gain != numerator)
+    return np.asarray(floor + (floor * -gain != numerator))
 
 
 def two_size(problem: Problem) -> BucketSetting | None:
@@ -122,7 +123,13 @@ def two_size(problem: Problem) -> BucketSetting | None:
 
 
 def _best_of_block(
-    instance: Instance, sizes: Integers, first: Integers, second: Integers, caps: Integers, counts: Integers, most: Integers
+    instance: Instance,
+    sizes: Integers,
+    first: Integers,
+    second: Integers,
+    caps: Integers,
+    counts: Integers,
+    most: Integers,
 ) -> BucketSetting | None:
     size1, size2 = sizes[first], sizes[second]
     positions = feasible_positions(size1, size2, instance.total)
@@ -140,7 +147,7 @@ def _best_of_block(
     return min(settings, key=lambda setting: setting.loss)
 
 
-def _pair_blocks(sizes: int, block: int):  # type: ignore[no-untyped-def]
+def _pair_blocks(sizes: int, block: int) -> Iterator[tuple[Integers, Integers]]:
     """Index pairs (j1, j2), j1 < j2, in blocks of about `block` pairs, the smallest j1 first."""
     if sizes == 1:  # a single size: the pair with itself, of which the second member stays empty
         yield np.asarray([0]), np.asarray([0])

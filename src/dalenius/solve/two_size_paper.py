@@ -3,7 +3,8 @@
 All three walk the pairs of sizes in the paper's order, and the list Gamma(S_1, S_2) of Lemma 5 for each pair:
 
 - no pruning: validate every pair (b_1, b_2) of every list;
-- loss pruning: cut the list where it can no longer beat the best loss so far (Lemma 7) and stop at the first valid pair;
+- loss pruning: cut the list where it can no longer beat the best loss so far (Lemma 7) and stop at the first valid
+pair;
 - full pruning: find the valid part of the cut list by binary search, for FC (Lemma 8) and for PC in three parts
   (Lemma 9 and Corollary 3), as Algorithm 1 does.
 
@@ -67,8 +68,17 @@ def pair_lists(instance: Instance) -> Iterator[PairList]:
         p = feasible_positions(np.full_like(rest, size1), rest, instance.total)
         for j, size2 in enumerate(rest):
             if p.last[j] >= 0:
-                numbers = (int(a[j]) for a in (p.first1, p.first2, p.step1, p.step2, p.last))
-                yield PairList(int(size1), int(size2), *numbers, caps[:, j1], caps[:, j1 + 1 + j])
+                yield PairList(
+                    int(size1),
+                    int(size2),
+                    first1=int(p.first1[j]),
+                    first2=int(p.first2[j]),
+                    step1=int(p.step1[j]),
+                    step2=int(p.step2[j]),
+                    last=int(p.last[j]),
+                    cap1=caps[:, j1],
+                    cap2=caps[:, j1 + 1 + j],
+                )
 
 
 Search = Callable[[PairList, Integers, int | None], int | None]

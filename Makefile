@@ -1,0 +1,52 @@
+# Everything a developer does. `make` alone lists the targets. uv is fetched if it is not there.
+
+UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
+RUN := $(UV) run --frozen
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types imports docs unit format bench-solvers lock clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
+
+.uv/bin/uv:
+	@sh tools/get-uv.sh
+
+setup: $(filter .uv/bin/uv,$(UV)) ## Install Dalenius and all that its tests need into .venv
+	@$(UV) sync --frozen --quiet
+
+demo: setup ## Run the main job on data made on the spot
+	@$(RUN) python tools/demo.py
+
+test: lint types imports docs unit ## Everything that has to pass: lint, types, import rules, docs, tests
+
+lint: setup
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+
+types: setup
+	@$(RUN) mypy
+
+imports: setup
+	@$(RUN) lint-imports --config pyproject.toml --no-cache
+
+docs: setup ## Build the documentation into site/, warnings being errors
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+
+unit: setup
+	@$(RUN) pytest -q -n $(JOBS)
+
+format: setup ## Format the code, and bring generated documentation up to date
+	@$(RUN) ruff check --fix --quiet .
+	@$(RUN) ruff format --quiet .
+	@$(RUN) python tools/cli_reference.py
+
+bench-solvers: setup ## Measure the solvers against the paper's searches and a direct MILP; writes bench/results/
+	@$(RUN) --group bench python -m bench.solvers
+
+lock: ## Bring uv.lock up to date with pyproject.toml
+	@$(UV) lock
+
+clean: ## Remove what was installed and built
+	rm -rf .venv .uv site demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

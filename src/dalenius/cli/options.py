@@ -1,0 +1,146 @@
+"""Options that several commands share: where the data is, the limits, the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dalenius.errors import PolicyError, UsageError
+from dalenius.model.plan import PlanOptions
+from dalenius.model.solution import Method
+from dalenius.policy.job import Job, read_job
+from dalenius.policy.limits import LimitPolicy
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_RULES = ("theta", "uniform", "l_diversity", "beta")
+
+
+def policy_options(command: Command) -> Command:
+    """The job file, and the limits as options."""
+    for option in reversed(
+        [
+            click.option(
+                "--job",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="Job file (TOML) with roles, limits and solver settings; options go before it.",
+            ),
+            click.option(
+                "--theta",
+                metavar="NUMBER",
+                help="Limit theta * frequency + base, at most 1, for every value.",
+            ),
+            click.option("--base", metavar="NUMBER", help="The base that goes with --theta (default 0)."),
+            click.option("--uniform", metavar="NUMBER", help="The same limit for every value."),
+            click.option("--l-diversity", metavar="L", help="The limit 1/L for every value."),
+            click.option("--beta", metavar="NUMBER", help="Limit (1 + beta) * frequency, at most 1, for every value."),
+            click.option(
+                "--limit",
+                "limits",
+                multiple=True,
+                metavar="VALUE=NUMBER",
+                help="The limit of one value, before any rule. Repeatable.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def solver_options(command: Command) -> Command:
+    """The method and its settings."""
+    for option in reversed(
+        [
+            click.option(
+                "--method",
+                type=click.Choice([str(method) for method in Method]),
+                help="How to find the bucket setting (default optimal).",
+            ),
+            click.option(
+                "--min-size",
+                type=int,
+                metavar="N",
+                help="Smallest bucket size; 2 keeps any value from being published outright.",
+            ),
+            click.option("--max-size", type=int, metavar="N", help="Largest bucket size (default: automatic)."),
+            click.option(
+                "--gap",
+                type=float,
+                metavar="X",
+                help="Stop at a loss proven to be within this share of the optimum (default 1e-4; 0: full proof).",
+            ),
+            click.option(
+                "--time-limit",
+                type=float,
+                metavar="SECONDS",
+                help="Return the best setting found by then, with its true gap (default 60).",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What the options and the job file ask for together."""
+
+    policy: LimitPolicy
+    method: Method
+    options: PlanOptions
+    sensitive: str | None
+    null_value: str | None
+
+
+def request(given: dict[str, Any]) -> PlanRequest:
+    """Merge options and job file; an option goes before the job file's key of the same name."""
+    job = read_job(given["job"]) if given.get("job") is not None else Job()
+    solve, table = job.solve, job.table
+    chosen = {
+        "method": given["method"] or solve.method or Method.OPTIMAL,
+        "gap": _first(given["gap"], solve.gap, 1e-4),
+        "time_limit": _first(given["time_limit"], solve.time_limit, 60.0),
+    }
+    return PlanRequest(
+        policy=_policy(job, given),
+        method=Method(chosen["method"]),
+        options=PlanOptions(
+            min_size=_first(given["min_size"], solve.min_size, None),
+            max_size=_first(given["max_size"], solve.max_size, None),
+            gap=float(chosen["gap"]),
+            time_limit=float(chosen["time_limit"]),
+        ),
+        sensitive=_first(given.get("sensitive"), table.sensitive, None),
+        null_value=_first(given.get("null_value"), table.null_value, None),
+    )
+
+
+def _first(*candidates: Any) -> Any:
+    return next((candidate for candidate in candidates if candidate is not None), None)
+
+
+def _policy(job: Job, given: dict[str, Any]) -> LimitPolicy:
+    """The job file's limits, its rule replaced by one given as an option, its exceptions added to."""
+    section = job.limits.model_dump()
+    if any(given[rule] is not None for rule in _RULES):
+        section |= dict.fromkeys((*_RULES, "base"))
+    section |= {name: given[name] for name in (*_RULES, "base") if given[name] is not None}
+    section["values"] = {**section["values"], **dict(_value_limit(text) for text in given["limits"])}
+    if not section["values"] and all(section[rule] is None for rule in _RULES) and section["base"] is None:
+        raise PolicyError(
+            "no limits are given",
+            "Give a rule, such as --theta 8 --base 0.02 or --uniform 0.1, a --limit VALUE=NUMBER for every value, "
+            "or a --job file.",
+        )
+    return LimitPolicy.of(**section)
+
+
+def _value_limit(text: str) -> tuple[str, str]:
+    value, equals, limit = text.rpartition("=")
+    if not equals or not value:
+        raise UsageError(f"--limit wants VALUE=NUMBER, got {text!r}", "For example: --limit HIV=0.02")
+    return value, limit

@@ -1,0 +1,212 @@
+"""Plans as tables for people and as objects for scripts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dalenius.model.plan import NoSolution, Plan
+from dalenius.model.solution import Certificate, Solution, Status
+from dalenius.policy.exact import shown
+
+FORMAT_VERSION = 1
+_NAMES = 3
+
+
+def plan_object(plan: Plan) -> dict[str, Any]:
+    """The plan as one JSON object. The keys are a contract (docs/json.md)."""
+    solution = plan.solution
+    setting = solution.setting
+    result: dict[str, Any] = {
+        "format": FORMAT_VERSION,
+        "method": str(solution.method),
+        "status": str(solution.status),
+        "n": plan.problem.total,
+        "m": len(plan.problem.values),
+        "min_size": solution.min_size,
+        "max_size": solution.max_size,
+        "setting": [{"size": g.size, "buckets": g.buckets} for g in setting.groups] if setting is not None else None,
+        "loss": solution.loss,
+        "mse": solution.mse,
+        "bound": solution.bound,
+        "gap": solution.gap,
+        "seconds": round(solution.seconds, 6),
+        "notes": list(plan.notes),
+    }
+    if plan.no_solution is not None:
+        result["reason"] = no_solution_object(plan.no_solution)
+    return result
+
+
+def no_solution_object(why: NoSolution) -> dict[str, Any]:
+    """Why there is no setting."""
+    return {
+        "kind": why.reason,
+        "values": [
+            {
+                "value": v.value,
+                "frequency": float(v.frequency),
+                "limit": str(v.limit),
+                "smallest_limit": str(v.frequency),
+            }
+            for v in why.ineligible
+        ],
+        "smallest_max_size": why.smallest_max_size,
+    }
+
+
+def certificate_object(plan: Plan, certificate: Certificate) -> dict[str, Any]:
+    """A certificate with all that is needed to check it: values, counts, limits and sizes."""
+    problem = plan.problem
+    return {
+        "format": FORMAT_VERSION,
+        "min_size": plan.solution.min_size,
+        "max_size": plan.solution.max_size,
+        "values": [
+            {"value": value, "count": count, "limit": str(limit)}
+            for value, count, limit in zip(problem.values, problem.counts, problem.limits, strict=True)
+        ],
+        "bound": str(certificate.bound),
+        "rows": [
+            {
+                "multiplier": str(row.multiplier),
+                "values": list(row.values),
+                "sizes": [list(span) for span in row.sizes],
+            }
+            for row in certificate.rows
+        ],
+    }
+
+
+def show_plan(console: Console, plan: Plan) -> None:
+    """One plan, for people."""
+    solution = plan.solution
+    if plan.no_solution is not None:
+        console.print(_no_solution(plan, plan.no_solution))
+    elif solution.setting is not None:
+        console.print(_setting_table(plan))
+        console.print(_verdict(solution))
+    _show_notes(console, plan.notes)
+
+
+def show_comparison(console: Console, plans: list[Plan]) -> None:
+    """Several methods side by side."""
+    table = Table(title=_title(plans[0]), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=0)
+    for name in ("method", "status"):
+        table.add_column(name, no_wrap=True)
+    for name in ("buckets", "loss", "/ best", "MSE", "gap", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    losses = [p.solution.loss for p in plans if p.status is not Status.INFEASIBLE and p.solution.loss is not None]
+    best = min(losses, default=None)
+    for plan in plans:
+        s = plan.solution
+        times = f"{s.loss / best:.2f}" if s.loss is not None and best else "-"
+        table.add_row(
+            str(s.method),
+            str(s.status),
+            _number(s.setting.buckets if s.setting is not None else None),
+            _number(s.loss),
+            times,
+            _mse(s.mse),
+            _gap(s.gap),
+            f"{s.seconds:.3f}",
+        )
+    console.print(table)
+    for plan in plans:
+        if plan.no_solution is not None:
+            console.print(Text.assemble(f"{plan.solution.method}: ", _no_solution(plan, plan.no_solution)))
+    seen: dict[str, None] = {}
+    for plan in plans:
+        seen.update(dict.fromkeys(plan.notes))
+    _show_notes(console, tuple(seen))
+
+
+def _title(plan: Plan) -> str:
+    problem, solution = plan.problem, plan.solution
+    sizes = f"bucket sizes {solution.min_size} to {solution.max_size}"
+    return f"{problem.total:,} records, {len(problem.values):,} sensitive values, {sizes}"
+
+
+def _setting_table(plan: Plan) -> RenderableType:
+    table = Table(title=_title(plan), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("size", "buckets", "records", "loss"):
+        table.add_column(name, justify="right")
+    table.add_column("values that need buckets this large")
+    for group, values in plan.needed_by().items():
+        names = ", ".join(values[:_NAMES]) + (f" and {len(values) - _NAMES} more" if len(values) > _NAMES else "")
+        table.add_row(str(group.size), f"{group.buckets:,}", f"{group.records:,}", f"{group.loss:,}", Text(names))
+    return table
+
+
+def _verdict(solution: Solution) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("method", f"{solution.method}, {_proof(solution)}")
+    grid.add_row("loss", _number(solution.loss))
+    grid.add_row("MSE", _mse(solution.mse))
+    if solution.bound is not None:
+        grid.add_row("bound", f"{solution.bound:,}  (no valid setting of these sizes loses less)")
+        grid.add_row("gap", _gap(solution.gap))
+    grid.add_row("seconds", f"{solution.seconds:.3f}")
+    return grid
+
+
+def _proof(solution: Solution) -> str:
+    if solution.status is not Status.OPTIMAL:
+        return "valid, not proven optimal"
+    return "proven optimal" if solution.gap == 0 else f"proven optimal to within {_gap(solution.gap)}"
+
+
+def _no_solution(plan: Plan, why: NoSolution) -> Text:
+    if why.reason == "not-eligible":
+        share = f"{len(why.ineligible)} of {len(plan.problem.values)} values"
+        lines = [
+            f"No setting exists: {share} are more frequent than their limit allows.",
+            *(
+                f"  {v.value}: frequency {float(v.frequency):.6g}, limit {shown(v.limit)}; "
+                f"the smallest limit that would do is {v.frequency} ({_rounded_up(v.frequency)})"
+                for v in why.ineligible
+            ),
+            "Raise these limits.",
+        ]
+        return Text("\n".join(lines))
+    if why.reason == "max-size":
+        advice = (
+            f"The smallest --max-size that works is {why.smallest_max_size}."
+            if why.smallest_max_size is not None
+            else "No larger --max-size was found to work; raise the limits, or lower --min-size."
+        )
+        sizes = f"{plan.solution.min_size} to {plan.solution.max_size}"
+        if plan.solution.min_size > plan.solution.max_size:
+            sizes = f"up to {plan.solution.max_size}"
+        return Text(f"No setting with bucket sizes {sizes} exists, though the limits can be kept.\n{advice}")
+    return Text("no setting is private under these limits.")
+
+
+def _rounded_up(number: Fraction) -> str:
+    """A decimal of six digits that is not below the number."""
+    return f"{Decimal(-(-number.numerator * 10**6 // number.denominator)) / 10**6:f}"
+
+
+def _show_notes(console: Console, notes: tuple[str, ...]) -> None:
+    for note in notes:
+        console.print(Text(f"Note: {note}.", style="yellow"))
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _mse(mse: float | None) -> str:
+    return "-" if mse is None else f"{mse:.4g}"
+
+
+def _gap(gap: float | None) -> str:
+    if gap is None or gap == 0:
+        return "-" if gap is None else "0"
+    return f"{gap:.1%}" if gap >= 0.001 else f"{gap:.1e}"

@@ -1,0 +1,1 @@
+"""Engines that read tables: one module an engine."""

@@ -1,0 +1,68 @@
+"""What `plan` answers: the solution, the limits it was solved under, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dalenius.model.problem import Problem
+from dalenius.model.setting import SizeGroup
+from dalenius.model.solution import Solution, Status
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """How to look for a setting. `max_size=None` finds a largest size that works by itself."""
+
+    min_size: int | None = None
+    max_size: int | None = None
+    gap: float = 1e-4
+    time_limit: float = 60.0
+
+
+@dataclass(frozen=True)
+class IneligibleValue:
+    """A value whose limit is below its frequency, so that no bucketization can keep it (Lemma 1)."""
+
+    value: str
+    frequency: Fraction
+    limit: Fraction
+
+
+@dataclass(frozen=True)
+class NoSolution:
+    """Why no setting exists: values that are not eligible, or a largest size that is too small.
+
+    `smallest_max_size` is the smallest largest-size with which the method has a setting; None if none was found.
+    """
+
+    reason: str
+    ineligible: tuple[IneligibleValue, ...] = ()
+    smallest_max_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A solution, or the reason why there is none, and what a publisher should know about it."""
+
+    problem: Problem
+    solution: Solution
+    no_solution: NoSolution | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """How far the answer is proven."""
+        return self.solution.status
+
+    def needed_by(self) -> dict[SizeGroup, tuple[str, ...]]:
+        """For each size group, the values that no smaller bucket of the setting may hold."""
+        groups = self.solution.setting.groups if self.solution.setting is not None else ()
+        needs: dict[SizeGroup, list[str]] = {group: [] for group in groups}
+        for value, limit in sorted(
+            zip(self.problem.values, self.problem.limits, strict=True), key=lambda pair: pair[1]
+        ):
+            group = next((group for group in groups if limit * group.size >= 1), None)
+            if group is not None:
+                needs[group].append(value)
+        return {group: tuple(values) for group, values in needs.items()}

@@ -1,0 +1,1 @@
+"""From what a publisher writes down to one exact limit a sensitive value."""

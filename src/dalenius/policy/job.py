@@ -1,0 +1,128 @@
+"""Job files: the roles of the columns, the limits and the solver's settings in one TOML file.
+
+[table]
+sensitive = "Disease"
+quasi_identifiers = ["Gender", "Zipcode"]
+identifiers = ["Name"]            # never published
+
+[limits]                          # one rule for every value ...
+theta = 8
+base = "0.02"
+
+[limits.values]                   # ... and exceptions by value
+HIV = "0.02"
+
+[solve]
+method = "optimal"
+max_size = 50
+"""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dalenius.errors import JobFileError
+from dalenius.model.nearest import did_you_mean
+from dalenius.model.solution import Method
+from dalenius.policy.limits import LimitPolicy
+
+
+def _number(value: Any) -> Any:
+    """Numbers stay as they are written until `policy.exact` reads them; anything else is refused here."""
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+        raise ValueError("a number is wanted: 8, 0.02 or a quoted ratio such as '17/100'")  # noqa: TRY004 (pydantic's way)
+    return value
+
+
+ExactNumber = Annotated[str | int | Decimal, BeforeValidator(_number)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+
+class TableSection(_Section):
+    """Which column is what."""
+
+    sensitive: str | None = None
+    quasi_identifiers: list[str] = Field(default_factory=list)
+    identifiers: list[str] = Field(default_factory=list)
+    null_value: str | None = None
+
+
+class LimitsSection(_Section):
+    """The rule and its exceptions."""
+
+    theta: ExactNumber | None = None
+    base: ExactNumber | None = None
+    uniform: ExactNumber | None = None
+    l_diversity: ExactNumber | None = None
+    beta: ExactNumber | None = None
+    values: dict[str, ExactNumber] = Field(default_factory=dict)
+
+    def policy(self) -> LimitPolicy:
+        """The limits, checked."""
+        return LimitPolicy.of(**self.model_dump())
+
+
+class SolveSection(_Section):
+    """How to look for a setting."""
+
+    method: Annotated[Method, Field(strict=False)] | None = None
+    min_size: int | None = Field(default=None, ge=1)
+    max_size: int | None = Field(default=None, ge=1)
+    gap: Annotated[Decimal, Field(strict=False, ge=0, lt=1)] | None = None
+    time_limit: Annotated[Decimal, Field(strict=False, gt=0)] | None = None
+
+
+class Job(_Section):
+    """A whole job file."""
+
+    table: TableSection = TableSection()
+    limits: LimitsSection = LimitsSection()
+    solve: SolveSection = SolveSection()
+
+
+def read_job(path: Path) -> Job:
+    """Read and check a job file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise JobFileError(f"the job file cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise JobFileError("the job file is not UTF-8 text", "Save it as UTF-8.") from None
+    return parse_job(text)
+
+
+def parse_job(text: str) -> Job:
+    """Check the text of a job file."""
+    try:
+        document = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise JobFileError(f"the job file is not valid TOML: {error}") from None
+    try:
+        return Job.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise _job_error(first["type"], tuple(str(part) for part in first["loc"]), first["msg"]) from None
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "table": TableSection,
+    "limits": LimitsSection,
+    "solve": SolveSection,
+}
+
+
+def _job_error(kind: str, location: tuple[str, ...], message: str) -> JobFileError:
+    where = ".".join(location)
+    if kind == "extra_forbidden":
+        section = _SECTIONS.get(location[0]) if len(location) > 1 else Job
+        known = list(section.model_fields) if section is not None else []
+        return JobFileError(f"the job file has an unknown key: {where}", did_you_mean(location[-1], known))
+    return JobFileError(f"the job file's {where}: {message}")

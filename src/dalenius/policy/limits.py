@@ -1,0 +1,152 @@
+"""One rule for every sensitive value, and exceptions by value.
+
+With f_i = o_i / |T|, the rules are
+    theta, base    f'_i = min(1, theta f_i + base)      (Section 7 of the paper)
+    uniform        f'_i = uniform
+    l_diversity    f'_i = 1 / l_diversity
+    beta           f'_i = min(1, (1 + beta) f_i)
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dalenius.errors import PolicyError
+from dalenius.model.nearest import nearest
+from dalenius.model.problem import ValueCounts
+from dalenius.policy.exact import Number, exact, exact_limit, shown
+
+_LISTED = 10
+
+
+@dataclass(frozen=True)
+class LimitPolicy:
+    """The publisher's limits: at most one rule, and limits for single values that go before it."""
+
+    theta: Fraction | None = None
+    base: Fraction | None = None
+    uniform: Fraction | None = None
+    l_diversity: int | None = None
+    beta: Fraction | None = None
+    values: Mapping[str, Fraction] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        theta: Number | None = None,
+        base: Number | None = None,
+        uniform: Number | None = None,
+        l_diversity: Number | None = None,
+        beta: Number | None = None,
+        values: Mapping[str, Number] | None = None,
+    ) -> LimitPolicy:
+        """A policy from numbers as people write them; every one is checked here."""
+        if base is not None and theta is None:
+            raise PolicyError("base goes with theta: f'_i = min(1, theta * f_i + base)", "Give theta too.")
+        rules = {"theta": theta, "uniform": uniform, "l_diversity": l_diversity, "beta": beta}
+        given = [name for name, number in rules.items() if number is not None]
+        if len(given) > 1:
+            raise PolicyError(f"one rule is wanted, and {' and '.join(given)} are given", "Keep one of them.")
+        return cls(
+            theta=None if theta is None else _not_negative(theta, "theta"),
+            base=None if theta is None else _not_negative(0 if base is None else base, "base"),
+            uniform=None if uniform is None else exact_limit(uniform, "uniform"),
+            l_diversity=None if l_diversity is None else _diversity(l_diversity),
+            beta=None if beta is None else _not_negative(beta, "beta"),
+            values={
+                str(value): exact_limit(limit, f"the limit of {str(value)!r}")
+                for value, limit in (values or {}).items()
+            },
+        )
+
+    def rule_limit(self, count: int, total: int) -> Fraction | None:
+        """What the rule says for a value with this count; None without a rule."""
+        frequency = Fraction(count, total)
+        if self.theta is not None:
+            return min(Fraction(1), self.theta * frequency + (self.base or 0))
+        if self.uniform is not None:
+            return self.uniform
+        if self.l_diversity is not None:
+            return Fraction(1, self.l_diversity)
+        if self.beta is not None:
+            return min(Fraction(1), (1 + self.beta) * frequency)
+        return None
+
+
+@dataclass(frozen=True)
+class ResolvedLimits:
+    """One limit a value, in the order of the counts, and what a publisher should know about them."""
+
+    limits: tuple[Fraction, ...]
+    notes: tuple[str, ...]
+
+
+def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
+    """The exact limit of every value that occurs."""
+    total = counts.total
+    limits: list[Fraction] = []
+    uncovered: list[str] = []
+    for value, count in zip(counts.values, counts.counts, strict=True):
+        limit = policy.values.get(value, policy.rule_limit(count, total))
+        if limit is None:
+            uncovered.append(value)
+        else:
+            limits.append(limit)
+    if uncovered:
+        raise PolicyError(
+            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_names(uncovered)}",
+            "Give each of them a limit, or a rule for all values (theta, uniform, l_diversity or beta).",
+        )
+    for value, limit in zip(counts.values, limits, strict=True):
+        if limit <= 0:
+            raise PolicyError(
+                f"the rule gives {value!r} the limit {shown(limit)}, and a limit must be above 0",
+                "Give a base above 0.",
+            )
+    return ResolvedLimits(tuple(limits), (*_absent(policy, counts), *look_alikes(counts)))
+
+
+def _absent(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
+    present = set(counts.values)
+    notes = []
+    for value in policy.values:
+        if value not in present:
+            close = nearest(value, counts.values)
+            hint = f"; did you mean {close!r}?" if close is not None else ""
+            notes.append(f"the policy names {value!r}, which does not occur in the data{hint}")
+    return notes
+
+
+def look_alikes(counts: ValueCounts) -> list[str]:
+    """Values that differ only in case, blanks or character encoding: perhaps one value written twice."""
+    groups: dict[str, list[str]] = {}
+    for value in counts.values:
+        folded = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
+        groups.setdefault(folded, []).append(value)
+    return [
+        f"{_names(alike)} differ only in case or blanks, and count as different values"
+        for alike in groups.values()
+        if len(alike) > 1
+    ]
+
+
+def _names(values: list[str]) -> str:
+    listed = ", ".join(repr(value) for value in values[:_LISTED])
+    return listed + (f" and {len(values) - _LISTED} more" if len(values) > _LISTED else "")
+
+
+def _not_negative(number: Number, name: str) -> Fraction:
+    value = exact(number, name)
+    if value < 0:
+        raise PolicyError(f"{name} must not be negative, got {shown(value)}")
+    return value
+
+
+def _diversity(number: Number) -> int:
+    value = exact(number, "l_diversity")
+    if value.denominator != 1 or value < 1:
+        raise PolicyError(f"l_diversity must be a whole number of at least 1, got {shown(value)}")
+    return value.numerator

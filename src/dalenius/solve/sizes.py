@@ -1,0 +1,50 @@
+"""Which bucket sizes to look at, and whether any could do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from dalenius.solve.caps import smallest_size
+
+USUAL_MAX_SIZE = 50  # the paper's M'
+LARGEST_SIZE = 1_000_000  # sizes beyond this are not searched one by one
+
+
+def least_min_size(limits: tuple[Fraction, ...]) -> int:
+    """M = min_i ceil(1 / f'_i): no smaller bucket may hold any record."""
+    return min(smallest_size(limit) for limit in limits)
+
+
+def automatic_max_size(limits: tuple[Fraction, ...], total: int) -> int:
+    """Where the search for a largest size starts: every value fits in some bucket, and the usual sizes are in.
+
+    At most n; if the limits are eligible (Lemma 1) then ceil(1 / f'_i) <= n for every value that occurs.
+    """
+    needed = max(smallest_size(limit) for limit in limits)
+    return min(total, max(USUAL_MAX_SIZE, needed))
+
+
+def larger(max_size: int, total: int) -> int | None:
+    """The next largest size to try, or None if there is no more."""
+    most = min(total, LARGEST_SIZE)
+    return min(most, 2 * max_size) if max_size < most else None
+
+
+def smallest_working(works: Callable[[int], bool], failed: int, total: int) -> int | None:
+    """The smallest largest-size above `failed` for which `works`, by doubling and bisection.
+
+    More sizes never make a valid setting invalid, so `works` is monotone.
+    """
+    low, high = failed, larger(failed, total)
+    while high is not None and not works(high):
+        low, high = high, larger(high, total)
+    if high is None:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if works(middle):
+            high = middle
+        else:
+            low = middle
+    return high

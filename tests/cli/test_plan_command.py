@@ -1,0 +1,244 @@
+"""The command as scripts and people see it: output, exit codes, errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dalenius.audit.certificate import certified_bound
+from dalenius.cli.main import main
+from dalenius.model.problem import Problem
+from dalenius.model.solution import Certificate, CertificateRow
+from dalenius.policy.exact import exact
+from tests.problems import acs
+
+Run = Callable[..., Result]
+
+HOSPITAL = "Gender,Zipcode,Disease\nM,54321,Brain Tumor\nM,54322,Indigestion\nF,61234,Cancer\nF,61434,HIV\n"
+COUNTS = "value,count\nFlu,90\nHIV,10\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in an empty folder that has hospital.csv and counts.csv."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    Path("hospital.csv").write_text(HOSPITAL)
+    Path("counts.csv").write_text(COUNTS)
+    return lambda *words: CliRunner().invoke(main, list(words), catch_exceptions=False)
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """Standard output is exactly one JSON object."""
+    found = json.loads(result.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_hospital_example(run: Run) -> None:
+    result = run("plan", "hospital.csv", "--sensitive", "Disease", "--uniform", "1/2")
+    assert result.exit_code == 0
+    assert "4 records, 4 sensitive values" in result.stdout
+    assert "proven optimal" in result.stdout
+
+
+def test_json_has_the_keys_of_the_contract(run: Run) -> None:
+    result = run("plan", "hospital.csv", "--sensitive", "Disease", "--uniform", "1/2", "--json")
+    assert result.exit_code == 0
+    found = as_object(result)
+    seconds = found.pop("seconds")
+    assert seconds >= 0
+    assert found == {
+        "format": 1,
+        "method": "optimal",
+        "status": "optimal",
+        "n": 4,
+        "m": 4,
+        "min_size": 2,
+        "max_size": 4,
+        "setting": [{"size": 2, "buckets": 2}],
+        "loss": 2,
+        "mse": pytest.approx(2 / 3),
+        "bound": 2,
+        "gap": 0.0,
+        "notes": [],
+    }
+
+
+def test_counts_alone(run: Run) -> None:
+    found = as_object(run("plan", "--counts", "counts.csv", "--limit", "Flu=1", "--limit", "HIV=0.2", "--json"))
+    assert found["setting"] == [{"size": 1, "buckets": 50}, {"size": 5, "buckets": 10}]
+    assert found["n"] == 100
+
+
+def test_the_setting_says_which_values_need_large_buckets(run: Run) -> None:
+    result = run("plan", "--counts", "counts.csv", "--limit", "Flu=1", "--limit", "HIV=0.2")
+    (line,) = [line for line in result.stdout.splitlines() if "HIV" in line]
+    assert line.split() == ["5", "10", "50", "160", "HIV"]
+    assert "Note: 50 buckets hold a single record" in result.stdout
+
+
+def test_compare_shows_every_method(run: Run) -> None:
+    words = ("plan", "--counts", "counts.csv", "--uniform", "1", "--limit", "HIV=0.2", "--compare")
+    result = run(*words)
+    assert result.exit_code == 0
+    for method in ("optimal", "two-size", "multi-size", "anatomy"):
+        assert method in result.stdout
+    plans = as_object(run(*words, "--json"))["plans"]
+    assert [plan["method"] for plan in plans] == ["optimal", "two-size", "multi-size", "anatomy"]
+    assert all(plan["loss"] >= plans[0]["loss"] for plan in plans)
+
+
+def test_a_job_file_and_options_before_it(run: Run) -> None:
+    Path("job.toml").write_text(
+        '[table]\nsensitive = "Disease"\n[limits]\nuniform = "0.5"\n[solve]\nmethod = "two-size"\nmin_size = 3\n'
+    )
+    found = as_object(run("plan", "hospital.csv", "--job", "job.toml", "--json"))
+    assert (found["method"], found["min_size"], found["setting"]) == ("two-size", 3, [{"size": 4, "buckets": 1}])
+    found = as_object(run("plan", "hospital.csv", "--job", "job.toml", "--theta", "2", "--min-size", "2", "--json"))
+    assert found["setting"] == [{"size": 2, "buckets": 2}]
+    found = as_object(run("plan", "hospital.csv", "--job", "job.toml", "--limit", "HIV=0.25", "--json"))
+    assert found["setting"] == [{"size": 4, "buckets": 1}]
+
+
+def test_not_eligible_lists_each_value_with_what_would_do(run: Run) -> None:
+    words = ("plan", "--counts", "counts.csv", "--uniform", "0.5", "--limit", "HIV=0.05")
+    result = run(*words)
+    assert result.exit_code == 3
+    assert "Flu: frequency 0.9, limit 0.5; the smallest limit that would do is 9/10 (0.9)" in result.stdout
+    assert "HIV: frequency 0.1, limit 0.05; the smallest limit that would do is 1/10 (0.1)" in result.stdout
+    result = run(*words, "--json")
+    assert result.exit_code == 3
+    found = as_object(result)
+    assert (found["status"], found["setting"], found["loss"]) == ("infeasible", None, None)
+    assert found["reason"]["kind"] == "not-eligible"
+    assert found["reason"]["values"][0] == {"value": "Flu", "frequency": 0.9, "limit": "1/2", "smallest_limit": "9/10"}
+
+
+def test_max_size_too_small_says_what_would_do(run: Run) -> None:
+    words = ("plan", "--counts", "counts.csv", "--uniform", "1", "--limit", "HIV=0.125", "--max-size", "7")
+    result = run(*words)
+    assert result.exit_code == 3
+    assert "The smallest --max-size that works is 8." in result.stdout
+    assert as_object(run(*words, "--json"))["reason"] == {"kind": "max-size", "values": [], "smallest_max_size": 8}
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "message"),
+    [
+        (["hospital.csv", "--sensitive", "Diseas", "--uniform", "0.5"], "no-such-column", "Did you mean 'Disease'?"),
+        (["absent.csv", "--sensitive", "x", "--uniform", "0.5"], "input", "no file"),
+        (["hospital.csv", "--uniform", "0.5"], "usage", "sensitive column is not named"),
+        (["hospital.csv", "--sensitive", "Disease"], "policy", "no limits are given"),
+        (["--uniform", "0.5"], "usage", "one of TABLE and --counts"),
+        (["hospital.csv", "--counts", "counts.csv", "--uniform", "1"], "usage", "one of TABLE and --counts"),
+        (["--counts", "counts.csv", "--theta", "-1"], "policy", "theta must not be negative"),
+        (["--counts", "counts.csv", "--uniform", "0"], "policy", "above 0 and at most 1"),
+        (["--counts", "counts.csv", "--uniform", "nan"], "policy", "decimal, an integer or a ratio"),
+        (["--counts", "counts.csv", "--limit", "HIV"], "usage", "VALUE=NUMBER"),
+        (["--counts", "counts.csv", "--limit", "HIV=0.1"], "policy", "no limit covers 1 of 2"),
+        (["--counts", "hospital.csv", "--uniform", "0.5"], "counts", "value,count"),
+        (["--counts", "counts.csv", "--job", "absent.toml"], "job-file", "cannot be read"),
+        (
+            ["--counts", "counts.csv", "--uniform", "1", "--min-size", "5", "--max-size", "4"],
+            "usage",
+            "above the largest",
+        ),
+    ],
+)
+def test_bad_input_ends_with_2_and_names_the_fix(run: Run, words: list[str], kind: str, message: str) -> None:
+    result = run("plan", *words)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert message in result.stderr
+    result = run("plan", *words, "--json")
+    assert result.exit_code == 2
+    error = as_object(result)["error"]
+    assert error["kind"] == kind
+    assert message in f"{error['message']} {error['hint']}"
+
+
+def test_the_certificate_can_be_checked_from_its_file_alone(run: Run) -> None:
+    table = acs("Occupation", 300, 8)
+    lines = [f"{value},{count}" for value, count in zip(table.values, table.counts, strict=True)]
+    Path("acs.csv").write_text("\n".join(["value,count", *lines]))
+    words = ("--theta", "8", "--base", "0.02", "--max-size", "50", "--certificate", "proof.json", "--json")
+    found = as_object(run("plan", "--counts", "acs.csv", *words))
+    proof = json.loads(Path("proof.json").read_text())
+    problem = Problem(
+        tuple(v["value"] for v in proof["values"]),
+        tuple(v["count"] for v in proof["values"]),
+        tuple(exact(v["limit"], "limit") for v in proof["values"]),
+        proof["min_size"],
+        proof["max_size"],
+    )
+    rows = tuple(
+        CertificateRow(exact(row["multiplier"], "y"), tuple(row["values"]), tuple((a, b) for a, b in row["sizes"]))
+        for row in proof["rows"]
+    )
+    bound = certified_bound(problem, Certificate(exact(proof["bound"], "bound"), rows))
+    assert found["bound"] - 1 < bound <= found["bound"] <= found["loss"]
+
+
+def test_a_certificate_that_cannot_be_written(run: Run) -> None:
+    words = ("--uniform", "1", "--certificate", "absent/proof.json")
+    result = run("plan", "--counts", "counts.csv", *words)
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr
+
+
+def test_markup_in_values_is_printed_as_it_is(run: Run) -> None:
+    Path("counts.csv").write_text("value,count\n[red]x[/red],5\n[/oops],5\n")
+    result = run("plan", "--counts", "counts.csv", "--uniform", "0.5")
+    assert result.exit_code == 0
+    assert "[red]x[/red]" in result.stdout
+    assert "[/oops]" in result.stdout
+
+
+def test_help_has_examples_and_version_is_printed(run: Run) -> None:
+    assert "Examples:" in run("plan", "--help").stdout
+    assert run("--version").stdout.startswith("dalenius, version ")
+    assert "_DALENIUS_COMPLETE" in run("completion", "bash").stdout
+
+
+def test_ctrl_c_ends_a_long_search_at_once(tmp_path: Path) -> None:
+    """A full proof on scaled-up counts takes minutes; the interrupt must not."""
+    table = acs("Occupation", 500, 8)
+    lines = [f"{v}{h},{c // 2 + h * (c % 2)}" for v, c in zip(table.values, table.counts, strict=True) for h in (0, 1)]
+    (tmp_path / "counts.csv").write_text("\n".join(["value,count", *lines]))
+    command = [
+        Path(sys.executable).parent / "dalenius",
+        "plan",
+        "--counts",
+        "counts.csv",
+        "--theta",
+        "8",
+        "--base",
+        "0.02",
+    ]
+    process = subprocess.Popen(
+        [*command, "--gap", "0", "--time-limit", "600"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    time.sleep(4)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert out == ""
+    assert err == "Interrupted. Nothing was written.\n"

@@ -1,0 +1,227 @@
+"""Tables from files and from Python, good and bad."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from dalenius.engines.duckdb import open_table, read_counts
+from dalenius.errors import CountsError, DaleniusError, InputError, NoSuchColumnError, NullsError, UsageError
+from dalenius.model.problem import ValueCounts
+
+ROWS = {"Gender": ["F", "M", "F", "M"], "Disease": ["Flu", "HIV", "Flu", "Cold"]}
+COUNTS = ValueCounts(("Cold", "Flu", "HIV"), (1, 2, 1))
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def csv_file(folder: Path) -> Path:
+    return write(folder / "t.csv", "Gender,Disease\nF,Flu\nM,HIV\nF,Flu\nM,Cold\n")
+
+
+def semicolon_file(folder: Path) -> Path:
+    return write(folder / "t.csv", "Gender;Disease\r\nF;Flu\r\nM;HIV\r\nF;Flu\r\nM;Cold")
+
+
+def bom_file(folder: Path) -> Path:
+    return write(folder / "t.csv", b"\xef\xbb\xbf" + b'"Disease","Gender"\n"Flu",F\nHIV,M\nFlu,F\nCold,M\n')
+
+
+def tsv_file(folder: Path) -> Path:
+    return write(folder / "t.tsv", "Gender\tDisease\nF\tFlu\nM\tHIV\nF\tFlu\nM\tCold\n")
+
+
+def gz_file(folder: Path) -> Path:
+    return write(folder / "t.csv.gz", gzip.compress(b"Gender,Disease\nF,Flu\nM,HIV\nF,Flu\nM,Cold\n"))
+
+
+def starred_file(folder: Path) -> Path:
+    csv_file(folder).rename(folder / "t[1]*?.csv")
+    write(folder / "t1xx.csv", "Disease\nEbola\n")
+    return folder / "t[1]*?.csv"
+
+
+def parquet_file(folder: Path) -> Path:
+    pyarrow.parquet.write_table(pyarrow.table(ROWS), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+def duckdb_file(folder: Path) -> Path:
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE \"odd \"\"name\" AS SELECT * FROM (VALUES ('Flu'), ('HIV'), ('Flu'), ('Cold')) t(Disease)"
+        )
+    return folder / "t.duckdb"
+
+
+FILES = [csv_file, semicolon_file, bom_file, tsv_file, gz_file, starred_file, parquet_file, duckdb_file]
+
+
+@pytest.mark.parametrize("make", FILES)
+def test_files_of_every_kind(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    with open_table(make(tmp_path)) as table:
+        assert table.count_by_value("Disease") == COUNTS
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pandas.DataFrame,
+        lambda rows: pandas.DataFrame(rows).astype({"Disease": "category"}),
+        polars.DataFrame,
+        pyarrow.table,
+        lambda rows: duckdb.connect().from_arrow(pyarrow.table(rows)),
+    ],
+)
+def test_tables_from_python(make: Callable[[dict[str, list[str]]], Any]) -> None:
+    with open_table(make(ROWS)) as table:
+        assert table.count_by_value("Disease") == COUNTS
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([1, 2, 10], ("1", "10", "2")),
+        ([True, False, True], ("false", "true")),
+        ([datetime.date(2020, 1, 2), datetime.date(2019, 1, 2)], ("2019-01-02", "2020-01-02")),
+        ([Decimal("1.50"), Decimal("2.00")], ("1.50", "2.00")),
+        (["a'b", 'a"b', "ä ñ 漢", "  x"], ("  x", 'a"b', "a'b", "ä ñ 漢")),
+    ],
+)
+def test_values_of_other_types_are_known_by_their_text(values: list[Any], labels: tuple[str, ...]) -> None:
+    with open_table(pyarrow.table({"x": values})) as table:
+        assert table.count_by_value("x").values == labels
+
+
+def test_text_stays_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "code\n007\n7\n7.0\n1e3\n")
+    with open_table(path) as table:
+        assert table.count_by_value("code").values == ("007", "1e3", "7", "7.0")
+
+
+def test_hostile_column_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", '"select ""x"" from",bucket,a b\n1,2,3\n')
+    with open_table(path) as table:
+        assert table.count_by_value('select "x" from').values == ("1",)
+        assert table.count_by_value("a b").values == ("3",)
+
+
+def test_a_column_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
+    with open_table(csv_file(tmp_path)) as table:
+        with pytest.raises(NoSuchColumnError, match="Did you mean 'Disease'"):
+            table.count_by_value("disease")
+        with pytest.raises(NoSuchColumnError, match="Known: 'Gender', 'Disease'"):
+            table.count_by_value("xyz")
+
+
+def test_nulls_are_counted_and_refused_or_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "Gender,Disease\nF,Flu\nM,\nF,\n")
+    with open_table(path) as table:
+        with pytest.raises(NullsError, match="2 nulls in 3 rows") as error:
+            table.count_by_value("Disease")
+        assert "--null-value" in str(error.value)
+        assert table.count_by_value("Disease", "unknown") == ValueCounts(("Flu", "unknown"), (1, 2))
+        assert table.count_by_value("Disease", "Flu") == ValueCounts(("Flu",), (3,))
+
+
+def test_lists_are_not_single_values() -> None:
+    with open_table(pyarrow.table({"x": [[1], [2]]})) as table, pytest.raises(InputError, match="single values"):
+        table.count_by_value("x")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("t.csv", "", "no header line"),
+        ("t.csv", "a,a\n1,2\n", "'a' twice"),
+        ("t.csv", "a,\n1,2\n", "column 2 has no name"),
+        ("t.csv", "a,Disease\n1,Flu\n1,secret,3\n", r"ragged at line 3: 3 fields where the header has 2"),
+        ("t.csv", 'a,Disease\n1,"Flu\n', "quote"),
+        ("t.csv", b"a,Disease\n1,caf\xe9\n", "UTF-8"),
+        ("t.csv.gz", b"a,Disease\n", "cannot be read"),
+        ("t.parquet", b"PAR1nonsense", "cannot be read"),
+        ("t.duckdb", b"nonsense", "cannot be read"),
+        ("t.xlsx", b"", "'.xlsx' are not read"),
+        ("t", b"", "'' are not read"),
+    ],
+)
+def test_damaged_files_are_refused(name: str, text: str | bytes, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, text)
+    with pytest.raises(InputError, match=message) as error, open_table(path) as table:
+        table.count_by_value("Disease")
+    assert "secret" not in str(error.value)
+    assert str(tmp_path) not in str(error.value)
+
+
+def test_a_header_alone_is_an_empty_table(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "Gender,Disease\n")
+    with open_table(path) as table, pytest.raises(CountsError, match="the table is empty"):
+        table.count_by_value("Disease")
+
+
+def test_what_is_not_there_or_is_no_file(tmp_path: Path) -> None:
+    for path in (tmp_path / "absent.csv", tmp_path):
+        with pytest.raises(InputError), open_table(path):
+            pass
+
+
+def test_duckdb_files_with_several_tables(tmp_path: Path) -> None:
+    path = duckdb_file(tmp_path)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE other AS SELECT 1 AS x")
+    with pytest.raises(UsageError, match="2 tables"), open_table(path):
+        pass
+    with open_table(path, "other") as table:
+        assert table.columns == ("x",)
+    with pytest.raises(InputError, match="Did you mean 'other'"), open_table(path, "othr"):
+        pass
+    with pytest.raises(UsageError, match="only for DuckDB"), open_table(csv_file(tmp_path), "other"):
+        pass
+
+
+def test_other_python_objects_are_refused() -> None:
+    with pytest.raises(InputError, match=r"builtins\.list"), open_table([1, 2]):
+        pass
+
+
+def test_too_many_values_are_refused() -> None:
+    column = pyarrow.array(range(100_001))
+    with open_table(pyarrow.table({"id": column})) as table, pytest.raises(InputError, match="more than 100,000"):
+        table.count_by_value("id")
+
+
+def test_counts_from_a_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.csv", 'value,count\nFlu,2\n"Cold",1\nHIV, 1\n\n')
+    assert read_counts(path) == COUNTS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("a,b\nx,1\n", "'a,b'"),
+        ("value,count\nx\n", "line 2 .* 1 fields"),
+        ("value,count\nx,1.5\n", "not a whole number"),
+        ("value,count\nx,-1\n", "negative"),
+        ("value,count\nx,1\nx,2\n", "more than one count"),
+        ("value,count\n", "no records"),
+        ("value,count\nx," + "9" * 40 + "\n", "not a whole number"),
+    ],
+)
+def test_bad_counts_files(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DaleniusError, match=message):
+        read_counts(write(tmp_path / "c.csv", text))

@@ -1,0 +1,47 @@
+"""Generated problems."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from dalenius.model.problem import Problem
+from tests.problems import problem
+
+
+@st.composite
+def limits_for(draw: st.DrawFn, counts: list[int]) -> list[Fraction]:
+    """Limits from a rule, or one by one; often close to the frequencies, where things are tight."""
+    total = sum(counts)
+    kind = draw(st.sampled_from(["theta", "free", "tight"]))
+    if kind == "theta":
+        theta, base = draw(st.integers(0, 4)), Fraction(draw(st.integers(1, 30)), 100)
+        return [min(Fraction(1), theta * Fraction(count, total) + base) for count in counts]
+    if kind == "tight":
+        extra = draw(st.lists(st.integers(0, 3), min_size=len(counts), max_size=len(counts)))
+        return [min(Fraction(1), Fraction(count + more, total)) for count, more in zip(counts, extra, strict=True)]
+    return [Fraction(draw(st.integers(1, 12)), 12) for _ in counts]
+
+
+@st.composite
+def small_problems(draw: st.DrawFn, most_records: int = 14, most_values: int = 5) -> Problem:
+    """Tables small enough for brute force, eligible or not, with any range of sizes."""
+    counts = draw(st.lists(st.integers(1, most_records), min_size=1, max_size=most_values))
+    while sum(counts) > most_records:
+        counts = [max(1, count // 2) for count in counts] if max(counts) > 1 else counts[:most_records]
+    limits = draw(limits_for(counts))
+    total = sum(counts)
+    low = draw(st.none() | st.integers(1, 4))
+    made = problem(counts, limits, max_size=draw(st.integers(1, total)))
+    return made if low is None else problem(counts, limits, max(low, made.min_size), made.max_size)
+
+
+@st.composite
+def large_problems(draw: st.DrawFn, most_records: int = 10**12, most_values: int = 40) -> Problem:
+    """Tables of any number of records: eligible, with sizes up to about 40."""
+    counts = draw(st.lists(st.integers(1, most_records // most_values), min_size=2, max_size=most_values))
+    theta, base = draw(st.fractions(1, 6, max_denominator=7)), Fraction(draw(st.integers(3, 30)), 100)
+    total = sum(counts)
+    limits = [min(Fraction(1), theta * Fraction(count, total) + base) for count in counts]
+    return problem(counts, limits, max_size=draw(st.integers(20, 40)))

@@ -1,0 +1,41 @@
+"""Which module may import which library: heavy ones have one door each, and the model has none."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import dalenius
+
+SOURCE = Path(dalenius.__file__).parent
+DOORS = {"duckdb": "engines/duckdb.py", "highspy": "solve/highs.py"}
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a module imports, wherever in the module."""
+    packages: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            packages |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            packages.add(node.module.split(".")[0])
+    return packages
+
+
+@pytest.mark.parametrize(("library", "door"), DOORS.items())
+def test_a_library_has_one_door(library: str, door: str) -> None:
+    users = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if library in imported(path)}
+    assert users == {door}
+
+
+def test_the_model_and_the_errors_need_the_standard_library_alone() -> None:
+    for path in [SOURCE / "errors.py", *(SOURCE / "model").glob("*.py")]:
+        assert imported(path) <= {*sys.stdlib_module_names, "dalenius"}, path.name
+
+
+def test_solvers_are_numpy_and_the_standard_library() -> None:
+    for path in (SOURCE / "solve").glob("*.py"):
+        assert imported(path) <= {*sys.stdlib_module_names, "dalenius", "numpy", "highspy"}, path.name

@@ -1,0 +1,184 @@
+"""The Python door: dalenius.plan."""
+
+from __future__ import annotations
+
+import doctest
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+import dalenius
+from dalenius.errors import CountsError, PolicyError, UndecidedError, UsageError
+from dalenius.model.plan import Plan
+
+COUNTS = {"Flu": 90, "HIV": 10}
+
+
+def assert_simple(plan: Plan) -> None:
+    assert str(plan.solution.setting) == "50 x 1 + 10 x 5"
+    assert (plan.solution.loss, plan.solution.bound, plan.solution.gap) == (160, 160, 0)
+    assert plan.status == "optimal"
+
+
+def test_the_docstring_is_true() -> None:
+    result = doctest.testmod(sys.modules["dalenius.plan"])
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"Flu": 1, "HIV": "0.2"},
+        {"Flu": 1, "HIV": 0.2},
+        {"uniform": 1, "values": {"HIV": "1/5"}},
+        dalenius.LimitPolicy.of(beta=1, values={"Flu": 1}),
+    ],
+)
+def test_limits_in_every_form(limits: Any) -> None:
+    assert_simple(dalenius.plan(COUNTS, limits))
+
+
+@pytest.mark.parametrize("make", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
+def test_tables_in_every_form(make: Callable[[Any], Any]) -> None:
+    rows = {"Disease": ["Flu"] * 90 + ["HIV"] * 10}
+    assert_simple(dalenius.plan(make(rows), {"Flu": 1, "HIV": "0.2"}, sensitive="Disease"))
+
+
+def test_keys_that_are_both_rules_and_values() -> None:
+    """A sensitive column whose values are called theta and beta: the limits are theirs."""
+    plan = dalenius.plan({"theta": 90, "beta": 10}, {"theta": 1, "beta": "0.2"})
+    assert str(plan.solution.setting) == "50 x 1 + 10 x 5"
+
+
+def test_values_need_not_be_text() -> None:
+    plan = dalenius.plan({1: np.int64(90), 2: np.int64(10)}, {1: 1, 2: "0.2"})
+    assert str(plan.solution.setting) == "50 x 1 + 10 x 5"
+
+
+def test_single_records_are_pointed_out_and_can_be_prevented() -> None:
+    plan = dalenius.plan(COUNTS, {"Flu": 1, "HIV": "0.2"})
+    assert any("50 buckets hold a single record" in note for note in plan.notes)
+    safer = dalenius.plan(COUNTS, {"Flu": 1, "HIV": "0.2"}, min_size=2)
+    assert safer.solution.setting is not None
+    assert safer.solution.setting.groups[0].size == 2
+    assert safer.notes == ()
+
+
+def test_order_of_the_input_does_not_matter() -> None:
+    counts = {f"v{i}": 37 + 13 * i for i in range(12)}
+    backwards = dict(reversed(counts.items()))
+    limits = {"theta": 3, "base": "0.05"}
+    one, other = dalenius.plan(counts, limits), dalenius.plan(backwards, limits)
+    assert one.problem == other.problem
+    assert one.solution.setting == other.solution.setting
+    assert one.solution.partition == other.solution.partition
+
+
+def test_not_eligible() -> None:
+    plan = dalenius.plan({"Flu": 3, "HIV": 1}, {"uniform": "0.5"})
+    assert plan.status == "infeasible"
+    assert plan.solution.setting is None
+    assert plan.no_solution is not None
+    assert plan.no_solution.reason == "not-eligible"
+    (value,) = plan.no_solution.ineligible
+    assert (value.value, value.frequency, value.limit) == ("Flu", Fraction(3, 4), Fraction(1, 2))
+
+
+@pytest.mark.parametrize("method", ["optimal", "two-size", "multi-size"])
+def test_max_size_too_small_names_the_smallest_that_works(method: str) -> None:
+    counts, limits = {"Flu": 100, "Cold": 90, "HIV": 10}, {"Flu": 1, "Cold": 1, "HIV": "0.06"}
+    plan = dalenius.plan(counts, limits, method=method, max_size=16)
+    assert plan.no_solution is not None
+    assert plan.no_solution.reason == "max-size"
+    smallest = plan.no_solution.smallest_max_size
+    assert smallest == 17
+    assert dalenius.plan(counts, limits, method=method, max_size=smallest).status != "infeasible"
+
+
+def test_max_size_below_every_possible_bucket() -> None:
+    plan = dalenius.plan({str(i): 10 for i in range(20)}, {"uniform": "0.1"}, max_size=5)
+    assert plan.no_solution is not None
+    assert plan.no_solution.smallest_max_size == 10
+
+
+def test_the_automatic_max_size_grows_until_there_is_a_setting() -> None:
+    """Counts without a common divisor and limits equal to frequencies: one bucket of 1,009 records."""
+    counts = {"a": 500, "b": 300, "c": 209}
+    plan = dalenius.plan(counts, {"beta": 0})
+    assert str(plan.solution.setting) == "1 x 1009"
+    assert plan.solution.max_size == 1009
+    assert plan.status == "optimal"
+
+
+def test_anatomy_is_reported_even_where_it_is_not_private() -> None:
+    plan = dalenius.plan(COUNTS, {"Flu": 1, "HIV": "0.2"}, method="anatomy")
+    assert plan.status == "infeasible"
+    assert str(plan.solution.setting) == "20 x 5"
+    assert any("not eligible for 5-diversity" in note for note in plan.notes)
+
+
+def test_anatomy_where_it_is_private() -> None:
+    plan = dalenius.plan({str(i): 10 for i in range(11)}, {"l_diversity": 9}, method="anatomy")
+    assert plan.status in {"optimal", "feasible"}
+    assert str(plan.solution.setting) == "10 x 9 + 2 x 10"
+
+
+def test_two_size_is_only_called_optimal_where_it_is() -> None:
+    counts = {f"v{i}": 10 * (i + 1) for i in range(20)}
+    limits = {"theta": 2, "base": "0.02"}
+    two, best = dalenius.plan(counts, limits, method="two-size"), dalenius.plan(counts, limits, gap=0)
+    assert two.solution.loss is not None
+    assert best.solution.loss is not None
+    assert best.status == "optimal"
+    assert two.solution.loss > best.solution.loss
+    assert two.status == "feasible"
+    assert two.solution.bound is not None
+    assert two.solution.bound <= best.solution.loss
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "best"}, "no method 'best'"),
+        ({"min_size": 0}, "at least 1, got 0"),
+        ({"max_size": 0}, "at least 1, got 0"),
+        ({"min_size": 9, "max_size": 8}, "9 is above the largest, 8"),
+        ({"min_size": 101}, "more than the 100 records"),
+        ({"gap": -1}, "gap must be"),
+        ({"gap": 1}, "gap must be"),
+        ({"time_limit": 0}, "time limit must be"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        dalenius.plan(COUNTS, {"uniform": 1}, **options)
+
+
+def test_wrong_inputs() -> None:
+    with pytest.raises(UsageError, match="sensitive column is not named"):
+        dalenius.plan(pandas.DataFrame({"x": [1]}), {"uniform": 1})
+    with pytest.raises(PolicyError, match="must be a LimitPolicy or a dict"):
+        dalenius.plan(COUNTS, "0.1")  # type: ignore[arg-type]
+    with pytest.raises(CountsError, match=r"1\.5, not a whole number"):
+        dalenius.plan({"a": 1.5}, {"uniform": 1})
+    with pytest.raises(CountsError, match="more than one count"):
+        dalenius.plan({1: 1, "1": 2}, {"uniform": 1})
+
+
+def test_needed_by_names_the_smallest_bucket_that_may_hold_a_value() -> None:
+    plan = dalenius.plan(COUNTS, {"Flu": 1, "HIV": "0.2"})
+    assert {group.size: values for group, values in plan.needed_by().items()} == {1: ("Flu",), 5: ("HIV",)}
+
+
+def test_all_errors_have_one_root() -> None:
+    assert issubclass(UndecidedError, dalenius.DaleniusError)
+    with pytest.raises(dalenius.DaleniusError):
+        dalenius.plan({}, {"uniform": 1})
