@@ -15,8 +15,10 @@ import pyarrow
 import pytest
 
 import dalenius
-from dalenius.errors import CountsError, PolicyError, UndecidedError, UsageError
-from dalenius.model.plan import Plan
+from dalenius.errors import CountsError, InputError, PolicyError, UndecidedError, UsageError
+from dalenius.model.plan import Plan, PlanOptions
+from dalenius.model.problem import ValueCounts
+from dalenius.plan import compare_counts
 
 COUNTS = {"Flu": 90, "HIV": 10}
 
@@ -153,6 +155,8 @@ def test_two_size_is_only_called_optimal_where_it_is() -> None:
         ({"min_size": 9, "max_size": 8}, "9 is above the largest, 8"),
         ({"min_size": 101}, "more than the 100 records"),
         ({"gap": -1}, "gap must be"),
+        ({"gap": "0.1"}, "gap must be a number, got str"),
+        ({"max_size": 5.0}, "whole number, got float"),
         ({"gap": 1}, "gap must be"),
         ({"time_limit": 0}, "time limit must be"),
     ],
@@ -167,8 +171,13 @@ def test_wrong_inputs() -> None:
         dalenius.plan(pandas.DataFrame({"x": [1]}), {"uniform": 1})
     with pytest.raises(PolicyError, match="must be a LimitPolicy or a dict"):
         dalenius.plan(COUNTS, "0.1")  # type: ignore[arg-type]
-    with pytest.raises(CountsError, match=r"1\.5, not a whole number"):
+    with pytest.raises(CountsError, match="of the type float, not a whole number"):
         dalenius.plan({"a": 1.5}, {"uniform": 1})
+    with pytest.raises(CountsError, match="make a DataFrame") as error:
+        dalenius.plan({"Disease": ["secret"]}, {"uniform": 1})
+    assert "secret" not in str(error.value)
+    with pytest.raises(InputError, match="null"):
+        dalenius.plan({None: 3}, {"uniform": 1})
     with pytest.raises(CountsError, match="more than one count"):
         dalenius.plan({1: 1, "1": 2}, {"uniform": 1})
 
@@ -182,3 +191,74 @@ def test_all_errors_have_one_root() -> None:
     assert issubclass(UndecidedError, dalenius.DaleniusError)
     with pytest.raises(dalenius.DaleniusError):
         dalenius.plan({}, {"uniform": 1})
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"theta": 8, "bas": "0.1"}, "'bas' is not a rule"),
+        ({"thta": 8}, "Did you mean 'theta'"),
+        ({"theta": 8, "Flu": "0.5"}, "limits of single values go under 'values'"),
+        ({"theta": 8, "values": ["HIV"]}, "values must be a dict"),
+        ({"Ebola": 1}, "no limit covers 2 of 2"),
+    ],
+)
+def test_policies_with_slips(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        dalenius.plan(COUNTS, limits)
+
+
+def test_policies_made_by_hand_are_checked_too() -> None:
+    with pytest.raises(PolicyError, match="at most 1, got 2"):
+        dalenius.LimitPolicy(uniform=Fraction(2))
+    with pytest.raises(PolicyError, match=r"Use LimitPolicy\.of"):
+        dalenius.LimitPolicy(uniform=0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"min_size": 10}, {"max_size": 3}])
+def test_anatomy_keeps_to_the_range_of_sizes(options: dict[str, int]) -> None:
+    counts = dict.fromkeys("abcd", 25)
+    plan = dalenius.plan(counts, {"uniform": "0.25"}, method="anatomy", **options)  # type: ignore[arg-type]
+    assert plan.status == "infeasible"
+    assert any("not in the range of sizes" in note for note in plan.notes)
+
+
+def test_tight_limits_end_in_an_answer() -> None:
+    """theta = 1 makes limits equal to frequencies: numerically hard, and one bucket always does."""
+    plan = dalenius.plan({"a": 1015, "b": 2623, "c": 2658}, {"theta": 1})
+    assert str(plan.solution.setting) == "1 x 6296"
+
+
+def test_limits_beyond_every_searched_size_leave_one_bucket() -> None:
+    plan = dalenius.plan({"a": 10**12, "b": 1}, {"a": 1, "b": "1e-9"})
+    assert plan.solution.setting is not None
+    assert plan.solution.setting.records == 10**12 + 1
+    assert plan.status == "feasible"
+    assert any("one bucket holds everybody" in note for note in plan.notes)
+    with pytest.raises(UsageError, match="the most that is searched"):
+        dalenius.plan({"a": 10**12, "b": 1}, {"uniform": 1}, max_size=10**9)
+
+
+def many_values() -> dict[str, int]:
+    return {f"v{i}": 1 + (i * 7919) % 2999 for i in range(400)}
+
+
+def test_a_method_that_does_not_finish_says_so() -> None:
+    with pytest.raises(UndecidedError, match="takes longer than the time limit"):
+        dalenius.plan(many_values(), {"theta": 2, "base": "0.0001"}, method="two-size", time_limit=1)
+
+
+def test_a_time_limit_inside_the_relaxation_leaves_a_true_bound() -> None:
+    plan = dalenius.plan(many_values(), {"theta": "1.5", "base": 0}, time_limit=0.2)
+    assert plan.solution.loss is not None
+    assert plan.solution.bound is not None
+    assert plan.solution.bound <= plan.solution.loss
+
+
+def test_a_comparison_survives_a_method_that_does_not_finish() -> None:
+    counts = ValueCounts.of(many_values().items())
+    policy = dalenius.LimitPolicy.of(theta=2, base="0.0001")
+    plans = compare_counts(counts, policy, ["optimal", "two-size"], PlanOptions(time_limit=3))
+    assert plans[0].status != "infeasible"
+    assert plans[1].no_solution is not None
+    assert plans[1].no_solution.reason == "undecided"

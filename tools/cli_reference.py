@@ -26,7 +26,9 @@ def reference() -> str:
 
 
 def _section(name: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100)
+    context = click.Context(
+        command, info_name=name, terminal_width=100, max_content_width=100, help_option_names=["-h", "--help"]
+    )
     return f"## {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
 
 

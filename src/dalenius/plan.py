@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import numbers
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from dalenius.engines.duckdb import open_table
-from dalenius.errors import CountsError, PolicyError, UndecidedError, UsageError
+from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import IneligibleValue, NoSolution, Plan, PlanOptions
 from dalenius.model.problem import Problem, ValueCounts
+from dalenius.model.setting import BucketSetting, Partition
 from dalenius.model.solution import Method, Solution, Status
-from dalenius.policy.exact import Number
-from dalenius.policy.limits import LimitPolicy, ResolvedLimits, resolve_limits
+from dalenius.policy.labels import label
+from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
 from dalenius.solve.methods import solve
-from dalenius.solve.sizes import automatic_max_size, larger, least_min_size, smallest_working
+from dalenius.solve.sizes import LARGEST_SIZE, automatic_max_size, larger, least_min_size, smallest_working
 
-_RULE_KEYS = frozenset({"theta", "base", "uniform", "l_diversity", "beta", "values"})
-_SEARCH_SECONDS = 5.0  # for each try at a larger max-size, when one has to be recommended
+_ADVICE_SECONDS = 20.0  # for finding a max-size to recommend
 
 
 def plan(
@@ -26,6 +28,7 @@ def plan(
     limits: LimitPolicy | Mapping[Any, Any],
     *,
     sensitive: str | None = None,
+    table: str | None = None,
     method: Method | str = Method.OPTIMAL,
     min_size: int | None = None,
     max_size: int | None = None,
@@ -35,122 +38,138 @@ def plan(
 ) -> Plan:
     """The best bucket setting for a table, or for counts alone.
 
-    `counts_or_table` is a dict of counts by value, or a table with its `sensitive` column named: a path, a pandas or
-    polars DataFrame, a pyarrow Table or a DuckDB relation. `limits` is a `LimitPolicy`, a dict of limits by value, or
-    a dict with the keys of a job file's [limits] section, such as {"theta": 8, "base": "0.02"}.
+    `counts_or_table` is a dict of counts by value, or a table with its `sensitive` column named: a path (and the name
+    of the `table`, for a DuckDB file that has several), a pandas or polars DataFrame, a pyarrow Table or a DuckDB
+    relation. `limits` is a `LimitPolicy`, a dict of limits by value, or a dict with the keys of a job file's [limits]
+    section, such as {"theta": 8, "base": "0.02"}.
 
     >>> import dalenius
     >>> plan = dalenius.plan({"Flu": 90, "HIV": 10}, {"Flu": 1, "HIV": "0.2"})
     >>> str(plan.solution.setting), plan.solution.loss
     ('50 x 1 + 10 x 5', 160)
     """
-    counts = count_values(counts_or_table, sensitive, null_value)
+    counts = count_values(counts_or_table, sensitive, null_value, table)
     return plan_counts(counts, as_policy(limits, counts), method, PlanOptions(min_size, max_size, gap, time_limit))
 
 
-def count_values(counts_or_table: Any, sensitive: str | None, null_value: str | None = None) -> ValueCounts:
+def count_values(
+    counts_or_table: Any, sensitive: str | None, null_value: str | None = None, table: str | None = None
+) -> ValueCounts:
     """Counts from a dict, or counted in a table."""
     if isinstance(counts_or_table, ValueCounts):
         return counts_or_table
     if isinstance(counts_or_table, Mapping):
-        return ValueCounts.of((_label(value), _whole(value, count)) for value, count in counts_or_table.items())
-    if sensitive is None:
+        return ValueCounts.of((label(value), _whole(value, count)) for value, count in counts_or_table.items())
+    if not isinstance(sensitive, str):
         raise UsageError("the sensitive column is not named", "Say which column is sensitive: sensitive='Disease'.")
-    with open_table(counts_or_table) as table:
-        return table.count_by_value(sensitive, null_value)
-
-
-def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> LimitPolicy:
-    """Limits in any of the forms that `plan` takes."""
-    if isinstance(limits, LimitPolicy):
-        return limits
-    if not isinstance(limits, Mapping):
-        raise PolicyError(
-            f"limits must be a LimitPolicy or a dict, got {type(limits).__name__}",
-            "Give {'theta': 8, 'base': '0.02'}, or a limit a value.",
-        )
-    keys = {_label(key) for key in limits}
-    if keys <= _RULE_KEYS and not keys <= set(counts.values):
-        rule: Mapping[str, Any] = limits
-        return LimitPolicy.of(
-            **{key: limit for key, limit in rule.items() if key != "values"},
-            values=_by_label(rule.get("values", {})),
-        )
-    return LimitPolicy.of(values=_by_label(limits))
+    if null_value is not None and not isinstance(null_value, str):
+        raise UsageError(f"null_value must be text, got {type(null_value).__name__}")
+    with open_table(counts_or_table, table) as opened:
+        return opened.count_by_value(sensitive, null_value)
 
 
 def plan_counts(
-    counts: ValueCounts,
-    policy: LimitPolicy,
-    method: Method | str = Method.OPTIMAL,
-    options: PlanOptions | None = None,
+    counts: ValueCounts, policy: LimitPolicy, method: Method | str = Method.OPTIMAL, options: PlanOptions | None = None
 ) -> Plan:
     """Resolve the limits and solve with one method."""
-    return compare_counts(counts, policy, [method], options)[0]
+    resolved, problem = _prepared(counts, policy, options or PlanOptions())
+    return _solved(problem, _method(method), options or PlanOptions(), resolved)
 
 
 def compare_counts(
-    counts: ValueCounts,
-    policy: LimitPolicy,
-    methods: Iterable[Method | str],
-    options: PlanOptions | None = None,
+    counts: ValueCounts, policy: LimitPolicy, methods: Iterable[Method | str], options: PlanOptions | None = None
 ) -> list[Plan]:
-    """The plans of several methods, all over the same range of sizes: the one that the first of them needs."""
+    """The plans of several methods. If the largest size has to grow for one of them, it has grown for the next."""
     options = options or PlanOptions()
-    chosen = [_method(method) for method in methods]
-    resolved = resolve_limits(policy, counts)
-    problem = _problem(counts, resolved, options)
-    not_eligible = _ineligible(problem)
-    if not_eligible is not None:
-        return [Plan(problem, _nothing(problem, method), not_eligible, resolved.notes) for method in chosen]
+    resolved, problem = _prepared(counts, policy, options)
     plans: list[Plan] = []
-    for method in chosen:
-        solved = _solve_in_range(problem, method, options, may_grow=options.max_size is None)
-        problem = replace(problem, max_size=max(problem.max_size, solved.problem.max_size))
-        plans.append(replace(solved, notes=resolved.notes + solved.notes + _remarks(solved.solution)))
+    for method in [_method(name) for name in methods]:
+        try:
+            plans.append(_solved(problem, method, options, resolved))
+        except UndecidedError as error:
+            nothing = _nothing(problem, method)
+            plans.append(
+                Plan(problem, nothing, NoSolution("undecided"), (*resolved.notes, f"{method}: {error.message}"))
+            )
+        problem = replace(problem, max_size=max(problem.max_size, plans[-1].problem.max_size))
     return plans
 
 
-def _problem(counts: ValueCounts, resolved: ResolvedLimits, options: PlanOptions) -> Problem:
+def _prepared(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
     """The counts with their limits and the range of sizes that the options ask for."""
     _check_options(options, counts.total)
+    resolved = resolve_limits(policy, counts)
     min_size = max(least_min_size(resolved.limits), options.min_size or 1)
     max_size = options.max_size
     if max_size is None:
         max_size = max(min_size, automatic_max_size(resolved.limits, counts.total))
-    return Problem(counts.values, counts.counts, resolved.limits, min_size, max_size)
+    return resolved, Problem(counts.values, counts.counts, resolved.limits, min_size, max_size)
 
 
-def _solve_in_range(problem: Problem, method: Method, options: PlanOptions, may_grow: bool) -> Plan:
-    """Solve; with an automatic largest size, let it grow until there is a setting."""
+def _solved(problem: Problem, method: Method, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
+    not_eligible = _ineligible(problem)
+    if not_eligible is not None:
+        return Plan(problem, _nothing(problem, method), not_eligible, resolved.notes)
+    if options.max_size is not None:
+        found = _solve_in(problem, method, options)
+    else:
+        found = _solve_and_grow(problem, method, options)
+    return replace(found, notes=resolved.notes + _remarks(found.solution))
+
+
+def _solve_in(problem: Problem, method: Method, options: PlanOptions) -> Plan:
+    """Solve in the range of sizes that the user gave."""
+    solution = solve(problem, method, options.gap, options.time_limit)
+    if solution.status is not Status.INFEASIBLE:
+        return Plan(problem, solution)
+    return Plan(
+        problem, solution, NoSolution("not-l-diverse") if method is Method.ANATOMY else _too_small(problem, method)
+    )
+
+
+def _solve_and_grow(problem: Problem, method: Method, options: PlanOptions) -> Plan:
+    """Solve with a largest size that grows until there is a setting."""
+    if method is Method.ANATOMY:
+        return _solve_in(replace(problem, max_size=problem.max_size + 1), method, options)
     while True:
-        next_size = larger(problem.max_size, problem.total) if may_grow and method is not Method.ANATOMY else None
+        next_size = larger(problem.max_size, problem.total)
         try:
             solution = solve(problem, method, options.gap, options.time_limit)
-        except UndecidedError:
-            if next_size is None:
-                raise
-        else:
             if solution.status is not Status.INFEASIBLE:
                 return Plan(problem, solution)
-            if next_size is None:
-                return Plan(problem, solution, _too_small(problem, method))
+        except UndecidedError:
+            if method is not Method.OPTIMAL or next_size is None:
+                raise
+        if next_size is None:
+            return _one_bucket(problem, method)
         problem = replace(problem, max_size=next_size)
+
+
+def _one_bucket(problem: Problem, method: Method) -> Plan:
+    """Lemma 1: where no searched size does, one bucket that holds everybody keeps every eligible limit."""
+    setting = BucketSetting.of([(problem.total, 1)])
+    partition = Partition(setting, tuple((count,) for count in problem.counts))
+    note = f"sizes above {LARGEST_SIZE:,} are not searched, and none up to there does; one bucket holds everybody"
+    wide = replace(problem, max_size=problem.total)
+    return Plan(
+        wide,
+        Solution(method, Status.FEASIBLE, wide.min_size, wide.max_size, setting, partition, notes=(note,)),
+    )
 
 
 def _too_small(problem: Problem, method: Method) -> NoSolution:
     """The largest size is too small: find the smallest one that is not."""
-    if method is Method.ANATOMY:
-        return NoSolution("not-l-diverse")
 
     def works(max_size: int) -> bool:
         try:
-            tried = solve(replace(problem, max_size=max_size), method, gap=1.0, time_limit=_SEARCH_SECONDS)
+            tried = solve(replace(problem, max_size=max_size), method, gap=1.0, time_limit=_ADVICE_SECONDS / 4)
         except UndecidedError:
             return False
         return tried.status is not Status.INFEASIBLE
 
-    return NoSolution("max-size", smallest_max_size=smallest_working(works, problem.max_size, problem.total))
+    deadline = time.monotonic() + _ADVICE_SECONDS
+    smallest, certain = smallest_working(works, problem.max_size, problem.total, deadline)
+    return NoSolution("max-size", smallest_max_size=smallest, is_smallest=certain)
 
 
 def _ineligible(problem: Problem) -> NoSolution | None:
@@ -170,11 +189,8 @@ def _nothing(problem: Problem, method: Method) -> Solution:
 
 def _remarks(solution: Solution) -> tuple[str, ...]:
     notes = list(solution.notes)
-    if (
-        solution.status is not Status.INFEASIBLE
-        and solution.setting is not None
-        and solution.setting.groups[0].size == 1
-    ):
+    found = solution.status is not Status.INFEASIBLE and solution.setting is not None
+    if found and solution.setting is not None and solution.setting.groups[0].size == 1:
         single = solution.setting.groups[0].buckets
         notes.append(
             f"{single:,} buckets hold a single record, whose value is then published outright, as a limit of 1 allows; "
@@ -184,20 +200,26 @@ def _remarks(solution: Solution) -> tuple[str, ...]:
 
 
 def _check_options(options: PlanOptions, total: int) -> None:
-    if options.min_size is not None and options.min_size < 1:
-        raise UsageError(f"the smallest bucket size must be at least 1, got {options.min_size}")
-    if options.max_size is not None and options.max_size < 1:
-        raise UsageError(f"the largest bucket size must be at least 1, got {options.max_size}")
-    if options.min_size is not None and options.max_size is not None and options.min_size > options.max_size:
+    for name, size in (("smallest", options.min_size), ("largest", options.max_size)):
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int)):
+            raise UsageError(f"the {name} bucket size must be a whole number, got {type(size).__name__}")
+        if size is not None and size < 1:
+            raise UsageError(f"the {name} bucket size must be at least 1, got {size}")
+    low, high = options.min_size, options.max_size
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"the smallest bucket size {low} is above the largest, {high}", "Swap them, or leave one out.")
+    if low is not None and low > total:
         raise UsageError(
-            f"the smallest bucket size {options.min_size} is above the largest, {options.max_size}",
-            "Swap them, or leave one out.",
+            f"the smallest bucket size {low} is more than the {total} records there are", "Give a smaller --min-size."
         )
-    if options.min_size is not None and options.min_size > total:
+    if high is not None and min(high, total) > LARGEST_SIZE:
         raise UsageError(
-            f"the smallest bucket size {options.min_size} is more than the {total} records there are",
-            "Give a smaller --min-size.",
+            f"the largest bucket size {high:,} is above {LARGEST_SIZE:,}, the most that is searched",
+            "Give a smaller --max-size, or none.",
         )
+    for name, number in (("gap", options.gap), ("time limit", options.time_limit)):
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise UsageError(f"the {name} must be a number, got {type(number).__name__}")
     if not 0 <= options.gap < 1:
         raise UsageError(f"the gap must be at least 0 and below 1, got {options.gap}")
     if not options.time_limit > 0:
@@ -211,27 +233,11 @@ def _method(method: Method | str) -> Method:
         raise UsageError(f"there is no method {str(method)!r}", f"Known: {', '.join(Method)}.") from None
 
 
-def _label(value: Any) -> str:
-    """The text by which a value is known: the text that the table engine makes of it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
-
-
 def _whole(value: Any, count: Any) -> int:
     """A count as a Python integer; numpy's integers are welcome, fractions are not."""
-    if isinstance(count, bool):
-        raise CountsError(f"the count of {_label(value)!r} is {count!r}, not a whole number")
-    try:
-        return int(count.__index__())
-    except (AttributeError, TypeError):
-        raise CountsError(f"the count of {_label(value)!r} is {count!r}, not a whole number") from None
-
-
-def _by_label(limits: Mapping[Any, Number]) -> dict[str, Number]:
-    labelled: dict[str, Number] = {}
-    for value, limit in limits.items():
-        if _label(value) in labelled:
-            raise PolicyError(f"the value {_label(value)!r} has more than one limit", "Give each value once.")
-        labelled[_label(value)] = limit
-    return labelled
+    if "bool" in type(count).__name__ or not isinstance(count, numbers.Integral):
+        raise CountsError(
+            f"the count of {label(value)!r} is of the type {type(count).__name__}, not a whole number",
+            "Give a dict of counts by value; for a dict of columns, make a DataFrame of it.",
+        )
+    return int(count)

@@ -24,6 +24,7 @@ from tests.problems import acs
 
 Run = Callable[..., Result]
 
+COMMAND = str(Path(sys.executable).parent / "dalenius")
 HOSPITAL = "Gender,Zipcode,Disease\nM,54321,Brain Tumor\nM,54322,Indigestion\nF,61234,Cancer\nF,61434,HIV\n"
 COUNTS = "value,count\nFlu,90\nHIV,10\n"
 
@@ -130,7 +131,12 @@ def test_max_size_too_small_says_what_would_do(run: Run) -> None:
     result = run(*words)
     assert result.exit_code == 3
     assert "The smallest --max-size that works is 8." in result.stdout
-    assert as_object(run(*words, "--json"))["reason"] == {"kind": "max-size", "values": [], "smallest_max_size": 8}
+    assert as_object(run(*words, "--json"))["reason"] == {
+        "kind": "max-size",
+        "values": [],
+        "smallest_max_size": 8,
+        "is_smallest": True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -146,6 +152,12 @@ def test_max_size_too_small_says_what_would_do(run: Run) -> None:
         (["--counts", "counts.csv", "--uniform", "0"], "policy", "above 0 and at most 1"),
         (["--counts", "counts.csv", "--uniform", "nan"], "policy", "decimal, an integer or a ratio"),
         (["--counts", "counts.csv", "--limit", "HIV"], "usage", "VALUE=NUMBER"),
+        (["--counts", "counts.csv", "--limit", "HIV=1", "--limit", "HIV=0.5"], "usage", "twice for 'HIV'"),
+        (["--counts", "counts.csv", "--sensitive", "x", "--uniform", "1"], "usage", "no columns to name"),
+        (["--counts", "counts.csv", "--max-size", "abc"], "usage", "'abc' is not a valid integer"),
+        (["--counts", "counts.csv", "--bogus"], "usage", "No such option"),
+        (["--counts", "counts.csv", "--method", "best"], "usage", "'best' is not one of"),
+        (["--counts", "counts.csv", "--job", "."], "job-file", "cannot be read"),
         (["--counts", "counts.csv", "--limit", "HIV=0.1"], "policy", "no limit covers 1 of 2"),
         (["--counts", "hospital.csv", "--uniform", "0.5"], "counts", "value,count"),
         (["--counts", "counts.csv", "--job", "absent.toml"], "job-file", "cannot be read"),
@@ -198,6 +210,50 @@ def test_a_certificate_that_cannot_be_written(run: Run) -> None:
     assert "cannot be written" in result.stderr
 
 
+def test_without_a_solution_nothing_is_written(run: Run) -> None:
+    for words in (("--uniform", "0.5"), ("--uniform", "1", "--limit", "HIV=0.125", "--max-size", "7")):
+        result = run("plan", "--counts", "counts.csv", *words, "--certificate", "proof.json")
+        assert result.exit_code == 3
+        assert not Path("proof.json").exists()
+
+
+def test_control_characters_do_not_reach_the_terminal(run: Run) -> None:
+    Path("counts.csv").write_text('value,count\n"\x1b[31mred",5\n"two\nlines",5\n')
+    result = run("plan", "--counts", "counts.csv", "--uniform", "0.5")
+    assert "\x1b" not in result.stdout
+    assert "\\x1b[31mred, two\\nlines" in result.stdout
+
+
+def test_no_number_is_cut_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    Path("counts.csv").write_text("value,count\na,1000000000000001\nb,1000000000000001\n")
+    words = ("plan", "--counts", "counts.csv", "--uniform", "0.5")
+    assert "1,000,000,000,000,001" in run(*words).stdout
+    assert "1,000,000,000,000,001" in run(*words, "--compare").stdout
+
+
+def test_an_unexpected_error_is_called_a_bug_and_quotes_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_words: object) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("dalenius.cli.plan.read_counts", broken)
+    result = run("plan", "--counts", "counts.csv", "--uniform", "0.5", "--json")
+    assert result.exit_code == 70
+    assert as_object(result)["error"]["kind"] == "internal"
+    assert "secret" not in result.output
+
+
+def test_output_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "counts.csv").write_text(COUNTS)
+    words = ["plan", "--counts", "counts.csv", "--uniform", "1", "--json"]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [COMMAND, *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == 2
+    assert "No space left" in ended.stderr
+
+
 def test_markup_in_values_is_printed_as_it_is(run: Run) -> None:
     Path("counts.csv").write_text("value,count\n[red]x[/red],5\n[/oops],5\n")
     result = run("plan", "--counts", "counts.csv", "--uniform", "0.5")
@@ -217,18 +273,9 @@ def test_ctrl_c_ends_a_long_search_at_once(tmp_path: Path) -> None:
     table = acs("Occupation", 500, 8)
     lines = [f"{v}{h},{c // 2 + h * (c % 2)}" for v, c in zip(table.values, table.counts, strict=True) for h in (0, 1)]
     (tmp_path / "counts.csv").write_text("\n".join(["value,count", *lines]))
-    command = [
-        Path(sys.executable).parent / "dalenius",
-        "plan",
-        "--counts",
-        "counts.csv",
-        "--theta",
-        "8",
-        "--base",
-        "0.02",
-    ]
+    words = ["plan", "--counts", "counts.csv", "--theta", "8", "--base", "0.02", "--gap", "0", "--time-limit", "600"]
     process = subprocess.Popen(
-        [*command, "--gap", "0", "--time-limit", "600"],
+        [COMMAND, *words],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -241,4 +288,4 @@ def test_ctrl_c_ends_a_long_search_at_once(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert out == ""
-    assert err == "Interrupted. Nothing was written.\n"
+    assert err == "Error: interrupted; nothing was written\n"

@@ -7,31 +7,67 @@ Dalenius, 130 interrupted.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import click
 
 from dalenius.errors import DaleniusError
 
+WRONG_USE = 2
 NO_SOLUTION = 3
+BUG = 70
 INTERRUPTED = 130
+
+
+def fail(as_json: bool, code: int, kind: str, message: str, hint: str | None = None) -> NoReturn:
+    """Print an error as text to standard error, or as {"error": {...}} to standard output, and exit."""
+    if as_json:
+        click.echo(json.dumps({"error": {"kind": kind, "message": message, "hint": hint}}))
+    else:
+        click.echo(f"Error: {message}" + (f"\n{hint}" if hint else ""), err=True)
+    sys.exit(code)
 
 
 @contextmanager
 def reported(as_json: bool) -> Iterator[None]:
-    """Print an error of ours as text to standard error, or as {"error": {...}} to standard output, and exit."""
+    """Turn whatever ends a command early into an exit code and an error without anybody's data in it."""
     try:
         yield
+    except click.exceptions.Exit:
+        raise
+    except click.ClickException as error:
+        fail(as_json, WRONG_USE, "usage", error.format_message(), _help_for(error))
     except DaleniusError as error:
-        if as_json:
-            click.echo(json.dumps({"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}))
-        else:
-            click.echo(f"Error: {error.message}", err=True)
-            if error.hint:
-                click.echo(error.hint, err=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        click.echo("Interrupted. Nothing was written.", err=True)
-        sys.exit(INTERRUPTED)
+        fail(as_json, error.exit_code, error.kind, error.message, error.hint)
+    except (KeyboardInterrupt, click.Abort):
+        fail(as_json, INTERRUPTED, "interrupted", "interrupted; nothing was written")
+    except OSError as error:
+        fail(False, WRONG_USE, "output", f"the output cannot be written: {error.strerror}")
+    except Exception as error:
+        if os.environ.get("DALENIUS_TRACEBACK"):
+            raise
+        hint = "This is probably a bug in Dalenius: please report it. DALENIUS_TRACEBACK=1 shows where it happened."
+        fail(as_json, BUG, "internal", f"unexpected {type(error).__name__}", hint)
+
+
+def _help_for(error: click.ClickException) -> str | None:
+    context = getattr(error, "ctx", None)
+    return f"Try '{context.command_path} --help'." if context is not None else None
+
+
+class Commands(click.Group):
+    """A group whose usage errors keep the JSON contract too."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run, with errors in the options reported like all others."""
+        words = list(extra.get("args") or (args[0] if args and args[0] is not None else sys.argv[1:]))
+        try:
+            with reported("--json" in words):
+                code = super().main(*args, **{**extra, "standalone_mode": False})
+        except click.exceptions.Exit as ending:
+            sys.exit(ending.exit_code)
+        sys.exit(code if isinstance(code, int) else 0)

@@ -26,7 +26,7 @@ def policy_options(command: Command) -> Command:
         [
             click.option(
                 "--job",
-                type=click.Path(path_type=Path, dir_okay=False),
+                type=click.Path(path_type=Path),
                 help="Job file (TOML) with roles, limits and solver settings; options go before it.",
             ),
             click.option(
@@ -129,7 +129,7 @@ def _policy(job: Job, given: dict[str, Any]) -> LimitPolicy:
     if any(given[rule] is not None for rule in _RULES):
         section |= dict.fromkeys((*_RULES, "base"))
     section |= {name: given[name] for name in (*_RULES, "base") if given[name] is not None}
-    section["values"] = {**section["values"], **dict(_value_limit(text) for text in given["limits"])}
+    section["values"] = {**section["values"], **_value_limits(given["limits"])}
     if not section["values"] and all(section[rule] is None for rule in _RULES) and section["base"] is None:
         raise PolicyError(
             "no limits are given",
@@ -139,8 +139,13 @@ def _policy(job: Job, given: dict[str, Any]) -> LimitPolicy:
     return LimitPolicy.of(**section)
 
 
-def _value_limit(text: str) -> tuple[str, str]:
-    value, equals, limit = text.rpartition("=")
-    if not equals or not value:
-        raise UsageError(f"--limit wants VALUE=NUMBER, got {text!r}", "For example: --limit HIV=0.02")
-    return value, limit
+def _value_limits(texts: tuple[str, ...]) -> dict[str, str]:
+    limits: dict[str, str] = {}
+    for text in texts:
+        value, equals, limit = text.rpartition("=")
+        if not equals:
+            raise UsageError(f"--limit wants VALUE=NUMBER, got {text!r}", "For example: --limit HIV=0.02")
+        if value in limits:
+            raise UsageError(f"--limit is given twice for {value!r}", "Keep one of them.")
+        limits[value] = limit
+    return limits

@@ -14,12 +14,13 @@ from rich.console import Console
 from dalenius.cli.failures import NO_SOLUTION, reported
 from dalenius.cli.options import PlanRequest, policy_options, request, solver_options
 from dalenius.cli.render import certificate_object, plan_object, show_comparison, show_plan
-from dalenius.engines.duckdb import open_table, read_counts
+from dalenius.engines.delimited import read_counts
+from dalenius.engines.duckdb import open_table
 from dalenius.errors import InputError, UsageError
 from dalenius.model.plan import Plan
 from dalenius.model.problem import ValueCounts
 from dalenius.model.solution import Method, Status
-from dalenius.plan import compare_counts
+from dalenius.plan import compare_counts, plan_counts
 
 _EPILOG = """\b
 Examples:
@@ -46,7 +47,7 @@ Examples:
 @click.option("--compare", is_flag=True, help="All methods side by side.")
 @click.option(
     "--certificate",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     help="Write the proof of the lower bound to this file (JSON).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -66,11 +67,13 @@ def plan_command(
     """
     with reported(as_json):
         asked = request(given)
-        counts = _counts(table, counts_file, table_name, asked, as_json)
-        methods = list(Method) if compare else [asked.method]
+        counts = _counts(table, counts_file, table_name, asked, given, as_json)
         with _working("Solving", as_json):
-            plans = compare_counts(counts, asked.policy, methods, asked.options)
-        if certificate is not None:
+            if compare:
+                plans = compare_counts(counts, asked.policy, Method, asked.options)
+            else:
+                plans = [plan_counts(counts, asked.policy, asked.method, asked.options)]
+        if plans[0].status is not Status.INFEASIBLE and certificate is not None:
             _write_certificate(certificate, plans[0])
         _print(plans, compare, as_json)
         if plans[0].status is Status.INFEASIBLE:
@@ -78,11 +81,18 @@ def plan_command(
 
 
 def _counts(
-    table: Path | None, counts_file: Path | None, table_name: str | None, asked: PlanRequest, as_json: bool
+    table: Path | None,
+    counts_file: Path | None,
+    table_name: str | None,
+    asked: PlanRequest,
+    given: dict[str, Any],
+    as_json: bool,
 ) -> ValueCounts:
     if (table is None) == (counts_file is None):
         raise UsageError("one of TABLE and --counts is wanted", "Try 'dalenius plan --help'.")
     if counts_file is not None:
+        if table_name is not None or given["sensitive"] is not None or given["null_value"] is not None:
+            raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
         return read_counts(counts_file)
     if asked.sensitive is None:
         raise UsageError(

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +18,14 @@ from dalenius.policy.exact import shown
 
 FORMAT_VERSION = 1
 _NAMES = 3
+_LONGEST_NAME = 40
+_LONGEST_NOTE = 2000
+
+
+def printable(text: str, longest: int = _LONGEST_NAME) -> str:
+    """Text from the data as a terminal may have it: control characters escaped, and not too long."""
+    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return escaped if len(escaped) <= longest else escaped[: longest - 3] + "..."
 
 
 def plan_object(plan: Plan) -> dict[str, Any]:
@@ -58,6 +67,7 @@ def no_solution_object(why: NoSolution) -> dict[str, Any]:
             for v in why.ineligible
         ],
         "smallest_max_size": why.smallest_max_size,
+        "is_smallest": why.is_smallest,
     }
 
 
@@ -90,7 +100,7 @@ def show_plan(console: Console, plan: Plan) -> None:
     if plan.no_solution is not None:
         console.print(_no_solution(plan, plan.no_solution))
     elif solution.setting is not None:
-        console.print(_setting_table(plan))
+        _print_whole(console, _setting_table(plan))
         console.print(_verdict(solution))
     _show_notes(console, plan.notes)
 
@@ -117,14 +127,23 @@ def show_comparison(console: Console, plans: list[Plan]) -> None:
             _gap(s.gap),
             f"{s.seconds:.3f}",
         )
-    console.print(table)
+    _print_whole(console, table)
     for plan in plans:
         if plan.no_solution is not None:
-            console.print(Text.assemble(f"{plan.solution.method}: ", _no_solution(plan, plan.no_solution)))
+            console.print(_no_solution(plan, plan.no_solution))
     seen: dict[str, None] = {}
     for plan in plans:
         seen.update(dict.fromkeys(plan.notes))
     _show_notes(console, tuple(seen))
+
+
+def _print_whole(console: Console, table: Table) -> None:
+    """Print a table at its own width: a narrow terminal may wrap its lines, but no number is ever cut short."""
+    own = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    before = console.width
+    console.width = max(before, own)
+    console.print(table)
+    console.width = before
 
 
 def _title(plan: Plan) -> str:
@@ -133,13 +152,15 @@ def _title(plan: Plan) -> str:
     return f"{problem.total:,} records, {len(problem.values):,} sensitive values, {sizes}"
 
 
-def _setting_table(plan: Plan) -> RenderableType:
+def _setting_table(plan: Plan) -> Table:
     table = Table(title=_title(plan), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in ("size", "buckets", "records", "loss"):
         table.add_column(name, justify="right")
     table.add_column("values that need buckets this large")
     for group, values in plan.needed_by().items():
-        names = ", ".join(values[:_NAMES]) + (f" and {len(values) - _NAMES} more" if len(values) > _NAMES else "")
+        names = ", ".join(printable(value) for value in values[:_NAMES])
+        if len(values) > _NAMES:
+            names += f" and {len(values) - _NAMES} more"
         table.add_row(str(group.size), f"{group.buckets:,}", f"{group.records:,}", f"{group.loss:,}", Text(names))
     return table
 
@@ -168,24 +189,32 @@ def _no_solution(plan: Plan, why: NoSolution) -> Text:
         lines = [
             f"No setting exists: {share} are more frequent than their limit allows.",
             *(
-                f"  {v.value}: frequency {float(v.frequency):.6g}, limit {shown(v.limit)}; "
+                f"  {printable(v.value)}: frequency {float(v.frequency):.6g}, limit {shown(v.limit)}; "
                 f"the smallest limit that would do is {v.frequency} ({_rounded_up(v.frequency)})"
                 for v in why.ineligible
             ),
             "Raise these limits.",
         ]
         return Text("\n".join(lines))
+    method = plan.solution.method
     if why.reason == "max-size":
-        advice = (
-            f"The smallest --max-size that works is {why.smallest_max_size}."
-            if why.smallest_max_size is not None
-            else "No larger --max-size was found to work; raise the limits, or lower --min-size."
-        )
-        sizes = f"{plan.solution.min_size} to {plan.solution.max_size}"
-        if plan.solution.min_size > plan.solution.max_size:
-            sizes = f"up to {plan.solution.max_size}"
-        return Text(f"No setting with bucket sizes {sizes} exists, though the limits can be kept.\n{advice}")
-    return Text("no setting is private under these limits.")
+        return Text(f"{method} finds no setting with bucket sizes {_range(plan)}.\n{_max_size_advice(why)}")
+    if why.reason == "undecided":
+        return Text(f"{method} did not finish.")
+    return Text(f"{method} has no private setting under these limits; another method may.")
+
+
+def _range(plan: Plan) -> str:
+    low, high = plan.solution.min_size, plan.solution.max_size
+    return f"{low} to {high}" if low <= high else f"up to {high}, and the smallest that any limit allows is {low}"
+
+
+def _max_size_advice(why: NoSolution) -> str:
+    if why.smallest_max_size is None:
+        return "No larger --max-size was found to work; raise the limits, or lower --min-size."
+    if why.is_smallest:
+        return f"The smallest --max-size that works is {why.smallest_max_size}."
+    return f"A --max-size of {why.smallest_max_size} works; a smaller one may."
 
 
 def _rounded_up(number: Fraction) -> str:
@@ -195,7 +224,7 @@ def _rounded_up(number: Fraction) -> str:
 
 def _show_notes(console: Console, notes: tuple[str, ...]) -> None:
     for note in notes:
-        console.print(Text(f"Note: {note}.", style="yellow"))
+        console.print(Text(f"Note: {printable(note, _LONGEST_NOTE)}.", style="yellow"))
 
 
 def _number(number: int | None) -> str:

@@ -31,14 +31,18 @@ class IneligibleValue:
 
 @dataclass(frozen=True)
 class NoSolution:
-    """Why no setting exists: values that are not eligible, or a largest size that is too small.
+    """Why the method has no setting.
 
-    `smallest_max_size` is the smallest largest-size with which the method has a setting; None if none was found.
+    `reason` is "not-eligible" (values whose limit is below their frequency), "max-size" (the largest size is too
+    small), "not-l-diverse" (Anatomy alone) or "undecided" (in a comparison: the method did not finish).
+    `smallest_max_size` is a largest size with which the method has a setting, the smallest one if `is_smallest`; None
+    if none was found.
     """
 
     reason: str
     ineligible: tuple[IneligibleValue, ...] = ()
     smallest_max_size: int | None = None
+    is_smallest: bool = True
 
 
 @dataclass(frozen=True)

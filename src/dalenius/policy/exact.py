@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -10,7 +11,7 @@ from dalenius.errors import PolicyError
 
 Number = str | int | float | Decimal | Fraction
 
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
 _RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)")
 _LONGEST = 100
 
@@ -20,10 +21,10 @@ def exact(number: Number, name: str) -> Fraction:
 
     A Python float is read as the decimal that it prints as. `name` says in errors what the number is.
     """
-    if isinstance(number, bool) or not isinstance(number, str | int | float | Decimal | Fraction):
-        raise PolicyError(f"{name} must be a number, got {number!r}")
-    if isinstance(number, int | Fraction):
-        return Fraction(number)
+    if "bool" in type(number).__name__ or not isinstance(number, str | Decimal | numbers.Real):
+        raise PolicyError(f"{name} must be a number, got one of the type {type(number).__name__}")
+    if isinstance(number, numbers.Rational):
+        return Fraction(int(number.numerator), int(number.denominator))
     text = str(number).strip()
     if len(text) > _LONGEST:
         raise PolicyError(f"{name} has {len(text)} characters, and at most {_LONGEST} are read")
@@ -55,6 +56,7 @@ def shown(number: Fraction) -> str:
     if reduced == 1 and number.denominator <= 10**8:
         text = f"{Decimal(number.numerator) / Decimal(number.denominator):f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
-    if number.denominator <= 1000:
-        return f"{number.numerator}/{number.denominator}"
+    ratio = f"{number.numerator}/{number.denominator}"
+    if number.denominator <= 1000 or Fraction(f"{float(number):.6g}") == round(float(number)):
+        return ratio
     return f"{float(number):.6g}"

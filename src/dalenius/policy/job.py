@@ -22,9 +22,9 @@ from __future__ import annotations
 import tomllib
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from dalenius.errors import JobFileError
 from dalenius.model.nearest import did_you_mean
@@ -34,8 +34,9 @@ from dalenius.policy.limits import LimitPolicy
 
 def _number(value: Any) -> Any:
     """Numbers stay as they are written until `policy.exact` reads them; anything else is refused here."""
-    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-        raise ValueError("a number is wanted: 8, 0.02 or a quoted ratio such as '17/100'")  # noqa: TRY004 (pydantic's way)
+    real = isinstance(value, str | int | Decimal) and not isinstance(value, bool)
+    if not real or (isinstance(value, Decimal) and not value.is_finite()):
+        raise ValueError("a number is wanted: 8, 0.02 or a quoted ratio such as '17/100'")
     return value
 
 
@@ -53,6 +54,14 @@ class TableSection(_Section):
     quasi_identifiers: list[str] = Field(default_factory=list)
     identifiers: list[str] = Field(default_factory=list)
     null_value: str | None = None
+
+    @model_validator(mode="after")
+    def _one_role_each(self) -> Self:
+        roles = [*self.quasi_identifiers, *self.identifiers, *([self.sensitive] if self.sensitive is not None else [])]
+        twice = next((column for column in roles if roles.count(column) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the column {twice!r} has more than one role")
+        return self
 
 
 class LimitsSection(_Section):
@@ -91,7 +100,7 @@ class Job(_Section):
 def read_job(path: Path) -> Job:
     """Read and check a job file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise JobFileError(f"the job file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -105,6 +114,8 @@ def parse_job(text: str) -> Job:
         document = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise JobFileError(f"the job file is not valid TOML: {error}") from None
+    except (ValueError, RecursionError):
+        raise JobFileError("the job file is not valid TOML: it has a number or a nesting beyond reason") from None
     try:
         return Job.model_validate(document)
     except ValidationError as error:
@@ -120,6 +131,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 
 
 def _job_error(kind: str, location: tuple[str, ...], message: str) -> JobFileError:
+    location = tuple(part for part in location if part not in ("str", "int", "decimal", "is-instance[Decimal]"))
     where = ".".join(location)
     if kind == "extra_forbidden":
         section = _SECTIONS.get(location[0]) if len(location) > 1 else Job

@@ -13,11 +13,13 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from dalenius.errors import PolicyError
-from dalenius.model.nearest import nearest
+from dalenius.model.nearest import did_you_mean, nearest
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.exact import Number, exact, exact_limit, shown
+from dalenius.policy.labels import label
 
 _LISTED = 10
 
@@ -62,6 +64,20 @@ class LimitPolicy:
             },
         )
 
+    def __post_init__(self) -> None:
+        """Policies made by hand rather than by `of` hold what `of` would have let pass."""
+        limits = [("uniform", self.uniform), *self.values.items()]
+        rates = [("theta", self.theta), ("base", self.base), ("beta", self.beta)]
+        for name, number in [*limits, *rates]:
+            if number is not None and not isinstance(number, Fraction):
+                raise PolicyError(f"{name} must be a Fraction here, got {type(number).__name__}", "Use LimitPolicy.of.")
+        for name, limit in limits:
+            if limit is not None:
+                exact_limit(limit, name)
+        for name, rate in rates:
+            if rate is not None:
+                _not_negative(rate, name)
+
     def rule_limit(self, count: int, total: int) -> Fraction | None:
         """What the rule says for a value with this count; None without a rule."""
         frequency = Fraction(count, total)
@@ -82,6 +98,46 @@ class ResolvedLimits:
 
     limits: tuple[Fraction, ...]
     notes: tuple[str, ...]
+
+
+_RULE_KEYS = ("theta", "base", "uniform", "l_diversity", "beta", "values")
+
+
+def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> LimitPolicy:
+    """Limits as Python callers give them: a policy, a dict with the keys of a rule, or a dict of limits by value."""
+    if isinstance(limits, LimitPolicy):
+        return limits
+    if not isinstance(limits, Mapping):
+        raise PolicyError(
+            f"limits must be a LimitPolicy or a dict, got {type(limits).__name__}",
+            "Give {'theta': 8, 'base': '0.02'}, or a limit a value.",
+        )
+    by_value = _by_label(limits)
+    present = set(counts.values)
+    if present.issuperset(by_value):
+        return LimitPolicy.of(values=by_value)
+    rules = [key for key in by_value if key in _RULE_KEYS and key not in present]
+    others = [key for key in by_value if key not in rules]
+    if not rules and (present.intersection(others) or not any(nearest(key, _RULE_KEYS) for key in others)):
+        return LimitPolicy.of(values=by_value)
+    if others:
+        raise PolicyError(
+            f"{others[0]!r} is not a rule; limits of single values go under 'values'",
+            did_you_mean(others[0], _RULE_KEYS),
+        )
+    values = limits.get("values", {})
+    if not isinstance(values, Mapping):
+        raise PolicyError(f"values must be a dict of limits by value, got {type(values).__name__}")
+    return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
+
+
+def _by_label(limits: Mapping[Any, Number]) -> dict[str, Number]:
+    labelled: dict[str, Number] = {}
+    for value, limit in limits.items():
+        if label(value) in labelled:
+            raise PolicyError(f"the value {label(value)!r} has more than one limit", "Give each value once.")
+        labelled[label(value)] = limit
+    return labelled
 
 
 def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:

@@ -73,6 +73,21 @@ class Instance:
         """All sizes from M to M'."""
         return np.arange(self.first_size, self.last_size + 1, dtype=np.int64)
 
+    @cached_property
+    def _distinct(self) -> tuple[tuple[Fraction, ...], Integers]:
+        """The different limits, and for each value the position of its limit among them."""
+        position = {limit: k for k, limit in enumerate(dict.fromkeys(self.problem.limits))}
+        return tuple(position), np.asarray([position[limit] for limit in self.problem.limits], dtype=np.int64)
+
+    def distinct_caps(self, sizes: Integers) -> Integers:
+        """cap[., S] once for each different limit."""
+        return cap_matrix(self._distinct[0], np.asarray(sizes, dtype=np.int64))
+
+    def by_distinct_limit(self, weights: Floats) -> Floats:
+        """Weights of values, added up by limit."""
+        limits, position = self._distinct
+        return np.asarray(np.bincount(position, weights=weights, minlength=len(limits)), dtype=np.float64)
+
     def caps(self, sizes: Integers) -> Integers:
         """cap[i, S] for the given sizes."""
         return cap_matrix(self.problem.limits, np.asarray(sizes, dtype=np.int64))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -76,29 +77,54 @@ def size_pieces(instance: Instance) -> Iterator[Integers]:
 
 
 def reduced_rates(
-    instance: Instance, sizes: Integers, cuts: Sequence[Row], multipliers: Floats, costs: Costs
+    instance: Instance, sizes: Integers, rows: Sequence[Row], multipliers: Floats, costs: Costs
 ) -> tuple[Floats, Floats]:
-    """r(S) / S in floating point for the given sizes, and a bound on its error."""
-    caps = instance.caps(sizes)
-    rate = np.asarray(costs(sizes), dtype=float) / sizes
-    scale = np.abs(rate)
-    for cut, y in zip(cuts, multipliers.tolist(), strict=True):
-        if y == 0.0:
-            continue
-        part = y * (cut.coefficients(sizes, caps) / sizes)
-        rate -= part
-        scale += np.abs(part)
-    return rate, scale * _MARGIN
+    """r(S) / S in floating point for the given sizes (ascending), and a bound on its error.
+
+    Between two edges of the rows, sum_r y_r a_r(S) is a weighted sum of caps and powers of S: one product of a vector
+    and the cap matrix for all rows together.
+    """
+    caps = instance.distinct_caps(sizes)
+    used = [(row, y) for row, y in zip(rows, multipliers.tolist(), strict=True) if y > 0.0]
+    reduced = np.asarray(costs(sizes), dtype=float)
+    scale = np.abs(reduced)
+    edges = {int(np.searchsorted(sizes, edge)) for row, _ in used for edge in row.edges}
+    cuts = sorted({0, len(sizes)} | {edge for edge in edges if 0 < edge < len(sizes)})
+    for start, stop in pairwise(cuts):
+        weights = np.zeros(len(instance.counts))
+        per_size = per_loss = 0.0
+        for row, y in used:
+            form = row.form(int(sizes[start]))
+            if form is not None:
+                if form.values is not None:
+                    weights[form.values] += y
+                per_size += y * form.per_size
+                per_loss += y * form.per_loss
+        part = slice(start, stop)
+        taken = instance.by_distinct_limit(weights) @ caps[:, part]
+        given = per_size * sizes[part] + per_loss * (sizes[part] - 1.0) ** 2
+        reduced[part] += given - taken
+        scale[part] += given + taken
+    return reduced / sizes, scale / sizes * _MARGIN
 
 
-def exact_bound(instance: Instance, cuts: Sequence[Row], multipliers: Floats, costs: Costs = loss_costs) -> ExactBound:
-    """The lower bound on costs . b that these multipliers prove, over every size from M to M'."""
+def exact_bound(
+    instance: Instance,
+    cuts: Sequence[Row],
+    multipliers: Floats,
+    costs: Costs = loss_costs,
+    only: Integers | None = None,
+) -> ExactBound:
+    """The lower bound on costs . b that these multipliers prove, over every size from M to M'.
+
+    `only` (ascending) are the sizes in question where all others are known to have no buckets.
+    """
     weights = [int(y * 2**_BITS) if y > 0 else 0 for y in multipliers]
     used = [k for k, weight in enumerate(weights) if weight]
     cuts, weights = [cuts[k] for k in used], [weights[k] for k in used]
     rounded = np.asarray([weight / 2**_BITS for weight in weights])
     near, ceiling = [], np.inf
-    for sizes in size_pieces(instance):
+    for sizes in size_pieces(instance) if only is None else [only]:
         rate, error = reduced_rates(instance, sizes, cuts, rounded, costs)
         ceiling = min(ceiling, float((rate + error).min()))
         near.append((sizes, rate - error))

@@ -42,6 +42,22 @@ class Row(Protocol):
     def coefficients(self, sizes: Integers, caps: Integers) -> Integers:
         """a(S) for each of the given sizes, whose caps are the columns of `caps`."""
 
+    def form(self, size: int) -> Form | None:
+        """How a(S) is made up, at this size and up to the next of the `edges`; None for a(S) = 0."""
+
+    @property
+    def edges(self) -> tuple[int, ...]:
+        """The sizes at which the form changes."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """a(S) = the caps of the masked values, added up, - per_size * S - per_loss * (S - 1)^2."""
+
+    values: Mask | None = None
+    per_size: int = 0
+    per_loss: int = 0
+
 
 @dataclass(frozen=True)
 class LossRow:
@@ -62,6 +78,15 @@ class LossRow:
     def coefficients(self, sizes: Integers, caps: Integers) -> Integers:  # noqa: ARG002 (the loss knows no caps)
         """-(S-1)^2."""
         return -((sizes - 1) ** 2)
+
+    def form(self, size: int) -> Form | None:  # noqa: ARG002 (the same at every size)
+        """The loss alone."""
+        return Form(per_loss=1)
+
+    @property
+    def edges(self) -> tuple[int, ...]:
+        """None: the form never changes."""
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +113,18 @@ class Cut:
         for low, high in self.sizes:
             inside |= (sizes >= low) & (sizes <= high)
         return np.where(inside, caps[~self.values].sum(axis=0) - sizes, 0)
+
+    def form(self, size: int) -> Form | None:
+        """The value's caps for PC; for Gale's condition, inside its sizes, the caps of the values outside I less S."""
+        if not self.sizes:
+            return Form(self.values)
+        inside = any(low <= size <= high for low, high in self.sizes)
+        return Form(~self.values, per_size=1) if inside else None
+
+    @property
+    def edges(self) -> tuple[int, ...]:
+        """Where the ranges of sizes begin and end."""
+        return tuple(edge for low, high in self.sizes for edge in (low, high + 1))
 
 
 def privacy_cut(counts: Integers, value: int) -> Cut:

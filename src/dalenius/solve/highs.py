@@ -6,6 +6,8 @@ bound; the integer program yields candidates, which are validated on integers.
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -13,7 +15,6 @@ from enum import Enum
 import highspy
 import numpy as np
 
-from dalenius.errors import SolverError
 from dalenius.solve.caps import Floats, Instance, Integers
 from dalenius.solve.cuts import Row
 
@@ -46,9 +47,7 @@ class LinearMaster:
         self._scales: list[float] = []
         self._known: set[object] = set()
         self._highs = _quiet()
-        self._highs.setOptionValue("presolve", "off")
-        self._highs.setOptionValue("primal_feasibility_tolerance", 1e-9)
-        self._highs.setOptionValue("dual_feasibility_tolerance", 1e-9)
+        _set_linear_options(self._highs)
         self._highs.addRow(1.0, 1.0, 0, _indices([]), np.zeros(0))
         self._highs.addCol(0.0, 0.0, 0.0, 0, _indices([]), np.zeros(0))  # z
         self.add_sizes(sizes)
@@ -95,7 +94,7 @@ class LinearMaster:
         self._highs.changeColBounds(0, 0.0, _INFINITY)
         answer = self._run_with_costs(1.0, np.zeros(len(self.sizes)))
         if answer is None:
-            raise SolverError("HiGHS found no solution to a linear program that always has one")
+            raise LinearTrouble("no solution to a linear program that always has one")
         return answer
 
     def solve_for(self, size: int, sign: int) -> LinearAnswer | None:
@@ -113,16 +112,32 @@ class LinearMaster:
 
     def _run(self) -> LinearAnswer | None:
         self._highs.run()
-        status = self._highs.getModelStatus()
-        if status == _Status.kInfeasible:
+        if self._highs.getModelStatus() not in (_Status.kOptimal, _Status.kInfeasible):
+            self._run_again()
+        if self._highs.getModelStatus() == _Status.kInfeasible:
             return None
-        if status != _Status.kOptimal:
-            raise SolverError(f"HiGHS ended a linear program with status {status.name}")
         solution = self._highs.getSolution()
         values = np.asarray(solution.col_value)
         multipliers = np.maximum(np.asarray(solution.row_dual)[1:], 0.0) / np.asarray(self._scales, dtype=float)
         buckets = np.maximum(values[1:], 0.0) * self.instance.total / self.sizes
         return LinearAnswer(buckets, multipliers, float(values[0]))
+
+    def _run_again(self) -> None:
+        """Where a warm start went astray: from scratch, with presolve, with looser tolerances, by other algorithms."""
+        attempts = ((1e-9, "simplex", "off"), (1e-7, "simplex", "on"), (1e-7, "ipm", "on"))
+        for tolerance, solver, presolve in attempts:
+            self._highs.clearSolver()
+            _set_linear_options(self._highs, tolerance, solver, presolve)
+            self._highs.run()
+            status = self._highs.getModelStatus()
+            _set_linear_options(self._highs)
+            if status in (_Status.kOptimal, _Status.kInfeasible):
+                return
+        raise LinearTrouble(status.name)
+
+
+class LinearTrouble(Exception):  # noqa: N818 (it is handled, and never reaches a user)
+    """HiGHS has no answer to a linear program."""
 
 
 class BoxStatus(Enum):
@@ -188,15 +203,28 @@ def solve_box(box: Box, seconds: float, target: float) -> BoxAnswer:
 
 
 def _run_interruptibly(highs: highspy.Highs) -> None:
-    """Run in a thread, so that Ctrl-C stops the search at once."""
-    highs.HandleUserInterrupt = True
-    thread = highs.startSolve()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
+    """Run so that Ctrl-C stops the search at once: the signal sets a flag that HiGHS asks for as it works.
+
+    No exception passes through HiGHS, and no thread outlives it. Outside the main thread signals do not arrive anyway.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        highs.run()
+        return
+    stopped = False
+
+    def stop(_signal: int, _frame: object) -> None:
+        nonlocal stopped
+        stopped = True
         highs.cancelSolve()  # type: ignore[no-untyped-call]
-        thread.join()
-        raise
+
+    highs.HandleUserInterrupt = True
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        highs.run()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if stopped:
+        raise KeyboardInterrupt
 
 
 def _box_answer(highs: highspy.Highs) -> BoxAnswer:
@@ -216,6 +244,15 @@ def _quiet() -> highspy.Highs:
     highs.setOptionValue("threads", 1)
     highs.setOptionValue("random_seed", 0)
     return highs
+
+
+def _set_linear_options(
+    highs: highspy.Highs, tolerance: float = 1e-9, solver: str = "simplex", presolve: str = "off"
+) -> None:
+    highs.setOptionValue("presolve", presolve)
+    highs.setOptionValue("solver", solver)
+    highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+    highs.setOptionValue("dual_feasibility_tolerance", tolerance)
 
 
 def _indices(numbers: Sequence[int] | Integers | range) -> np.typing.NDArray[np.int32]:

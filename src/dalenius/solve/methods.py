@@ -9,7 +9,7 @@ from dalenius.errors import SolverError
 from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting, Partition, Violation
 from dalenius.model.solution import Certificate, Method, Solution, Status
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import Anatomy, anatomy
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import multi_size
 from dalenius.solve.optimal import Optimum, lower_bound, optimal
@@ -27,39 +27,37 @@ def solve(problem: Problem, method: Method, gap: float, time_limit: float) -> So
         seconds = time.monotonic() - started
         return _solution(problem, method, found.setting, found, gap, seconds)
     if method is Method.ANATOMY:
-        return _anatomy(problem, gap)
-    setting = two_size(problem) if method is Method.TWO_SIZE else multi_size(problem)
+        return _anatomy(problem, gap, time_limit)
+    search = two_size if method is Method.TWO_SIZE else multi_size
+    setting = search(problem, started + time_limit)
     seconds = time.monotonic() - started
-    return _solution(problem, method, setting, lower_bound(problem), gap, seconds)
+    return _solution(problem, method, setting, lower_bound(problem, time_limit), gap, seconds)
 
 
-def _anatomy(problem: Problem, gap: float) -> Solution:
-    """Anatomy's own sizes, l and l + 1, whatever the largest size; a setting that is not eligible is only reported."""
+def _anatomy(problem: Problem, gap: float, time_limit: float) -> Solution:
+    """Anatomy's buckets of l and l + 1, which must be in the range of sizes; an ineligible setting is only reported."""
     started = time.monotonic()
     found = anatomy(problem)
     seconds = time.monotonic() - started
-    wide = replace(problem, max_size=max(problem.max_size, found.diversity + 1))
-    if found.eligible:
-        return _solution(wide, Method.ANATOMY, found.setting, lower_bound(wide), gap, seconds)
+    sizes = (problem.min_size, problem.max_size)
+    in_range = found.setting is not None and all(sizes[0] <= g.size <= sizes[1] for g in found.setting.groups)
+    if found.eligible and in_range:
+        return _solution(problem, Method.ANATOMY, found.setting, lower_bound(problem, time_limit), gap, seconds)
+    note = _why_not_anatomy(found, problem)
+    return Solution(Method.ANATOMY, Status.INFEASIBLE, *sizes, found.setting, None, seconds=seconds, notes=(note,))
+
+
+def _why_not_anatomy(found: Anatomy, problem: Problem) -> str:
+    diversity = found.diversity
     if found.setting is None:
-        note = f"{problem.total:,} records do not make buckets of {found.diversity} and {found.diversity + 1}"
-    else:
-        largest, allowed = float(found.largest_frequency), 1 / found.diversity
-        note = (
-            f"Anatomy is not eligible for {found.diversity}-diversity: the most frequent value has {largest:.4%} "
-            f"of the records, and at most 1/{found.diversity} = {allowed:.4%} is allowed; "
-            "its setting only serves to compare losses"
+        return f"Anatomy cannot make buckets of {diversity} and {diversity + 1} from {problem.total:,} records"
+    if not found.eligible:
+        largest, allowed = float(found.largest_frequency), 1 / diversity
+        return (
+            f"Anatomy is not eligible for {diversity}-diversity: the most frequent value has {largest:.4%} of the "
+            f"records, and at most 1/{diversity} = {allowed:.4%} is allowed; its setting only serves to compare losses"
         )
-    return Solution(
-        Method.ANATOMY,
-        Status.INFEASIBLE,
-        wide.min_size,
-        wide.max_size,
-        found.setting,
-        None,
-        seconds=seconds,
-        notes=(note,),
-    )
+    return f"Anatomy makes buckets of {diversity} and {diversity + 1}, which are not in the range of sizes"
 
 
 def _solution(
@@ -76,6 +74,11 @@ def _solution(
         return Solution(method, Status.INFEASIBLE, *sizes, None, None, seconds=seconds, certificate=certificate)
     partition = _checked(problem, setting, method)
     solution = Solution(method, Status.FEASIBLE, *sizes, setting, partition, proof.bound, seconds, certificate)
+    if proof.bound is not None and proof.bound > setting.loss:
+        raise SolverError(
+            f"{method} returned a loss of {setting.loss}, below the proven bound of {proof.bound}",
+            "This is probably a bug in Dalenius: please report it.",
+        )
     proven = solution.gap is not None and solution.gap <= gap
     return replace(solution, status=Status.OPTIMAL) if proven else solution
 

@@ -7,6 +7,7 @@ parts is valid. There is no guarantee on the loss; `optimal.py` has one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from dalenius.errors import SolverError
@@ -16,9 +17,9 @@ from dalenius.solve.two_size import two_size
 from dalenius.solve.validate import validate_two_size
 
 
-def multi_size(problem: Problem) -> BucketSetting | None:
+def multi_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | None:
     """A setting found by recursive two-size splits, or None if there is no valid two-size setting to start from."""
-    start = two_size(problem)
+    start = two_size(problem, deadline)
     if start is None:
         return None
     done: list[SizeGroup] = []
@@ -35,7 +36,7 @@ def multi_size(problem: Problem) -> BucketSetting | None:
         for j, group in enumerate((small, large)):
             counts = tuple(row[j] for row in partition.quotas)
             inner = _with_counts(part, counts)
-            better = two_size(inner)
+            better = two_size(inner, deadline)
             if better is not None and better.loss < group.loss:
                 pending.append((inner, better))
             else:

@@ -62,9 +62,9 @@ def optimal(problem: Problem, gap: float = 1e-4, time_limit: float = 60.0) -> Op
     return search.run()
 
 
-def lower_bound(problem: Problem) -> Optimum:
+def lower_bound(problem: Problem, time_limit: float = math.inf) -> Optimum:
     """The exact lower bound of the relaxation alone, in milliseconds; no setting."""
-    relaxed = relax(Instance(problem))
+    relaxed = relax(Instance(problem), time.monotonic() + time_limit)
     if isinstance(relaxed, NoSetting):
         return Optimum(None, None, relaxed.proof.certificate() if relaxed.proof else None)
     return Optimum(None, math.ceil(relaxed.bound.bound), relaxed.bound.certificate())
@@ -91,14 +91,17 @@ class _Search:
             self._round(relaxed, radius)
         if self.best is None:
             self.best = self._fallback()
-        if not self._good_enough() and not self._prove(relaxed):
+        if not self._good_enough() and (self._left() > 0 or self.best is None) and not self._prove(relaxed):
             return Optimum(None, None, None)
         return Optimum(self.best, self.bound, relaxed.bound.certificate())
 
     def _fallback(self) -> BucketSetting | None:
         """Some valid setting, where rounding found none."""
         if len(self.instance.sizes) <= _FEW_SIZES:
-            found = two_size(self.instance.problem)
+            try:
+                found = two_size(self.instance.problem, self.deadline)
+            except UndecidedError:
+                found = None
             if found is not None:
                 return found
         total = self.instance.total
@@ -171,8 +174,8 @@ class _Search:
         sizes, high = possible_sizes(self.instance, relaxed.bound, loss)
         low = [0] * len(high)
         for j, size in enumerate(sizes.tolist()):
-            if high[j] > _WIDE:
-                few, most = bucket_range(relaxed, loss, size)
+            if high[j] > _WIDE and self._left() > 0:
+                few, most = bucket_range(relaxed, loss, size, sizes)
                 low[j], high[j] = few, min(high[j], most)
                 if low[j] > high[j]:
                     return sizes[:0], [], []

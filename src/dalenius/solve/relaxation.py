@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.errors import SolverError
 from dalenius.solve.caps import Floats, Instance, Integers, smallest_size
 from dalenius.solve.certificate import (
     Costs,
@@ -26,12 +25,11 @@ from dalenius.solve.certificate import (
     single_cost,
     size_pieces,
 )
-from dalenius.solve.cuts import LossRow, violated
-from dalenius.solve.highs import LinearAnswer, LinearMaster
+from dalenius.solve.cuts import LossRow, privacy_cut, violated
+from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble
 
 _ALL_SIZES = 400  # up to this many sizes are columns from the start
 _NEW_SIZES = 64
-_ROUNDS = 5_000
 _TOLERANCE = 1e-10  # of the records
 
 
@@ -54,29 +52,50 @@ class NoSetting:
 def relax(instance: Instance, deadline: float = math.inf) -> Relaxation | NoSetting:
     """Solve the relaxation, or prove that it has no solution.
 
-    At the deadline (of `time.monotonic`) the multipliers at hand are used: their bound is weaker, and as exact.
+    At the deadline (of `time.monotonic`), or if the linear program gets into numerical trouble, the multipliers at hand
+    are used: their bound is weaker, and as exact.
     """
     if instance.sizes.size == 0:
         return NoSetting(None)
+    homeless = np.flatnonzero(instance.caps(instance.sizes[-1:])[:, 0] == 0)
+    if homeless.size:  # a value that no bucket may hold: its privacy constraint alone is the proof
+        return NoSetting(exact_bound(instance, [privacy_cut(instance.counts, int(homeless[0]))], np.ones(1), no_costs))
     master = LinearMaster(instance, _first_columns(instance))
+    last = _nothing_known(master)
     allowed = 0.0
-    for _ in range(_ROUNDS):
-        answer = master.solve(allowed)
-        if answer is None:
+    while time.monotonic() < deadline:
+        try:
+            answer = master.solve(allowed)
+            if answer is not None:
+                last = answer
+                if _separate(instance, master, answer) or _price(instance, master, answer, loss_costs, deadline):
+                    continue
+                break
             answer = master.solve_shortfall()
-            if _price(instance, master, answer, no_costs):
-                continue
-            proof = exact_bound(instance, master.rows, answer.multipliers, no_costs)
-            if proof.bound > 0:
-                return NoSetting(proof)
-            # Infeasible by rounding alone: let the cuts give way by as little, and let integers decide.
-            allowed = max(2 * answer.shortfall, 10 * allowed, 1e-12)
+        except LinearTrouble:
+            break
+        if _price(instance, master, answer, no_costs, deadline):
             continue
-        more = _separate(instance, master, answer) or _price(instance, master, answer, loss_costs)
-        if more and time.monotonic() < deadline:
-            continue
-        return Relaxation(master, answer.buckets, exact_bound(instance, master.rows, answer.multipliers))
-    raise SolverError(f"the linear relaxation did not settle in {_ROUNDS} rounds")
+        proof = exact_bound(instance, master.rows, answer.multipliers, no_costs)
+        if proof.bound > 0:
+            return NoSetting(proof)
+        # Infeasible by rounding alone: let the cuts give way by as little, and let integers decide.
+        allowed = max(2 * answer.shortfall, 10 * allowed, 1e-12)
+        if allowed > _TOLERANCE:
+            break
+    return _relaxation(instance, master, last)
+
+
+def _nothing_known(master: LinearMaster) -> LinearAnswer:
+    return LinearAnswer(np.zeros(len(master.sizes)), np.zeros(len(master.rows)), 0.0)
+
+
+def _relaxation(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Relaxation:
+    """Rows and columns added after the answer count for nothing in it."""
+    buckets = np.zeros(len(master.sizes))
+    buckets[: len(answer.buckets)] = answer.buckets
+    rows = master.rows[: len(answer.multipliers)]
+    return Relaxation(master, buckets, exact_bound(instance, rows, answer.multipliers))
 
 
 def _first_columns(instance: Instance) -> Integers:
@@ -99,11 +118,13 @@ def _separate(instance: Instance, master: LinearMaster, answer: LinearAnswer) ->
     return master.add_cuts(list(found))
 
 
-def _price(instance: Instance, master: LinearMaster, answer: LinearAnswer, costs: Costs) -> bool:
+def _price(
+    instance: Instance, master: LinearMaster, answer: LinearAnswer, costs: Costs, deadline: float = math.inf
+) -> bool:
     """Add the sizes that could lower the objective."""
     if len(master.sizes) == len(instance.sizes):
         return False
-    own, _ = reduced_rates(instance, master.sizes, master.rows, answer.multipliers, costs)
+    own, _ = reduced_rates(instance, np.sort(master.sizes), master.rows, answer.multipliers, costs)
     level = float(own.min())
     level -= 1e-9 * max(1.0, abs(level))
     rates, sizes = [], []
@@ -111,6 +132,8 @@ def _price(instance: Instance, master: LinearMaster, answer: LinearAnswer, costs
         rate, _ = reduced_rates(instance, piece, master.rows, answer.multipliers, costs)
         rates.append(rate[rate < level])
         sizes.append(piece[rate < level])
+        if time.monotonic() >= deadline:
+            break
     better = np.concatenate(sizes)[np.argsort(np.concatenate(rates), kind="stable")]
     better = better[~np.isin(better, master.sizes)][:_NEW_SIZES]
     if better.size:
@@ -118,15 +141,21 @@ def _price(instance: Instance, master: LinearMaster, answer: LinearAnswer, costs
     return bool(better.size)
 
 
-def bucket_range(relaxed: Relaxation, loss: int, size: int) -> tuple[int, int]:
-    """The fewest and the most buckets of this size in any setting of at most this loss, proven exactly."""
+def bucket_range(relaxed: Relaxation, loss: int, size: int, only: Integers) -> tuple[int, int]:
+    """The fewest and the most buckets of this size in any setting of at most this loss, proven exactly.
+
+    `only` (ascending) are the sizes that such a setting can use.
+    """
     instance, master = relaxed.master.instance, relaxed.master
     master.add_cuts([LossRow(loss)])
     ends = []
     for sign in (1, -1):
-        answer = master.solve_for(size, sign)
-        if answer is None:
-            return 0, -1
-        proof = exact_bound(instance, master.rows, answer.multipliers, single_cost(size, sign))
+        try:
+            answer = master.solve_for(size, sign)
+        except LinearTrouble:
+            return 0, instance.total // size
+        if answer is None:  # perhaps by rounding: nothing is concluded from it
+            return 0, instance.total // size
+        proof = exact_bound(instance, master.rows, answer.multipliers, single_cost(size, sign), only)
         ends.append(math.ceil(proof.bound) * sign)
     return max(0, ends[0]), min(instance.total // size, ends[1])

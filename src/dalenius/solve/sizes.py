@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -19,10 +20,11 @@ def least_min_size(limits: tuple[Fraction, ...]) -> int:
 def automatic_max_size(limits: tuple[Fraction, ...], total: int) -> int:
     """Where the search for a largest size starts: every value fits in some bucket, and the usual sizes are in.
 
-    At most n; if the limits are eligible (Lemma 1) then ceil(1 / f'_i) <= n for every value that occurs.
+    At most n (if the limits are eligible, Lemma 1, then ceil(1 / f'_i) <= n for every value that occurs), and at most
+    `LARGEST_SIZE`.
     """
     needed = max(smallest_size(limit) for limit in limits)
-    return min(total, max(USUAL_MAX_SIZE, needed))
+    return min(total, LARGEST_SIZE, max(USUAL_MAX_SIZE, needed))
 
 
 def larger(max_size: int, total: int) -> int | None:
@@ -31,20 +33,25 @@ def larger(max_size: int, total: int) -> int | None:
     return min(most, 2 * max_size) if max_size < most else None
 
 
-def smallest_working(works: Callable[[int], bool], failed: int, total: int) -> int | None:
-    """The smallest largest-size above `failed` for which `works`, by doubling and bisection.
+def smallest_working(works: Callable[[int], bool], failed: int, total: int, deadline: float) -> tuple[int | None, bool]:
+    """The smallest largest-size above `failed` for which `works`, by doubling and bisection; and whether it is that.
 
-    More sizes never make a valid setting invalid, so `works` is monotone.
+    More sizes never make a valid setting invalid, so `works` is monotone. Past the deadline the best so far is
+    returned.
     """
     low, high = failed, larger(failed, total)
     while high is not None and not works(high):
+        if time.monotonic() > deadline:
+            return None, False
         low, high = high, larger(high, total)
     if high is None:
-        return None
+        return None, True
     while high - low > 1:
+        if time.monotonic() > deadline:
+            return high, False
         middle = (low + high) // 2
         if works(middle):
             high = middle
         else:
             low = middle
-    return high
+    return high, True

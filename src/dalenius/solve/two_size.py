@@ -16,12 +16,14 @@ optimum for the pair. Nothing here depends on |T|.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.errors import UsageError
+from dalenius.errors import UndecidedError
 from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting
 from dalenius.solve.caps import Instance, Integers, binding_rows
@@ -29,6 +31,7 @@ from dalenius.solve.fill import most_buckets
 
 _CELLS = 1_000_000  # pairs x values held at once: some tens of MB
 _MOST_CELLS = 4_000_000_000  # a minute or two of work; beyond that the exact method is the better tool
+_MOST_CAPS = 50_000_000  # sizes x values whose caps are held: 400 MB
 _FAR = np.int64(2**62)
 
 
@@ -100,22 +103,30 @@ def _ceil_from_floor(floor: Integers, numerator: Integers, gain: Integers) -> In
     return np.asarray(floor + (floor * -gain != numerator))
 
 
-def two_size(problem: Problem) -> BucketSetting | None:
-    """The two-size (or one-size) setting of least loss, or None if no valid one exists in the range of sizes."""
+def two_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | None:
+    """The two-size (or one-size) setting of least loss, or None if no valid one exists in the range of sizes.
+
+    Past the deadline (of `time.monotonic`) an unfinished search is an error: half a search proves nothing.
+    """
     instance = Instance(problem)
-    sizes = instance.sizes
-    if sizes.size == 0:
+    if instance.last_size < instance.first_size:
         return None
+    if (instance.last_size - instance.first_size) * len(instance.counts) > _MOST_CAPS:
+        raise _too_much(instance)
+    sizes = instance.sizes
     caps = instance.caps(sizes)
     most = most_buckets(caps, instance.counts, sizes)
     bcaps, bcounts = binding_rows(caps, instance.counts)
-    _check_work(len(sizes), len(bcounts))
+    if len(sizes) ** 2 // 2 * len(bcounts) > _MOST_CELLS:
+        raise _too_much(instance)
     best: tuple[int, BucketSetting | None] = (-1, None)
     for first, second in _pair_blocks(len(sizes), max(1, _CELLS // max(1, len(bcounts)))):
         # Every setting of these pairs loses at least n (S - 1)^2 / S for its smallest size S.
         smallest = int(sizes[first[0]])
         if best[1] is not None and instance.total * (smallest - 1) ** 2 >= best[0] * smallest:
             break
+        if time.monotonic() > deadline:
+            raise _too_much(instance)
         found = _best_of_block(instance, sizes, first, second, bcaps, bcounts, most)
         if found is not None and (best[1] is None or found.loss < best[0]):
             best = (found.loss, found)
@@ -165,9 +176,9 @@ def _pair_blocks(sizes: int, block: int) -> Iterator[tuple[Integers, Integers]]:
         start = stop
 
 
-def _check_work(sizes: int, values: int) -> None:
-    if sizes * sizes // 2 * values > _MOST_CELLS:
-        raise UsageError(
-            f"two-size would have to look at {sizes * (sizes - 1) // 2:,} pairs of sizes for {values:,} values",
-            "Use --method optimal, which does not look at pairs, or a smaller --max-size.",
-        )
+def _too_much(instance: Instance) -> UndecidedError:
+    sizes = instance.last_size - instance.first_size + 1
+    return UndecidedError(
+        f"looking for two sizes among {sizes:,}, for {len(instance.counts):,} values, takes longer than the time limit",
+        "Use --method optimal, which does not look at pairs of sizes, a smaller --max-size or a larger --time-limit.",
+    )

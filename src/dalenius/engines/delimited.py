@@ -1,0 +1,96 @@
+"""Delimited text without an engine: the header line of a table, and files of counts."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from dalenius.errors import CountsError, InputError
+from dalenius.model.problem import ValueCounts
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Files that cannot be read, or are not text, as errors of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"the file cannot be read: {error.strerror or 'it is damaged'}") from None
+    except EOFError:
+        raise InputError("the file cannot be read: it ends too early") from None
+    except UnicodeError:
+        raise InputError("the file is not UTF-8 text", "Save it as UTF-8.") from None
+
+
+def read_header(path: Path, delimiters: str) -> tuple[str, list[str]]:
+    """The delimiter (the one that splits the header line into the most names) and the column names."""
+    headers = {}
+    for delimiter in delimiters:
+        with _open_text(path) as lines:
+            try:
+                headers[delimiter] = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+            except csv.Error:
+                continue
+    if not headers:
+        raise InputError("the header line is not valid CSV", 'Double the quotes inside quoted names: "".')
+    delimiter = max(headers, key=lambda candidate: len(headers[candidate]))
+    header = headers[delimiter]
+    if not any(name.strip() for name in header):
+        raise InputError("the table is empty: it has no header line")
+    unnamed = [position for position, name in enumerate(header, 1) if not name.strip()]
+    if unnamed:
+        raise InputError(f"column {unnamed[0]} has no name in the header line", "Give every column a name.")
+    check_names(header)
+    return delimiter, header
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse names that are the same but for case: engines would rename one of them silently."""
+    seen: set[str] = set()
+    for name in names:
+        if name.casefold() in seen:
+            raise InputError(f"the table has the column {name!r} twice (case does not count)", "Rename one of them.")
+        seen.add(name.casefold())
+
+
+def read_counts(path: Path) -> ValueCounts:
+    """Counts from a CSV file with the header value,count."""
+    with readable(), _open_text(path) as lines:
+        reader = csv.reader(lines, strict=True)
+        try:
+            return ValueCounts.of(list(_count_rows(reader)))
+        except csv.Error:
+            raise CountsError(f"the counts file is not valid CSV at line {reader.line_num}") from None
+
+
+def _count_rows(reader: Any) -> Iterator[tuple[str, int]]:
+    header = next(reader, None)
+    if header is None:
+        raise CountsError("the counts file is empty", "It needs the header value,count and a line a value.")
+    if [name.strip().lower() for name in header] != ["value", "count"]:
+        raise CountsError(
+            "the first line of the counts file is not its header", "It needs the header value,count and nothing else."
+        )
+    for row in reader:
+        if not row:
+            continue
+        where = f"line {reader.line_num} of the counts file"
+        if len(row) != 2:
+            raise CountsError(
+                f"{where} has {len(row)} fields, and 2 are wanted", "Put values with a comma in double quotes."
+            )
+        value, text = row
+        if not re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text):
+            raise CountsError(f"{where}: the count of {value!r} is not a whole number")
+        yield value, int(text)
+
+
+def _open_text(path: Path) -> IO[str]:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
