@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,6 +30,19 @@ def imported(path: Path) -> set[str]:
 def test_a_library_has_one_door(library: str, door: str) -> None:
     users = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if library in imported(path)}
     assert users == {door}
+
+
+def test_help_and_completion_load_no_engine_and_no_solver() -> None:
+    code = "import sys, dalenius.cli.main; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"duckdb", "highspy", "numpy", "pyarrow", "pydantic", "rich"} & set(loaded)
+
+
+def test_every_public_name_can_be_had() -> None:
+    for name in dalenius.__all__:
+        assert getattr(dalenius, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = dalenius.nonsense
 
 
 def test_the_model_and_the_errors_need_the_standard_library_alone() -> None:

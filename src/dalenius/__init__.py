@@ -4,12 +4,34 @@ Publish a table so that analysts can count, while nobody can pin a sensitive val
 publisher sets value by value.
 """
 
-from dalenius.errors import DaleniusError
-from dalenius.model.plan import Plan
-from dalenius.model.solution import Method, Status
-from dalenius.plan import plan
-from dalenius.policy.limits import LimitPolicy
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dalenius.errors import DaleniusError
+    from dalenius.model.plan import Plan
+    from dalenius.model.solution import Method, Status
+    from dalenius.planning import plan
+    from dalenius.policy.limits import LimitPolicy
 
 __version__ = "0.1.0"
 
 __all__ = ["DaleniusError", "LimitPolicy", "Method", "Plan", "Status", "__version__", "plan"]
+
+# Names are loaded when they are first used, so that `dalenius --help` and shell completion need no engine or solver.
+_HOMES = {
+    "DaleniusError": "dalenius.errors",
+    "LimitPolicy": "dalenius.policy.limits",
+    "Method": "dalenius.model.solution",
+    "Plan": "dalenius.model.plan",
+    "Status": "dalenius.model.solution",
+    "plan": "dalenius.planning",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dalenius' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.plan import PlanOptions
 from dalenius.model.solution import Method
-from dalenius.policy.job import Job, read_job
-from dalenius.policy.limits import LimitPolicy
+
+if TYPE_CHECKING:
+    from dalenius.policy.job import Job
+    from dalenius.policy.limits import LimitPolicy
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -98,6 +100,8 @@ class PlanRequest:
 
 def request(given: dict[str, Any]) -> PlanRequest:
     """Merge options and job file; an option goes before the job file's key of the same name."""
+    from dalenius.policy.job import Job, read_job
+
     job = read_job(given["job"]) if given.get("job") is not None else Job()
     solve, table = job.solve, job.table
     chosen = {
@@ -125,6 +129,8 @@ def _first(*candidates: Any) -> Any:
 
 def _policy(job: Job, given: dict[str, Any]) -> LimitPolicy:
     """The job file's limits, its rule replaced by one given as an option, its exceptions added to."""
+    from dalenius.policy.limits import LimitPolicy
+
     section = job.limits.model_dump()
     if any(given[rule] is not None for rule in _RULES):
         section |= dict.fromkeys((*_RULES, "base"))

@@ -1,4 +1,7 @@
-"""dalenius plan: what would it cost?"""
+"""dalenius plan: what would it cost?
+
+Engines, solvers and rendering are imported when a command runs: --help and shell completion are not to wait for them.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from dalenius.cli.failures import NO_SOLUTION, reported
 from dalenius.cli.options import PlanRequest, policy_options, request, solver_options
-from dalenius.cli.render import certificate_object, plan_object, show_comparison, show_plan
 from dalenius.engines.delimited import read_counts
-from dalenius.engines.duckdb import open_table
 from dalenius.errors import InputError, UsageError
 from dalenius.model.plan import Plan
 from dalenius.model.problem import ValueCounts
 from dalenius.model.solution import Method, Status
-from dalenius.plan import compare_counts, plan_counts
 
 _EPILOG = """\b
 Examples:
@@ -68,6 +67,8 @@ def plan_command(
     with reported(as_json):
         asked = request(given)
         counts = _counts(table, counts_file, table_name, asked, given, as_json)
+        from dalenius.planning import compare_counts, plan_counts
+
         with _working("Solving", as_json):
             if compare:
                 plans = compare_counts(counts, asked.policy, Method, asked.options)
@@ -99,17 +100,23 @@ def _counts(
             "the sensitive column is not named",
             "Name it with --sensitive COLUMN, or in the job file's [table].",
         )
+    from dalenius.engines.duckdb import open_table
+
     with _working("Counting", as_json), open_table(table, table_name) as opened:
         return opened.count_by_value(asked.sensitive, asked.null_value)
 
 
 def _working(what: str, as_json: bool) -> AbstractContextManager[Any]:
     """A spinner on a terminal, nothing elsewhere."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     return nullcontext() if as_json or not console.is_terminal else console.status(f"{what} ...")
 
 
 def _write_certificate(path: Path, plan: Plan) -> None:
+    from dalenius.cli.render import certificate_object
+
     if plan.solution.certificate is None:
         raise UsageError("there is no certificate to write: the method proved no bound", "Leave --certificate out.")
     try:
@@ -121,6 +128,10 @@ def _write_certificate(path: Path, plan: Plan) -> None:
 
 
 def _print(plans: list[Plan], compare: bool, as_json: bool) -> None:
+    from rich.console import Console
+
+    from dalenius.cli.render import plan_object, show_comparison, show_plan
+
     if as_json:
         objects = [plan_object(plan) for plan in plans]
         click.echo(json.dumps({"plans": objects} if compare else objects[0]))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow.parquet
+import pyarrow
 
 from dalenius.engines.delimited import check_names, read_header, readable
 from dalenius.errors import InputError, NoSuchColumnError, NullsError, UsageError
@@ -155,6 +155,8 @@ def _from_text(path: Path, delimiters: str, connection: duckdb.DuckDBPyConnectio
 
 
 def _from_parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    import pyarrow.parquet  # a fifth of a second that only Parquet files need
+
     try:
         names = pyarrow.parquet.read_schema(path).names
     except (pyarrow.ArrowException, OSError):

@@ -18,7 +18,7 @@ import dalenius
 from dalenius.errors import CountsError, InputError, PolicyError, UndecidedError, UsageError
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.problem import ValueCounts
-from dalenius.plan import compare_counts
+from dalenius.planning import compare_counts
 
 COUNTS = {"Flu": 90, "HIV": 10}
 
@@ -30,7 +30,7 @@ def assert_simple(plan: Plan) -> None:
 
 
 def test_the_docstring_is_true() -> None:
-    result = doctest.testmod(sys.modules["dalenius.plan"])
+    result = doctest.testmod(sys.modules["dalenius.planning"])
     assert result.attempted > 0
     assert result.failed == 0
 
