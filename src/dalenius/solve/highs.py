@@ -45,6 +45,7 @@ class LinearMaster:
         self.sizes = np.zeros(0, dtype=np.int64)
         self.caps = np.zeros((len(instance.counts), 0), dtype=np.int64)
         self._scales: list[float] = []
+        self._coefficients: list[Integers] = []
         self._known: set[object] = set()
         self._highs = _quiet()
         _set_linear_options(self._highs)
@@ -57,7 +58,9 @@ class LinearMaster:
         caps = self.instance.caps(sizes)
         rows = np.ones((len(self.rows) + 1, len(sizes)))
         for r, (cut, scale) in enumerate(zip(self.rows, self._scales, strict=True)):
-            rows[r + 1] = cut.coefficients(sizes, caps) / sizes / scale
+            added = cut.coefficients(sizes, caps)
+            self._coefficients[r] = np.concatenate([self._coefficients[r], added])
+            rows[r + 1] = added / sizes / scale
         for j, size in enumerate(sizes.tolist()):
             filled = np.flatnonzero(rows[:, j])
             cost = (size - 1.0) ** 2 / size
@@ -71,7 +74,8 @@ class LinearMaster:
         for cut in cuts:
             if cut.key in self._known:
                 continue
-            row = cut.coefficients(self.sizes, self.caps) / self.sizes
+            coefficients = cut.coefficients(self.sizes, self.caps)
+            row = coefficients / self.sizes
             scale = float(np.abs(row).max(initial=0.0)) or 1.0
             row = row / scale
             filled = np.flatnonzero(row)
@@ -81,8 +85,15 @@ class LinearMaster:
             self._known.add(cut.key)
             self.rows.append(cut)
             self._scales.append(scale)
+            self._coefficients.append(coefficients)
             added += 1
         return added
+
+    def matrix(self, columns: Integers) -> Integers:
+        """The coefficients of all rows in some columns."""
+        if not self._coefficients:
+            return np.zeros((0, len(columns)), dtype=np.int64)
+        return np.stack([coefficients[columns] for coefficients in self._coefficients])
 
     def solve(self, allowed_shortfall: float = 0.0) -> LinearAnswer | None:
         """The fractional setting of least loss, or None if the cuts cannot all be satisfied."""
@@ -180,6 +191,7 @@ def solve_box(box: Box, seconds: float, target: float) -> BoxAnswer:
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("mip_abs_gap", 0.5)  # costs are integers
     highs.setOptionValue("time_limit", max(0.01, float(seconds)))
+    highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)  # the box is around a good point already
     highs.setOptionValue("objective_target", float(target))
     columns = len(box.sizes)
     for cost, low, high in zip(box.cost, box.low, box.high, strict=True):

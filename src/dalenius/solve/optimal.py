@@ -5,8 +5,9 @@ theorem validity is a set of linear inequalities in b alone (`cuts.py`), so the 
 + 1 however many values there are.
 
 1. Relax (`relaxation.py`): an exact lower bound on the loss, or a proof that no setting exists.
-2. Round: search integers in a small box around the fractional optimum. Violated inequalities found at integral points
-   are added and the search repeated; a maximum flow has the last word (`gale.py`).
+2. Round: try the integers nearest to the fractional optimum (`rounding.py`), then search a small box around it.
+   Violated inequalities found at integral points are added and the search repeated; a maximum flow has the last word
+   (`gale.py`).
 3. Prove, where the gap is still too large: the bound's reduced costs limit every b(S) in settings that beat the best
    loss found; branch and bound over what remains.
 
@@ -34,6 +35,7 @@ from dalenius.solve.cuts import Cut, Row, size_cut, violated
 from dalenius.solve.gale import fill_sizes
 from dalenius.solve.highs import Box, BoxAnswer, BoxStatus, solve_box
 from dalenius.solve.relaxation import NoSetting, Relaxation, bucket_range, relax
+from dalenius.solve.rounding import round_nearby
 from dalenius.solve.two_size import two_size
 
 _RADII = (4, 32)  # how far from the fractional optimum to look for integers
@@ -85,6 +87,7 @@ class _Search:
         if isinstance(relaxed, NoSetting):
             return Optimum(None, None, relaxed.proof.certificate() if relaxed.proof else None)
         self.bound = math.ceil(relaxed.bound.bound)
+        self._round_nearby(relaxed)
         for radius in _RADII:
             if self._good_enough():
                 break
@@ -121,6 +124,18 @@ class _Search:
     def _target(self) -> float:
         """The largest loss within the gap of the bound, (loss - bound) / loss <= gap; any loss for a gap of 1."""
         return math.floor(self.bound / (1 - self.gap)) if self.gap < 1 else _ANY_LOSS
+
+    def _round_nearby(self, relaxed: Relaxation) -> None:
+        """Take the best quick rounding that is valid."""
+        master = relaxed.master
+        used = np.flatnonzero(relaxed.buckets > 1e-9)
+        used = used[np.argsort(master.sizes[used])]
+        sizes, caps = master.sizes[used], master.caps[:, used]
+        rights = np.asarray([row.right for row in master.rows], dtype=np.int64)
+        for point in round_nearby(self.instance, master.matrix(used), rights, sizes, relaxed.buckets[used]):
+            if not _broken(self.instance, sizes, caps, np.asarray(point)):
+                self.best = BucketSetting.of(zip(sizes.tolist(), point, strict=True))
+                return
 
     def _round(self, relaxed: Relaxation, radius: int) -> None:
         """Search the integers within `radius` of the fractional optimum."""

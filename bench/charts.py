@@ -1,0 +1,30 @@
+"""Plots of benchmark results, as SVG and PNG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import altair
+
+Rows = list[dict[str, Any]]
+
+
+def line_chart(rows: Rows, x: str, title: str) -> Any:
+    """Seconds against x, a line a method, both axes logarithmic; unfinished runs are open triangles."""
+    base = altair.Chart(altair.InlineData(values=rows)).encode(
+        x=altair.X(f"{x}:Q", scale=altair.Scale(type="log"), title=x),
+        y=altair.Y("seconds:Q", scale=altair.Scale(type="log"), title="seconds"),
+        color=altair.Color("method:N", title=None),
+    )
+    points = base.mark_point(filled=True, size=45).transform_filter("datum.finished")
+    stopped = base.mark_point(shape="triangle-up", size=70).transform_filter("!datum.finished")
+    return (base.mark_line() + points + stopped).properties(title=title, width=330, height=240)
+
+
+def save(charts: list[Any], path: Path) -> None:
+    """Write the charts, two a row, next to the results."""
+    rows = [altair.hconcat(*charts[k : k + 2]) for k in range(0, len(charts), 2)]
+    chart = altair.vconcat(*rows).configure_legend(orient="bottom", columns=2)
+    chart.save(path.with_suffix(".svg"))
+    chart.save(path.with_suffix(".png"), scale_factor=1.5)
