@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
 import time
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from dalenius.solve.two_size import two_size
 from dalenius.solve.two_size_paper import full_pruning, loss_pruning, no_pruning
 
 RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parent.parent / "docs"
 GAP = 1e-4
 COLUMNS = ("Occupation", "Education")
 Rows = list[dict[str, Any]]
@@ -113,22 +115,34 @@ def size_rows(quick: bool) -> Rows:
     return rows
 
 
-def summary(two: Rows, domain: Rows, size: Rows) -> str:
+def summary(results: dict[str, Any]) -> str:
     """The tables of the results, in Markdown."""
+    machine_words = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
+    limit = f"{results['peer_seconds']:g} s"
     lines = [
-        "# Solvers",
+        f"Theta {THETA} unless said otherwise, base 0.02, sizes up to 50. Median seconds, and in brackets how many",
+        f"times as long as ours; `>` means not finished within {limit}. Run on: {machine_words}.",
         "",
-        f"Counts: ACS 2018 by value, theta {THETA} unless said otherwise, base 0.02, sizes up to 50.",
     ]
-    lines += ["Median seconds. > means not finished within the limit.", ""]
-    lines += ["## Two sizes: the closed form against the paper's searches", ""]
-    lines += _pivot(two, ["closed form", "full pruning", "loss pruning", "no pruning"], "closed form")
-    lines += ["", f"## All solvers, to gap {GAP:g}", ""]
+    lines += ["### Two sizes: the closed form against the paper's searches", ""]
+    lines += _pivot(results["two_size"], ["closed form", "full pruning", "loss pruning", "no pruning"], "closed form")
+    lines += ["", f"### All solvers, to gap {results['gap']:g}", ""]
     methods = ["two-size", "multi-size", "lower bound", "optimal", "direct MILP, HiGHS", "direct MILP, SCIP"]
-    lines += _pivot(domain, methods, "optimal")
-    lines += ["", "## Growth with the number of records", ""]
-    lines += _pivot(size, ["two-size", "optimal", "optimal, gap 0"], None)
+    lines += _pivot(results["domain"], methods, "optimal")
+    lines += ["", "### Losses", "", *_losses(results["domain"])]
+    lines += ["", "### Growth with the number of records", ""]
+    lines += _pivot(results["size"], ["two-size", "optimal", "optimal, gap 0"], None)
     return "\n".join(lines) + "\n"
+
+
+def _losses(rows: Rows) -> list[str]:
+    lines = ["| instance | m | optimal | proven gap | two-size / optimal | multi-size / optimal |", "|---" * 6 + "|"]
+    for name in dict.fromkeys(r["instance"] for r in rows):
+        found = {r["method"]: r for r in rows if r["instance"] == name}
+        best = found["optimal"]
+        ratios = [f"{found[method]['loss'] / best['loss']:.2f}" for method in ("two-size", "multi-size")]
+        lines.append(f"| {name} | {best['values']} | {best['loss']:,} | {best['gap']:.1e} | {' | '.join(ratios)} |")
+    return lines
 
 
 def _pivot(rows: Rows, methods: list[str], ours: str | None) -> list[str]:
@@ -162,7 +176,11 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="a few instances only")
     options.add_argument("--peer-seconds", type=float, default=60.0, help="limit for each run of a direct MILP")
     options.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
+    options.add_argument("--show", action="store_true", help="only draw the results of an earlier run again")
     asked = options.parse_args()
+    if asked.show:
+        show(json.loads((asked.out / "solvers.json").read_text(encoding="utf-8")), asked.out)
+        return
     asked.out.mkdir(parents=True, exist_ok=True)
     print("Two sizes")
     two = two_size_rows(asked.quick)
@@ -173,15 +191,23 @@ def main() -> None:
     results = {"machine": machine(), "gap": GAP, "peer_seconds": asked.peer_seconds}
     results |= {"two_size": two, "domain": domain, "size": size}
     (asked.out / "solvers.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    (asked.out / "solvers.md").write_text(summary(two, domain, size), encoding="utf-8")
+    show(results, asked.out)
+
+
+def show(results: dict[str, Any], out: Path) -> None:
+    """Write the tables and the plot of results."""
+    (out / "solvers.md").write_text(summary(results), encoding="utf-8")
     charts = []
     for column in COLUMNS:
-        charts.append(line_chart([r for r in two if column in r["instance"]], "records", f"Two sizes, {column}"))
-        scaled = [r for r in domain if column in r["instance"] and " x " in r["instance"]]
+        two = [r for r in results["two_size"] if column in r["instance"]]
+        charts.append(line_chart(two, "records", f"Two sizes, {column}"))
+        scaled = [r for r in results["domain"] if column in r["instance"] and " x " in r["instance"]]
         charts.append(line_chart(scaled, "values", f"All solvers, {column} 500K"))
-    charts.append(line_chart(size, "records", "Occupation, growing table"))
-    save(charts, asked.out / "solvers")
-    print(f"Wrote {asked.out}/solvers.json, .md, .svg and .png")
+    charts.append(line_chart(results["size"], "records", "Occupation, growing table"))
+    save(charts, out / "solvers")
+    if out == RESULTS:
+        shutil.copy(out / "solvers.svg", DOCS / "images" / "bench-solvers.svg")
+    print(f"Wrote {out}/solvers.json, .md, .svg and .png")
 
 
 if __name__ == "__main__":
