@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import click
@@ -46,12 +46,19 @@ def reported(as_json: bool) -> Iterator[None]:
     except (KeyboardInterrupt, click.Abort):
         fail(as_json, INTERRUPTED, "interrupted", "interrupted; nothing was written")
     except OSError as error:
+        _discard_output()
         fail(False, WRONG_USE, "output", f"the output cannot be written: {error.strerror}")
     except Exception as error:
         if os.environ.get("DALENIUS_TRACEBACK"):
             raise
         hint = "This is probably a bug in Dalenius: please report it. DALENIUS_TRACEBACK=1 shows where it happened."
         fail(as_json, BUG, "internal", f"unexpected {type(error).__name__}", hint)
+
+
+def _discard_output() -> None:
+    """Send what could not be written nowhere, or Python would try again at exit and fail with a code of its own."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _help_for(error: click.ClickException) -> str | None:
