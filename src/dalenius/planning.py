@@ -20,7 +20,8 @@ from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resol
 from dalenius.solve.methods import solve
 from dalenius.solve.sizes import LARGEST_SIZE, automatic_max_size, larger, least_min_size, smallest_working
 
-_ADVICE_SECONDS = 20.0  # for finding a max-size to recommend
+_ADVICE_SECONDS = 20.0  # at most, for finding a max-size to recommend
+_MOMENT = 1.0  # the least time for a further try
 
 
 def plan(
@@ -91,7 +92,8 @@ def compare_counts(
             plans.append(
                 Plan(problem, nothing, NoSolution("undecided"), (*resolved.notes, f"{method}: {error.message}"))
             )
-        problem = replace(problem, max_size=max(problem.max_size, plans[-1].problem.max_size))
+        if method is not Method.ANATOMY:
+            problem = replace(problem, max_size=max(problem.max_size, plans[-1].problem.max_size))
     return plans
 
 
@@ -122,25 +124,26 @@ def _solve_in(problem: Problem, method: Method, options: PlanOptions) -> Plan:
     solution = solve(problem, method, options.gap, options.time_limit)
     if solution.status is not Status.INFEASIBLE:
         return Plan(problem, solution)
-    return Plan(
-        problem, solution, NoSolution("not-l-diverse") if method is Method.ANATOMY else _too_small(problem, method)
-    )
+    if method is Method.ANATOMY:
+        return Plan(problem, solution, NoSolution("not-l-diverse"))
+    return Plan(problem, solution, _too_small(problem, method, options.time_limit))
 
 
 def _solve_and_grow(problem: Problem, method: Method, options: PlanOptions) -> Plan:
     """Solve with a largest size that grows until there is a setting."""
     if method is Method.ANATOMY:
         return _solve_in(replace(problem, max_size=problem.max_size + 1), method, options)
+    deadline = time.monotonic() + options.time_limit
     while True:
         next_size = larger(problem.max_size, problem.total)
         try:
-            solution = solve(problem, method, options.gap, options.time_limit)
+            solution = solve(problem, method, options.gap, max(_MOMENT, deadline - time.monotonic()))
             if solution.status is not Status.INFEASIBLE:
                 return Plan(problem, solution)
         except UndecidedError:
-            if method is not Method.OPTIMAL or next_size is None:
+            if method is not Method.OPTIMAL:
                 raise
-        if next_size is None:
+        if next_size is None or time.monotonic() > deadline:
             return _one_bucket(problem, method)
         problem = replace(problem, max_size=next_size)
 
@@ -149,7 +152,7 @@ def _one_bucket(problem: Problem, method: Method) -> Plan:
     """Lemma 1: where no searched size does, one bucket that holds everybody keeps every eligible limit."""
     setting = BucketSetting.of([(problem.total, 1)])
     partition = Partition(setting, tuple((count,) for count in problem.counts))
-    note = f"sizes above {LARGEST_SIZE:,} are not searched, and none up to there does; one bucket holds everybody"
+    note = f"no setting was found with sizes up to {problem.max_size:,}; one bucket holds everybody"
     wide = replace(problem, max_size=problem.total)
     return Plan(
         wide,
@@ -157,17 +160,18 @@ def _one_bucket(problem: Problem, method: Method) -> Plan:
     )
 
 
-def _too_small(problem: Problem, method: Method) -> NoSolution:
-    """The largest size is too small: find the smallest one that is not."""
+def _too_small(problem: Problem, method: Method, time_limit: float) -> NoSolution:
+    """The largest size is too small: find the smallest one that is not, in about the time that solving may take."""
+    seconds = min(_ADVICE_SECONDS, time_limit)
 
-    def works(max_size: int) -> bool:
+    def works(max_size: int) -> bool | None:
         try:
-            tried = solve(replace(problem, max_size=max_size), method, gap=1.0, time_limit=_ADVICE_SECONDS / 4)
+            tried = solve(replace(problem, max_size=max_size), method, gap=1.0, time_limit=seconds / 4)
         except UndecidedError:
-            return False
+            return None
         return tried.status is not Status.INFEASIBLE
 
-    deadline = time.monotonic() + _ADVICE_SECONDS
+    deadline = time.monotonic() + seconds
     smallest, certain = smallest_working(works, problem.max_size, problem.total, deadline)
     return NoSolution("max-size", smallest_max_size=smallest, is_smallest=certain)
 
@@ -189,9 +193,9 @@ def _nothing(problem: Problem, method: Method) -> Solution:
 
 def _remarks(solution: Solution) -> tuple[str, ...]:
     notes = list(solution.notes)
-    found = solution.status is not Status.INFEASIBLE and solution.setting is not None
-    if found and solution.setting is not None and solution.setting.groups[0].size == 1:
-        single = solution.setting.groups[0].buckets
+    setting = solution.setting
+    if setting is not None and solution.status is not Status.INFEASIBLE and setting.groups[0].size == 1:
+        single = setting.groups[0].buckets
         notes.append(
             f"{single:,} buckets hold a single record, whose value is then published outright, as a limit of 1 allows; "
             "--min-size 2 prevents it"

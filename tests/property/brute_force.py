@@ -38,17 +38,19 @@ def assignable(counts: tuple[int, ...], limits: tuple[Fraction, ...], sizes: Siz
     def spread(records: int, limit: Fraction, buckets: tuple[tuple[int, int], ...]) -> set[tuple[tuple[int, int], ...]]:
         outcomes: set[tuple[tuple[int, int], ...]] = set()
 
-        def step(index: int, left: int, done: tuple[tuple[int, int], ...]) -> None:
+        def step(index: int, left: int, before: int, done: tuple[tuple[int, int], ...]) -> None:
+            """Buckets that are alike take in descending order: any other order is the same outcome."""
             if index == len(buckets):
                 if left == 0:
                     outcomes.add(tuple(sorted(done)))
                 return
             size, room = buckets[index]
-            for take in range(min(left, room) + 1):
+            alike = index > 0 and buckets[index - 1] == buckets[index]
+            for take in range(min(left, room, before if alike else left) + 1):
                 if Fraction(take, size) <= limit:
-                    step(index + 1, left - take, (*done, (size, room - take)))
+                    step(index + 1, left - take, take, (*done, (size, room - take)))
 
-        step(0, records, ())
+        step(0, records, records, ())
         return outcomes
 
     return place(0, tuple(sorted((size, size) for size in sizes)))

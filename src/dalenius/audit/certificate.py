@@ -14,6 +14,8 @@ from dalenius.model.solution import Certificate, CertificateRow
 def certified_bound(problem: Problem, certificate: Certificate) -> Fraction:
     """The lower bound on the loss of every valid setting that the certificate's rows prove.
 
+    For a certificate that no setting exists it is a bound on 0 instead: above 0, it is that proof.
+
     Every row holds for every valid setting whatever its multiplier, so the result needs no trust in whoever made the
     certificate: a certificate with nonsense in it proves a poor bound, not a false one.
     """
@@ -32,7 +34,7 @@ def _right(problem: Problem, row: CertificateRow) -> int:
 
 def _reduced(problem: Problem, certificate: Certificate, size: int) -> Fraction:
     caps = [limit.numerator * size // limit.denominator for limit in problem.limits]
-    reduced = Fraction((size - 1) ** 2)
+    reduced = Fraction((size - 1) ** 2 if certificate.proves == "loss" else 0)
     for row in certificate.rows:
         if not row.sizes:
             (value,) = row.values

@@ -82,6 +82,7 @@ def certificate_object(plan: Plan, certificate: Certificate) -> dict[str, Any]:
             {"value": value, "count": count, "limit": str(limit)}
             for value, count, limit in zip(problem.values, problem.counts, problem.limits, strict=True)
         ],
+        "proves": certificate.proves,
         "bound": str(certificate.bound),
         "rows": [
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from typing import Literal
 
 from dalenius.model.setting import BucketSetting, Partition
 
@@ -47,17 +48,24 @@ class CertificateRow:
     sizes: tuple[tuple[int, int], ...] = ()
 
 
+Proof = Literal["loss", "no-setting"]
+
+
 @dataclass(frozen=True)
 class Certificate:
-    """A lower bound on the loss that anybody can check with exact arithmetic.
+    """A proof that anybody can check with exact arithmetic: a lower bound on the loss, or that no setting exists.
 
     The multipliers y are not negative, so each valid setting b loses at least
         sum of y_r * rhs_r  +  n * min over S of ((S - 1)^2 - sum of y_r * a_r(S)) / S,
     where a_r(S) and rhs_r are the coefficients and the right-hand side of row r. `bound` is that number.
+
+    If `proves` is "no-setting", `bound` is the same formula without the (S - 1)^2: it is above 0, which no valid
+    setting could be, so there is none.
     """
 
     bound: Fraction
     rows: tuple[CertificateRow, ...]
+    proves: Proof = "loss"
 
 
 @dataclass(frozen=True)

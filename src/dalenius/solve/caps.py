@@ -33,8 +33,18 @@ def cap_matrix(limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
     if largest <= _INT64_MAX and max(denominators, default=1) <= _INT64_MAX:
         above, below = np.asarray(numerators, dtype=np.int64), np.asarray(denominators, dtype=np.int64)
         return np.asarray(above[:, None] * sizes // below[:, None])
-    wide_above, wide_below = np.asarray(numerators, dtype=object), np.asarray(denominators, dtype=object)
-    return np.asarray(wide_above[:, None] * sizes.astype(object) // wide_below[:, None], dtype=np.int64)
+    return _caps_of_large_fractions(numerators, denominators, sizes)
+
+
+def _caps_of_large_fractions(numerators: list[int], denominators: list[int], sizes: Integers) -> Integers:
+    """Where the products do not fit: floating point, and Python integers wherever that is close to a whole number."""
+    rates = np.asarray([above / below for above, below in zip(numerators, denominators, strict=True)])
+    products = rates[:, None] * sizes
+    caps = np.floor(products).astype(np.int64)
+    close = np.abs(products - np.rint(products)) <= 1e-9 * np.maximum(1.0, products)
+    for i, j in np.argwhere(close).tolist():
+        caps[i, j] = numerators[i] * int(sizes[j]) // denominators[i]
+    return caps
 
 
 def smallest_size(limit: Fraction) -> int:
@@ -101,8 +111,6 @@ def binding_rows(caps: Integers, counts: Integers) -> tuple[Integers, Integers]:
     """
     contiguous = np.ascontiguousarray(caps)
     width = contiguous.shape[1] * contiguous.itemsize
-    if width == 0:
-        return caps, counts
     keys = contiguous.view(np.dtype((np.void, width))).ravel()
     order = np.lexsort((-counts,))
     _, first = np.unique(keys[order], return_index=True)

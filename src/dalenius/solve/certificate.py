@@ -23,13 +23,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from dalenius.model.solution import Certificate, CertificateRow
+from dalenius.model.solution import Certificate, CertificateRow, Proof
 from dalenius.solve.caps import Floats, Instance, Integers
 from dalenius.solve.cuts import Cut, Row
 
 _BITS = 48  # multipliers are rounded down to multiples of 2^-48
 _CELLS = 4_000_000  # values x sizes whose caps are held at once
-_MARGIN = 1e-12  # relative; float64 sums of a few hundred terms are good to 1e-13
+_ROUNDING = 2.3e-16  # the relative error of one floating-point operation
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,19 @@ class ExactBound:
     cuts: tuple[Row, ...]
     weights: tuple[int, ...]
 
-    def certificate(self) -> Certificate:
-        """The bound in a form that others can check."""
+    @property
+    def multipliers(self) -> Floats:
+        """The multipliers as floating-point numbers, which they are exactly."""
+        return np.asarray([weight / 2**_BITS for weight in self.weights])
+
+    def certificate(self, proves: Proof = "loss") -> Certificate:
+        """The bound in a form that others can check: on the loss, or above 0 to show that no setting exists."""
         rows = (
             CertificateRow(Fraction(weight, 2**_BITS), tuple(np.flatnonzero(cut.values).tolist()), cut.sizes)
             for cut, weight in zip(self.cuts, self.weights, strict=True)
             if isinstance(cut, Cut)
         )
-        return Certificate(self.bound, tuple(rows))
+        return Certificate(self.bound, tuple(rows), proves)
 
 
 Costs = Callable[[Integers], list[int]]
@@ -105,7 +110,7 @@ def reduced_rates(
         given = per_size * sizes[part] + per_loss * (sizes[part] - 1.0) ** 2
         reduced[part] += given - taken
         scale[part] += given + taken
-    return reduced / sizes, scale / sizes * _MARGIN
+    return reduced / sizes, scale / sizes * _ROUNDING * (len(instance.counts) + len(used) + 16)
 
 
 def exact_bound(
@@ -151,10 +156,9 @@ def _exact_reduced(
 def possible_sizes(instance: Instance, bound: ExactBound, loss: int) -> tuple[Integers, list[int]]:
     """The sizes that a setting of at most this loss can use, and the most buckets of each."""
     slack = loss - bound.bound
-    multipliers = np.asarray([weight / 2**_BITS for weight in bound.weights])
     sizes_kept, most = [], []
     for sizes in size_pieces(instance):
-        rate, error = reduced_rates(instance, sizes, bound.cuts, multipliers, loss_costs)
+        rate, error = reduced_rates(instance, sizes, bound.cuts, bound.multipliers, loss_costs)
         keep = sizes[(rate - error - float(bound.slope)) * sizes <= float(slack) * (1 + 1e-9) + 1e-9]
         exact = _exact_reduced(instance, keep, bound.cuts, bound.weights, loss_costs)
         for size, r in zip(keep.tolist(), exact, strict=True):

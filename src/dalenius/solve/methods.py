@@ -31,7 +31,7 @@ def solve(problem: Problem, method: Method, gap: float, time_limit: float) -> So
     search = two_size if method is Method.TWO_SIZE else multi_size
     setting = search(problem, started + time_limit)
     seconds = time.monotonic() - started
-    return _solution(problem, method, setting, lower_bound(problem, time_limit), gap, seconds)
+    return _solution(problem, method, setting, lower_bound(problem, max(1.0, time_limit - seconds)), gap, seconds)
 
 
 def _anatomy(problem: Problem, gap: float, time_limit: float) -> Solution:
@@ -71,7 +71,8 @@ def _solution(
     sizes = (problem.min_size, problem.max_size)
     certificate: Certificate | None = proof.certificate
     if setting is None:
-        return Solution(method, Status.INFEASIBLE, *sizes, None, None, seconds=seconds, certificate=certificate)
+        proof_of_that = certificate if certificate is not None and certificate.proves == "no-setting" else None
+        return Solution(method, Status.INFEASIBLE, *sizes, None, None, seconds=seconds, certificate=proof_of_that)
     partition = _checked(problem, setting, method)
     solution = Solution(method, Status.FEASIBLE, *sizes, setting, partition, proof.bound, seconds, certificate)
     if proof.bound is not None and proof.bound > setting.loss:

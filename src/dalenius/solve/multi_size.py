@@ -8,9 +8,10 @@ parts is valid. There is no guarantee on the loss; `optimal.py` has one.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 
-from dalenius.errors import SolverError
+from dalenius.errors import SolverError, UndecidedError
 from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting, SizeGroup, Violation
 from dalenius.solve.two_size import two_size
@@ -36,7 +37,9 @@ def multi_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | 
         for j, group in enumerate((small, large)):
             counts = tuple(row[j] for row in partition.quotas)
             inner = _with_counts(part, counts)
-            better = two_size(inner, deadline)
+            better = None
+            with suppress(UndecidedError):  # out of time: the group stays as it is
+                better = two_size(inner, deadline)
             if better is not None and better.loss < group.loss:
                 pending.append((inner, better))
             else:

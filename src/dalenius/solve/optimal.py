@@ -21,7 +21,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -30,7 +32,7 @@ from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting
 from dalenius.model.solution import Certificate
 from dalenius.solve.caps import Instance, Integers
-from dalenius.solve.certificate import loss_costs, possible_sizes
+from dalenius.solve.certificate import loss_costs, possible_sizes, reduced_rates
 from dalenius.solve.cuts import Cut, Row, size_cut, violated
 from dalenius.solve.gale import fill_sizes
 from dalenius.solve.highs import Box, BoxAnswer, BoxStatus, solve_box
@@ -40,8 +42,10 @@ from dalenius.solve.two_size import two_size
 
 _RADII = (4, 32)  # how far from the fractional optimum to look for integers
 _ROUNDING_SIZES = 160  # sizes with the least reduced cost that rounding may use
-_FEW_SIZES = 500
-_ANY_LOSS = 1e30
+_FEW_SIZES = 500  # pairs of sizes are looked at up to this many sizes
+_MANY_SIZES = 20_000  # all sizes are searched up to this many, where nothing else limits them
+_ANY_LOSS = 10**30
+_MOMENT = 1.0  # seconds that the quick fallback may have past the time limit
 _WIDEST = 10**6  # wider ranges are beyond what branch and bound in floating point can be trusted with
 _WIDE = 64  # ranges of buckets wider than this are worth a linear program each to narrow them
 
@@ -68,8 +72,41 @@ def lower_bound(problem: Problem, time_limit: float = math.inf) -> Optimum:
     """The exact lower bound of the relaxation alone, in milliseconds; no setting."""
     relaxed = relax(Instance(problem), time.monotonic() + time_limit)
     if isinstance(relaxed, NoSetting):
-        return Optimum(None, None, relaxed.proof.certificate() if relaxed.proof else None)
+        return Optimum(None, None, relaxed.proof.certificate("no-setting") if relaxed.proof else None)
     return Optimum(None, math.ceil(relaxed.bound.bound), relaxed.bound.certificate())
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Settings with between `low` and `high` buckets of each size, and none of the other sizes.
+
+    `complete` says that no setting in question is outside.
+    """
+
+    sizes: Integers
+    low: list[int]
+    high: list[int]
+    complete: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """No setting at all is in the region."""
+        return len(self.sizes) == 0 or any(few > most for few, most in zip(self.low, self.high, strict=True))
+
+    @property
+    def is_everything(self) -> bool:
+        """A search of the region, which goes at most `_WIDEST` far, leaves out no setting in question."""
+        return self.complete and all(most - few <= _WIDEST for few, most in zip(self.low, self.high, strict=True))
+
+    def tightened(self, total: int) -> _Region:
+        """Without the numbers of buckets that the number of records rules out."""
+        sizes = self.sizes.tolist()
+        least, most = _dot(sizes, self.low), _dot(sizes, self.high)
+        ranges = [
+            (max(few, -(-(total - most + size * many) // size)), min(many, (total - least + size * few) // size))
+            for size, few, many in zip(sizes, self.low, self.high, strict=True)
+        ]
+        return _Region(self.sizes, [few for few, _ in ranges], [many for _, many in ranges], self.complete)
 
 
 class _Search:
@@ -85,7 +122,7 @@ class _Search:
     def run(self) -> Optimum:
         relaxed = relax(self.instance, self.deadline)
         if isinstance(relaxed, NoSetting):
-            return Optimum(None, None, relaxed.proof.certificate() if relaxed.proof else None)
+            return Optimum(None, None, relaxed.proof.certificate("no-setting") if relaxed.proof else None)
         self.bound = math.ceil(relaxed.bound.bound)
         self._round_nearby(relaxed)
         for radius in _RADII:
@@ -94,6 +131,8 @@ class _Search:
             self._round(relaxed, radius)
         if self.best is None:
             self.best = self._fallback()
+        if self.best is None and len(self.instance.sizes) <= 2:
+            return Optimum(None, None, None)  # two-size looked at everything there is
         if not self._good_enough() and (self._left() > 0 or self.best is None) and not self._prove(relaxed):
             return Optimum(None, None, None)
         return Optimum(self.best, self.bound, relaxed.bound.certificate())
@@ -101,12 +140,10 @@ class _Search:
     def _fallback(self) -> BucketSetting | None:
         """Some valid setting, where rounding found none."""
         if len(self.instance.sizes) <= _FEW_SIZES:
-            try:
-                found = two_size(self.instance.problem, self.deadline)
-            except UndecidedError:
-                found = None
-            if found is not None:
-                return found
+            with suppress(UndecidedError):
+                found = two_size(self.instance.problem, max(self.deadline, time.monotonic() + _MOMENT))
+                if found is not None:
+                    return found
         total = self.instance.total
         if (
             self.instance.last_size == total
@@ -121,9 +158,9 @@ class _Search:
     def _good_enough(self) -> bool:
         return self.best is not None and self.best.loss - self.bound <= self.gap * self.best.loss
 
-    def _target(self) -> float:
+    def _target(self) -> int:
         """The largest loss within the gap of the bound, (loss - bound) / loss <= gap; any loss for a gap of 1."""
-        return math.floor(self.bound / (1 - self.gap)) if self.gap < 1 else _ANY_LOSS
+        return math.floor(self.bound / (1 - Fraction(self.gap))) if self.gap < 1 else _ANY_LOSS
 
     def _round_nearby(self, relaxed: Relaxation) -> None:
         """Take the best quick rounding that is valid."""
@@ -149,42 +186,36 @@ class _Search:
 
     def _prove(self, relaxed: Relaxation) -> bool:
         """Search every setting that could beat the best one. False if that shows that there is none at all."""
-        sizes, low, high = self._remaining(relaxed)
-        if len(sizes) == 0 and self.best is not None:
-            self.bound = self.best.loss
-            return True
-        around = dict(zip(relaxed.master.sizes.tolist(), relaxed.buckets.tolist(), strict=True))
-        base = [
-            min(max(math.floor(around.get(int(s), 0.0) + 1e-7), few), most)
-            for s, few, most in zip(sizes, low, high, strict=True)
-        ]
-        near_low = [max(few - b, -_WIDEST) for few, b in zip(low, base, strict=True)]
-        near_high = [min(most - b, _WIDEST) for most, b in zip(high, base, strict=True)]
-        answer = self._search_box(relaxed, sizes, base, near_low, near_high, self._left(), self._target())
-        whole = max(most - few for few, most in zip(low, high, strict=True)) <= _WIDEST
-        if not whole:
-            answer = BoxAnswer(BoxStatus.STOPPED, answer.point, -math.inf)
-        if answer.status is BoxStatus.EMPTY and self.best is not None:
-            self.bound = self.best.loss
-        elif answer.status is BoxStatus.EMPTY and len(sizes) == len(self.instance.sizes):
-            return False
-        elif self.best is None:
+        known = self.best
+        region = self._remaining(relaxed)
+        if region.is_empty:
+            if known is not None:
+                self.bound = known.loss
+            return known is not None
+        answer, offset = self._search_region(relaxed, region)
+        if self.best is None:
+            if answer.status is BoxStatus.EMPTY and region.is_everything:
+                return False
             raise UndecidedError(
-                "no valid setting was found within the time limit, and none was proven not to exist",
+                "no valid setting was found, and none was proven not to exist",
                 "Give a larger --max-size, which makes settings easier to find, or a larger --time-limit.",
             )
-        elif answer.status is BoxStatus.SOLVED:
-            self.bound = self.best.loss
-        elif math.isfinite(answer.bound):
-            proven = math.ceil(answer.bound - 1e-6) + _dot(loss_costs(sizes), base)
-            self.bound = max(self.bound, min(proven, self.best.loss))
+        if region.is_everything:
+            if answer.status in (BoxStatus.EMPTY, BoxStatus.SOLVED):
+                self.bound = self.best.loss
+            elif math.isfinite(answer.bound):
+                self.bound = max(self.bound, min(math.ceil(answer.bound - 1e-6) + offset, self.best.loss))
+        elif known is None and not self._good_enough() and self._left() > 0:
+            return self._prove(relaxed)  # now that there is a setting to beat, the search can be complete
         return True
 
-    def _remaining(self, relaxed: Relaxation) -> tuple[Integers, list[int], list[int]]:
-        """The sizes that a better setting can use, with the fewest and the most buckets of each."""
+    def _remaining(self, relaxed: Relaxation) -> _Region:
+        """The settings that could beat the best one; without one, all of them, or as many as can be searched."""
+        total = self.instance.total
         if self.best is None:
-            sizes = self.instance.sizes if len(self.instance.sizes) <= _FEW_SIZES else np.sort(relaxed.master.sizes)
-            return sizes, [0] * len(sizes), [self.instance.total // int(size) for size in sizes]
+            complete = self.instance.last_size - self.instance.first_size < _MANY_SIZES
+            sizes = self.instance.sizes if complete else np.sort(relaxed.master.sizes)
+            return _Region(sizes, [0] * len(sizes), [total // int(size) for size in sizes], complete)
         loss = self.best.loss - 1
         sizes, high = possible_sizes(self.instance, relaxed.bound, loss)
         low = [0] * len(high)
@@ -192,9 +223,20 @@ class _Search:
             if high[j] > _WIDE and self._left() > 0:
                 few, most = bucket_range(relaxed, loss, size, sizes)
                 low[j], high[j] = few, min(high[j], most)
-                if low[j] > high[j]:
-                    return sizes[:0], [], []
-        return sizes, low, high
+        return _Region(sizes, low, high, complete=True).tightened(total)
+
+    def _search_region(self, relaxed: Relaxation, region: _Region) -> tuple[BoxAnswer, int]:
+        """Search a region around the fractional optimum; with the answer, the loss that its bound counts from."""
+        around = dict(zip(relaxed.master.sizes.tolist(), relaxed.buckets.tolist(), strict=True))
+        sizes, ranges = region.sizes, list(zip(region.low, region.high, strict=True))
+        base = [
+            min(max(math.floor(around.get(size, 0.0) + 1e-7), few), most)
+            for size, (few, most) in zip(sizes.tolist(), ranges, strict=True)
+        ]
+        low = [max(few - b, -_WIDEST) for (few, _), b in zip(ranges, base, strict=True)]
+        high = [min(most - b, _WIDEST) for (_, most), b in zip(ranges, base, strict=True)]
+        answer = self._search_box(relaxed, sizes, base, low, high, self._left(), self._target())
+        return answer, _dot(loss_costs(sizes), base)
 
     def _search_box(
         self,
@@ -204,7 +246,7 @@ class _Search:
         low: list[int],
         high: list[int],
         seconds: float,
-        target: float,
+        target: int,
     ) -> BoxAnswer:
         """The best valid setting base + z in the box. Points found invalid yield cuts, and the search goes on."""
         until = time.monotonic() + seconds
@@ -223,7 +265,9 @@ class _Search:
             cuts = _broken(self.instance, sizes, caps, buckets)
             if not cuts:
                 setting = BucketSetting.of(zip(sizes.tolist(), buckets.tolist(), strict=True))
-                if setting.records == self.instance.total and (self.best is None or setting.loss < self.best.loss):
+                if setting.records != self.instance.total:  # rounding went astray: nothing is concluded
+                    return BoxAnswer(BoxStatus.STOPPED, None, -math.inf)
+                if self.best is None or setting.loss < self.best.loss:
                     self.best = setting
                 return answer
             if not relaxed.master.add_cuts(cuts) or time.monotonic() >= until:
@@ -236,9 +280,11 @@ def _promising(relaxed: Relaxation) -> Integers:
     if len(master.sizes) <= _ROUNDING_SIZES:
         return np.arange(len(master.sizes))
     used = relaxed.buckets > 1e-9
-    cost = (master.sizes - 1.0) ** 2 - float(relaxed.bound.slope) * master.sizes
-    for cut, weight in zip(relaxed.bound.cuts, relaxed.bound.weights, strict=True):
-        cost -= weight / 2**48 * cut.coefficients(master.sizes, master.caps)
+    order = np.argsort(master.sizes)
+    multipliers = relaxed.bound.multipliers
+    rate, _ = reduced_rates(master.instance, master.sizes[order], relaxed.bound.cuts, multipliers, loss_costs)
+    cost = np.empty(len(order))
+    cost[order] = (rate - float(relaxed.bound.slope)) * master.sizes[order]
     cost[used] = -1.0
     return np.sort(np.argsort(cost, kind="stable")[: max(_ROUNDING_SIZES, int(used.sum()))])
 

@@ -31,6 +31,7 @@ from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble
 _ALL_SIZES = 400  # up to this many sizes are columns from the start
 _NEW_SIZES = 64
 _TOLERANCE = 1e-10  # of the records
+_SINGLE_PROOFS = 8  # values that are tried, each of which takes a look at all sizes
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class NoSetting:
-    """Proof that no valid setting exists between M and M': with cost 0, a bound above 0."""
+    """No valid setting exists between M and M'. The proof is a bound above 0 with cost 0; None for an empty range."""
 
     proof: ExactBound | None
 
@@ -57,9 +58,9 @@ def relax(instance: Instance, deadline: float = math.inf) -> Relaxation | NoSett
     """
     if instance.sizes.size == 0:
         return NoSetting(None)
-    homeless = np.flatnonzero(instance.caps(instance.sizes[-1:])[:, 0] == 0)
-    if homeless.size:  # a value that no bucket may hold: its privacy constraint alone is the proof
-        return NoSetting(exact_bound(instance, [privacy_cut(instance.counts, int(homeless[0]))], np.ones(1), no_costs))
+    proof = _single_value_proof(instance)
+    if proof is not None:
+        return NoSetting(proof)
     master = LinearMaster(instance, _first_columns(instance))
     last = _nothing_known(master)
     allowed = 0.0
@@ -84,6 +85,21 @@ def relax(instance: Instance, deadline: float = math.inf) -> Relaxation | NoSett
         if allowed > _TOLERANCE:
             break
     return _relaxation(instance, master, last)
+
+
+def _single_value_proof(instance: Instance) -> ExactBound | None:
+    """A value that no mix of these sizes can hold: max_S cap[i, S] / S < o_i / n. Its PC alone is the proof.
+
+    Linear programs may miss it, because the difference can be far below their tolerance.
+    """
+    last = instance.last_size
+    room = instance.caps(np.asarray([last]))[:, 0].tolist()
+    tight = [i for i, count in enumerate(instance.problem.counts) if room[i] * instance.total < count * last]
+    for i in tight[:_SINGLE_PROOFS]:
+        proof = exact_bound(instance, [privacy_cut(instance.counts, i)], np.ones(1), no_costs)
+        if proof.bound > 0:
+            return proof
+    return None
 
 
 def _nothing_known(master: LinearMaster) -> LinearAnswer:

@@ -7,7 +7,7 @@ candidate is tested against the cuts at hand, all of them at once; the best that
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dalenius.solve.certificate import loss_costs
 
 _MOST_FREE = 7  # fractional numbers that are tried both ways
 _MOST_CANDIDATES = 20_000
+_MOST_SIZES = 40  # the moves between pairs of sizes are listed, which grows with the cube
 _STEPS = (-2, -1, 1, 2)
 
 
@@ -23,14 +24,17 @@ def round_nearby(
     instance: Instance, matrix: Integers, rights: Integers, sizes: Integers, buckets: Floats
 ) -> list[tuple[int, ...]]:
     """Whole numbers b of buckets of the given sizes with matrix b >= rights, a few, those of least loss first."""
-    if len(sizes) == 0 or instance.total * len(instance.counts) > 2**62:  # the products below must not overflow
+    if (
+        not 0 < len(sizes) <= _MOST_SIZES or instance.total * len(instance.counts) > 2**62
+    ):  # the products below must not overflow
         return []
     rounded = _roundings(buckets)
     amounts, moves = _moves(sizes)
     missing = instance.total - rounded @ sizes
     order = np.argsort(amounts, kind="stable")
     first, last = (np.searchsorted(amounts[order], missing, side=side) for side in ("left", "right"))
-    pairs = [(r, order[k]) for r in range(len(rounded)) for k in range(first[r], last[r])][:_MOST_CANDIDATES]
+    matches = ((r, order[k]) for r in range(len(rounded)) for k in range(first[r], last[r]))
+    pairs = list(islice(matches, _MOST_CANDIDATES))
     if not pairs:
         return []
     start, move = np.asarray(pairs).T

@@ -1,4 +1,4 @@
-"""Which bucket sizes to look at, and whether any could do."""
+"""Which bucket sizes to look at."""
 
 from __future__ import annotations
 
@@ -33,25 +33,27 @@ def larger(max_size: int, total: int) -> int | None:
     return min(most, 2 * max_size) if max_size < most else None
 
 
-def smallest_working(works: Callable[[int], bool], failed: int, total: int, deadline: float) -> tuple[int | None, bool]:
+def smallest_working(
+    works: Callable[[int], bool | None], failed: int, total: int, deadline: float
+) -> tuple[int | None, bool]:
     """The smallest largest-size above `failed` for which `works`, by doubling and bisection; and whether it is that.
 
-    More sizes never make a valid setting invalid, so `works` is monotone. Past the deadline the best so far is
-    returned.
+    More sizes never make a valid setting invalid, so `works` is monotone. It answers None where it does not know.
+    Past the deadline the best so far is returned.
     """
-    low, high = failed, larger(failed, total)
-    while high is not None and not works(high):
+    low, high, certain = failed, larger(failed, total), True
+    while high is not None and not (answer := works(high)):
+        certain = certain and answer is False
         if time.monotonic() > deadline:
             return None, False
         low, high = high, larger(high, total)
     if high is None:
-        return None, True
+        return None, certain
     while high - low > 1:
         if time.monotonic() > deadline:
             return high, False
         middle = (low + high) // 2
-        if works(middle):
-            high = middle
-        else:
-            low = middle
-    return high, True
+        answer = works(middle)
+        certain = certain and answer is not None
+        low, high = (low, middle) if answer else (middle, high)
+    return high, certain
