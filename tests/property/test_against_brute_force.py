@@ -40,8 +40,8 @@ def test_optimal_is_the_best_setting(problem: Problem) -> None:
     assert found.setting.loss == brute_force.loss(expected) == found.bound
 
 
-@given(small_problems(most_records=25, most_values=7))
-@settings(max_examples=300)
+@given(small_problems(most_records=25))
+@settings(max_examples=150)
 def test_optimal_is_the_best_setting_up_to_25_records(problem: Problem) -> None:
     expected = brute_force.best(problem.counts, problem.limits, problem.min_size, problem.max_size)
     found = optimal(problem, gap=0)
