@@ -262,6 +262,12 @@ def test_markup_in_values_is_printed_as_it_is(run: Run) -> None:
     assert "[/oops]" in result.stdout
 
 
+def test_no_command_at_all_shows_the_help(run: Run) -> None:
+    result = run()
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Usage: ")
+
+
 def test_help_has_examples_and_version_is_printed(run: Run) -> None:
     assert "Examples:" in run("plan", "--help").stdout
     assert run("--version").stdout.startswith("dalenius, version ")

@@ -39,6 +39,9 @@ def reported(as_json: bool) -> Iterator[None]:
         yield
     except click.exceptions.Exit:
         raise
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(WRONG_USE)
     except click.ClickException as error:
         fail(as_json, WRONG_USE, "usage", error.format_message(), _help_for(error))
     except DaleniusError as error:
