@@ -75,3 +75,27 @@ class SolverError(DaleniusError):
 
     kind = "internal"
     exit_code = 70
+
+
+class ReleaseError(InputError):
+    """A folder that is not a release, or whose files cannot be read."""
+
+    kind = "release"
+
+
+class QueryError(DaleniusError):
+    """A query that is not an expression over the published columns."""
+
+    kind = "query"
+
+
+class OutputError(DaleniusError):
+    """A release that cannot be written where it was asked for."""
+
+    kind = "output"
+
+
+class ChangedInputError(InputError):
+    """The table changed while it was being read."""
+
+    kind = "input-changed"

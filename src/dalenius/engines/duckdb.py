@@ -35,7 +35,7 @@ class Table:
     """A table that DuckDB can read, whatever it came from."""
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
-        self._relation = relation
+        self.relation = relation
         self.columns: tuple[str, ...] = tuple(relation.columns)
         self.types: tuple[str, ...] = tuple(str(kind) for kind in relation.types)
 
@@ -64,10 +64,10 @@ class Table:
                 f"the sensitive column {column!r} has the type {kind}, and single values are wanted",
                 "Unnest it, or turn it into text, first.",
             )
-        name = _quoted(column)
+        name = quoted(column)
         query = f"SELECT CAST({name} AS VARCHAR), count(*) FROM source GROUP BY 1 LIMIT {_MOST_VALUES + 2}"  # noqa: S608
-        with _plain_errors():
-            counted = self._relation.query("source", query)
+        with plain_errors():
+            counted = self.relation.query("source", query)
             rows = counted.fetchall() if counted is not None else []
         if len(rows) > _MOST_VALUES:
             raise InputError(
@@ -87,6 +87,13 @@ class Table:
         return ValueCounts.of(pairs.items())
 
 
+def texts(values: pyarrow.Array) -> list[str | None]:
+    """The texts by which values are known; a null has none."""
+    with plain_errors(), duckdb.connect() as connection:
+        relation = connection.from_arrow(pyarrow.table({"value": values}))
+        return [text for (text,) in relation.project("CAST(value AS VARCHAR)").fetchall()]
+
+
 @contextmanager
 def open_table(source: Any, table: str | None = None) -> Iterator[Table]:
     """A table from a path (CSV, TSV, Parquet, DuckDB), or from pandas, polars, pyarrow or a DuckDB relation."""
@@ -98,15 +105,16 @@ def open_table(source: Any, table: str | None = None) -> Iterator[Table]:
             if isinstance(source, str | os.PathLike):
                 relation = _from_path(Path(source), table, scratch, stack)
             else:
-                relation = _from_python(source, _connect(scratch, stack))
-        with _plain_errors():
+                relation = _from_python(source, connect(scratch, stack))
+        with plain_errors():
             opened = Table(relation)
         yield opened
 
 
-def _connect(
+def connect(
     scratch: str, stack: ExitStack, database: str = ":memory:", read_only: bool = False
 ) -> duckdb.DuckDBPyConnection:
+    """A connection that spills into `scratch`, fetches no extensions and is closed with the stack."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": scratch,
         "autoinstall_known_extensions": "false",
@@ -125,13 +133,13 @@ def _from_path(path: Path, table: str | None, scratch: str, stack: ExitStack) ->
     kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
     if table is not None and kind not in _DATABASE_SUFFIXES:
         raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
-    with readable(), _plain_errors():
+    with readable(), plain_errors():
         if kind in _TEXT_SUFFIXES:
-            return _from_text(path, _TEXT_SUFFIXES[kind], _connect(scratch, stack))
+            return _from_text(path, _TEXT_SUFFIXES[kind], connect(scratch, stack))
         if kind in _PARQUET_SUFFIXES:
-            return _from_parquet(path, _connect(scratch, stack))
+            return _from_parquet(path, connect(scratch, stack))
         if kind in _DATABASE_SUFFIXES:
-            return _from_database(_connect(scratch, stack, str(path), read_only=True), table)
+            return _from_database(connect(scratch, stack, str(path), read_only=True), table)
     raise InputError(
         f"files of the kind {path.suffix!r} are not read",
         "Give a .csv, .tsv, .parquet or .duckdb file (.csv.gz and .tsv.gz too).",
@@ -142,7 +150,7 @@ def _from_text(path: Path, delimiters: str, connection: duckdb.DuckDBPyConnectio
     """A text file with exactly the columns of its header line, all of them as text."""
     delimiter, header = read_header(path, delimiters)
     return connection.read_csv(
-        _literal_path(path),
+        literal_path(path),
         sep=delimiter,
         quotechar='"',
         escapechar='"',
@@ -162,7 +170,7 @@ def _from_parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.D
     except (pyarrow.ArrowException, OSError):
         raise InputError("the file is not a complete Parquet file") from None
     check_names(names)
-    return connection.read_parquet(_literal_path(path), hive_partitioning=False)
+    return connection.read_parquet(literal_path(path), hive_partitioning=False)
 
 
 def _from_database(connection: duckdb.DuckDBPyConnection, table: str | None) -> duckdb.DuckDBPyRelation:
@@ -178,7 +186,7 @@ def _from_database(connection: duckdb.DuckDBPyConnection, table: str | None) -> 
     if table not in tables:
         raise InputError(f"the DuckDB file has no table {table!r}", did_you_mean(table, tables))
     schema, name = tables[table]
-    return connection.sql(f"SELECT * FROM {_quoted(schema)}.{_quoted(name)}")  # noqa: S608
+    return connection.sql(f"SELECT * FROM {quoted(schema)}.{quoted(name)}")  # noqa: S608
 
 
 def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -211,7 +219,7 @@ def _from_arrow(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.Du
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """DuckDB's errors without what they quote from the data; an interrupted query is an interrupt."""
     try:
         yield
@@ -247,10 +255,11 @@ def _explained(message: str, kind: str) -> tuple[str, str]:
     return f"the table cannot be read{where} ({kind})", "Is the file complete, and of the kind its name says?"
 
 
-def _literal_path(path: Path) -> str:
+def literal_path(path: Path) -> str:
     """A path without DuckDB's wildcards: each special character as a character class of its own."""
     return re.sub(r"([*?\[])", r"[\1]", str(path))
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'

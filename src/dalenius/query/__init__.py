@@ -1,0 +1,1 @@
+"""Counting from a release."""

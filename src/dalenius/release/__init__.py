@@ -1,0 +1,1 @@
+"""The release format: the manifest, the folder, reading and writing its tables."""

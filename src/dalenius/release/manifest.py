@@ -1,0 +1,176 @@
+"""The manifest of a release: what the two tables are, and under which limits they were made.
+
+It holds nothing that the tables do not show, beyond the limits themselves and how good the setting is: no path, no
+time, no seed, no order of a file.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from dalenius.errors import ReleaseError
+from dalenius.model.solution import Method, Status
+
+FORMAT = 1
+FILE = "manifest.json"
+CRYPTOGRAPHIC = "cryptographic"
+SEEDED = "seeded: not for publication"
+_LARGEST = 256 * 2**20  # bytes of a manifest: 100,000 values need about 20 MB
+
+
+def _is_limit(text: str) -> str:
+    numerator, _, denominator = text.partition("/")
+    if int(denominator or 1) == 0 or not 0 < Fraction(int(numerator), int(denominator or 1)) <= 1:
+        raise ValueError("a limit is above 0 and at most 1")
+    return text
+
+
+Count = Annotated[int, Field(ge=1)]
+Ratio = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[0-9]{1,200})?$"), AfterValidator(_is_limit)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_enum_values=False)
+
+
+class Program(_Part):
+    """What made the release."""
+
+    name: str
+    version: str
+
+
+class TableFile(_Part):
+    """One of the two tables."""
+
+    file: Annotated[str, Field(pattern=r"^(qit|st)\.(parquet|csv)$", description="Its name in the folder.")]
+    rows: Count
+    bytes: Count
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Tables(_Part):
+    """The two tables, joined by the bucket column."""
+
+    qit: Annotated[TableFile, Field(description="The quasi-identifiers and the bucket: one row a record.")]
+    st: Annotated[TableFile, Field(description="The bucket and the sensitive value: one row a record.")]
+
+
+class Column(_Part):
+    """A published column."""
+
+    name: str
+    type: Annotated[str, Field(description="Its Arrow type, such as int64, string or date32[day].")]
+
+
+class Columns(_Part):
+    """The published columns by role. Columns in no role, and identifiers, are not named."""
+
+    bucket: Annotated[str, Field(description="The name of the bucket column in both tables; int64, numbered from 1.")]
+    quasi_identifiers: list[Column]
+    sensitive: Column
+
+
+class SizeGroupPart(_Part):
+    """So many buckets of this size."""
+
+    size: Count
+    buckets: Count
+
+
+class Worst(_Part):
+    """The bucket where a value is inferred with the largest probability: count / size."""
+
+    count: Count
+    size: Count
+
+
+class Value(_Part):
+    """A sensitive value, its records, its limit, and the most that the release lets anybody infer."""
+
+    value: Annotated[str, Field(description="Its text.")]
+    count: Count
+    limit: Annotated[Ratio, Field(description="The exact limit: 1/50, or 1.")]
+    worst: Worst
+
+
+class Adversary(_Part):
+    """What the adversary is assumed to know beyond the release and the quasi-identifiers."""
+
+    known_records: Annotated[int, Field(ge=0, description="Records of a bucket that the adversary may know.")]
+    fake_values: Annotated[int, Field(ge=0, description="Fake sensitive values in each bucket.")]
+
+
+class Manifest(_Part):
+    """A whole manifest. The JSON schema in the documentation is made from this class."""
+
+    format: Annotated[Literal[1], Field(description="The version of the release format.")]
+    program: Program
+    randomness: Annotated[
+        Literal["cryptographic", "seeded: not for publication"],
+        Field(description="Where the random order of records came from."),
+    ]
+    tables: Tables
+    columns: Columns
+    null_value: Annotated[str | None, Field(description="The name under which nulls of the sensitive column count.")]
+    rows: Count
+    buckets: Count
+    setting: Annotated[list[SizeGroupPart], Field(min_length=1, description="In ascending order of size.")]
+    loss: Annotated[int, Field(ge=0, description="The sum of (bucket size - 1)^2.")]
+    mse: Annotated[float, Field(ge=0, strict=False, description="loss / (rows - 1).")]
+    method: Annotated[Method, Field(strict=False)]
+    status: Annotated[Status, Field(strict=False)]
+    bound: Annotated[int | None, Field(description="No setting of these sizes has a smaller loss, if known.")]
+    gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
+    adversary: Adversary
+    strata: Annotated[list[str], Field(description="The columns whose values cut the table into strata.")]
+    values: Annotated[list[Value], Field(min_length=1, description="In the order of the sensitive column's type.")]
+
+    def to_json(self) -> str:
+        """The text of manifest.json."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of manifest.json."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Manifest.model_json_schema()}
+
+
+def parse_manifest(text: str) -> Manifest:
+    """Check the text of a manifest."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ReleaseError("the manifest is not valid JSON") from None
+    version = document.get("format") if isinstance(document, dict) else None
+    if version != FORMAT or isinstance(version, bool):
+        raise ReleaseError(
+            f"the manifest's format is not {FORMAT}, the one that this program reads",
+            "Is it a release of Dalenius, and is this program as new as the one that made it?",
+        )
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ReleaseError(f"the manifest's {where}: {first['msg']}") from None
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of the release in a folder."""
+    path = folder / FILE
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ReleaseError(f"the manifest is larger than {_LARGEST:,} bytes")
+        return parse_manifest(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ReleaseError(
+            f"the folder has no manifest that can be read: {error.strerror}", "Give the folder of a release."
+        ) from None
+    except UnicodeDecodeError:
+        raise ReleaseError("the manifest is not UTF-8 text") from None
