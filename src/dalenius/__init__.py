@@ -15,10 +15,23 @@ if TYPE_CHECKING:
     from dalenius.model.solution import Method, Status
     from dalenius.planning import plan
     from dalenius.policy.limits import LimitPolicy
+    from dalenius.published import Release, load
+    from dalenius.publishing import publish
 
 __version__ = "0.1.0"
 
-__all__ = ["DaleniusError", "LimitPolicy", "Method", "Plan", "Status", "__version__", "plan"]
+__all__ = [
+    "DaleniusError",
+    "LimitPolicy",
+    "Method",
+    "Plan",
+    "Release",
+    "Status",
+    "__version__",
+    "load",
+    "plan",
+    "publish",
+]
 
 # Names are loaded when they are first used, so that `dalenius --help` and shell completion need no engine or solver.
 _HOMES = {
@@ -26,8 +39,11 @@ _HOMES = {
     "LimitPolicy": "dalenius.policy.limits",
     "Method": "dalenius.model.solution",
     "Plan": "dalenius.model.plan",
+    "Release": "dalenius.published",
     "Status": "dalenius.model.solution",
+    "load": "dalenius.published",
     "plan": "dalenius.planning",
+    "publish": "dalenius.publishing",
 }
 
 

@@ -45,6 +45,29 @@ class NullsError(InputError):
 
     kind = "nulls"
 
+    @classmethod
+    def in_column(cls, column: str, nulls: int, rows: int) -> NullsError:
+        """So many nulls in so many rows."""
+        return cls(
+            f"the sensitive column {column!r} has {nulls:,} nulls in {rows:,} rows",
+            "Say what they mean with --null-value NAME (they then count as that value), "
+            "or take those rows out of the table first.",
+        )
+
+
+class TooManyValuesError(InputError):
+    """The sensitive column has more different values than can be protected one by one."""
+
+    kind = "too-many-values"
+
+    @classmethod
+    def in_column(cls, column: str, most: int) -> TooManyValuesError:
+        """More than `most` values."""
+        return cls(
+            f"the sensitive column {column!r} has more than {most:,} different values",
+            "Is it an identifier, or a measurement? Group its values first.",
+        )
+
 
 class CountsError(InputError):
     """Counts that are empty, negative, not whole numbers, or given twice for one value."""
@@ -68,6 +91,24 @@ class UndecidedError(DaleniusError):
     """Time ran out before a setting was found, or proven not to exist."""
 
     kind = "undecided"
+
+
+class NoSolutionError(DaleniusError):
+    """No release exists under these limits. `plan` says why."""
+
+    kind = "no-solution"
+    exit_code = 3
+
+    def __init__(self, message: str, hint: str | None, plan: object) -> None:
+        super().__init__(message, hint)
+        self.plan = plan
+
+
+class SelfCheckError(DaleniusError):
+    """A release did not pass its own verification. This is probably a bug in Dalenius; nothing was published."""
+
+    kind = "internal"
+    exit_code = 70
 
 
 class SolverError(DaleniusError):

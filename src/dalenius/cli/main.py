@@ -12,6 +12,7 @@ from dalenius import __version__
 from dalenius.cli.completion import completion_command
 from dalenius.cli.failures import Commands
 from dalenius.cli.plan import plan_command
+from dalenius.cli.publish import publish_command
 
 
 def _prepare_output() -> None:
@@ -39,4 +40,5 @@ def entry() -> None:
 
 
 main.add_command(plan_command)
+main.add_command(publish_command)
 main.add_command(completion_command)

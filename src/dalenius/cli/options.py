@@ -96,6 +96,8 @@ class PlanRequest:
     options: PlanOptions
     sensitive: str | None
     null_value: str | None
+    quasi_identifiers: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
 
 
 def request(given: dict[str, Any]) -> PlanRequest:
@@ -120,6 +122,8 @@ def request(given: dict[str, Any]) -> PlanRequest:
         ),
         sensitive=_first(given.get("sensitive"), table.sensitive, None),
         null_value=_first(given.get("null_value"), table.null_value, None),
+        quasi_identifiers=tuple(table.quasi_identifiers),
+        identifiers=tuple(table.identifiers),
     )
 
 

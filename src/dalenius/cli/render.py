@@ -101,9 +101,9 @@ def show_plan(console: Console, plan: Plan) -> None:
     if plan.no_solution is not None:
         console.print(_no_solution(plan, plan.no_solution))
     elif solution.setting is not None:
-        _print_whole(console, _setting_table(plan))
+        print_whole(console, _setting_table(plan))
         console.print(_verdict(solution))
-    _show_notes(console, plan.notes)
+    show_notes(console, plan.notes)
 
 
 def show_comparison(console: Console, plans: list[Plan]) -> None:
@@ -125,20 +125,20 @@ def show_comparison(console: Console, plans: list[Plan]) -> None:
             _number(s.loss),
             times,
             _mse(s.mse),
-            _gap(s.gap),
+            gap_shown(s.gap),
             f"{s.seconds:.3f}",
         )
-    _print_whole(console, table)
+    print_whole(console, table)
     for plan in plans:
         if plan.no_solution is not None:
             console.print(_no_solution(plan, plan.no_solution))
     seen: dict[str, None] = {}
     for plan in plans:
         seen.update(dict.fromkeys(plan.notes))
-    _show_notes(console, tuple(seen))
+    show_notes(console, tuple(seen))
 
 
-def _print_whole(console: Console, table: Table) -> None:
+def print_whole(console: Console, table: Table) -> None:
     """Print a table at its own width: a narrow terminal may wrap its lines, but no number is ever cut short."""
     own = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
     before = console.width
@@ -173,7 +173,7 @@ def _verdict(solution: Solution) -> RenderableType:
     grid.add_row("MSE", _mse(solution.mse))
     if solution.bound is not None:
         grid.add_row("bound", f"{solution.bound:,}  (no valid setting of these sizes loses less)")
-        grid.add_row("gap", _gap(solution.gap))
+        grid.add_row("gap", gap_shown(solution.gap))
     grid.add_row("seconds", f"{solution.seconds:.3f}")
     return grid
 
@@ -181,7 +181,7 @@ def _verdict(solution: Solution) -> RenderableType:
 def _proof(solution: Solution) -> str:
     if solution.status is not Status.OPTIMAL:
         return "valid, not proven optimal"
-    return "proven optimal" if solution.gap == 0 else f"proven optimal to within {_gap(solution.gap)}"
+    return "proven optimal" if solution.gap == 0 else f"proven optimal to within {gap_shown(solution.gap)}"
 
 
 def _no_solution(plan: Plan, why: NoSolution) -> Text:
@@ -223,7 +223,8 @@ def _rounded_up(number: Fraction) -> str:
     return f"{Decimal(-(-number.numerator * 10**6 // number.denominator)) / 10**6:f}"
 
 
-def _show_notes(console: Console, notes: tuple[str, ...]) -> None:
+def show_notes(console: Console, notes: tuple[str, ...]) -> None:
+    """What the publisher should know, one note a line."""
     for note in notes:
         console.print(Text(f"Note: {printable(note, _LONGEST_NOTE)}.", style="yellow"))
 
@@ -236,7 +237,8 @@ def _mse(mse: float | None) -> str:
     return "-" if mse is None else f"{mse:.4g}"
 
 
-def _gap(gap: float | None) -> str:
+def gap_shown(gap: float | None) -> str:
+    """A gap as a percentage, or in powers of ten where that would round it to nothing."""
     if gap is None or gap == 0:
         return "-" if gap is None else "0"
     return f"{gap:.1%}" if gap >= 0.001 else f"{gap:.1e}"

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,15 @@ import duckdb
 import pyarrow
 
 from dalenius.engines.delimited import check_names, read_header, readable
-from dalenius.errors import InputError, NoSuchColumnError, NullsError, UsageError
+from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyValuesError, UsageError
 from dalenius.model.nearest import did_you_mean, nearest
-from dalenius.model.problem import ValueCounts
+from dalenius.model.problem import MOST_VALUES, ValueCounts
 
-_MOST_VALUES = 100_000
 _TEXT_SUFFIXES = {".csv": ",;|\t", ".tsv": "\t"}
-_PARQUET_SUFFIXES = {".parquet", ".pq"}
+PARQUET_SUFFIXES = {".parquet", ".pq"}
 _DATABASE_SUFFIXES = {".duckdb", ".ddb", ".db"}
+Connect = Callable[..., duckdb.DuckDBPyConnection]
+
 _SCALAR = re.compile(r"[^(\[]*|DECIMAL\([^)]*\)|ENUM\(.*\)", re.IGNORECASE | re.DOTALL)
 
 
@@ -65,23 +67,16 @@ class Table:
                 "Unnest it, or turn it into text, first.",
             )
         name = quoted(column)
-        query = f"SELECT CAST({name} AS VARCHAR), count(*) FROM source GROUP BY 1 LIMIT {_MOST_VALUES + 2}"  # noqa: S608
+        query = f"SELECT CAST({name} AS VARCHAR), count(*) FROM source GROUP BY 1 LIMIT {MOST_VALUES + 2}"  # noqa: S608
         with plain_errors():
             counted = self.relation.query("source", query)
             rows = counted.fetchall() if counted is not None else []
-        if len(rows) > _MOST_VALUES:
-            raise InputError(
-                f"the sensitive column {column!r} has more than {_MOST_VALUES:,} different values",
-                "Is it an identifier, or a measurement? Group its values first.",
-            )
+        if len(rows) > MOST_VALUES:
+            raise TooManyValuesError.in_column(column, MOST_VALUES)
         nulls = sum(count for value, count in rows if value is None)
         pairs = {value: count for value, count in rows if value is not None}
         if nulls and null_value is None:
-            raise NullsError(
-                f"the sensitive column {column!r} has {nulls:,} nulls in {nulls + sum(pairs.values()):,} rows",
-                "Say what they mean with --null-value NAME (they then count as that value), "
-                "or take those rows out of the table first.",
-            )
+            raise NullsError.in_column(column, nulls, nulls + sum(pairs.values()))
         if nulls and null_value is not None:
             pairs[null_value] = pairs.get(null_value, 0) + nulls
         return ValueCounts.of(pairs.items())
@@ -95,24 +90,27 @@ def texts(values: pyarrow.Array) -> list[str | None]:
 
 
 @contextmanager
-def open_table(source: Any, table: str | None = None) -> Iterator[Table]:
-    """A table from a path (CSV, TSV, Parquet, DuckDB), or from pandas, polars, pyarrow or a DuckDB relation."""
+def open_table(source: Any, table: str | None = None, memory: int | None = None) -> Iterator[Table]:
+    """A table from a path (CSV, TSV, Parquet, DuckDB), or from pandas, polars, pyarrow or a DuckDB relation.
+
+    `memory` is the most, in bytes, that DuckDB may take before it spills.
+    """
     with ExitStack() as stack:
         if isinstance(source, duckdb.DuckDBPyRelation):
-            relation = source
+            relation = source  # its connection is the caller's, and so are its settings
         else:
             scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
             if isinstance(source, str | os.PathLike):
-                relation = _from_path(Path(source), table, scratch, stack)
+                relation = _from_path(Path(source), table, partial(connect, scratch, stack, memory))
             else:
-                relation = _from_python(source, connect(scratch, stack))
+                relation = _from_python(source, connect(scratch, stack, memory))
         with plain_errors():
             opened = Table(relation)
         yield opened
 
 
 def connect(
-    scratch: str, stack: ExitStack, database: str = ":memory:", read_only: bool = False
+    scratch: str, stack: ExitStack, memory: int | None = None, database: str = ":memory:", read_only: bool = False
 ) -> duckdb.DuckDBPyConnection:
     """A connection that spills into `scratch`, fetches no extensions and is closed with the stack."""
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -120,26 +118,33 @@ def connect(
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
     }
+    if memory is not None:
+        config["memory_limit"] = f"{memory}B"
     return stack.enter_context(duckdb.connect(database, read_only=read_only, config=config))
 
 
-def _from_path(path: Path, table: str | None, scratch: str, stack: ExitStack) -> duckdb.DuckDBPyRelation:
+def kind_of_file(path: Path) -> str:
+    """The suffix that says what kind of table a file holds: .gz does not count."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
+
+
+def _from_path(path: Path, table: str | None, connected: Connect) -> duckdb.DuckDBPyRelation:
     with readable():
         if not path.exists():
             raise InputError("there is no file at the path given", "Check the path.")
         if path.is_dir():
             raise InputError("the path given is a folder, and a file is wanted")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
+    kind = kind_of_file(path)
     if table is not None and kind not in _DATABASE_SUFFIXES:
         raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
     with readable(), plain_errors():
         if kind in _TEXT_SUFFIXES:
-            return _from_text(path, _TEXT_SUFFIXES[kind], connect(scratch, stack))
-        if kind in _PARQUET_SUFFIXES:
-            return _from_parquet(path, connect(scratch, stack))
+            return _from_text(path, _TEXT_SUFFIXES[kind], connected())
+        if kind in PARQUET_SUFFIXES:
+            return _from_parquet(path, connected())
         if kind in _DATABASE_SUFFIXES:
-            return _from_database(connect(scratch, stack, str(path), read_only=True), table)
+            return _from_database(connected(database=str(path), read_only=True), table)
     raise InputError(
         f"files of the kind {path.suffix!r} are not read",
         "Give a .csv, .tsv, .parquet or .duckdb file (.csv.gz and .tsv.gz too).",
@@ -159,6 +164,7 @@ def _from_text(path: Path, delimiters: str, connection: duckdb.DuckDBPyConnectio
         columns=dict.fromkeys(header, "VARCHAR"),
         strict_mode=True,
         hive_partitioning=False,
+        allow_quoted_nulls=False,
     )
 
 

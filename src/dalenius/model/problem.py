@@ -11,6 +11,9 @@ from dalenius.errors import CountsError
 # numpy's int64 carries every count, and every product of a cap and a number of buckets (at most the total).
 LARGEST_TOTAL = 2**53
 
+# Limits are set value by value: a column with more values than this is an identifier or a measurement.
+MOST_VALUES = 100_000
+
 
 @dataclass(frozen=True)
 class ValueCounts:

@@ -16,10 +16,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from dalenius.errors import ReleaseError
 from dalenius.model.solution import Method, Status
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 FILE = "manifest.json"
-CRYPTOGRAPHIC = "cryptographic"
-SEEDED = "seeded: not for publication"
+CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
+SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
 _LARGEST = 256 * 2**20  # bytes of a manifest: 100,000 values need about 20 MB
 
 

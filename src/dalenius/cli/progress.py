@@ -1,0 +1,54 @@
+"""How far long work is: a bar on a terminal, a line a stage elsewhere, nothing for scripts; all on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from dalenius.model.progress import Progress, Silent
+
+if TYPE_CHECKING:
+    import rich.progress
+
+
+@contextmanager
+def shown_progress(as_json: bool) -> Iterator[Progress]:
+    """Progress in the form that suits where the output goes."""
+    if not sys.stderr.isatty():
+        yield Silent() if as_json else _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bars:
+        yield _Bars(bars)
+
+
+class _Lines:
+    def stage(self, name: str, total: int | None = None) -> None:
+        click.echo(f"{name} ..." if total is None else f"{name} {total:,} rows ...", err=True)
+
+    def advance(self, rows: int) -> None:
+        pass
+
+
+class _Bars:
+    def __init__(self, bars: rich.progress.Progress) -> None:
+        self._bars = bars
+        self._task: rich.progress.TaskID | None = None
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        if self._task is not None:
+            done = self._bars.tasks[-1].completed
+            self._bars.update(self._task, total=done or 1, completed=done or 1)
+        self._task = self._bars.add_task(name, total=total)
+
+    def advance(self, rows: int) -> None:
+        if self._task is not None:
+            self._bars.advance(self._task, rows)

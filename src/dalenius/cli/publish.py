@@ -1,0 +1,168 @@
+"""dalenius publish: the main job."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dalenius.cli.failures import NO_SOLUTION, reported
+from dalenius.cli.options import PlanRequest, policy_options, request, solver_options
+from dalenius.errors import NoSolutionError, UsageError
+
+_EPILOG = """\b
+Examples:
+  dalenius publish hospital.csv --sensitive Disease --quasi-identifiers Age,Gender,Zipcode \\
+      --identifiers Name --theta 8 --base 0.02 --out release
+  dalenius publish hospital.parquet --job job.toml --out release --force
+  dalenius publish store.duckdb --table visits --job job.toml --out release --format csv --json
+"""
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+@click.command("publish", epilog=_EPILOG)
+@click.argument("table", type=click.Path(path_type=Path), metavar="TABLE")
+@click.option("--sensitive", metavar="COLUMN", help="The sensitive column.")
+@click.option(
+    "--quasi-identifiers",
+    multiple=True,
+    metavar="A,B,...",
+    help="The columns to publish beside it. Repeatable; names with commas go in double quotes.",
+)
+@click.option(
+    "--identifiers",
+    multiple=True,
+    metavar="N,...",
+    help="Columns that identify people: never published. Repeatable.",
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The folder to make.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["parquet", "csv"]),
+    default="parquet",
+    show_default=True,
+    help="How to write the two tables.",
+)
+@click.option("--force", is_flag=True, help="Replace the release in DIR, once the new one is complete and verified.")
+@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="The most memory that the whole program may take: 2GB, 512MiB (default: half of the machine's).",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="A reproducible release for tests; the manifest then says that it is not for publication.",
+)
+@policy_options
+@solver_options
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
+def publish_command(
+    table: Path,
+    quasi_identifiers: tuple[str, ...],
+    identifiers: tuple[str, ...],
+    out: Path,
+    kind: Any,
+    force: bool,
+    table_name: str | None,
+    memory: str | None,
+    seed: int | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Publish TABLE as two tables that are linked by bucket alone, under limits on what may be inferred.
+
+    Reads TABLE (CSV, TSV, Parquet or DuckDB) twice, solves for the best bucket sizes, places every record at random,
+    writes DIR with qit, st and manifest.json, and verifies it. Columns that are in no role are left out. DIR appears
+    only when all of this is done.
+    """
+    started = time.perf_counter()
+    with reported(as_json):
+        asked = request(given)
+        if asked.sensitive is None:
+            raise UsageError(
+                "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
+            )
+        columns = names(quasi_identifiers) or asked.quasi_identifiers
+        hidden = names(identifiers) or asked.identifiers
+        size = bytes_of(memory) if memory is not None else None
+        try:
+            release = _publish(table, asked, columns, hidden, out, (kind, force, table_name, size, seed), as_json)
+        except NoSolutionError as error:
+            _print_no_solution(error, as_json)
+            sys.exit(NO_SOLUTION)
+        _print(release, out, time.perf_counter() - started, as_json)
+
+
+def names(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Column names from comma-separated lists; double quotes as in CSV."""
+    found: list[str] = []
+    for text in texts:
+        try:
+            fields = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+        except csv.Error:
+            raise UsageError(f"the list of columns {text!r} has a quote out of place", 'Write "A, B",C.') from None
+        found += [name for name in fields if name]
+    return tuple(found)
+
+
+def bytes_of(text: str) -> int:
+    """A size such as 2GB (10^9 bytes each) or 512MiB (2^20 bytes each)."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--memory wants a size, got {text!r}", "Write 2GB, or 512MiB.")
+    power = " kmgt".index(match[2].lower() or " ")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+
+
+def _publish(
+    table: Path,
+    asked: PlanRequest,
+    columns: tuple[str, ...],
+    hidden: tuple[str, ...],
+    out: Path,
+    how: tuple[Any, bool, str | None, int | None, int | None],
+    as_json: bool,
+) -> Any:
+    from dalenius.cli.progress import shown_progress
+    from dalenius.publishing import PublishOptions, Roles, publish_table
+
+    kind, force, table_name, memory, seed = how
+    options = PublishOptions(asked.null_value, table_name, kind, force, memory, seed)
+    roles = Roles(asked.sensitive or "", columns, hidden)
+    with shown_progress(as_json) as progress:
+        return publish_table(table, roles, asked.policy, out, asked.method, asked.options, options, progress)
+
+
+def _print(release: Any, out: Path, seconds: float, as_json: bool) -> None:
+    from rich.console import Console
+
+    from dalenius.cli.render_release import release_object, show_release
+
+    if as_json:
+        click.echo(json.dumps(release_object(release, out, seconds)))
+    else:
+        show_release(Console(soft_wrap=False), release, out, seconds)
+
+
+def _print_no_solution(error: NoSolutionError, as_json: bool) -> None:
+    from rich.console import Console
+
+    from dalenius.cli.render import plan_object, show_plan
+
+    plan: Any = error.plan
+    if as_json:
+        click.echo(json.dumps(plan_object(plan)))
+    else:
+        show_plan(Console(soft_wrap=False), plan)

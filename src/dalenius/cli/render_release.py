@@ -1,0 +1,100 @@
+"""Releases as a summary for people and as an object for scripts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dalenius.cli.render import FORMAT_VERSION, gap_shown, print_whole, printable, show_notes
+from dalenius.policy.exact import shown
+from dalenius.published import Release
+from dalenius.release.manifest import SEEDED, Manifest, Value
+
+_ROWS = 12
+
+
+def release_object(release: Release, out: Path, seconds: float) -> dict[str, Any]:
+    """The summary as one JSON object. The keys are a contract (docs/json.md)."""
+    made = release.manifest
+    return {
+        "format": FORMAT_VERSION,
+        "out": str(out),
+        "rows": made.rows,
+        "buckets": made.buckets,
+        "setting": [{"size": group.size, "buckets": group.buckets} for group in made.setting],
+        "loss": made.loss,
+        "mse": made.mse,
+        "method": str(made.method),
+        "status": str(made.status),
+        "bound": made.bound,
+        "gap": made.gap,
+        "values": [
+            {
+                "value": value.value,
+                "count": value.count,
+                "limit": value.limit,
+                "worst": {"count": value.worst.count, "size": value.worst.size},
+            }
+            for value in made.values
+        ],
+        "randomness": made.randomness,
+        "verified": True,
+        "seconds": round(seconds, 3),
+        "notes": list(release.notes),
+    }
+
+
+def show_release(console: Console, release: Release, out: Path, seconds: float) -> None:
+    """The closing summary of publishing."""
+    made = release.manifest
+    print_whole(console, _values_table(made))
+    grid = Table.grid(padding=(0, 2))
+    setting = ", ".join(f"{group.buckets:,} of size {group.size}" for group in made.setting[:_ROWS])
+    more = f" and {len(made.setting) - _ROWS} more sizes" if len(made.setting) > _ROWS else ""
+    grid.add_row("records", f"{made.rows:,}")
+    grid.add_row("buckets", Text(f"{made.buckets:,}: {setting}{more}"))
+    proof = f", gap {gap_shown(made.gap)}" if made.gap is not None else ""
+    grid.add_row("loss", f"{made.loss:,} (MSE {made.mse:.4g}; {made.method}, {made.status}{proof})")
+    grid.add_row("verified", "every value of every bucket is within its limit")
+    tables = made.tables
+    sizes = f"{tables.qit.file} {_bytes(tables.qit.bytes)}, {tables.st.file} {_bytes(tables.st.bytes)}, manifest.json"
+    grid.add_row("written", Text(f"{out}: {sizes}"))
+    grid.add_row("seconds", f"{seconds:.2f}")
+    console.print(grid)
+    notes = release.notes
+    if made.randomness == SEEDED:
+        notes = (*notes, "this release is seeded: not for publication")
+    show_notes(console, notes)
+
+
+def _values_table(made: Manifest) -> Table:
+    """The values that come nearest to their limits, first."""
+    table = Table(title=f"{len(made.values):,} sensitive values", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("value")
+    for name in ("records", "worst inference", "limit"):
+        table.add_column(name, justify="right")
+    nearest = sorted(made.values, key=lambda value: _worst(value) / Fraction(value.limit), reverse=True)
+    for value in nearest[:_ROWS]:
+        worst = f"{value.worst.count} of {value.worst.size} = {float(_worst(value)):.4f}"
+        table.add_row(Text(printable(value.value)), f"{value.count:,}", worst, shown(Fraction(value.limit)))
+    if len(nearest) > _ROWS:
+        table.add_row(f"and {len(nearest) - _ROWS:,} further from their limits", "", "", "")
+    return table
+
+
+def _worst(value: Value) -> Fraction:
+    return Fraction(value.worst.count, value.worst.size)
+
+
+def _bytes(size: int) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}"
+        size //= 1000
+    return f"{size:,} GB"

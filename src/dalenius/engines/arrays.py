@@ -1,0 +1,38 @@
+"""numpy to Arrow and back without a copy, and without what pyarrow does on the side.
+
+`pyarrow.array` and `Array.to_numpy` import pandas if it is there, which takes longer than publishing a small table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+def arrow_array(
+    values: npt.NDArray[Any], nulls: npt.NDArray[np.bool_] | None = None, kind: pa.DataType | None = None
+) -> pa.Array:
+    """An Arrow array of numbers, null where `nulls` says; `kind` may be another type of the same width."""
+    data = np.ascontiguousarray(values)
+    validity = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    plain = pa.from_numpy_dtype(data.dtype) if kind is None else kind
+    return pa.Array.from_buffers(plain, len(data), [validity, pa.py_buffer(data)])
+
+
+def numpy_array(array: pa.Array) -> npt.NDArray[Any]:
+    """The numbers or booleans of an array, read-only; what stands where a null is means nothing."""
+    if pa.types.is_boolean(array.type):
+        return numpy_array(array.cast(pa.uint8())).view(np.bool_)
+    kind = np.dtype(array.type.to_pandas_dtype())
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros(len(array), dtype=kind)
+    return np.frombuffer(data, dtype=kind)[array.offset : array.offset + len(array)]
+
+
+def null_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:
+    """Where an array is null; None if it is so nowhere."""
+    return numpy_array(array.is_null()) if array.null_count else None

@@ -1,0 +1,128 @@
+"""Whatever holds a table, as a stream of Arrow batches: the reading side of publishing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dalenius.engines.arrow import BATCH_ROWS, FileState, ParquetSource, Source, TableSource, bare_schema
+from dalenius.engines.delimited import check_names, readable
+from dalenius.errors import ChangedInputError, InputError, UsageError
+
+_PARQUET = {".parquet", ".pq"}
+
+
+class RelationSource:
+    """A text file, a table of a DuckDB file or a DuckDB relation."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+        self.names: Sequence[str] = relation.columns
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        """The types that DuckDB gives to Arrow."""
+        from dalenius.engines.duckdb import plain_errors
+
+        with plain_errors():
+            return bare_schema(self._chosen(columns).limit(0).to_arrow_table().schema, columns)
+
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows in the order of the table."""
+        from dalenius.engines.duckdb import plain_errors
+
+        with plain_errors():
+            yield from self._chosen(columns).to_arrow_reader(rows)
+
+    def known_range(self, column: str) -> tuple[Any, Any, int] | None:  # noqa: ARG002
+        """Nothing is known without looking."""
+        return None
+
+    def _chosen(self, columns: Sequence[str]) -> Any:
+        from dalenius.engines.duckdb import quoted
+
+        return self._relation.project(", ".join(quoted(name) for name in columns))
+
+
+class PandasSource:
+    """A pandas DataFrame; only the columns that are asked for are turned into Arrow."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._labels = {str(label): label for label in frame.columns}
+        self.names: Sequence[str] = [str(label) for label in frame.columns]
+        check_names(list(self.names))
+        self._converted: dict[str, pa.ChunkedArray] = {}
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        """The types that Arrow gives to the columns."""
+        return bare_schema(self._table(columns).schema, columns)
+
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows in the order of the frame."""
+        yield from self._table(columns).to_batches(max_chunksize=rows)
+
+    def known_range(self, column: str) -> tuple[Any, Any, int] | None:  # noqa: ARG002
+        """Nothing is known without looking."""
+        return None
+
+    def _table(self, columns: Sequence[str]) -> pa.Table:
+        for name in columns:
+            if name not in self._converted:
+                try:
+                    column = pa.Array.from_pandas(self._frame[self._labels[name]])
+                except (pa.ArrowException, TypeError, ValueError):
+                    raise InputError(
+                        f"the column {name!r} holds values of more than one type, or of one that Arrow does not know",
+                        "Turn it into text first.",
+                    ) from None
+                self._converted[name] = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+        return pa.table({name: self._converted[name] for name in columns})
+
+
+@contextmanager
+def open_source(source: Any, table: str | None = None, memory: int | None = None) -> Iterator[Source]:
+    """A table from a path (CSV, TSV, Parquet, DuckDB), pandas, polars, pyarrow or a DuckDB relation.
+
+    A file that is written to while it is open is an error at the end: its two readings may not agree.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        with readable():
+            before = FileState(path) if path.exists() else None
+        if path.suffix.lower() in _PARQUET and path.is_file():
+            if table is not None:
+                raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
+            yield ParquetSource(path)
+        else:
+            with _relation(source, table, memory) as relation:
+                yield relation
+        if before is None or FileState(path) != before:
+            raise ChangedInputError("the table's file was written to while it was being read", "Run again.")
+        return
+    origins = {kind.__module__.split(".")[0]: kind.__name__ for kind in reversed(type(source).__mro__)}
+    if origins.get("pandas") == "DataFrame":
+        yield PandasSource(source)
+    elif origins.get("polars") in ("DataFrame", "LazyFrame"):
+        yield TableSource(source.lazy().collect().to_arrow())
+    elif isinstance(source, pa.Table):
+        yield TableSource(source)
+    elif isinstance(source, pa.RecordBatch):
+        yield TableSource(pa.Table.from_batches([source]))
+    elif isinstance(source, pa.RecordBatchReader):
+        raise InputError("a stream of batches can be read only once, and twice is needed", "Give a Table or a path.")
+    else:
+        with _relation(source, table, memory) as relation:
+            yield relation
+
+
+@contextmanager
+def _relation(source: Any, table: str | None, memory: int | None) -> Iterator[RelationSource]:
+    from dalenius.engines.duckdb import open_table
+
+    with open_table(source, table, memory) as opened:
+        yield RelationSource(opened.relation)

@@ -1,0 +1,25 @@
+"""How long work tells how far it is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Told about stages as they begin, and about rows as they are done."""
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """A stage begins; `total` rows are to be done, if that is known."""
+
+    def advance(self, rows: int) -> None:
+        """So many more rows are done."""
+
+
+class Silent:
+    """Tells nobody."""
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Nothing."""
+
+    def advance(self, rows: int) -> None:
+        """Nothing."""

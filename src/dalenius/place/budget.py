@@ -1,0 +1,91 @@
+"""How much memory the whole program may take, and what that leaves for each stage.
+
+A budget covers everything: the interpreter and its libraries, which are there already, what Arrow and the Parquet
+writer keep to themselves, and the arrays of the stages. Nothing in publishing grows with the number of records beyond
+it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from dalenius.errors import UsageError
+from dalenius.model.setting import BucketSetting
+
+MIB = 2**20
+
+_DEFAULT_SHARE = 2  # half of the machine
+_LEAST_SPARE = 160 * MIB  # for batches under way, writers and verification
+_RESERVE = 120 * MIB  # that allocators keep, and that nobody can give back
+_KEY_BYTES = 8
+_UNPACKED = 40  # bytes of working arrays for each record of a piece, of which a few are under way
+_MOST_PIECE_ROWS = 2**19
+_LEAST_PIECE_ROWS = 2**15
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bytes that the stages may take beyond what the program takes already."""
+
+    total: int
+    spare: int
+
+    @classmethod
+    def of(cls, total: int | None) -> Budget:
+        """A budget of `total` bytes; half of the machine's memory if None."""
+        if total is None:
+            total = machine_memory() // _DEFAULT_SHARE
+        taken = resident_memory()
+        spare = total - taken - _RESERVE
+        if spare < _LEAST_SPARE:
+            least = -(-(taken + _RESERVE + _LEAST_SPARE) // (10 * MIB)) * 10
+            raise UsageError(
+                f"a memory of {total // MIB:,} MiB is too little: the program alone takes {taken // MIB:,} MiB",
+                f"Give --memory {least}MiB or more.",
+            )
+        return cls(total, spare)
+
+    @property
+    def lists(self) -> int:
+        """Bytes for lists of distinct values."""
+        return self.spare // 8
+
+    @property
+    def engine(self) -> int:
+        """Bytes for the embedded engine, while it reads."""
+        return self.spare // 2
+
+    def keys_fit(self, rows: int) -> bool:
+        """Whether packed records can stay in memory."""
+        return rows * _KEY_BYTES <= self.spare // 4
+
+    def piece_rows(self, setting: BucketSetting, row_bytes: int = _UNPACKED) -> int:
+        """How many records are sorted and written at a time. A bucket cannot be split, so the largest has to fit."""
+        most = self.spare // 4 // max(row_bytes, _UNPACKED)
+        largest = setting.groups[-1].size
+        if largest > most:
+            raise UsageError(
+                f"a bucket of {largest:,} records does not fit into a memory of {self.total // MIB:,} MiB",
+                f"Give --memory {(self.total + 4 * largest * row_bytes) // MIB:,}MiB, or a smaller --max-size.",
+            )
+        return max(min(most, _MOST_PIECE_ROWS), _LEAST_PIECE_ROWS)
+
+
+def resident_memory() -> int:
+    """The memory that this process takes now."""
+    with suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 200 * MIB
+
+
+def machine_memory() -> int:
+    """The memory of the machine, or of the control group that the process is in."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            memory = min(memory, int(Path(limit).read_text(encoding="ascii")))
+    return memory

@@ -1,0 +1,153 @@
+"""The values that a column takes, as codes 0, 1, 2, ... in the order of the values; nulls have the last code.
+
+A `Range` codes integer-like types by their distance from the smallest value, without a list. A `Listing` has the sorted
+distinct values themselves. Both give back exactly what was put in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dalenius.engines.arrays import arrow_array, null_mask, numpy_array
+from dalenius.errors import ChangedInputError
+from dalenius.place.integers import from_integers, is_integer_like, to_integers
+
+Codes = npt.NDArray[np.uint64]
+
+_WRAP = 2**64
+
+
+def changed() -> ChangedInputError:
+    """The second reading met something that the first had not."""
+    return ChangedInputError("the table changed between its two readings", "Run again when nothing writes to it.")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Integer-like values from `low` to `high`."""
+
+    kind: pa.DataType
+    low: int
+    high: int
+    has_nulls: bool
+
+    @property
+    def codes(self) -> int:
+        """How many codes there are."""
+        return self.high - self.low + 1 + self.has_nulls
+
+    def encode(self, array: pa.Array) -> Codes:
+        """The codes of an array; an error for a value out of range."""
+        integers = to_integers(array)
+        nulls = null_mask(array)
+        if nulls is not None and not self.has_nulls:
+            raise changed()
+        known = integers if nulls is None else integers[~nulls]
+        if known.size and not (self.low <= int(known.min()) and int(known.max()) <= self.high):
+            raise changed()
+        codes = integers.astype(np.int64).view(np.uint64)
+        codes -= np.uint64(self.low % _WRAP)
+        if nulls is not None:
+            codes[nulls] = self.codes - 1
+        return codes
+
+    def decode(self, codes: Codes) -> pa.Array:
+        """The array whose codes these are; uses up `codes`."""
+        nulls = codes == np.uint64(self.codes - 1) if self.has_nulls else None
+        codes += np.uint64(self.low % _WRAP)
+        return from_integers(codes.view(np.int64), self.kind, nulls)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Distinct values in their order. For integer-like types `values` are their integers.
+
+    Ordered categories are coded in the order of their text like any other, and published in their own order, `levels`.
+    """
+
+    kind: pa.DataType
+    values: pa.Array
+    has_nulls: bool
+    levels: pa.Array | None = None
+
+    @property
+    def codes(self) -> int:
+        """How many codes there are."""
+        return len(self.values) + self.has_nulls
+
+    def encode(self, array: pa.Array) -> Codes:
+        """The codes of an array; an error for a value that is not listed."""
+        coded = dictionary_of(array)
+        places = pc.index_in(coded.dictionary.cast(self.values.type), value_set=self.values)
+        table = np.full(len(places) + 1, len(self.values), dtype=np.uint64)
+        table[: len(places)] = numpy_array(places.fill_null(len(self.values)))
+        indices = coded.indices.fill_null(len(places)) if coded.indices.null_count else coded.indices
+        codes: Codes = table.take(numpy_array(indices))
+        known = len(self.values) if not self.has_nulls else None
+        if codes.size and known is not None and int(codes.max()) >= known:
+            raise changed()
+        if self.has_nulls and places.null_count:
+            missing = codes == len(self.values)
+            if int(missing.sum()) != coded.null_count:
+                raise changed()
+        return codes
+
+    def decode(self, codes: Codes) -> pa.Array:
+        """The array whose codes these are; text comes as a dictionary in the order of the values."""
+        nulls = codes == np.uint64(len(self.values)) if self.has_nulls else None
+        if self.values.type == pa.int64() and is_integer_like(self.kind):
+            integers = np.append(numpy_array(self.values), 0)[codes.view(np.int64)]
+            return from_integers(integers, self.kind, nulls)
+        indices = codes.astype(np.int16 if self.codes < 2**15 else np.int32)
+        if self.levels is None:
+            return pa.DictionaryArray.from_arrays(arrow_array(indices, nulls), self.values)
+        places = numpy_array(pc.index_in(self.values, value_set=self.levels))
+        indices = np.append(places, 0)[indices].astype(np.int32)
+        return pa.DictionaryArray.from_arrays(arrow_array(indices, nulls), self.levels, ordered=True)
+
+
+Domain = Range | Listing
+
+
+def dictionary_of(array: pa.Array) -> pa.DictionaryArray:
+    """An array as indices into its distinct values; integer-like types by their integers."""
+    if pa.types.is_dictionary(array.type):
+        return array if not array.dictionary.null_count else array.cast(array.type.value_type).dictionary_encode()
+    if is_integer_like(array.type):
+        integers = arrow_array(to_integers(array).astype(np.int64), null_mask(array))
+        return integers.dictionary_encode()
+    return array.dictionary_encode()
+
+
+def distinct(array: pa.Array) -> pa.Array:
+    """The distinct values that occur in an array, nulls aside; integer-like types as their integers."""
+    if pa.types.is_dictionary(array.type):
+        array = dictionary_of(array)
+        used = np.unique(numpy_array(array.indices.drop_null()))
+        return array.dictionary.take(arrow_array(used)).unique()
+    return dictionary_of(array).dictionary
+
+
+def in_order(values: pa.Array) -> pa.Array:
+    """Distinct values in their order."""
+    return values.take(pc.sort_indices(values)) if len(values) else values
+
+
+def listing_type(kind: pa.DataType) -> Any:
+    """The type of the values in a listing of a column of this type."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    return pa.int64() if is_integer_like(kind) else kind
+
+
+def null_count(array: pa.Array) -> int:
+    """How many entries are null, categories that are null themselves included."""
+    if pa.types.is_dictionary(array.type):
+        return int(dictionary_of(array).null_count)
+    return int(array.null_count)

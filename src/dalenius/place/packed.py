@@ -1,0 +1,132 @@
+"""Records as 64-bit numbers: the bucket in the upper bits, then the code of each quasi-identifier from left to right.
+
+The order of the numbers is the order of the release, so sorting them is all there is to do. They are kept, by pieces,
+in memory if they fit and in a nameless scratch file if not: eight bytes a record either way.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dalenius.engines.arrays import arrow_array
+from dalenius.place.domains import Domain, changed
+from dalenius.place.pieces import Pieces
+
+Keys = npt.NDArray[np.uint64]
+
+_KEY_BITS = 64
+
+
+class Layout:
+    """Which bits hold what."""
+
+    def __init__(self, domains: Mapping[str, Domain], buckets: int) -> None:
+        self._domains = domains
+        bits = [(domain.codes - 1).bit_length() if domain.codes else 0 for domain in domains.values()]
+        ends = np.cumsum([0, *reversed(bits)])
+        self._shifts = [int(shift) for shift in ends[-2::-1]] if bits else []
+        self._masks = [np.uint64(2**width - 1) for width in bits]
+        self._bucket_shift = np.uint64(ends[-1]) if ends[-1] < _KEY_BITS else np.uint64(0)
+        self.fits = int(ends[-1]) + buckets.bit_length() <= _KEY_BITS
+
+    def pack(self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
+        """Sorted keys: record order[k] of the batch is in bucket buckets[k]."""
+        codes = np.zeros(len(order), dtype=np.uint64)
+        for column, domain, shift in zip(columns, self._domains.values(), self._shifts, strict=True):
+            field = domain.encode(column)
+            field <<= np.uint64(shift)
+            codes |= field
+        keys = codes.take(order)
+        keys |= buckets.view(np.uint64) << self._bucket_shift
+        keys.sort()
+        return keys
+
+    def buckets(self, keys: Keys) -> npt.NDArray[np.int64]:
+        """The bucket of each key."""
+        return (keys >> self._bucket_shift).view(np.int64)
+
+    def unpack(self, keys: Keys) -> list[pa.Array]:
+        """The quasi-identifiers and the bucket of each key."""
+        columns = [
+            domain.decode((keys >> np.uint64(shift)) & mask)
+            for domain, shift, mask in zip(self._domains.values(), self._shifts, self._masks, strict=True)
+        ]
+        return [*columns, arrow_array(self.buckets(keys))]
+
+
+class PackedRecords:
+    """The records of a release while they are being placed."""
+
+    def __init__(self, layout: Layout, pieces: Pieces, scratch: Path | None) -> None:
+        """`scratch` is a folder for the scratch file; None keeps everything in memory."""
+        self._layout, self._pieces = layout, pieces
+        self._starts = np.cumsum(pieces.rows) - pieces.rows
+        self._filled = np.zeros(len(pieces), dtype=np.int64)
+        total = int(pieces.rows.sum())
+        self._memory: Keys | None = None if scratch is not None else np.empty(total, dtype=np.uint64)
+        self._file: IO[bytes] | None = None
+        if scratch is not None:
+            self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
+
+    def part(self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
+        """A batch, ready to be stored. May run in any thread."""
+        return self._layout.pack(columns, order, buckets)
+
+    def store(self, keys: Keys) -> None:
+        """Put a batch where it belongs. One thread at a time."""
+        cuts = self._pieces.cut(self._layout.buckets(keys))
+        counts = np.diff(cuts)
+        if (self._filled + counts > self._pieces.rows).any():
+            raise changed()
+        for piece in np.flatnonzero(counts):
+            start = int(self._starts[piece] + self._filled[piece])
+            self._put(start, keys[cuts[piece] : cuts[piece + 1]])
+        self._filled += counts
+
+    def pieces(self) -> Iterator[int]:
+        """The numbers of the pieces, once every record is stored."""
+        if (self._filled != self._pieces.rows).any():
+            raise changed()
+        yield from range(len(self._pieces))
+
+    def piece(self, number: int) -> list[pa.Array]:
+        """The columns of QIT for one piece, in the order of the release. May run in any thread."""
+        keys = self._get(int(self._starts[number]), int(self._pieces.rows[number]))
+        keys.sort()
+        return self._layout.unpack(keys)
+
+    def close(self) -> None:
+        """Let go of the scratch file, which has no name and so is gone."""
+        if self._file is not None:
+            self._file.close()
+        self._memory = None
+
+    def _put(self, start: int, keys: Keys) -> None:
+        if self._memory is not None:
+            self._memory[start : start + len(keys)] = keys
+        elif self._file is not None:
+            rest, offset = keys.view(np.uint8).data, 8 * start
+            while rest:
+                written = os.pwrite(self._file.fileno(), rest, offset)
+                rest, offset = rest[written:], offset + written
+
+    def _get(self, start: int, count: int) -> Keys:
+        if self._memory is not None:
+            return self._memory[start : start + count]
+        keys = np.empty(count, dtype=np.uint64)
+        if self._file is not None:
+            rest, offset = keys.view(np.uint8).data, 8 * start
+            while rest:
+                read = os.preadv(self._file.fileno(), [rest], offset)
+                if not read:
+                    raise OSError("the scratch file was cut short")
+                rest, offset = rest[read:], offset + read
+        return keys

@@ -1,0 +1,119 @@
+"""Random orders that need no list: a keyed permutation of 0 .. N-1 for every sensitive value.
+
+Which record of a value goes to which of its slots must look uniformly random to anybody without the key, and be a
+function of (value, rank) alone, so that batches can be placed in any order, by any number of workers, in bounded
+memory.
+
+N > 1024: a Feistel network on pairs. With a = ceil(sqrt(N)), write x = L a + R and repeat ten times
+    (L, R) <- (R, (L + F_r(R)) mod a),
+a permutation of 0 .. a^2 - 1 for any functions F_r. Results of N or more are sent through again until they are below N
+(cycle walking), which keeps it a permutation. The F_r are independent uniformly random tables of a entries, drawn from
+the AES-256 key stream: the network of Luby and Rackoff with true tables in place of a cipher in each round, so that a
+round is one look-up. All tables together have 10 sqrt(N) entries a value.
+
+N <= 1024: too small for the network to be trusted, so the permutation is a table, sorted by random 64-bit numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+KEY_BYTES = 32
+ROUNDS = 10
+LARGEST_TABLE = 1024
+
+Unsigned = npt.NDArray[Any]  # of the type that narrow_type says
+
+
+def narrow_type(largest: int) -> type[np.uint32] | type[np.uint64]:
+    """The unsigned type in which two numbers up to `largest` can be added; the narrow one is twice as fast."""
+    return np.uint32 if largest < 2**31 else np.uint64
+
+
+class KeyedPermutations:
+    """One pseudorandom permutation of 0 .. sizes[i]-1 for every i, all from one key."""
+
+    def __init__(self, key: bytes, sizes: Sequence[int]) -> None:
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a key has {KEY_BYTES} bytes, got {len(key)}")
+        self.dtype = narrow_type(max(sizes, default=0))
+        sides = [0 if size <= LARGEST_TABLE else math.isqrt(size - 1) + 1 for size in sizes]
+        lengths = [side * ROUNDS or size for side, size in zip(sides, sizes, strict=True)]
+        self._sizes = np.asarray(sizes, dtype=self.dtype)
+        self._sides = np.asarray(sides, dtype=self.dtype)
+        self._starts = np.cumsum([0, *lengths])
+        self._tables = np.empty(int(self._starts[-1]), dtype=self.dtype)
+        for number, (side, size) in enumerate(zip(sides, sizes, strict=True)):
+            table = self._tables[self._starts[number] : self._starts[number + 1]]
+            stream = _KeyStream(key, number)
+            table[:] = stream.below(side, len(table)) if side else np.argsort(stream.words(size), kind="stable")
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the tables take."""
+        return int(self._tables.nbytes)
+
+    def __call__(self, which: npt.NDArray[np.integer], ranks: npt.NDArray[np.integer]) -> Unsigned:
+        """The images of `ranks`, each under the permutation that `which` says."""
+        ranks = ranks.astype(self.dtype, copy=False)
+        sides = self._sides.take(which)
+        small = sides == 0
+        if small.all():
+            images: Unsigned = self._tables.take(self._starts.take(which) + ranks)
+            return images
+        if not small.any():
+            return self._walk(which, ranks, sides)
+        images = np.empty(len(ranks), dtype=self.dtype)
+        images[small] = self._tables.take(self._starts.take(which[small]) + ranks[small])
+        large = ~small
+        images[large] = self._walk(which[large], ranks[large], sides[large])
+        return images
+
+    def _walk(self, which: npt.NDArray[np.integer], ranks: Unsigned, sides: Unsigned) -> Unsigned:
+        images = self._network(self._starts.take(which), ranks, sides)
+        outside = np.flatnonzero(images >= self._sizes.take(which))
+        while outside.size:
+            again = which[outside]
+            images[outside] = self._network(self._starts.take(again), images[outside], sides[outside])
+            outside = outside[images[outside] >= self._sizes.take(again)]
+        return images
+
+    def _network(self, table: npt.NDArray[np.int64], ranks: Unsigned, sides: Unsigned) -> Unsigned:
+        left, right = np.divmod(ranks, sides)
+        for _ in range(ROUNDS):
+            left += self._tables.take(table + right)
+            np.minimum(left, left - sides, out=left)  # mod sides: a difference below 0 wraps around
+            left, right = right, left
+            table += sides
+        left *= sides
+        left += right
+        return left
+
+
+class _KeyStream:
+    """The AES-256-CTR key stream of one permutation: its number is the upper half of the counter block."""
+
+    def __init__(self, key: bytes, number: int) -> None:
+        self._encryptor = Cipher(AES256(key), CTR(number.to_bytes(8, "big") + bytes(8))).encryptor()
+
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """The next 64-bit numbers."""
+        return np.frombuffer(self._encryptor.update(bytes(8 * count)), dtype="<u8").astype(np.uint64)
+
+    def below(self, bound: int, count: int) -> npt.NDArray[np.uint64]:
+        """Uniform integers in 0 .. bound-1: words beyond the last whole multiple of the bound are thrown away."""
+        last = np.uint64(2**64 // bound * bound - 1)
+        kept = self.words(count)
+        while True:
+            kept = kept[kept <= last]
+            if len(kept) == count:
+                return kept % np.uint64(bound)
+            kept = np.concatenate((kept, self.words(count - len(kept))))

@@ -1,0 +1,140 @@
+"""The sensitive column: which values it has, how often, and under which texts the limits know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dalenius.engines.arrays import arrow_array, numpy_array
+from dalenius.engines.duckdb import texts
+from dalenius.errors import CountsError, InputError, NullsError, TooManyValuesError
+from dalenius.model.problem import MOST_VALUES, ValueCounts
+from dalenius.place.domains import Listing, dictionary_of, in_order, listing_type, null_count
+from dalenius.place.integers import from_integers, is_integer_like
+
+
+@dataclass(frozen=True)
+class SensitiveColumn:
+    """The values in their order, each with its text and its count. Nulls, if they are named, have the code `null_code`.
+
+    They are published as the value of that name where the type has one (text always does), else as nulls.
+    """
+
+    name: str
+    listing: Listing
+    texts: tuple[str, ...]
+    counts: tuple[int, ...]
+    null_code: int | None
+
+    @property
+    def value_counts(self) -> ValueCounts:
+        """The counts by text, as policies and solvers want them."""
+        return ValueCounts.of(zip(self.texts, self.counts, strict=True))
+
+    def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
+        """The codes of an array, in the narrowest type that sorts fast."""
+        codes = self.listing.encode(array)
+        if self.null_code is not None and self.listing.has_nulls:
+            codes[codes == len(self.listing.values)] = self.null_code
+        return codes.astype(np.uint16 if len(self.texts) <= 2**16 else np.int64)
+
+    def decode(self, codes: npt.NDArray[np.int64]) -> pa.Array:
+        """The published values."""
+        stays_null = self.null_code == len(self.listing.values)
+        published = Listing(self.listing.kind, self.listing.values, stays_null, self.listing.levels)
+        return published.decode(codes.astype(np.uint64))
+
+
+class SensitiveCounter:
+    """Counts values batch by batch."""
+
+    def __init__(self, name: str, kind: pa.DataType) -> None:
+        self._name, self._kind = name, kind
+        self._values: list[pa.Array] = [pa.nulls(0, listing_type(kind))]
+        self._counts: list[pa.Array] = [pa.nulls(0, pa.int64())]
+        self._pending = 0
+        self._nulls = 0
+        self._levels: pa.Array | None = None
+
+    def add(self, array: pa.Array) -> None:
+        """Count a batch."""
+        coded = dictionary_of(array)
+        self._nulls += null_count(coded)
+        indices = numpy_array(coded.indices.drop_null())
+        counts = np.bincount(indices, minlength=len(coded.dictionary))
+        used = np.flatnonzero(counts)
+        self._values.append(coded.dictionary.take(arrow_array(used)).cast(listing_type(self._kind)))
+        self._counts.append(arrow_array(counts[used]))
+        self._pending += len(used)
+        if pa.types.is_dictionary(self._kind) and self._kind.ordered:
+            self._levels = coded.dictionary
+        if self._pending > 2 * MOST_VALUES:
+            self._merge()
+
+    def _merge(self) -> None:
+        table = pa.table({"value": pa.chunked_array(self._values), "count": pa.chunked_array(self._counts)})
+        merged = table.group_by("value").aggregate([("count", "sum")])
+        self._values, self._counts = [merged["value"].combine_chunks()], [merged["count_sum"].combine_chunks()]
+        self._pending = len(merged)
+        if len(merged) > MOST_VALUES:
+            raise TooManyValuesError.in_column(self._name, MOST_VALUES)
+
+    def finish(self, null_value: str | None) -> SensitiveColumn:
+        """The column, once every batch is counted."""
+        self._merge()
+        values, counts = self._values[0], self._counts[0].to_pylist()
+        if self._nulls and null_value is None:
+            raise NullsError.in_column(self._name, self._nulls, self._nulls + sum(counts))
+        if not counts and not self._nulls:
+            raise CountsError("there are no records: the table is empty", "Dalenius needs at least one record.")
+        named = self._native(null_value) if self._nulls and null_value is not None else None
+        if named is not None:
+            values = pa.concat_arrays([values, named])
+            counts.append(self._nulls)
+        return self._column(values, counts, null_value if named is None else None)
+
+    def _column(self, values: pa.Array, counts: list[int], null_text: str | None) -> SensitiveColumn:
+        ordered = in_order(values.unique())
+        places = pc.index_in(values, value_set=ordered).to_pylist()
+        totals = [0] * len(ordered)
+        for place, count in zip(places, counts, strict=True):
+            totals[place] += count
+        names = [str(text) for text in self._texts(ordered)]
+        null_code = int(places[-1]) if self._nulls and null_text is None else None
+        if self._nulls and null_text is not None:
+            null_code = len(ordered)
+            names.append(null_text)
+            totals.append(self._nulls)
+        if len(set(names)) < len(names):
+            raise InputError(
+                f"different values of the sensitive column {self._name!r} have the same text ({self._kind})",
+                "Turn the column into text first, or give nulls another name.",
+            )
+        levels = None
+        if self._levels is not None:
+            levels = pa.chunked_array([self._levels, ordered]).unique()
+            levels = levels.filter(pc.is_in(levels, value_set=ordered))
+        listing = Listing(self._kind, ordered, self._nulls > 0, levels)
+        return SensitiveColumn(self._name, listing, tuple(names), tuple(totals), null_code)
+
+    def _native(self, text: str) -> pa.Array | None:
+        """The value of the column's type that has this text, if there is one."""
+        kind = self._kind.value_type if pa.types.is_dictionary(self._kind) else self._kind
+        try:
+            native = pa.array([text]).cast(kind)
+            if texts(native) != [text]:
+                return None
+        except (pa.ArrowException, InputError):
+            return None
+        return dictionary_of(native).dictionary if is_integer_like(self._kind) else native
+
+    def _texts(self, values: pa.Array) -> list[str | None]:
+        if is_integer_like(self._kind):
+            values = from_integers(numpy_array(values), self._kind)
+        if pa.types.is_integer(values.type) or pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+            return [str(value) for value in values.to_pylist()]
+        return texts(values)

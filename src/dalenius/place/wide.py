@@ -1,0 +1,135 @@
+"""Records that do not fit into 64 bits: Arrow batches, kept by pieces in a nameless scratch file, sorted one by one.
+
+Slower than packed records, and without any assumption about the columns.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dalenius.engines.arrays import arrow_array, null_mask, numpy_array
+from dalenius.place.domains import Domain, changed, distinct, in_order, listing_type
+from dalenius.place.integers import is_integer_like, to_integers
+from dalenius.place.pieces import Pieces
+
+Codes = npt.NDArray[np.uint64]
+
+
+class WideRecords:
+    """The records of a release while they are being placed."""
+
+    def __init__(self, schema: pa.Schema, domains: Mapping[str, Domain | None], pieces: Pieces, scratch: Path) -> None:
+        """`schema` has the quasi-identifiers, and the bucket as its last column."""
+        self._categories = {
+            place: domains.get(field.name) for place, field in enumerate(schema) if pa.types.is_dictionary(field.type)
+        }
+        plain = [
+            field.type.value_type if place in self._categories else field.type for place, field in enumerate(schema)
+        ]
+        self._schema = pa.schema(zip(schema.names, plain, strict=True))
+        self._pieces = pieces
+        self._file = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 (closed in close())
+        self._slices: list[list[tuple[int, int]]] = [[] for _ in range(len(pieces))]
+        self._filled = np.zeros(len(pieces), dtype=np.int64)
+        self._end = 0
+
+    def part(
+        self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """A batch in the order of its buckets, ready to be stored. May run in any thread."""
+        by_bucket = np.argsort(buckets, kind="stable")
+        places = arrow_array(order[by_bucket])
+        taken = [column.take(places) for column in columns]
+        plain = [column.cast(field.type) for column, field in zip(taken, self._schema, strict=False)]
+        return pa.record_batch([*plain, arrow_array(buckets[by_bucket])], schema=self._schema)
+
+    def store(self, batch: pa.RecordBatch) -> None:
+        """Put a batch where it belongs. One thread at a time."""
+        cuts = self._pieces.cut(numpy_array(batch.column(batch.num_columns - 1)))
+        counts = np.diff(cuts)
+        if (self._filled + counts > self._pieces.rows).any():
+            raise changed()
+        for piece in np.flatnonzero(counts):
+            message = batch.slice(int(cuts[piece]), int(counts[piece])).serialize()
+            self._file.seek(self._end)
+            self._file.write(message)
+            self._slices[piece].append((self._end, message.size))
+            self._end += message.size
+        self._filled += counts
+
+    def pieces(self) -> Iterator[int]:
+        """The numbers of the pieces, once every record is stored."""
+        if (self._filled != self._pieces.rows).any():
+            raise changed()
+        self._file.flush()
+        yield from range(len(self._pieces))
+
+    def piece(self, number: int) -> list[pa.Array]:
+        """The columns of QIT for one piece, in the order of the release. One thread at a time."""
+        batches = []
+        for offset, size in self._slices[number]:
+            self._file.seek(offset)
+            batches.append(pa.ipc.read_record_batch(pa.py_buffer(self._file.read(size)), self._schema))
+        columns = pa.Table.from_batches(batches, self._schema).combine_chunks()
+        arrays = [column.chunk(0) for column in columns.columns]
+        order = arrow_array(in_release_order([arrays[-1], *arrays[:-1]]))
+        return [self._published(place, array.take(order)) for place, array in enumerate(arrays)]
+
+    def _published(self, place: int, array: pa.Array) -> pa.Array:
+        """Categories become categories again."""
+        if place not in self._categories:
+            return array
+        domain = self._categories[place]
+        return array.dictionary_encode() if domain is None else domain.decode(domain.encode(array))
+
+    def close(self) -> None:
+        """Let go of the scratch file, which has no name and so is gone."""
+        self._file.close()
+
+
+def in_release_order(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+    """The order of rows by several columns, the first one first, each in the order of its values with nulls last.
+
+    Columns become codes, neighbouring columns share 64-bit words, and the words are sorted.
+    """
+    words: list[Codes] = []
+    room = 0
+    for column in columns:
+        codes = _codes(column)
+        bits = int(codes.max()).bit_length() if len(codes) else 0
+        if words and bits <= room:
+            words[-1] = (words[-1] << np.uint64(bits)) | codes
+            room -= bits
+        else:
+            words.append(codes)
+            room = 64 - bits
+    if len(words) == 1:
+        return np.argsort(words[0], kind="stable")
+    return np.lexsort(words[::-1])
+
+
+def _codes(column: pa.Array) -> Codes:
+    """Numbers in the order of the values, from 0; the same for equal values alone."""
+    nulls = null_mask(column)
+    if is_integer_like(column.type):
+        integers = to_integers(column).astype(np.int64)
+        if nulls is None:
+            return integers.view(np.uint64) - np.uint64(int(integers.min()) % 2**64)
+        known = integers[~nulls]
+        low, high = (int(known.min()), int(known.max())) if known.size else (0, 0)
+        if high - low < 2**63:
+            codes = integers.view(np.uint64) - np.uint64(low % 2**64)
+            codes[nulls] = high - low + 1
+            return codes
+    values = in_order(distinct(column)) if not is_integer_like(column.type) else distinct(column).sort()
+    if is_integer_like(column.type):
+        column = arrow_array(to_integers(column).astype(np.int64), nulls)
+    plain = column.cast(listing_type(column.type))
+    return numpy_array(pc.index_in(plain, value_set=values).fill_null(len(values))).astype(np.uint64)

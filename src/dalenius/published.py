@@ -1,0 +1,106 @@
+"""A release in the hand: look at it, count from it, verify it, save it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dalenius.errors import UsageError
+from dalenius.release.folder import ReleaseFolder, open_release
+from dalenius.release.manifest import FILE, Manifest
+from dalenius.release.staging import staging, writable
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from dalenius.audit.verify import Verdict
+    from dalenius.model.estimate import Estimate, GroupEstimate
+    from dalenius.policy.limits import LimitPolicy
+
+
+class Release:
+    """A published table. `notes` is what the publisher should know; it is not part of the release."""
+
+    def __init__(
+        self,
+        folder: ReleaseFolder,
+        notes: Sequence[str] = (),
+        *,
+        temporary: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._temporary = temporary  # holds an unsaved release; gone with this object
+        self.notes = tuple(notes)
+
+    @property
+    def path(self) -> Path:
+        """The folder of the release."""
+        return self._folder.path
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the tables are, and under which limits they were made."""
+        return self._folder.manifest
+
+    @property
+    def qit(self) -> pyarrow.Table:
+        """The quasi-identifiers and the bucket, one row a record."""
+        return self._folder.table("qit")
+
+    @property
+    def st(self) -> pyarrow.Table:
+        """The bucket and the sensitive value, one row a record."""
+        return self._folder.table("st")
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Release:
+        """Write the release to a folder, whole or not at all; `force` replaces a release that is there."""
+        target = Path(path)
+        with staging(target, force) as stage, writable():
+            tables = self.manifest.tables
+            for name in (tables.qit.file, tables.st.file, FILE):
+                shutil.copyfile(self.path / name, stage.folder / name)
+                with (stage.folder / name).open("rb") as copied:
+                    os.fsync(copied.fileno())
+            stage.commit(force)
+        return load(target)
+
+    def verify(
+        self,
+        *,
+        limits: LimitPolicy | Mapping[Any, Any] | None = None,
+        against: Any = None,
+        table: str | None = None,
+    ) -> Verdict:
+        """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well."""
+        from dalenius.audit.verify import verify
+        from dalenius.model.problem import ValueCounts
+        from dalenius.policy.limits import as_policy
+
+        policy = None
+        if limits is not None:
+            counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
+            policy = as_policy(limits, counts)
+        return verify(self.path, policy=policy, against=against, table=table)
+
+    def count(self, expression: str, group_by: str | Sequence[str] = ()) -> Estimate | list[GroupEstimate]:
+        """How many records satisfy an SQL expression: an estimate with certain bounds and a standard error."""
+        from dalenius.query.count import count
+
+        columns = [group_by] if isinstance(group_by, str) else list(group_by)
+        return count(self._folder, expression, columns)
+
+    def __repr__(self) -> str:
+        made = self.manifest
+        return f"<Release: {made.rows:,} records in {made.buckets:,} buckets, {len(made.values):,} sensitive values>"
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """The release in a folder."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise UsageError("there is no folder at the path given", "Give the folder of a release.")
+    return Release(open_release(folder))

@@ -1,0 +1,134 @@
+"""All or nothing: a release is made in a folder beside its target, and takes its place when it is complete.
+
+Whatever ends the program early, the target is what it was before: the old release, or none. A staging folder that a
+killed program left behind is removed by the next one with the same target; it is recognised by its lock being free.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dalenius.errors import OutputError, UsageError
+
+_LOCK = ".lock"
+_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
+_HERE = -100  # AT_FDCWD
+_MOMENT = 60.0  # seconds
+
+
+class Staging:
+    """A folder to write into; `commit` puts it in the place of the target."""
+
+    def __init__(self, folder: Path, target: Path) -> None:
+        self.folder, self._target = folder, target
+
+    def commit(self, replace: bool) -> None:
+        """Make the release visible, in one step."""
+        (self.folder / _LOCK).unlink()
+        _sync_folder(self.folder)
+        if replace and self._target.is_dir():
+            _exchange(self.folder, self._target)  # the old release is in the staging folder now, and goes with it
+        else:
+            self.folder.rename(self._target)
+        _sync_folder(self._target.parent)
+
+
+def check_target(target: Path, replace: bool) -> None:
+    """Refuse a target that is in the way, before any work is done."""
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise UsageError("the output path is there already, and is not a folder", "Give another --out.")
+    if not target.exists():
+        return
+    names = {entry.name for entry in target.iterdir()}
+    if not replace:
+        raise UsageError("the output folder is there already", "Give another --out, or --force to replace it.")
+    known = {"manifest.json", "qit.parquet", "st.parquet", "qit.csv", "st.csv"}
+    if names and (not names <= known or "manifest.json" not in names):
+        raise UsageError(
+            "the output folder is there already, and is not a release: --force replaces releases only",
+            "Give another --out, or remove the folder yourself.",
+        )
+
+
+@contextmanager
+def staging(target: Path, replace: bool) -> Iterator[Staging]:
+    """A staging folder beside the target, gone at the end whatever happens."""
+    target = Path(os.path.abspath(target))  # noqa: PTH100 (resolve() would follow links)
+    if not target.name:
+        raise UsageError("the output path has no name", "Give --out a folder that can be made.")
+    with writable():
+        check_target(target, replace)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_left_behind(target)
+        folder = target.parent / f".{target.name}.staging-{secrets.token_hex(8)}"
+        folder.mkdir()
+    try:
+        with writable():
+            lock = (folder / _LOCK).open("wb")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield Staging(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def writable() -> Iterator[None]:
+    """Files that cannot be written, as errors of ours."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or (os.strerror(error.errno) if error.errno else "the file system failed")
+        if error.errno == errno.ENOSPC or "No space left" in str(error):
+            raise OutputError("the disk is full", "Make room there, or give another --out.") from None
+        raise OutputError(f"the output cannot be written: {reason}", "Check the folder and its permissions.") from None
+
+
+def _remove_left_behind(target: Path) -> None:
+    for folder in target.parent.glob(f".{_literal(target.name)}.staging-*"):
+        with suppress(OSError):
+            if not (folder / _LOCK).exists():  # just made, just committed, or left by a program killed then
+                if time.time() - folder.stat().st_mtime > _MOMENT:
+                    shutil.rmtree(folder)
+                continue
+            with (folder / _LOCK).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{character}]" if character in "*?[" else character for character in name)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Swap two folders in one step; in two where the system has no such call."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "renameat2"):
+        done = libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
+        if done == 0:
+            return
+    aside = other.parent / f"{one.name}.old"
+    other.rename(aside)
+    try:
+        one.rename(other)
+    except OSError:
+        aside.rename(other)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
