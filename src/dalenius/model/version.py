@@ -1,0 +1,3 @@
+"""The version of the program, which releases carry."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,207 @@
+"""Publishing as scripts and people see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import dalenius
+from dalenius.cli.main import main
+
+Run = Callable[..., Result]
+
+COMMAND = str(Path(sys.executable).parent / "dalenius")
+HOSPITAL = """Name,Gender,"Post,code",Disease
+Alice,F,54321,HIV
+Bob,M,54322,Flu
+Carl,M,54322,Flu
+Dora,F,54324,Flu
+Eve,F,54325,Cold
+Finn,M,,Cold
+Gail,F,54327,Flu
+Hugo,M,54321,Cold
+"""
+JOB = """
+[table]
+sensitive = "Disease"
+quasi_identifiers = ["Gender", "Post,code"]
+identifiers = ["Name"]
+[limits]
+uniform = "0.9"
+[limits.values]
+HIV = "1/4"
+"""
+ARGUMENTS = ("publish", "hospital.csv", "--job", "job.toml", "--out", "release")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in a folder that has hospital.csv and job.toml."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    Path("hospital.csv").write_text(HOSPITAL, encoding="utf-8")
+    Path("job.toml").write_text(JOB, encoding="utf-8")
+    return lambda *words: CliRunner().invoke(main, list(words), catch_exceptions=False)
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    """Standard output is exactly one JSON object."""
+    found = json.loads(result.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_summary_tells_what_was_made(run: Run) -> None:
+    result = run(*ARGUMENTS)
+    assert result.exit_code == 0
+    for text in ("3 sensitive values", "1 of 4 = 0.2500", "release: qit.parquet", "verified"):
+        assert text in result.stdout
+    assert result.stderr.splitlines()[:2] == ["Counting ...", "Solving ..."]
+    assert dalenius.load("release").verify(against="hospital.csv").verified
+
+
+def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
+    result = run(*ARGUMENTS, "--json")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    found = as_object(result)
+    assert found.pop("seconds") >= 0
+    assert found == {
+        "format": 1,
+        "out": "release",
+        "rows": 8,
+        "buckets": 3,
+        "setting": [{"size": 2, "buckets": 2}, {"size": 4, "buckets": 1}],
+        "loss": 11,
+        "mse": pytest.approx(11 / 7),
+        "method": "optimal",
+        "status": "optimal",
+        "bound": 11,
+        "gap": 0.0,
+        "values": [
+            {"value": "Cold", "count": 3, "limit": "9/10", "worst": {"count": 1, "size": 2}},
+            {"value": "Flu", "count": 4, "limit": "9/10", "worst": {"count": 2, "size": 4}},
+            {"value": "HIV", "count": 1, "limit": "1/4", "worst": {"count": 1, "size": 4}},
+        ],
+        "randomness": "cryptographic",
+        "verified": True,
+        "notes": [],
+    }
+
+
+def test_options_go_before_the_job_file(run: Run) -> None:
+    words = ("--quasi-identifiers", 'Gender,"Post,code"', "--quasi-identifiers", "Name", "--identifiers", "Disease")
+    result = run(*ARGUMENTS, *words, "--json")
+    assert result.exit_code == 2
+    assert "'Disease' has more than one role" in as_object(result)["error"]["message"]
+    result = run(*ARGUMENTS, "--quasi-identifiers", "Gender", "--format", "csv", "--json")
+    assert as_object(result)["notes"] == ["1 column has no role and is not published: 'Post,code'"]
+    assert Path("release/qit.csv").read_text(encoding="utf-8").splitlines()[0] == '"Gender","bucket"'
+
+
+def test_a_seed_is_said_to_be_one(run: Run) -> None:
+    result = run(*ARGUMENTS, "--seed", "5")
+    assert "not for publication" in result.stdout
+    first = Path("release/qit.parquet").read_bytes()
+    assert run(*ARGUMENTS, "--seed", "5", "--force").exit_code == 0
+    assert Path("release/qit.parquet").read_bytes() == first
+    assert "5" not in Path("release/manifest.json").read_text(encoding="utf-8").split('"randomness"')[1].split(",")[0]
+
+
+def test_an_existing_target_needs_force(run: Run) -> None:
+    assert run(*ARGUMENTS).exit_code == 0
+    before = Path("release/manifest.json").read_bytes()
+    result = run(*ARGUMENTS, "--json")
+    assert result.exit_code == 2
+    assert as_object(result)["error"]["kind"] == "usage"
+    assert "--force" in as_object(result)["error"]["hint"]
+    assert Path("release/manifest.json").read_bytes() == before
+    assert run(*ARGUMENTS, "--force").exit_code == 0
+
+
+def test_no_solution_is_exit_code_three(run: Run) -> None:
+    result = run(*ARGUMENTS, "--uniform", "0.1", "--json")
+    assert result.exit_code == 3
+    found = as_object(result)
+    assert found["status"] == "infeasible"
+    assert found["reason"]["kind"] == "not-eligible"
+    result = run(*ARGUMENTS, "--uniform", "0.1")
+    assert result.exit_code == 3
+    assert "more frequent than their limit allows" in result.stdout
+    assert not Path("release").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("publish", "hospital.csv", "--out", "r", "--uniform", "1"), "sensitive column is not named"),
+        (("publish", "hospital.csv", "--out", "r", "--sensitive", "Disease", "--uniform", "1"), "no quasi-identifiers"),
+        ((*ARGUMENTS, "--memory", "lots"), "--memory wants a size"),
+        ((*ARGUMENTS, "--memory", "20MB"), "too little"),
+        ((*ARGUMENTS, "--quasi-identifiers", '"a'), "quote out of place"),
+        (("publish", "nothing.csv", "--job", "job.toml", "--out", "r"), "no file at the path"),
+        ((*ARGUMENTS, "--quasi-identifiers", "Zip"), "no column 'Zip'"),
+        ((*ARGUMENTS, "--seed", "-1"), "-1 is not in the range"),
+    ],
+)
+def test_wrong_use(run: Run, words: tuple[str, ...], message: str) -> None:
+    result = run(*words, "--json")
+    assert result.exit_code == 2
+    assert message in as_object(result)["error"]["message"]
+    assert sorted(os.listdir()) == ["hospital.csv", "job.toml"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("2GB", 2 * 10**9), ("512MiB", 2**29), ("1.5 gib", 3 * 2**29), ("800m", 8 * 10**8)]
+)
+def test_sizes(text: str, size: int) -> None:
+    from dalenius.cli.publish import bytes_of
+
+    assert bytes_of(text) == size
+
+
+def test_ctrl_c_leaves_nothing_and_says_so(tmp_path: Path) -> None:
+    rows = "\n".join(f"{k},{k % 7},{k % 5}" for k in range(400_000))
+    (tmp_path / "large.csv").write_text("n,q,s\n" + rows + "\n", encoding="utf-8")
+    words = [COMMAND, "publish", "large.csv", "--sensitive", "s", "--quasi-identifiers", "n,q", "--uniform", "1/3"]
+    process = subprocess.Popen(
+        [*words, "--out", "release"], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("Placing"):
+            break
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert [p.name for p in tmp_path.iterdir()] == ["large.csv"]
+
+
+def test_a_terminal_gets_a_bar(run: Run) -> None:
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([COMMAND, *ARGUMENTS, "--json"], stderr=follower, stdout=subprocess.PIPE, text=True)
+    os.close(follower)
+    shown = b""
+    with suppress(OSError):  # the terminal is gone with the process
+        while piece := os.read(leader, 4096):
+            shown += piece
+    os.close(leader)
+    output, _ = process.communicate(timeout=60)
+    assert b"Placing" in shown
+    assert b"8/8" in shown
+    assert json.loads(output)["verified"] is True

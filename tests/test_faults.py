@@ -1,0 +1,233 @@
+"""Whatever goes wrong, the target is what it was before: the old release, or none. Nothing half made is left."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import dalenius
+from dalenius.errors import ChangedInputError, InputError, OutputError
+
+STAGES = ["Counting", "Solving", "Placing", "Writing", "Verifying"]
+
+
+class AtStage:
+    """Does something when a stage begins."""
+
+    def __init__(self, name: str, what: Callable[[], object]) -> None:
+        self._name, self._what = name, what
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        if name == self._name:
+            self._what()
+
+    def advance(self, rows: int) -> None:
+        pass
+
+
+def table(rows: int = 300, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table({"q": pa.array(rng.integers(0, 50, rows)), "s": pa.array(np.arange(rows) % 5)})
+
+
+def publish(source: object, out: Path, progress: AtStage | None = None, force: bool = False) -> dalenius.Release:
+    return dalenius.publish(
+        source, {"uniform": "1/3"}, sensitive="s", quasi_identifiers=["q"], out=out, progress=progress, force=force
+    )
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("before", [False, True], ids=["nothing there", "a release there"])
+def test_an_interrupt_leaves_what_was_there(name: str, before: bool, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    old = publish(table(), out).manifest if before else None
+    with pytest.raises(KeyboardInterrupt):
+        publish(table(400), out, AtStage(name, interrupt), force=True)
+    assert [p.name for p in tmp_path.iterdir()] == (["release"] if before else [])
+    if before:
+        assert dalenius.load(out).manifest == old
+        assert dalenius.load(out).verify(against=table()).verified
+
+
+KILLED = """
+import os, signal, sys, dalenius
+class Kill:
+    def stage(self, name, total=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+    def advance(self, rows):
+        pass
+dalenius.publish("table.parquet", {"uniform": "1/3"}, sensitive="s", quasi_identifiers=["q"], out="release",
+                 force=True, progress=Kill())
+"""
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_kill_leaves_what_was_there_and_the_next_run_cleans_up(name: str, tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(table(), tmp_path / "table.parquet")
+    out = tmp_path / "release"
+    old = publish(table(200), out).manifest
+    done = subprocess.run([sys.executable, "-c", KILLED, name], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert dalenius.load(out).manifest == old
+    assert dalenius.load(out).verify(against=table(200)).verified
+    left = [p for p in tmp_path.iterdir() if p.name.startswith(".release.staging-")]
+    assert len(left) == 1
+    assert not (left[0] / "manifest.json").exists() or name == "Verifying"
+    new = publish(tmp_path / "table.parquet", out, force=True)
+    assert new.verify(against=table()).verified
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["release", "table.parquet"]
+
+
+def test_a_run_beside_another_leaves_its_staging_alone(tmp_path: Path) -> None:
+    out = tmp_path / "release"
+
+    def the_other() -> None:
+        publish(table(100, seed=9), out)
+
+    with pytest.raises(OutputError):  # the other one was first
+        publish(table(), out, AtStage("Verifying", the_other))
+    assert dalenius.load(out).verify(against=table(100, seed=9)).verified
+    assert [p.name for p in tmp_path.iterdir()] == ["release"]
+
+
+def replace(path: Path, other: pa.Table) -> Callable[[], object]:
+    return lambda: pyarrow.parquet.write_table(other, path)
+
+
+@pytest.mark.parametrize("name", STAGES[1:3])
+@pytest.mark.parametrize("change", ["more rows", "fewer rows", "other values", "same counts", "truncated", "removed"])
+def test_an_input_that_changes_between_its_readings(name: str, change: str, tmp_path: Path) -> None:
+    path, out = tmp_path / "table.parquet", tmp_path / "release"
+    pyarrow.parquet.write_table(table(), path)
+    changes: dict[str, Callable[[], object]] = {
+        "more rows": replace(path, table(310)),
+        "fewer rows": replace(path, table(290)),
+        "other values": replace(path, table().set_column(1, "s", pa.array(np.arange(300) % 6))),
+        "same counts": replace(path, table(seed=1)),
+        "truncated": lambda: os.truncate(path, 500),
+        "removed": path.unlink,
+    }
+    with pytest.raises(InputError) as error:
+        publish(path, out, AtStage(name, changes[change]))
+    if change not in ("truncated", "removed"):
+        assert isinstance(error.value, ChangedInputError)
+    assert not out.exists()
+    assert [p.name for p in tmp_path.iterdir()] in ([["table.parquet"], []])
+
+
+def test_a_text_file_that_grows_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    lines = ["q,s", *(f"{k % 9},{k % 4}" for k in range(200))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def grow() -> None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write("1,1\n")
+
+    with pytest.raises(ChangedInputError):
+        publish(path, tmp_path / "release", AtStage("Solving", grow))
+    assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
+
+
+@pytest.mark.parametrize("name", ["Placing", "Writing", "Verifying"])
+def test_the_output_folder_is_removed_midway(name: str, tmp_path: Path) -> None:
+    parent = tmp_path / "parent"
+    parent.mkdir()
+    with pytest.raises(dalenius.DaleniusError):
+        publish(table(), parent / "release", AtStage(name, lambda: shutil.rmtree(parent)))
+    assert not (parent / "release").exists()
+
+
+def test_damaged_and_unreadable_input(tmp_path: Path) -> None:
+    whole = tmp_path / "table.parquet"
+    pyarrow.parquet.write_table(table(5000), whole)
+    data = whole.read_bytes()
+    (tmp_path / "short.parquet").write_bytes(data[: len(data) // 2])
+    (tmp_path / "spoilt.parquet").write_bytes(data[:100] + bytes(200) + data[300:])
+    packed = gzip.compress(b"q,s\n" + b"".join(b"%d,%d\n" % (k, k % 3) for k in range(5000)))
+    (tmp_path / "short.csv.gz").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "ragged.csv").write_text("q,s\n1,2\n3\n4,5,6\n", encoding="utf-8")
+    (tmp_path / "empty.parquet").write_bytes(b"")
+    for name in ("short.parquet", "spoilt.parquet", "short.csv.gz", "ragged.csv", "empty.parquet", "none.csv"):
+        with pytest.raises(InputError) as error:
+            publish(tmp_path / name, tmp_path / "release")
+        assert str(tmp_path) not in str(error.value)
+    assert not (tmp_path / "release").exists()
+    assert not list(tmp_path.glob(".release*"))
+
+
+FULL = """
+import sys
+from dalenius.cli.main import entry
+sys.argv = ["dalenius", "publish", sys.argv[1], "--sensitive", "s", "--quasi-identifiers", "q", "--uniform", "1/3",
+            "--out", sys.argv[2], "--json"]
+entry()
+"""
+
+
+def small_disk(folder: Path) -> list[str] | None:
+    """A command that runs another one with a tmpfs of 64 kB on the folder; None where that is not allowed."""
+    prefix = [
+        "unshare",
+        "--mount",
+        "--map-root-user",
+        "sh",
+        "-c",
+        f'mount -t tmpfs -o size=64k none "{folder}" && "$@"',
+        "sh",
+    ]
+    try:
+        allowed = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    return prefix if allowed else None
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    big = pa.table({"q": pa.array(rng.integers(0, 2**40, 60_000)), "s": pa.array(np.arange(60_000) % 5)})
+    pyarrow.parquet.write_table(big, tmp_path / "table.parquet")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = [sys.executable, "-c", FULL, str(tmp_path / "table.parquet"), str(disk / "release")]
+    prefix = small_disk(disk)
+    if prefix is not None:
+        listing = 'r=0; "$@" || r=$?; ls -A "' + str(disk) + '" >&2; exit $r'
+        done = subprocess.run(
+            [*prefix, "sh", "-c", listing, "sh", *command], capture_output=True, text=True, check=False
+        )
+        assert '"the disk is full"' in done.stdout
+        assert done.stderr == ""  # nothing is left on it
+    else:  # no right to mount: files that may not grow beyond 64 kB fail at the same places
+
+        def limited() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, 64 * 1024))
+
+        done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited)
+        assert '"kind": "output"' in done.stdout
+    assert done.returncode == 2
+    assert list(disk.iterdir()) == []
+
+
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(OutputError, match="cannot be written"):
+        publish(table(), tmp_path / "file" / "release")
