@@ -10,11 +10,11 @@ import altair
 Rows = list[dict[str, Any]]
 
 
-def line_chart(rows: Rows, x: str, title: str) -> Any:
-    """Seconds against x, a line a method, both axes logarithmic; unfinished runs are open triangles."""
+def line_chart(rows: Rows, x: str, title: str, y_title: str = "seconds") -> Any:
+    """What is under `seconds` against x, a line a method, both axes logarithmic; unfinished runs are triangles."""
     base = altair.Chart(altair.InlineData(values=rows)).encode(
         x=altair.X(f"{x}:Q", scale=altair.Scale(type="log", nice=False, padding=12), axis=_axis(x)),
-        y=altair.Y("seconds:Q", scale=altair.Scale(type="log", padding=12), axis=_axis("seconds")),
+        y=altair.Y("seconds:Q", scale=altair.Scale(type="log", padding=12), axis=_axis(y_title)),
         color=altair.Color("method:N", title=None, sort=[r["method"] for r in rows]),
     )
     points = base.mark_point(filled=True, size=45).transform_filter("datum.finished")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dalenius.model.version import VERSION
+
 if TYPE_CHECKING:
     from dalenius.errors import DaleniusError
     from dalenius.model.plan import Plan
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from dalenius.published import Release, load
     from dalenius.publishing import publish
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "DaleniusError",

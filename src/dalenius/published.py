@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,10 +30,12 @@ class Release:
         folder: ReleaseFolder,
         notes: Sequence[str] = (),
         *,
-        temporary: tempfile.TemporaryDirectory[str] | None = None,
+        temporary: str | None = None,
     ) -> None:
+        """`temporary` is a folder that holds an unsaved release, and is removed with this object."""
         self._folder = folder
-        self._temporary = temporary  # holds an unsaved release; gone with this object
+        if temporary is not None:
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.notes = tuple(notes)
 
     @property

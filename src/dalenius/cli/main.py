@@ -13,6 +13,9 @@ from dalenius.cli.completion import completion_command
 from dalenius.cli.failures import Commands
 from dalenius.cli.plan import plan_command
 from dalenius.cli.publish import publish_command
+from dalenius.cli.query import query_command
+from dalenius.cli.verify import verify_command
+from dalenius.cli.workload import workload_command
 
 
 def _prepare_output() -> None:
@@ -41,4 +44,7 @@ def entry() -> None:
 
 main.add_command(plan_command)
 main.add_command(publish_command)
+main.add_command(verify_command)
+main.add_command(query_command)
+main.add_command(workload_command)
 main.add_command(completion_command)

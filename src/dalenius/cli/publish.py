@@ -136,7 +136,8 @@ def _publish(
     as_json: bool,
 ) -> Any:
     from dalenius.cli.progress import shown_progress
-    from dalenius.publishing import PublishOptions, Roles, publish_table
+    from dalenius.publishing import publish_table
+    from dalenius.writing import PublishOptions, Roles
 
     kind, force, table_name, memory, seed = how
     options = PublishOptions(asked.null_value, table_name, kind, force, memory, seed)

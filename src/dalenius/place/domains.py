@@ -100,6 +100,8 @@ class Listing:
 
     def decode(self, codes: Codes) -> pa.Array:
         """The array whose codes these are; text comes as a dictionary in the order of the values."""
+        if pa.types.is_null(self.kind):
+            return pa.nulls(len(codes))
         nulls = codes == np.uint64(len(self.values)) if self.has_nulls else None
         if self.values.type == pa.int64() and is_integer_like(self.kind):
             integers = np.append(numpy_array(self.values), 0)[codes.view(np.int64)]

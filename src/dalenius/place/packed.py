@@ -33,7 +33,7 @@ class Layout:
         bits = [(domain.codes - 1).bit_length() if domain.codes else 0 for domain in domains.values()]
         ends = np.cumsum([0, *reversed(bits)])
         self._shifts = [int(shift) for shift in ends[-2::-1]] if bits else []
-        self._masks = [np.uint64(2**width - 1) for width in bits]
+        self._masks = [np.uint64(2 ** min(width, _KEY_BITS) - 1) for width in bits]
         self._bucket_shift = np.uint64(ends[-1]) if ends[-1] < _KEY_BITS else np.uint64(0)
         self.fits = int(ends[-1]) + buckets.bit_length() <= _KEY_BITS
 

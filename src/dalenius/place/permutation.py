@@ -49,10 +49,11 @@ class KeyedPermutations:
         lengths = [side * ROUNDS or size for side, size in zip(sides, sizes, strict=True)]
         self._sizes = np.asarray(sizes, dtype=self.dtype)
         self._sides = np.asarray(sides, dtype=self.dtype)
-        self._starts = np.cumsum([0, *lengths])
+        index = np.int64 if self.dtype is np.uint32 else np.uint64  # int64 + uint64 would be floating point
+        self._starts = np.cumsum([0, *lengths]).astype(index)
         self._tables = np.empty(int(self._starts[-1]), dtype=self.dtype)
         for number, (side, size) in enumerate(zip(sides, sizes, strict=True)):
-            table = self._tables[self._starts[number] : self._starts[number + 1]]
+            table = self._tables[int(self._starts[number]) : int(self._starts[number + 1])]
             stream = _KeyStream(key, number)
             table[:] = stream.below(side, len(table)) if side else np.argsort(stream.words(size), kind="stable")
 
@@ -86,7 +87,7 @@ class KeyedPermutations:
             outside = outside[images[outside] >= self._sizes.take(again)]
         return images
 
-    def _network(self, table: npt.NDArray[np.int64], ranks: Unsigned, sides: Unsigned) -> Unsigned:
+    def _network(self, table: npt.NDArray[Any], ranks: Unsigned, sides: Unsigned) -> Unsigned:
         left, right = np.divmod(ranks, sides)
         for _ in range(ROUNDS):
             left += self._tables.take(table + right)

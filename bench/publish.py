@@ -1,0 +1,156 @@
+"""make bench-publish: publishing and verifying against the floor, in one run on the same tables and cores.
+
+The floor is what DuckDB takes to copy the table to Parquet ordered by a random key, with the same memory limit. Every
+run is a process of its own, measured from its start: seconds on the clock and peak memory.
+
+    python -m bench.publish [--no-100m] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy
+import pyarrow as pa
+
+from bench.charts import line_chart, save
+from bench.tables import SHAPES, Shape, write_table
+
+RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parent.parent / "docs"
+MEMORY = "2GB"
+COMMAND = str(Path(sys.executable).parent / "dalenius")
+Rows = list[dict[str, Any]]
+
+FLOOR = """
+import duckdb, sys
+connection = duckdb.connect(config={"memory_limit": sys.argv[3], "temp_directory": sys.argv[4]})
+connection.execute(f"COPY (SELECT * FROM '{sys.argv[1]}' ORDER BY random()) TO '{sys.argv[2]}' (FORMAT parquet)")
+"""
+IMPORTS = "import dalenius.publishing, dalenius.cli.publish, dalenius.cli.render_release"
+
+
+def measured(words: list[str]) -> tuple[float, float]:
+    """Seconds from start to end of a process, and its peak memory in MiB."""
+    started = time.perf_counter()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - started
+    if os.waitstatus_to_exitcode(status) != 0:
+        raise SystemExit(f"{words[:3]} failed")
+    return seconds, usage.ru_maxrss / 1024
+
+
+def row(shape: str, rows: int, method: str, runs: list[tuple[float, float]]) -> dict[str, Any]:
+    seconds = statistics.median(run[0] for run in runs)
+    memory = max(run[1] for run in runs)
+    print(f"  {shape:6} {rows:>11,} {method:8} {seconds:8.2f} s {memory:8.0f} MiB", flush=True)
+    return {
+        "shape": shape,
+        "records": rows,
+        "method": method,
+        "seconds": seconds,
+        "all_seconds": [run[0] for run in runs],
+        "peak_mib": memory,
+        "finished": True,
+    }
+
+
+def compared(shape: Shape, rows: int, repeats: int, folder: Path) -> Rows:
+    """The floor, publishing and verifying on one table, by turns."""
+    table, out = folder / "table.parquet", folder / "release"
+    write_table(shape, rows, table)
+    floor = [sys.executable, "-c", FLOOR, str(table), str(folder / "copy.parquet"), MEMORY, str(folder / "spill")]
+    publish = [COMMAND, "publish", str(table), "--sensitive", shape.sensitive]
+    publish += ["--quasi-identifiers", ",".join(shape.quasi_identifiers), "--theta", "8", "--base", "0.02"]
+    publish += ["--out", str(out), "--force", "--memory", MEMORY, "--json"]
+    verify = [COMMAND, "verify", str(out), "--json"]
+    runs: dict[str, list[tuple[float, float]]] = {"floor": [], "publish": [], "verify": []}
+    for _ in range(repeats):
+        for name, words in (("floor", floor), ("publish", publish), ("verify", verify)):
+            runs[name].append(measured(words))
+    (folder / "copy.parquet").unlink()
+    return [row(shape.name, rows, name, found) for name, found in runs.items()]
+
+
+def summary(results: dict[str, Any]) -> str:
+    lines = [
+        "| table | rows | floor | publish | / floor | verify | / publish | peak memory | floor's peak |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    found = results["rows"]
+    for shape, rows in dict.fromkeys((r["shape"], r["records"]) for r in found):
+        by = {r["method"]: r for r in found if (r["shape"], r["records"]) == (shape, rows)}
+        floor, publish, verify = (by[name]["seconds"] for name in ("floor", "publish", "verify"))
+        peaks = f"{by['publish']['peak_mib']:,.0f} MiB | {by['floor']['peak_mib']:,.0f} MiB"
+        lines.append(
+            f"| {shape} | {rows:,} | {floor:.2f} s | {publish:.2f} s | {publish / floor:.2f} "
+            f"| {verify:.2f} s | {verify / publish:.2f} | {peaks} |"
+        )
+    base = results["imports"]
+    lines += ["", f"Importing the libraries alone takes {base['seconds']:.2f} s and {base['peak_mib']:,.0f} MiB."]
+    return "\n".join(lines) + "\n"
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers depend on."""
+    versions = {"duckdb": duckdb.__version__, "pyarrow": pa.__version__, "numpy": numpy.__version__}
+    return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version(), **versions}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--no-100m", action="store_true", help="leave the largest table out")
+    options.add_argument("--quick", action="store_true", help="the smallest table only")
+    options.add_argument("--repeats", type=int, default=3, help="runs of each kind; the median counts")
+    options.add_argument("--folder", type=Path, help="where the tables go (default: a temporary folder)")
+    options.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
+    options.add_argument("--show", action="store_true", help="only draw the results of an earlier run again")
+    asked = options.parse_args()
+    if asked.show:
+        show(json.loads((asked.out / "publish.json").read_text(encoding="utf-8")), asked.out)
+        return
+    asked.out.mkdir(parents=True, exist_ok=True)
+    tables = [("codes", 500_000, asked.repeats)]
+    if not asked.quick:
+        tables += [("codes", 10_000_000, asked.repeats)]
+        tables += [("codes", 100_000_000, 1)] if not asked.no_100m else []
+        tables += [("mixed", 10_000_000, asked.repeats), ("wide", 1_000_000, asked.repeats)]
+    imports = measured([sys.executable, "-c", IMPORTS])
+    rows: Rows = []
+    with tempfile.TemporaryDirectory(prefix="dalenius-bench-", dir=asked.folder) as folder:
+        for shape, count, repeats in tables:
+            rows += compared(SHAPES[shape], count, repeats, Path(folder))
+    results = {"machine": machine(), "memory": MEMORY, "rows": rows}
+    results |= {"imports": {"seconds": imports[0], "peak_mib": imports[1]}}
+    (asked.out / "publish.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    show(results, asked.out)
+
+
+def show(results: dict[str, Any], out: Path) -> None:
+    """Write the table and the plot of results."""
+    (out / "publish.md").write_text(summary(results), encoding="utf-8")
+    codes = [r for r in results["rows"] if r["shape"] == "codes"]
+    memory = [{**r, "seconds": r["peak_mib"]} for r in codes]
+    peak = line_chart(memory, "records", "Peak memory", y_title="MiB")
+    save([line_chart(codes, "records", "Publishing against the floor"), peak], out / "publish")
+    if out == RESULTS:
+        shutil.copy(out / "publish.svg", DOCS / "images" / "bench-publish.svg")
+    print(summary(results))
+    print(f"Wrote {out}/publish.json, .md, .svg and .png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Both tables and the manifest of a release, from placed records and a plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pyarrow as pa
+
+from dalenius.engines.arrays import arrow_array
+from dalenius.errors import SelfCheckError
+from dalenius.model.plan import Plan
+from dalenius.model.progress import Progress
+from dalenius.model.setting import Partition
+from dalenius.model.version import VERSION
+from dalenius.place.budget import Budget
+from dalenius.place.domains import Domain, Range
+from dalenius.place.slots import values_by_bucket
+from dalenius.place.stream import Records, in_parallel
+from dalenius.place.survey import Survey
+from dalenius.release import manifest as form
+from dalenius.release.staging import Staging
+from dalenius.release.write import Format, TableWriter, published_schema
+
+_FEW_CODES = 2**16
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column is what. Columns that are not named here are not published."""
+
+    sensitive: str
+    quasi_identifiers: tuple[str, ...]
+    identifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PublishOptions:
+    """How a release is made and written."""
+
+    null_value: str | None = None
+    table: str | None = None
+    format: Format = "parquet"
+    force: bool = False
+    memory: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the later stages need to know from the earlier ones."""
+
+    survey: Survey
+    plan: Plan
+    partition: Partition
+    budget: Budget
+    options: PublishOptions
+    stage: Staging
+
+
+def write_release(roles: Roles, work: Work, records: Records, workers: Executor, told: Progress) -> form.Manifest:
+    """Both tables and the manifest into the staging folder."""
+    found, folder, kind = work.survey, work.stage.folder, work.options.format
+    bucket = _bucket_name([*roles.quasi_identifiers, roles.sensitive])
+    fields = [found.schema.field(name) for name in roles.quasi_identifiers]
+    qit_schema = published_schema(pa.schema([*fields, (bucket, pa.int64())]), kind)
+    st_schema = published_schema(pa.schema([(bucket, pa.int64()), found.schema.field(roles.sensitive)]), kind)
+    short = {bucket, *(name for name, domain in found.domains.items() if _is_short(domain))}
+    qit = TableWriter(folder / f"qit.{kind}", qit_schema, kind, short)
+    st = TableWriter(folder / f"st.{kind}", st_schema, kind, {bucket, *_short_sensitive(found)})
+    writing_st = workers.submit(_write_st, work, st)
+    try:
+        for columns in in_parallel(records.piece, records.pieces(), workers):
+            qit.write(columns)
+            told.advance(len(columns[-1]))
+        made = _manifest(roles, work, bucket, qit_schema, st_schema, qit.finish(), writing_st.result())
+    finally:
+        qit.close()
+        writing_st.cancel()
+    with (folder / form.FILE).open("w", encoding="utf-8", newline="\n") as file:
+        file.write(made.to_json())
+        file.flush()
+        os.fsync(file.fileno())
+    return made
+
+
+def _write_st(work: Work, st: TableWriter) -> form.TableFile:
+    """ST follows from the quotas alone: no record is looked at."""
+    rows = work.budget.piece_rows(work.partition.setting)
+    try:
+        for buckets, values in values_by_bucket(work.partition, rows):
+            st.write([arrow_array(buckets), work.survey.sensitive.decode(values)])
+        return st.finish()
+    finally:
+        st.close()
+
+
+def _is_short(domain: Domain | None) -> bool:
+    """Whole numbers in a narrow range, which a file can store in a few bits each without a dictionary."""
+    if not isinstance(domain, Range) or domain.codes > _FEW_CODES:
+        return False
+    return bool(pa.types.is_integer(domain.kind) or pa.types.is_date(domain.kind))
+
+
+def _short_sensitive(found: Survey) -> tuple[str, ...]:
+    listing = found.sensitive.listing
+    return (found.sensitive.name,) if pa.types.is_integer(listing.kind) and listing.codes <= _FEW_CODES else ()
+
+
+def _bucket_name(columns: Sequence[str]) -> str:
+    """`bucket`, or `bucket_2` and so on if a column has that name; case does not count."""
+    taken = {name.casefold() for name in columns}
+    name, number = "bucket", 1
+    while name in taken:
+        number += 1
+        name = f"bucket_{number}"
+    return name
+
+
+def _manifest(
+    roles: Roles,
+    work: Work,
+    bucket: str,
+    qit_schema: pa.Schema,
+    st_schema: pa.Schema,
+    qit: form.TableFile,
+    st: form.TableFile,
+) -> form.Manifest:
+    found, setting, solution = work.survey, work.partition.setting, work.plan.solution
+    if qit.rows != found.rows or st.rows != found.rows:
+        raise SelfCheckError(f"{found.rows:,} records went in, and {qit.rows:,} and {st.rows:,} came out")
+    limits = dict(zip(work.plan.problem.values, work.plan.problem.limits, strict=True))
+    return form.Manifest(
+        format=form.FORMAT,
+        program=form.Program(name="dalenius", version=VERSION),
+        randomness=form.CRYPTOGRAPHIC if work.options.seed is None else form.SEEDED,
+        tables=form.Tables(qit=qit, st=st),
+        columns=form.Columns(
+            bucket=bucket,
+            quasi_identifiers=[
+                form.Column(name=name, type=str(qit_schema.field(name).type)) for name in roles.quasi_identifiers
+            ],
+            sensitive=form.Column(name=roles.sensitive, type=str(st_schema.field(roles.sensitive).type)),
+        ),
+        null_value=work.options.null_value if found.sensitive.null_code is not None else None,
+        rows=found.rows,
+        buckets=setting.buckets,
+        setting=[form.SizeGroupPart(size=group.size, buckets=group.buckets) for group in setting.groups],
+        loss=setting.loss,
+        mse=float(setting.mse),
+        method=solution.method,
+        status=solution.status,
+        bound=solution.bound,
+        gap=solution.gap,
+        adversary=form.Adversary(known_records=0, fake_values=0),
+        strata=[],
+        values=[
+            form.Value(value=text, count=count, limit=str(limits[text]), worst=_worst(work.partition, place))
+            for place, (text, count) in enumerate(zip(found.sensitive.texts, found.sensitive.counts, strict=True))
+        ],
+    )
+
+
+def _worst(partition: Partition, value: int) -> form.Worst:
+    """Round-robin puts at most ceil(quota / buckets) records of a value into a bucket of a size group."""
+    found = [
+        (Fraction(-(-quota // group.buckets), group.size), -(-quota // group.buckets), group.size)
+        for quota, group in zip(partition.quotas[value], partition.setting.groups, strict=True)
+        if quota
+    ]
+    _, count, size = max(found)
+    return form.Worst(count=count, size=size)
