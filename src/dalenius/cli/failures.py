@@ -17,6 +17,7 @@ import click
 
 from dalenius.errors import DaleniusError
 
+CHECK_FAILED = 1
 WRONG_USE = 2
 NO_SOLUTION = 3
 BUG = 70

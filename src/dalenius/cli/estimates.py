@@ -1,0 +1,135 @@
+"""Estimates as text for people and as objects for scripts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from dalenius.cli.render import printable
+from dalenius.model.estimate import ASSUMPTION, Estimate, GroupEstimate
+from dalenius.query.workload import WorkloadResult
+
+_LOOSE = "Note: the condition has too many patterns to try all; the bounds hold, and closer ones may hold too."
+_LONGEST_QUERY = 60
+
+
+def answer_object(answer: Estimate | list[GroupEstimate]) -> Any:
+    """One object, or a list of them. The keys are a contract (docs/json.md)."""
+    if isinstance(answer, Estimate):
+        return _estimate_object(answer)
+    return [{"group": {k: _plain(v) for k, v in a.group.items()}, **_estimate_object(a.estimate)} for a in answer]
+
+
+def workload_object(result: WorkloadResult, selectivity: float, seed: int, seconds: float) -> dict[str, Any]:
+    """The result as one JSON object. The keys are a contract (docs/json.md)."""
+    return {
+        "format": 1,
+        "queries": result.queries,
+        "selectivity": selectivity,
+        "seed": seed,
+        "empty": result.empty,
+        "mean_relative_error": _plain_number(result.mean_relative_error),
+        "median_relative_error": _plain_number(result.median_relative_error),
+        "bounds_hold": result.bounds_hold,
+        "coverage": result.coverage,
+        "mean_interval_width": result.mean_interval_width,
+        "mean_bounds_width": result.mean_bounds_width,
+        "seconds": round(seconds, 3),
+    }
+
+
+def show_answers(queries: Sequence[str] | None, answers: Sequence[Estimate | list[GroupEstimate]]) -> None:
+    """Answers for people, and what they rest on, once."""
+    console = Console(soft_wrap=True)
+    for i, answer in enumerate(answers):
+        if queries is not None:
+            click.echo(("\n" if i else "") + printable(queries[i], _LONGEST_QUERY))
+        if isinstance(answer, Estimate):
+            _show_estimate(answer)
+        else:
+            _show_groups(console, answer)
+    every = [
+        e for answer in answers for e in ([answer] if isinstance(answer, Estimate) else [g.estimate for g in answer])
+    ]
+    if not all(estimate.tight for estimate in every):
+        click.echo(f"\n{_LOOSE}")
+    if not all(estimate.exact for estimate in every):
+        click.echo(f"\n{ASSUMPTION}")
+
+
+def show_workload(result: WorkloadResult) -> None:
+    """The result for people."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("queries", f"{result.queries:,}, of which {result.empty:,} match nobody and have no relative error")
+    grid.add_row("relative error", f"mean {result.mean_relative_error:.4f}, median {result.median_relative_error:.4f}")
+    grid.add_row("bounds", f"hold for {result.bounds_hold:,}; mean width {result.mean_bounds_width:,.1f}")
+    grid.add_row(
+        "95 % interval", f"holds the truth for {result.coverage:.1%}; mean width {result.mean_interval_width:,.1f}"
+    )
+    Console(soft_wrap=True).print(grid)
+
+
+def _estimate_object(estimate: Estimate) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "estimate": estimate.estimate,
+        "bounds": list(estimate.bounds),
+        "standard_error": estimate.standard_error,
+        "interval": list(estimate.interval),
+        "exact": estimate.exact,
+    }
+    return found if estimate.tight else {**found, "tight": False}
+
+
+def _show_estimate(estimate: Estimate) -> None:
+    low, high = estimate.bounds
+    if estimate.exact:
+        click.echo(f"count           {low:,}  (exact)")
+        return
+    click.echo(f"estimate        {estimate.estimate:,.1f}")
+    click.echo(f"certain bounds  {low:,} to {high:,}")
+    click.echo(f"standard error  {estimate.standard_error:,.2f}")
+    click.echo(f"95 % interval   {estimate.interval[0]:,} to {estimate.interval[1]:,}")
+
+
+def _show_groups(console: Console, answer: Sequence[GroupEstimate]) -> None:
+    if not answer:
+        click.echo("no groups")
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in answer[0].group:
+        table.add_column(Text(printable(name)))
+    for name in ("estimate", "certain bounds", "standard error", "95 % interval"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for group in answer:
+        e = group.estimate
+        numbers = (
+            (f"{e.bounds[0]:,}", "exact", "0", "exact")
+            if e.exact
+            else (
+                f"{e.estimate:,.1f}",
+                f"{e.bounds[0]:,} to {e.bounds[1]:,}",
+                f"{e.standard_error:,.2f}",
+                f"{e.interval[0]:,} to {e.interval[1]:,}",
+            )
+        )
+        table.add_row(*(Text("" if v is None else printable(str(v))) for v in group.group.values()), *numbers)
+    whole = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    before, console.width = console.width, max(console.width, whole)
+    console.print(table)
+    console.width = before
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain_number(number: float) -> float | None:
+    return number if math.isfinite(number) else None

@@ -1,0 +1,230 @@
+"""The two tables of a release under DuckDB, for counting: scans, joins and sums, in bounded memory.
+
+Inside, columns have names of their own (q0, q1, ... and s; the bucket is b), so no published name can mean anything in
+SQL. The connection reaches the two files and its scratch folder, nothing else, and its settings are locked.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from dalenius.engines.delimited import check_names
+from dalenius.engines.duckdb import connect, quoted
+from dalenius.engines.expressions import Condition, conjuncts
+from dalenius.engines.query_errors import query_errors, release_errors
+from dalenius.engines.sql_writer import Names, literal
+from dalenius.errors import QueryError, ReleaseError
+
+MEMORY = "2GB"
+_FETCHED_AT_ONCE = 10_000
+_NUMBERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE"
+_SHOWN_AS_THEY_ARE = {"BOOLEAN", "VARCHAR", *_NUMBERS.split()}
+
+Group = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class TableData:
+    """One table: a Parquet file, or a stream of Arrow batches; and its columns apart from the bucket."""
+
+    data: Path | pa.RecordBatchReader
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SizeSums:
+    """Sums over the buckets of one size S, with a rows and c values that match in a bucket."""
+
+    size: int
+    products: int  # sum of a c
+    spreads: int  # sum of a c (S - a) (S - c)
+    low: int  # sum of max(0, a + c - S)
+    high: int  # sum of min(a, c)
+
+
+class ReleaseTables(AbstractContextManager["ReleaseTables"]):
+    """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, slots)."""
+
+    def __init__(self, qit: TableData, st: TableData, bucket: str, fakes: int = 0, memory: str = MEMORY) -> None:
+        check_names([*qit.columns, *st.columns, bucket])
+        self.identifiers = {name: f"q{i}" for i, name in enumerate(qit.columns)} | {st.columns[0]: "s"}
+        self._names = Names(self.identifiers, bucket)
+        self._stack = ExitStack()
+        try:
+            scratch = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            self.connection = connect(scratch, self._stack)
+            self._lock([source.data for source in (qit, st) if isinstance(source.data, Path)], memory)
+            with release_errors():
+                self._attach("qit", qit, bucket)
+                self._attach("st", st, bucket)
+                self._measure(fakes)
+                self._types = self._described("* EXCLUDE (b)")
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def column(self, name: str) -> str:
+        """The published column that a name means."""
+        return self._names.column(name)
+
+    def conditions(self, text: str) -> tuple[Condition, ...]:
+        """The parts of an expression: checked, and found to be truth values given the columns' types."""
+        parts = conjuncts(self.connection, text, self._names)
+        for part in parts:
+            with query_errors():
+                (kind,) = self._described(f"{part.sql} AS truth").values()
+            if kind != "BOOLEAN":
+                raise QueryError(
+                    f"the query is of the type {kind}, and a condition is wanted",
+                    "Compare it with something: Age > 50.",
+                )
+        return parts
+
+    def sums(self, rows: str, values: str, by: Sequence[str]) -> Iterator[tuple[Group, SizeSums]]:
+        """For a condition on rows and one on values: sums by group and bucket size, groups in order.
+
+        Without `by`, only sizes with a match are there; with it, every group that occurs is.
+        """
+        row_groups, value_groups = self.sides(by)
+        matching_rows = _counted("qit", row_groups, rows, all_of_them=bool(by))
+        matching_values = _counted("st", value_groups, values, all_of_them=bool(by))
+        groups = "".join(f"{self.identifiers[name]}, " for name in by)
+        return self._fetched(
+            by,
+            f"""WITH a AS ({matching_rows}), c AS ({matching_values})
+            SELECT {self._shown(by)} slots, sum(a.n * c.n), sum(a.n::HUGEINT * c.n * (slots - a.n) * (slots - c.n)),
+                   sum(greatest(0, a.n + c.n - slots)), sum(least(a.n, c.n))
+            FROM a JOIN c USING (b) JOIN sizes USING (b)
+            GROUP BY {groups} slots ORDER BY {self._order(by)} slots""",  # noqa: S608
+        )
+
+    def _fetched(self, by: Sequence[str], query: str) -> Iterator[tuple[Group, SizeSums]]:
+        with query_errors():
+            found = self.connection.execute(query)
+            while batch := found.fetchmany(_FETCHED_AT_ONCE):
+                for row in batch:
+                    yield tuple(row[: len(by)]), SizeSums(*map(int, row[len(by) :]))
+
+    def counts(self, table: Literal["qit", "st"], condition: str, by: Sequence[str]) -> Iterator[tuple[Group, int]]:
+        """The rows of one table that match, by group: all there is to know of a condition on that table alone."""
+        groups = f" GROUP BY {', '.join(self.identifiers[name] for name in by)}" if by else ""
+        with query_errors():
+            found = self.connection.execute(
+                f"""SELECT {self._shown(by)} count(*) FILTER (WHERE {condition}) FROM {table}{groups}
+                ORDER BY {self._order(by)} 1"""  # noqa: S608
+            )
+            while batch := found.fetchmany(_FETCHED_AT_ONCE):
+                for row in batch:
+                    yield tuple(row[:-1]), int(row[-1])
+
+    def groups(self, by: Sequence[str], most: int) -> list[tuple[Group, str, str]]:
+        """At most so many of the groups that occur: their values, and the conditions on rows and values that say it."""
+        row_groups, value_groups = self.sides(by)
+        listed = ", ".join(self.identifiers[name] for name in by)
+        with query_errors():
+            self.connection.execute(
+                f"""CREATE OR REPLACE TEMP TABLE groups AS
+                SELECT row_number() OVER (ORDER BY {self._order(by).rstrip(", ")}) AS id, {listed}
+                FROM (SELECT DISTINCT {listed} FROM (SELECT DISTINCT {", ".join(["b", *row_groups])} FROM qit)
+                      JOIN (SELECT DISTINCT {", ".join(["b", *value_groups])} FROM st) USING (b))
+                QUALIFY id <= {most}"""  # noqa: S608
+            )
+            found = self.connection.execute(f"SELECT {self._shown(by)} id FROM groups ORDER BY id").fetchall()  # noqa: S608
+
+        def is_group(row: int, columns: Sequence[str]) -> str:
+            return both(*(f"{c} IS NOT DISTINCT FROM (SELECT {c} FROM groups WHERE id = {row})" for c in columns))  # noqa: S608
+
+        return [
+            (tuple(values), is_group(int(row), row_groups), is_group(int(row), value_groups)) for *values, row in found
+        ]
+
+    def sides(self, columns: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The identifiers of columns, those of QIT and those of ST."""
+        names = [self.identifiers[name] for name in columns]
+        return [name for name in names if name != "s"], [name for name in names if name == "s"]
+
+    def _lock(self, files: list[Path], memory: str) -> None:
+        """From here on no other file can be reached, whatever is executed."""
+        allowed = ", ".join(literal(str(path.absolute())) for path in files)
+        for setting in (
+            f"memory_limit = {literal(memory)}",
+            "TimeZone = 'UTC'",
+            f"allowed_paths = [{allowed}]",
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            self.connection.execute(f"SET {setting}")
+
+    def _attach(self, name: str, source: TableData, bucket: str) -> None:
+        columns = (
+            ", ".join(f"{quoted(column)} AS {self.identifiers[column]}" for column in source.columns)
+            + f", {quoted(bucket)} AS b"
+        )
+        if isinstance(source.data, Path):
+            file = literal(str(source.data.absolute()))
+            self.connection.execute(
+                f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM read_parquet({file}, hive_partitioning = false)"  # noqa: S608
+            )
+        else:
+            self.connection.register("stream", source.data)
+            self.connection.execute(f"CREATE TEMP TABLE {name} AS SELECT {columns} FROM stream")  # noqa: S608
+            self.connection.unregister("stream")
+
+    def _measure(self, fakes: int) -> None:
+        """Note how many values each bucket has; it must be as many as its rows, and the fake values."""
+        self.connection.execute(
+            """CREATE TEMP TABLE sizes AS SELECT b, rows, slots
+            FROM (SELECT b, count(*) AS rows FROM qit GROUP BY b)
+            FULL JOIN (SELECT b, count(*) AS slots FROM st GROUP BY b) USING (b)"""
+        )
+        ((wrong,),) = self.connection.execute(
+            f"SELECT count(*) FROM sizes WHERE b IS NULL OR slots IS DISTINCT FROM rows + {int(fakes)}"  # noqa: S608
+        ).fetchall()
+        if wrong:
+            raise ReleaseError(
+                f"{wrong:,} buckets have more rows than values, or fewer",
+                "Run dalenius verify on the release.",
+            )
+
+    def _described(self, selected: str) -> dict[str, str]:
+        """The types of expressions over both tables; nothing is evaluated."""
+        relation = self.connection.sql(f"SELECT {selected} FROM qit, (SELECT s FROM st) LIMIT 0")  # noqa: S608
+        return dict(zip(relation.columns, map(str, relation.types), strict=True))
+
+    def _shown(self, by: Sequence[str]) -> str:
+        """Columns as Python can have them without loss: numbers, truth values and text; the others by their text."""
+        names = [self.identifiers[name] for name in by]
+        plain = [self._types[name] in _SHOWN_AS_THEY_ARE for name in names]
+        return "".join(
+            f"{name}, " if as_it_is else f"CAST({name} AS VARCHAR), "
+            for name, as_it_is in zip(names, plain, strict=True)
+        )
+
+    def _order(self, by: Sequence[str]) -> str:
+        return "".join(f"{self.identifiers[name]} NULLS LAST, " for name in by)
+
+
+def both(*conditions: str) -> str:
+    """All of the conditions; of none, the truth."""
+    return " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
+
+
+def _counted(table: str, groups: Sequence[str], condition: str, all_of_them: bool) -> str:
+    """Matching rows by bucket and group: of all buckets and groups, or of those with a match."""
+    if not all_of_them:
+        return f"SELECT b, count(*) AS n FROM {table} WHERE {condition} GROUP BY b"  # noqa: S608
+    columns = ", ".join(["b", *groups])
+    return f"SELECT {columns}, count(*) FILTER (WHERE {condition}) AS n FROM {table} GROUP BY {columns}"  # noqa: S608

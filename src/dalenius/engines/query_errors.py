@@ -1,0 +1,76 @@
+"""What DuckDB complains about while it counts, in our words: its own messages may quote the data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from dalenius.errors import QueryError, ReleaseError
+
+_COMPARED = re.compile(r"compare values of type (\w+)[^ ]* and (?:values of )?(?:type )?(\w+)", re.IGNORECASE)
+_CAST_HINT = (
+    "Text is written '30', a number 30, a date DATE '2024-12-31'. CAST(... AS type) turns one into the other; "
+    "TRY_CAST gives NULL where that cannot be done."
+)
+
+
+@contextmanager
+def query_errors() -> Iterator[None]:
+    """Errors of a query as QueryError, those of files as ReleaseError; an interrupted query is an interrupt."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except (duckdb.IOException, duckdb.PermissionException, duckdb.SerializationException):
+        raise _damaged() from None
+    except duckdb.Error as error:
+        raise QueryError(*_explained(error)) from None
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
+
+
+@contextmanager
+def release_errors() -> Iterator[None]:
+    """Errors while a release is opened: no query is involved."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error:
+        raise _damaged() from None
+
+
+def _damaged() -> ReleaseError:
+    return ReleaseError("the tables of the release are damaged, or not what the manifest says they are")
+
+
+def _explained(error: duckdb.Error) -> tuple[str, str]:
+    compared = _COMPARED.search(str(error))
+    if compared:
+        kinds = [_plain(kind) for kind in compared.groups()]
+        return f"the query compares {kinds[0]} with {kinds[1]}", _CAST_HINT
+    if isinstance(error, duckdb.ConversionException):
+        return "the query turns a value into a type that it does not fit", _CAST_HINT
+    if isinstance(error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
+        return "the query gives an operator or a function values of a type that it does not take", _CAST_HINT
+    if isinstance(error, duckdb.OutOfRangeException):
+        return "the query computes a number that is out of range", "Cast to a wider type, such as DOUBLE."
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return "the query needs more memory than it may have", "Ask for fewer groups, or for less text in one value."
+    return f"the query cannot be evaluated ({type(error).__name__})", "Is every argument one that its function takes?"
+
+
+def _plain(kind: str) -> str:
+    kind = kind.upper()
+    if kind.startswith(("VARCHAR", "STRING")):
+        return "text"
+    if kind.startswith(
+        ("INT", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "U", "DECIMAL", "DOUBLE", "FLOAT", "NUMERIC")
+    ):
+        return "a number"
+    return f"a {kind.split('_')[0].lower()}"

@@ -1,0 +1,85 @@
+"""What verifying a release found: the checks in their order, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How a check ended. One that could not be made is no success: the release is then not verified."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_CHECKED = "not-checked"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong with a release: which check says so, how many of it there are, and a sentence.
+
+    The sentence holds sensitive values' names, bucket numbers and counts, never a quasi-identifier.
+    """
+
+    check: str
+    count: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: `summary` says what holds if it passed, and otherwise what is wrong or why it was not made."""
+
+    check: str
+    outcome: Outcome
+    summary: str
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was made and nothing was found."""
+        return self.outcome is Outcome.PASSED
+
+    @property
+    def count(self) -> int:
+        """How many things are wrong, all findings together."""
+        return sum(finding.count for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All checks of a release. True if every one of them passed; notes do not count.
+
+    `rows` and `buckets` are what the manifest says, if it could be read.
+    """
+
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
+    rows: int | None = None
+    buckets: int | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether every check was made and passed."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that is wrong, in the order of the checks."""
+        return tuple(finding for check in self.checks for finding in check.findings)
+
+    def __bool__(self) -> bool:
+        return self.verified
+
+    def __getitem__(self, name: str) -> Check:
+        return next(check for check in self.checks if check.check == name)
+
+
+def concluded(name: str, holds: str, findings: Sequence[Finding], obstacles: Sequence[str]) -> Check:
+    """A check from what was found, and from what kept it from being made; what was found weighs more."""
+    if findings:
+        return Check(name, Outcome.FAILED, "; ".join(finding.message for finding in findings), tuple(findings))
+    if obstacles:
+        return Check(name, Outcome.NOT_CHECKED, "; ".join(dict.fromkeys(obstacles)))
+    return Check(name, Outcome.PASSED, holds)

@@ -1,0 +1,125 @@
+"""Tables and releases as codes, and one query of a workload on both: sets of rows are bits.
+
+Value j of an attribute is the integer j, and -1 is a null, which matches nothing. For every value the rows that have it
+are a string of bits, so "A is one of b values" is b ORs, a query is an AND, and its count the number of ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.errors import UsageError
+
+_MOST_BYTES = 2**29  # of bits that are kept for one column; a column with more is looked up row by row
+
+Codes = npt.NDArray[np.integer[Any]]
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class WorkloadQuery:
+    """One query: positions of QI attributes, the values of each, and the sensitive values."""
+
+    attributes: tuple[int, ...]
+    values: tuple[Integers, ...]
+    sensitive: Integers
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """The table: codes of each QI attribute, and of the sensitive one, row by row; and the sizes of the domains."""
+
+    attributes: tuple[Codes, ...]
+    sensitive: Codes
+    domains: tuple[int, ...]
+    sensitive_domain: int
+
+
+@dataclass(frozen=True)
+class CodedRelease:
+    """QIT as codes and a bucket a row, ST as a bucket and a code a value: in any order, with any bucket numbers."""
+
+    attributes: tuple[Codes, ...]
+    buckets: Integers
+    value_buckets: Integers
+    values: Codes
+
+
+class Answerer:
+    """A table and its release, ready for many queries."""
+
+    def __init__(self, table: CodedTable, release: CodedRelease) -> None:
+        numbers, self._bucket_of_row, rows = np.unique(release.buckets, return_inverse=True, return_counts=True)
+        value_numbers, bucket_of_value, slots = np.unique(
+            release.value_buckets, return_inverse=True, return_counts=True
+        )
+        if not np.array_equal(numbers, value_numbers) or (slots < rows).any():
+            raise UsageError("QIT and ST do not have the same buckets")
+        self._slots = slots.astype(np.float64)
+        self._truth = [_Column(codes, size) for codes, size in zip(table.attributes, table.domains, strict=True)]
+        self._sensitive = _Column(table.sensitive, table.sensitive_domain)
+        self._rows = [_Column(codes, size) for codes, size in zip(release.attributes, table.domains, strict=True)]
+        by_value = np.argsort(release.values, kind="stable")
+        ends = np.searchsorted(release.values[by_value], np.arange(table.sensitive_domain + 1))
+        self._buckets_of_value = [bucket_of_value[by_value[i:j]] for i, j in pairwise(ends)]
+
+    def answer(self, query: WorkloadQuery) -> tuple[int, float, float, float, float]:
+        """The count on the table; and from the release the mean, the variance and the bounds."""
+        wanted = list(zip(query.attributes, query.values, strict=True))
+        truth = _all([*(self._truth[a].rows(values) for a, values in wanted), self._sensitive.rows(query.sensitive)])
+        actual = int(np.bitwise_count(truth).sum())
+        found = _all([self._rows[a].rows(values) for a, values in wanted])
+        mask = np.unpackbits(found.view(np.uint8), count=len(self._bucket_of_row)).view(np.bool_)
+        places = np.flatnonzero(mask)  # ten times as fast on truth values as on bytes
+        matching = np.bincount(self._bucket_of_row[places], minlength=len(self._slots))
+        owners = np.concatenate([self._buckets_of_value[value] for value in query.sensitive])
+        values = np.bincount(owners, minlength=len(self._slots))
+        some = np.flatnonzero((matching > 0) & (values > 0))
+        a, c, size = matching[some].astype(np.float64), values[some].astype(np.float64), self._slots[some]
+        product = a * c
+        spread = product * (size - a) * (size - c) / (size * size * np.maximum(size - 1, 1))
+        low = np.maximum(0, a + c - size).sum()
+        return actual, float((product / size).sum()), float(spread.sum()), float(low), float(np.minimum(a, c).sum())
+
+
+class _Column:
+    """The rows that have each value of a column."""
+
+    def __init__(self, codes: Codes, domain: int) -> None:
+        self._codes, self._domain, self._words = codes, domain, -(-len(codes) // 64)
+        self._bits: Words | None = None
+        if domain * self._words * 8 <= _MOST_BYTES:
+            self._bits = np.zeros((domain, self._words), dtype=np.uint64)
+            for value in range(domain):
+                self._bits[value] = self._packed(codes == value)
+
+    def rows(self, values: Integers) -> Words:
+        """The rows that have one of the values, as bits."""
+        if self._bits is not None:
+            found: Words = self._bits[values[0]].copy()
+            for value in values[1:]:
+                found |= self._bits[value]
+            return found
+        wanted = np.zeros(self._domain + 1, dtype=np.bool_)  # one more for nulls, which are at -1
+        wanted[values] = True
+        return self._packed(np.take(wanted, self._codes))
+
+    def _packed(self, mask: npt.NDArray[np.bool_]) -> Words:
+        words: Words = np.zeros(self._words, dtype=np.uint64)
+        packed = np.packbits(mask)
+        words.view(np.uint8)[: len(packed)] = packed
+        return words
+
+
+def _all(parts: Sequence[Words]) -> Words:
+    found = parts[0]
+    for part in parts[1:]:
+        found &= part
+    return found

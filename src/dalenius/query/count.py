@@ -1,0 +1,157 @@
+"""Counts from a release: how many people meet a condition?
+
+Split the condition at AND into parts on quasi-identifiers, on the sensitive column, and on both. For a bucket of size S
+without parts on both, with a rows and c values that match, and values given to rows at random, the count is
+hypergeometric: mean a c / S and variance a c (S - a) (S - c) / (S² (S - 1)). Whatever the truth is, it lies between
+max(0, a + c - S) and min(a, c). Parts on both are in `patterns`. Buckets are independent, so all of it adds up.
+
+With sigma fake values in every bucket, S is the number of values, and sigma rows are there that match nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from types import TracebackType
+
+import pyarrow as pa
+
+from dalenius.engines.counting import MEMORY, Group, ReleaseTables, SizeSums, TableData, both
+from dalenius.engines.expressions import Condition
+from dalenius.engines.pairing import accepted_pairs, typed_buckets
+from dalenius.errors import QueryError
+from dalenius.model.estimate import Estimate, GroupEstimate
+from dalenius.query.patterns import Matcher, types_of
+from dalenius.release.folder import ReleaseFolder, TableName
+
+MOST_GROUPS = 100_000
+MOST_GROUPS_APART = 1_000  # groups that need a pass each
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A condition as SQL: on rows, on values, and on both."""
+
+    rows: str
+    values: str
+    mixed: Condition | None
+    on_rows: bool
+    on_values: bool
+
+
+class Counter(AbstractContextManager["Counter"]):
+    """A release that is open for counting: use it for many queries."""
+
+    def __init__(self, folder: ReleaseFolder, *, memory: str = MEMORY) -> None:
+        self._sensitive = folder.manifest.columns.sensitive.name
+        self._fakes = folder.manifest.adversary.fake_values
+        self._tables = open_tables(folder, memory)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tables.__exit__(kind, error, trace)
+
+    def count(self, expression: str) -> Estimate:
+        """The rows for which a SQL condition over the published columns is true."""
+        parts = self._parts(expression)
+        if parts.mixed is not None:
+            return self._paired(parts.mixed, parts.rows, parts.values)
+        return next((answer.estimate for answer in self._separable(parts, ())), Estimate.of(0, 0, 0, 0))
+
+    def count_by(self, expression: str, group_by: Sequence[str]) -> list[GroupEstimate]:
+        """The same for every group of rows that have, or may have, the same values in the columns of `group_by`."""
+        by = [self._tables.column(name) for name in group_by]
+        if len(set(by)) < len(by):
+            raise QueryError("a column is grouped by twice", "Name it once.")
+        if not by:
+            raise QueryError("there is no column to group by", "Name one.")
+        parts = self._parts(expression)
+        if parts.mixed is None:
+            answers: list[GroupEstimate] = []
+            for answer in self._separable(parts, by):
+                answers.append(answer)
+                _refuse_more_than(MOST_GROUPS, len(answers))
+            return answers
+        groups = self._tables.groups(by, MOST_GROUPS_APART + 1)
+        _refuse_more_than(MOST_GROUPS_APART, len(groups))
+        return [
+            GroupEstimate(
+                dict(zip(by, group, strict=True)),
+                self._paired(parts.mixed, both(parts.rows, on_rows), both(parts.values, on_values)),
+            )
+            for group, on_rows, on_values in groups
+        ]
+
+    def _parts(self, expression: str) -> _Parts:
+        conditions = self._tables.conditions(expression)
+        rows = [c.sql for c in conditions if self._sensitive not in c.columns]
+        values = [c.sql for c in conditions if c.columns == {self._sensitive}]
+        mixed = [c for c in conditions if self._sensitive in c.columns and len(c.columns) > 1]
+        together = Condition(both(*(c.sql for c in mixed)), frozenset[str]().union(*(c.columns for c in mixed)))
+        return _Parts(both(*rows), both(*values), together if mixed else None, bool(rows), bool(values))
+
+    def _separable(self, parts: _Parts, by: Sequence[str]) -> Iterator[GroupEstimate]:
+        """One pass over the tables; of one table only, if the other has no say."""
+        on_rows = parts.on_rows or any(name != self._sensitive for name in by)
+        on_values = parts.on_values or self._sensitive in by
+        if not self._fakes and not (on_rows and on_values):
+            table: TableName = "st" if on_values else "qit"
+            for group, count in self._tables.counts(table, parts.values if on_values else parts.rows, by):
+                yield GroupEstimate(dict(zip(by, group, strict=True)), Estimate.of(count, 0, count, count))
+            return
+        found: Iterable[tuple[Group, SizeSums]] = self._tables.sums(parts.rows, parts.values, by)
+        for group, sums in groupby(found, key=itemgetter(0)):
+            yield GroupEstimate(dict(zip(by, group, strict=True)), _summed([entry for _, entry in sums]))
+
+    def _paired(self, mixed: Condition, rows: str, values: str) -> Estimate:
+        """The condition on all that is different, then the buckets a range at a time."""
+        types = types_of(accepted_pairs(self._tables, mixed, rows, values))
+        matcher = Matcher(types.accepts)
+        if types.accepts.size:
+            for buckets in typed_buckets(self._tables, mixed, rows, values, types.rows, types.values):
+                matcher.add(buckets)
+        totals = matcher.totals
+        mean = math.fsum(total / size for size, total in totals.means.items())
+        spreads = ((size, spread) for size, spread in totals.spreads.items() if size > 1)
+        variance = math.fsum(spread / (size * size * (size - 1)) for size, spread in spreads)
+        return Estimate.of(mean, variance, totals.low, totals.high, tight=matcher.tight)
+
+
+def count(folder: ReleaseFolder, expression: str, group_by: Sequence[str] = ()) -> Estimate | list[GroupEstimate]:
+    """How many rows meet a SQL condition: an estimate, or one for every group."""
+    with Counter(folder) as counter:
+        return counter.count_by(expression, group_by) if group_by else counter.count(expression)
+
+
+def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:
+    """The two tables of a release under DuckDB. Text files come by Arrow, which gives them the manifest's types."""
+    columns = folder.manifest.columns
+
+    def data(table: TableName, names: Iterable[str]) -> TableData:
+        path = folder.file(table)
+        if path.suffix == ".parquet":
+            return TableData(path, tuple(names))
+        stream = pa.RecordBatchReader.from_batches(folder.schema(table), folder.batches(table))
+        return TableData(stream, tuple(names))
+
+    qit = data("qit", (column.name for column in columns.quasi_identifiers))
+    st = data("st", [columns.sensitive.name])
+    return ReleaseTables(qit, st, columns.bucket, folder.manifest.adversary.fake_values, memory)
+
+
+def _summed(sums: Sequence[SizeSums]) -> Estimate:
+    mean = math.fsum(entry.products / entry.size for entry in sums)
+    variance = math.fsum(e.spreads / (e.size * e.size * (e.size - 1)) for e in sums if e.size > 1)
+    return Estimate.of(mean, variance, sum(entry.low for entry in sums), sum(entry.high for entry in sums))
+
+
+def _refuse_more_than(most: int, groups: int) -> None:
+    if groups > most:
+        raise QueryError(
+            f"there are more than {most:,} groups", "Group by fewer columns, or by columns with fewer values."
+        )

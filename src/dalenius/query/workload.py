@@ -1,0 +1,130 @@
+"""The paper's workload of count queries (Section 7.2.2), and how well a release answers it.
+
+A query has q QI attributes, q uniform in 1..d, chosen at random, and for each of them and for the sensitive attribute a
+predicate "A is one of b values", the values chosen at random from its domain, with
+
+    b = ceil(|A| s^(1 / (q + 1))),
+
+so that with independent uniform attributes a share s of the records is expected to match. With act the count on the
+table and est the count from the release, the relative error is |act - est| / act. Queries with act = 0 have none: they
+are counted, and left out of its mean and median.
+
+Everything here is arrays of codes: value j of an attribute is the integer j, and -1 is a null, which matches nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.errors import UsageError
+from dalenius.model.estimate import NORMAL_95
+from dalenius.query.coded import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
+
+QUERIES = 5_000
+SELECTIVITY = 0.01
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What every query gives: on the table, and from the release."""
+
+    actual: Integers
+    estimate: Floats
+    low: Integers
+    high: Integers
+    interval_low: Integers
+    interval_high: Integers
+
+
+@dataclass(frozen=True)
+class WorkloadResult:
+    """How well the queries were answered. Shares and means are NaN where there is nothing to take them of."""
+
+    queries: int
+    empty: int  # queries that no record matches: without relative error
+    mean_relative_error: float
+    median_relative_error: float
+    bounds_hold: int  # queries whose truth is within the bounds
+    coverage: float  # share of queries whose truth is within the 95 % interval
+    mean_interval_width: float
+    mean_bounds_width: float
+
+
+def values_per_predicate(domain: int, dimensions: int, selectivity: float) -> int:
+    """b = ceil(|A| s^(1 / (q + 1))), at least 1 and at most |A|; the last digits of a power do not make it one more."""
+    wanted = float(domain) * selectivity ** (1 / (dimensions + 1))
+    return min(domain, max(1, math.ceil(round(float(wanted), 9))))
+
+
+def generate(
+    domains: Sequence[int],
+    sensitive_domain: int,
+    queries: int = QUERIES,
+    selectivity: float = SELECTIVITY,
+    seed: int = 0,
+) -> list[WorkloadQuery]:
+    """Random queries by the paper's rule. The same seed gives the same queries."""
+    if not domains or min(domains) < 1 or sensitive_domain < 1:
+        raise UsageError("a workload needs a quasi-identifier, and a value in every column")
+    if not 0 < selectivity <= 1:
+        raise UsageError(f"the selectivity is above 0 and at most 1, got {selectivity}")
+    if queries < 1:
+        raise UsageError(f"a workload has at least 1 query, got {queries}")
+    random = np.random.default_rng(seed)
+
+    def chosen(domain: int, dimensions: int) -> Integers:
+        picked = random.choice(domain, values_per_predicate(domain, dimensions, selectivity), replace=False)
+        return np.sort(picked).astype(np.int64)
+
+    pool = []
+    for _ in range(queries):
+        dimensions = int(random.integers(1, len(domains) + 1))
+        attributes = tuple(sorted(int(a) for a in random.choice(len(domains), dimensions, replace=False)))
+        values = tuple(chosen(domains[attribute], dimensions) for attribute in attributes)
+        pool.append(WorkloadQuery(attributes, values, chosen(sensitive_domain, dimensions)))
+    return pool
+
+
+def answer(table: CodedTable, release: CodedRelease, queries: Sequence[WorkloadQuery], threads: int = 0) -> Answers:
+    """Every query on the table and from the release. Threads (0: one a core) share the work."""
+    answerer = Answerer(table, release)
+    with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
+        rows = list(pool.map(answerer.answer, queries))
+    actual, mean, variance, low, high = (np.array(column) for column in zip(*rows, strict=True))
+    reach = NORMAL_95 * np.sqrt(variance)
+    # as in Estimate.of: means are sums of rationals in floating point, so what is whole may miss it by a last digit
+    centre = np.where(variance == 0, np.round(mean), mean)
+    return Answers(
+        actual=actual.astype(np.int64),
+        estimate=centre,
+        low=low.astype(np.int64),
+        high=high.astype(np.int64),
+        interval_low=np.maximum(low, np.floor(centre - reach)).astype(np.int64),
+        interval_high=np.minimum(high, np.ceil(centre + reach)).astype(np.int64),
+    )
+
+
+def summarise(answers: Answers) -> WorkloadResult:
+    """The errors of all answers in a few numbers."""
+    some = answers.actual > 0
+    errors = np.abs(answers.actual[some] - answers.estimate[some]) / answers.actual[some]
+    within = (answers.interval_low <= answers.actual) & (answers.actual <= answers.interval_high)
+    return WorkloadResult(
+        queries=len(answers.actual),
+        empty=int((~some).sum()),
+        mean_relative_error=float(errors.mean()) if len(errors) else math.nan,
+        median_relative_error=float(np.median(errors)) if len(errors) else math.nan,
+        bounds_hold=int(((answers.low <= answers.actual) & (answers.actual <= answers.high)).sum()),
+        coverage=float(within.mean()),
+        mean_interval_width=float((answers.interval_high - answers.interval_low).mean()),
+        mean_bounds_width=float((answers.high - answers.low).mean()),
+    )

@@ -1,0 +1,155 @@
+"""query and workload as scripts and people see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+
+from dalenius.cli.main import main
+from tests.query.releases import write_release
+
+Run = Callable[..., Result]
+
+PEOPLE = pa.table(
+    {
+        "Gender": ["F", "F", "M", "F", "M", None],
+        "a,b": [1, 2, 3, 4, 5, 6],
+        "Disease": ["HIV", "Flu", "Flu", "Cold", "Flu", "Cold"],
+    }
+)
+KEYS = {"estimate", "bounds", "standard_error", "interval", "exact"}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in a folder with a release, its table and a file of queries."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "60")
+    write_release(Path("release"), PEOPLE, "Disease", [1, 1, 1, 2, 2, 2])
+    pyarrow.parquet.write_table(PEOPLE, "people.parquet")
+    Path("queries.txt").write_text("# counts\n\nGender = 'F'\n  Gender = 'F' AND Disease = 'Flu'  \n")
+
+    def invoke(*words: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(main, list(words), input=stdin, catch_exceptions=False)
+
+    return invoke
+
+
+def parsed(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_one_count(run: Run) -> None:
+    found = parsed(run("query", "release", "Gender = 'F' AND Disease = 'Flu'", "--json"))
+    assert set(found) == KEYS
+    assert found["estimate"] == pytest.approx(2 * 2 / 3 + 1 * 1 / 3)
+    assert found["bounds"] == [1, 3]
+    assert found["exact"] is False
+    text = run("query", "release", "Gender = 'F' AND Disease = 'Flu'").stdout
+    assert "estimate        1.7" in text
+    assert "certain bounds  1 to 3" in text
+    assert "every row is equally likely to own every value" in " ".join(text.split())
+
+
+def test_an_exact_count_assumes_nothing(run: Run) -> None:
+    result = run("query", "release", "Gender = 'F'")
+    assert result.stdout == "count           3  (exact)\n"
+
+
+def test_groups(run: Run) -> None:
+    found = parsed(run("query", "release", "Disease = 'Flu'", "--group-by", 'Gender,"a,b"', "--json"))
+    assert [entry["group"] for entry in found][-1] == {"Gender": None, "a,b": 6}
+    assert all(set(entry) == {"group", *KEYS} for entry in found)
+    text = run("query", "release", "Disease = 'Flu'", "--group-by", "Gender", "--group-by", "Disease").stdout
+    assert text.count("Flu") == 5 - 2
+    assert "Gender" in text
+
+
+def test_many_queries(run: Run) -> None:
+    found = parsed(run("query", "release", "--queries", "queries.txt", "--json"))
+    assert [entry["query"] for entry in found] == ["Gender = 'F'", "Gender = 'F' AND Disease = 'Flu'"]
+    assert [entry["exact"] for entry in found] == [True, False]
+    assert parsed(run("query", "release", "--queries", "-", "--json", stdin="TRUE\n"))[0]["bounds"] == [6, 6]
+    grouped = parsed(run("query", "release", "--queries", "queries.txt", "--group-by", "Disease", "--json"))
+    assert [entry["group"]["Disease"] for entry in grouped[0]["groups"]] == ["Cold", "Flu", "HIV"]
+    text = run("query", "release", "--queries", "queries.txt").stdout
+    assert text.index("Gender = 'F'\n") < text.index("Gender = 'F' AND")
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_bad_query_in_a_file_is_named_and_nothing_else_is_printed(run: Run, form: str) -> None:
+    lines = "Gender = 'F'\n\n# fine so far\nGendr = 'F'\n"
+    result = run("query", "release", "--queries", "-", *(["--json"] if form == "json" else []), stdin=lines)
+    assert result.exit_code == 2
+    if form == "json":
+        assert json.loads(result.stdout)["error"] == {
+            "kind": "no-such-column",
+            "message": "line 4: the release has no column 'Gendr'",
+            "hint": "Did you mean 'Gender'?",
+        }
+    else:
+        assert result.stdout == ""
+        assert "line 4" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["release"], "usage"),
+        (["release", "TRUE", "--queries", "queries.txt"], "usage"),
+        (["release", "--queries", "missing.txt"], "input"),
+        (["release", "--queries", "people.parquet"], "input"),
+        (["nowhere", "TRUE"], "release"),
+        (["release", "(SELECT 1) = 1"], "query"),
+        (["release", "TRUE", "--group-by", "bucket"], "query"),
+    ],
+)
+def test_errors(run: Run, words: list[str], kind: str) -> None:
+    result = run("query", *words, "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"]["kind"] == kind
+
+
+def test_workload(run: Run) -> None:
+    words = ["workload", "release", "--against", "people.parquet", "--queries", "50", "--selectivity", "0.3"]
+    found = parsed(run(*words, "--seed", "3", "--json"))
+    assert found.pop("seconds") >= 0
+    assert found["queries"] == found["bounds_hold"] == 50
+    assert set(found) == {
+        "format",
+        "queries",
+        "selectivity",
+        "seed",
+        "empty",
+        "mean_relative_error",
+        "median_relative_error",
+        "bounds_hold",
+        "coverage",
+        "mean_interval_width",
+        "mean_bounds_width",
+    }
+    text = run(*words)
+    assert text.exit_code == 0
+    assert "bounds          hold for 50" in text.stdout
+
+
+def test_workload_errors(run: Run) -> None:
+    pyarrow.parquet.write_table(PEOPLE.drop_columns(["Gender"]), "other.parquet")
+    for words, kind in (
+        (["--against", "other.parquet"], "no-such-column"),
+        (["--against", "nowhere.parquet"], "input"),
+        (["--against", "people.parquet", "--selectivity", "2"], "usage"),
+        (["--against", "people.parquet", "--queries", "0"], "usage"),
+        ([], "usage"),
+    ):
+        result = run("workload", "release", *words, "--json")
+        assert result.exit_code == 2
+        assert json.loads(result.stdout)["error"]["kind"] == kind

@@ -1,0 +1,101 @@
+"""Releases made by hand: any table, any buckets. Nothing of the publishing code is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from dalenius.release.folder import ReleaseFolder
+from dalenius.release.manifest import (
+    FILE,
+    Adversary,
+    Column,
+    Columns,
+    Manifest,
+    Program,
+    SizeGroupPart,
+    TableFile,
+    Tables,
+    Value,
+    Worst,
+)
+
+
+def random_buckets(rows: int, size: int, seed: int = 0) -> list[int]:
+    """Buckets from 1, each of `size` rows or one more, at random."""
+    labels = np.arange(rows) % max(1, rows // size) + 1
+    return [int(label) for label in np.random.default_rng(seed).permutation(labels)]
+
+
+def write_release(
+    path: Path,
+    table: pa.Table,
+    sensitive: str,
+    buckets: Sequence[int],
+    *,
+    csv: bool = False,
+    bucket: str = "bucket",
+    fakes: Sequence[tuple[int, Any]] = (),
+    row_group_size: int = 50,
+) -> ReleaseFolder:
+    """The release in which row i of the table is in buckets[i]; `fakes` are values added to buckets."""
+    path.mkdir(parents=True, exist_ok=True)
+    numbers = pa.array(buckets, pa.int64())
+    qit = table.drop_columns([sensitive]).append_column(bucket, numbers).sort_by(bucket)
+    st = pa.table({bucket: numbers, sensitive: table[sensitive]})
+    if fakes:
+        columns = [[number for number, _ in fakes], [value for _, value in fakes]]
+        st = pa.concat_tables(
+            [
+                st,
+                pa.Table.from_arrays(
+                    [pa.array(c, f.type) for c, f in zip(columns, st.schema, strict=True)], schema=st.schema
+                ),
+            ]
+        )
+    shuffled = np.random.default_rng(1).permutation(st.num_rows)
+    st = st.take(pa.array(shuffled)).sort_by(bucket)
+    suffix = "csv" if csv else "parquet"
+    for name, part in (("qit", qit), ("st", st)):
+        if csv:
+            options = pyarrow.csv.WriteOptions(quoting_style="needed")
+            pyarrow.csv.write_csv(part, path / f"{name}.csv", options)
+        else:
+            pyarrow.parquet.write_table(part, path / f"{name}.parquet", row_group_size=row_group_size)
+    sizes, numbers_of = np.unique(np.unique(np.array(buckets), return_counts=True)[1], return_counts=True)
+    manifest = Manifest(
+        format=1,
+        program=Program(name="by hand", version="0"),
+        randomness="seeded: not for publication",
+        tables=Tables(
+            qit=TableFile(file=f"qit.{suffix}", rows=qit.num_rows, bytes=1, sha256="0" * 64),
+            st=TableFile(file=f"st.{suffix}", rows=st.num_rows, bytes=1, sha256="0" * 64),
+        ),
+        columns=Columns(
+            bucket=bucket,
+            quasi_identifiers=[Column(name=f.name, type=str(f.type)) for f in table.schema if f.name != sensitive],
+            sensitive=Column(name=sensitive, type=str(table.schema.field(sensitive).type)),
+        ),
+        null_value=None,
+        rows=table.num_rows,
+        buckets=len(set(buckets)),
+        setting=[SizeGroupPart(size=int(s), buckets=int(b)) for s, b in zip(sizes, numbers_of, strict=True)],
+        loss=0,
+        mse=0.0,
+        method="optimal",  # type: ignore[arg-type]
+        status="feasible",  # type: ignore[arg-type]
+        bound=None,
+        gap=None,
+        adversary=Adversary(known_records=0, fake_values=len(fakes) // len(set(buckets))),
+        strata=[],
+        values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1))],
+    )
+    (path / FILE).write_text(manifest.to_json(), encoding="utf-8")
+    return ReleaseFolder(path, manifest)
