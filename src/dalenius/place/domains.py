@@ -7,6 +7,7 @@ distinct values themselves. Both give back exactly what was put in.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dalenius.place.integers import from_integers, is_integer_like, to_integers
 Codes = npt.NDArray[np.uint64]
 
 _WRAP = 2**64
+_LONGEST_TABLE = 2**16
 
 
 def changed() -> ChangedInputError:
@@ -42,8 +44,11 @@ class Range:
         """How many codes there are."""
         return self.high - self.low + 1 + self.has_nulls
 
-    def encode(self, array: pa.Array) -> Codes:
-        """The codes of an array; an error for a value out of range."""
+    def add_codes(self, array: pa.Array, total: Codes) -> int:
+        """Add the codes of an array, and a constant, to `total`, modulo 2^64; the constant is returned.
+
+        Leaving it to the caller to subtract all constants at once saves a pass over the data for each column.
+        """
         integers = to_integers(array)
         nulls = null_mask(array)
         if nulls is not None and not self.has_nulls:
@@ -51,17 +56,21 @@ class Range:
         known = integers if nulls is None else integers[~nulls]
         if known.size and not (self.low <= int(known.min()) and int(known.max()) <= self.high):
             raise changed()
-        codes = integers.astype(np.int64).view(np.uint64)
-        codes -= np.uint64(self.low % _WRAP)
         if nulls is not None:
-            codes[nulls] = self.codes - 1
-        return codes
+            integers = np.where(nulls, self.high + 1, integers.astype(np.int64))
+        np.add(total, integers, out=total, dtype=np.uint64, casting="unsafe")
+        return self.low
 
-    def decode(self, codes: Codes) -> pa.Array:
-        """The array whose codes these are; uses up `codes`."""
-        nulls = codes == np.uint64(self.codes - 1) if self.has_nulls else None
-        codes += np.uint64(self.low % _WRAP)
-        return from_integers(codes.view(np.int64), self.kind, nulls)
+    def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
+        """The array whose codes these are."""
+        nulls = codes == self.codes - 1 if self.has_nulls else None
+        if pa.types.is_integer(self.kind) and not pa.types.is_uint64(self.kind):
+            own = codes.astype(self.kind.to_pandas_dtype())  # modulo its width, in which the sum is exact
+            own += np.asarray(self.low % _WRAP, dtype=np.uint64).astype(own.dtype)
+            return arrow_array(own, nulls, self.kind)
+        integers = codes.astype(np.uint64)
+        integers += np.uint64(self.low % _WRAP)
+        return from_integers(integers.view(np.int64), self.kind, nulls)
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,15 @@ class Listing:
         """How many codes there are."""
         return len(self.values) + self.has_nulls
 
+    def add_codes(self, array: pa.Array, total: Codes) -> int:
+        """Add the codes of an array to `total`; the constant to be subtracted, as in `Range.add_codes`, is 0."""
+        np.add(total, self.encode(array), out=total)
+        return 0
+
     def encode(self, array: pa.Array) -> Codes:
         """The codes of an array; an error for a value that is not listed."""
+        if self._look_up is not None and not array.null_count and not pa.types.is_dictionary(array.type):
+            return self._looked_up(to_integers(array), *self._look_up)
         coded = dictionary_of(array)
         places = pc.index_in(coded.dictionary.cast(self.values.type), value_set=self.values)
         table = np.full(len(places) + 1, len(self.values), dtype=np.uint64)
@@ -98,14 +114,40 @@ class Listing:
                 raise changed()
         return codes
 
-    def decode(self, codes: Codes) -> pa.Array:
+    @cached_property
+    def _look_up(self) -> tuple[int, Codes] | None:
+        """Integers that are near each other: the smallest, and the code of every integer from there on."""
+        if not is_integer_like(self.kind) or not len(self.values):
+            return None
+        integers = numpy_array(self.values)
+        low, high = int(integers[0]), int(integers[-1])
+        if high - low >= _LONGEST_TABLE:
+            return None
+        table = np.full(high - low + 1, len(self.values), dtype=np.uint64)
+        table[integers - low] = np.arange(len(self.values))
+        return low, table
+
+    def _looked_up(self, integers: npt.NDArray[Any], low: int, table: Codes) -> Codes:
+        if not integers.size:
+            return np.empty(0, dtype=np.uint64)
+        if not (low <= int(integers.min()) and int(integers.max()) < low + len(table)):
+            raise changed()
+        codes: Codes = table.take(integers if not low else integers.astype(np.int64) - low)
+        if int(codes.max()) == len(self.values):
+            raise changed()
+        return codes
+
+    def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """The array whose codes these are; text comes as a dictionary in the order of the values."""
         if pa.types.is_null(self.kind):
             return pa.nulls(len(codes))
-        nulls = codes == np.uint64(len(self.values)) if self.has_nulls else None
+        nulls = codes == len(self.values) if self.has_nulls else None
         if self.values.type == pa.int64() and is_integer_like(self.kind):
-            integers = np.append(numpy_array(self.values), 0)[codes.view(np.int64)]
-            return from_integers(integers, self.kind, nulls)
+            integers = np.append(numpy_array(self.values), 0)
+            if pa.types.is_integer(self.kind):  # look up in the narrow type, rather than turn the result into it
+                own = numpy_array(from_integers(integers, self.kind))
+                return arrow_array(own.take(codes), nulls, self.kind)
+            return from_integers(integers.take(codes), self.kind, nulls)
         indices = codes.astype(np.int16 if self.codes < 2**15 else np.int32)
         if self.levels is None:
             return pa.DictionaryArray.from_arrays(arrow_array(indices, nulls), self.values)
@@ -115,6 +157,13 @@ class Listing:
 
 
 Domain = Range | Listing
+
+
+def codes_of(domain: Domain, array: pa.Array) -> Codes:
+    """The codes of an array; an error for a value that the domain does not have."""
+    codes = np.zeros(len(array), dtype=np.uint64)
+    codes -= np.uint64(domain.add_codes(array, codes) % _WRAP)
+    return codes
 
 
 def dictionary_of(array: pa.Array) -> pa.DictionaryArray:

@@ -33,19 +33,19 @@ class Layout:
         bits = [(domain.codes - 1).bit_length() if domain.codes else 0 for domain in domains.values()]
         ends = np.cumsum([0, *reversed(bits)])
         self._shifts = [int(shift) for shift in ends[-2::-1]] if bits else []
-        self._masks = [np.uint64(2 ** min(width, _KEY_BITS) - 1) for width in bits]
+        self._widths = bits
         self._bucket_shift = np.uint64(ends[-1]) if ends[-1] < _KEY_BITS else np.uint64(0)
         self.fits = int(ends[-1]) + buckets.bit_length() <= _KEY_BITS
 
     def pack(self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
         """Sorted keys: record order[k] of the batch is in bucket buckets[k]."""
-        codes = np.zeros(len(order), dtype=np.uint64)
-        for column, domain, shift in zip(columns, self._domains.values(), self._shifts, strict=True):
-            field = domain.encode(column)
-            field <<= np.uint64(shift)
-            codes |= field
-        keys = codes.take(order)
-        keys |= buckets.view(np.uint64) << self._bucket_shift
+        codes, constant = np.zeros(len(order), dtype=np.uint64), 0
+        for column, domain, width in zip(columns, self._domains.values(), self._widths, strict=True):
+            codes <<= np.uint64(width)
+            constant = (constant << width) + domain.add_codes(column, codes)
+        keys = buckets.view(np.uint64) << self._bucket_shift
+        keys -= np.uint64(constant % 2**_KEY_BITS)
+        keys += codes.take(order)
         keys.sort()
         return keys
 
@@ -55,10 +55,11 @@ class Layout:
 
     def unpack(self, keys: Keys) -> list[pa.Array]:
         """The quasi-identifiers and the bucket of each key."""
-        columns = [
-            domain.decode((keys >> np.uint64(shift)) & mask)
-            for domain, shift, mask in zip(self._domains.values(), self._shifts, self._masks, strict=True)
-        ]
+        columns = []
+        for domain, shift, width in zip(self._domains.values(), self._shifts, self._widths, strict=True):
+            codes = (keys >> np.uint64(shift)).astype(np.min_scalar_type(2**width - 1))
+            codes &= codes.dtype.type(2**width - 1)
+            columns.append(domain.decode(codes))
         return [*columns, arrow_array(self.buckets(keys))]
 
 

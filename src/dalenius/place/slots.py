@@ -110,8 +110,21 @@ def values_by_bucket(partition: Partition, rows: int) -> Iterator[tuple[Integers
         for first in range(0, group.buckets, max(1, rows // group.size)):
             last = min(group.buckets, first + max(1, rows // group.size))
             for turn in range(0, group.size, rows):
-                turns = np.arange(turn, min(group.size, turn + rows))
-                positions = np.arange(first, last)[:, None] + turns * group.buckets
-                buckets = np.repeat(np.arange(first, last) + first_bucket, len(turns))
-                yield buckets, np.searchsorted(ends, positions.ravel(), side="right")
+                turns = min(group.size, turn + rows) - turn
+                buckets = np.repeat(np.arange(first, last) + first_bucket, turns)
+                yield buckets, _dealt(ends, group.buckets, (first, last), (turn, turns))
         first_bucket += group.buckets
+
+
+def _dealt(ends: Integers, buckets: int, span: tuple[int, int], deal: tuple[int, int]) -> Integers:
+    """The values at the positions t b + k: for k in a span of buckets, and some turns t from the first of `deal` on.
+
+    The value at a position is the number of values whose slots end before it. Each end is marked at the first position
+    of the piece that is not before it, going turn by turn, and the marks are added up.
+    """
+    (first, last), (turn, turns) = span, deal
+    turn_of_end, place = np.divmod(ends, buckets)
+    marks = (turn_of_end - turn) * (last - first) + np.clip(place, first, last) - first
+    length = turns * (last - first)
+    values = np.cumsum(np.bincount(np.clip(marks, 0, length), minlength=length + 1)[:length])
+    return values.reshape(turns, last - first).T.ravel()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.engines.arrays import arrow_array, null_mask, numpy_array
-from dalenius.place.domains import Domain, changed, distinct, in_order, listing_type
+from dalenius.place.domains import Domain, changed, codes_of, distinct, in_order, listing_type
 from dalenius.place.integers import is_integer_like, to_integers
 from dalenius.place.pieces import Pieces
 
@@ -87,7 +87,7 @@ class WideRecords:
         if place not in self._categories:
             return array
         domain = self._categories[place]
-        return array.dictionary_encode() if domain is None else domain.decode(domain.encode(array))
+        return array.dictionary_encode() if domain is None else domain.decode(codes_of(domain, array))
 
     def close(self) -> None:
         """Let go of the scratch file, which has no name and so is gone."""

@@ -1,0 +1,124 @@
+"""What a manifest says must hold together, before any table is looked at."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+
+from dalenius.audit.report import MANIFEST, Report, named, plural
+from dalenius.model.problem import LARGEST_TOTAL
+from dalenius.model.solution import Status
+from dalenius.release.manifest import SEEDED, Manifest
+
+_ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
+
+
+def check_consistency(manifest: Manifest, report: Report) -> None:
+    """Add a finding for every two statements that contradict each other."""
+    for problem in (
+        *_files(manifest),
+        *_columns(manifest),
+        *_totals(manifest),
+        *_quality(manifest),
+        *_values(manifest),
+        *_scope(manifest),
+    ):
+        report.found(MANIFEST, problem)
+    if manifest.randomness == SEEDED:
+        report.note("SEEDED: the order of records came from a seed, so this release is not for publication")
+
+
+def is_countable(manifest: Manifest) -> bool:
+    """Whether the numbers are of a size that the tables can be held against: 64 bits carry every sum."""
+    records = sum(group.size * group.buckets for group in manifest.setting)
+    return max(records, manifest.rows, manifest.buckets, manifest.tables.qit.rows) <= LARGEST_TOTAL
+
+
+def _files(manifest: Manifest) -> Iterator[str]:
+    names = (manifest.tables.qit.file, manifest.tables.st.file)
+    if names not in (("qit.parquet", "st.parquet"), ("qit.csv", "st.csv")):
+        yield f"the tables are {names[0]} and {names[1]}, not qit and st of one kind"
+
+
+def _columns(manifest: Manifest) -> Iterator[str]:
+    columns = manifest.columns
+    published = [*(column.name for column in columns.quasi_identifiers), columns.sensitive.name]
+    twice = sum(count - 1 for count in Counter(published).values())
+    if twice:
+        yield f"{plural(twice, 'column')} named for more than one role"
+    if columns.bucket.lower() in {name.lower() for name in published}:
+        yield "the bucket column has the name of a published column"
+    unknown = set(manifest.strata) - set(published[:-1])
+    if unknown or len(set(manifest.strata)) < len(manifest.strata):
+        yield "the strata are not different quasi-identifiers"
+
+
+def _totals(manifest: Manifest) -> Iterator[str]:
+    sizes = [group.size for group in manifest.setting]
+    if sorted(set(sizes)) != sizes:
+        yield "the setting's sizes are not ascending"
+    records = sum(group.size * group.buckets for group in manifest.setting)
+    buckets = sum(group.buckets for group in manifest.setting)
+    loss = sum(group.buckets * (group.size - 1) ** 2 for group in manifest.setting)
+    counted = sum(value.count for value in manifest.values)
+    stated = {
+        "qit's rows": (manifest.tables.qit.rows, manifest.rows),
+        "st's rows": (manifest.tables.st.rows, manifest.rows),
+        "the setting's records": (records, manifest.rows),
+        "the values' counts": (counted, manifest.rows),
+        "the setting's buckets": (buckets, manifest.buckets),
+        "the setting's loss": (loss, manifest.loss),
+    }
+    for what, (got, wanted) in stated.items():
+        if got != wanted:
+            yield f"{what} add up to {_shown(got)}, and the manifest says {_shown(wanted)}"
+    if max(records, manifest.rows) > LARGEST_TOTAL:
+        yield f"it speaks of more than {LARGEST_TOTAL:,} records, the most that can be counted exactly"
+    if not _is_rounded(manifest.mse, Fraction(manifest.loss, max(1, manifest.rows - 1))):
+        yield "mse is not loss / (rows - 1)"
+
+
+def _quality(manifest: Manifest) -> Iterator[str]:
+    loss, bound, gap = manifest.loss, manifest.bound, manifest.gap
+    if manifest.status is Status.INFEASIBLE:
+        yield "the status is infeasible, and a release is feasible"
+    if (bound is None) != (gap is None):
+        yield "of bound and gap, one is given and the other is not"
+    if bound is None and manifest.status is Status.OPTIMAL:
+        yield "the status is optimal, and no bound is given"
+    if bound is not None and not 0 <= bound <= loss:
+        yield f"the bound is {_shown(bound)}, and the loss is {_shown(loss)}"
+    if bound is not None and gap is not None and not _is_rounded(gap, Fraction(loss - bound, max(1, loss))):
+        yield "gap is not (loss - bound) / loss"
+
+
+def _values(manifest: Manifest) -> Iterator[str]:
+    sizes = {group.size for group in manifest.setting}
+    repeated = len(manifest.values) - len({value.value for value in manifest.values})
+    if repeated:
+        yield f"{plural(repeated, 'value')} listed more than once"
+    for value in manifest.values:
+        worst = value.worst
+        if worst.count > min(value.count, worst.size) or worst.size not in sizes:
+            yield f"the worst case of {named(value.value)}, {worst.count} of {worst.size}, cannot be"
+        if Fraction(worst.count, worst.size) > Fraction(value.limit):
+            yield (
+                f"the worst case of {named(value.value)}, {worst.count} of {worst.size}, "
+                f"is above its limit {_shown(Fraction(value.limit))}"
+            )
+
+
+def _scope(manifest: Manifest) -> Iterator[str]:
+    if manifest.adversary.fake_values or manifest.adversary.known_records:
+        yield "adversary.fake_values or adversary.known_records is not 0, which this version does not support"
+
+
+def _is_rounded(number: float, exact: Fraction) -> bool:
+    return math.isfinite(number) and abs(Fraction(number) - exact) <= _ROUNDING * exact
+
+
+def _shown(number: int | Fraction) -> str:
+    text = f"{number:,}" if isinstance(number, int) else str(number)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,146 @@
+"""The promise itself: in every bucket, count(value) / size <= the value's limit. On integers, never rounded.
+
+For a limit p/q, count / size <= p/q holds iff count <= cap = floor(p * size / q). The caps are made of Python's
+integers, which have no largest; being at most the size, they fit into 64 bits, and the counts are compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.audit.report import LIMITS, Report, named, plural
+from dalenius.audit.runs import Codes, Integers, WholeBuckets
+
+_SAFE_PRODUCT = 2**31  # two numbers below this have a product below 2^62
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A bucket that holds more of a value than the limit allows."""
+
+    bucket: int
+    code: int
+    count: int
+    size: int
+
+
+class Caps:
+    """How many rows of each value a bucket may hold, by the bucket's size. A value without a limit has no cap."""
+
+    def __init__(self, limits: Sequence[Fraction | None]) -> None:
+        self.limits = list(limits)
+        different = list(dict.fromkeys(limit for limit in limits if limit is not None))
+        places: dict[Fraction | None, int] = {limit: place for place, limit in enumerate(different)}
+        self._different = different
+        self._place = np.array([places.get(limit, len(different)) for limit in limits], dtype=np.int64)
+        self._size = -1
+        self._caps: Integers = np.empty(0, np.int64)
+
+    def of_size(self, size: int, values: int) -> Integers:
+        """The caps of `values` values, those beyond the limits given included. The last size is remembered."""
+        if size != self._size or len(self._caps) != values:
+            exact = [limit.numerator * size // limit.denominator for limit in self._different]
+            listed = np.array([*exact, size], dtype=np.int64)[self._place]
+            self._caps = np.append(listed, np.full(values - len(listed), size, np.int64))
+            self._size = size
+        return self._caps
+
+
+class LimitsOfBuckets:
+    """Holds every bucket against the limits, and remembers the worst case of every value."""
+
+    def __init__(self, limits: Sequence[Fraction | None]) -> None:
+        self._caps = Caps(limits)
+        self._buckets_over = 0
+        self._worst: Excess | None = None
+        self._size = 1
+        self._most: Integers = np.zeros(0, np.int64)  # the largest count in a bucket of `_size`, by value
+        self._shares = (np.zeros(0, np.int64), np.ones(0, np.int64))  # the worst count and size, by value
+
+    def add(self, buckets: WholeBuckets, values: int) -> None:
+        """The next buckets; `values` is how many values are known by now."""
+        if not len(buckets.sizes):
+            return
+        self._most = _extended(self._most, values, 0)
+        smallest, largest = int(buckets.sizes.min()), int(buckets.sizes.max())
+        if smallest == largest:
+            self._add_of_size(smallest, buckets.codes, buckets.counts, buckets, slice(None))
+            return
+        sizes = buckets.of_runs(buckets.sizes)
+        for size in np.unique(buckets.sizes).tolist():
+            runs = np.flatnonzero(sizes == size)
+            self._add_of_size(size, buckets.codes[runs], buckets.counts[runs], buckets, runs)
+
+    def worst(self, values: int) -> list[tuple[int, int]]:
+        """The largest share of each value in any bucket, as (count, size); (0, 1) where there is none."""
+        self._fold()
+        counts, sizes = (_extended(self._shares[0], values, 0), _extended(self._shares[1], values, 1))
+        return list(zip(counts.tolist(), sizes.tolist(), strict=True))
+
+    def conclude(self, texts: Sequence[str | None], report: Report) -> None:
+        """Add the buckets that exceed a limit to the report."""
+        if self._worst is None:
+            return
+        worst, text = self._worst, texts[self._worst.code]
+        limit = self._caps.limits[worst.code]
+        verb = "holds" if self._buckets_over == 1 else "hold"
+        report.found(
+            LIMITS,
+            f"{plural(self._buckets_over, 'bucket')} {verb} more of a value than its limit allows; the worst: "
+            f"{'null' if text is None else named(text)} {worst.count:,} of {worst.size:,} in bucket {worst.bucket:,}, "
+            f"limit {_short(limit)}",
+            self._buckets_over,
+        )
+
+    def _add_of_size(
+        self, size: int, codes: Codes, counts: Integers, buckets: WholeBuckets, runs: slice | npt.NDArray[np.intp]
+    ) -> None:
+        if size != self._size:
+            self._fold()
+            self._size = size
+        more = np.flatnonzero(counts > self._most.take(codes))
+        if len(more):
+            np.maximum.at(self._most, codes[more], counts[more])
+        caps = self._caps.of_size(size, len(self._most))
+        if np.any(self._most > caps):
+            over = np.flatnonzero(counts > caps.take(codes))
+            numbers = buckets.of_runs(buckets.numbers)[runs][over]
+            self._buckets_over += len(np.unique(numbers))
+            self._keep_worst(size, codes[over], counts[over], numbers)
+
+    def _keep_worst(self, size: int, codes: Codes, counts: Integers, numbers: Integers) -> None:
+        """Of these, and of what was worst so far, the one that exceeds its limit by the largest factor."""
+        largest_first = np.argsort(-counts, kind="stable")
+        _, firsts = np.unique(codes[largest_first], return_index=True)
+        for at in largest_first[firsts].tolist():
+            found = Excess(int(numbers[at]), int(codes[at]), int(counts[at]), size)
+            if self._worst is None or self._factor(found) > self._factor(self._worst):
+                self._worst = found
+
+    def _factor(self, excess: Excess) -> Fraction:
+        return Fraction(excess.count, excess.size) / (self._caps.limits[excess.code] or 1)
+
+    def _fold(self) -> None:
+        """Take the largest counts of the size that is done over into the worst shares."""
+        values = len(self._most)
+        counts, sizes = _extended(self._shares[0], values, 0), _extended(self._shares[1], values, 1)
+        small = max(self._size, int(sizes.max(initial=1))) < _SAFE_PRODUCT
+        kind: type = np.int64 if small else object
+        larger = self._most.astype(kind) * sizes.astype(kind) > counts.astype(kind) * self._size
+        self._shares = (np.where(larger, self._most, counts), np.where(larger, self._size, sizes))
+        self._most = np.zeros(values, np.int64)
+
+
+def _extended(array: Integers, length: int, filler: int) -> Integers:
+    missing = length - len(array)
+    return np.append(array, np.full(missing, filler, np.int64)) if missing > 0 else array
+
+
+def _short(limit: Fraction | None) -> str:
+    text = str(limit)
+    return text if len(text) <= 40 else f"about {float(limit or 0):.6g}"

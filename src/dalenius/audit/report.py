@@ -1,0 +1,78 @@
+"""Findings as they come in, and the checks that they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dalenius.model.finding import Check, Finding, Verdict, concluded
+
+FILES, MANIFEST, HASHES, SCHEMA = "files", "manifest", "hashes", "schema"
+SIZES, LIMITS, VALUES, ORDER, SOURCE = "sizes", "limits", "values", "order", "source"
+
+# The checks in their order, with what holds where nothing was found.
+HOLDS = {
+    FILES: "the manifest and both tables are there",
+    MANIFEST: "it is of a known format, and consistent",
+    HASHES: "both tables are the files that the manifest names",
+    SCHEMA: "columns and types are as the manifest says, and nothing else is in the files",
+    SIZES: "every bucket has the size that the setting gives it, in both tables",
+    LIMITS: "no bucket holds more of a value than its limit allows",
+    VALUES: "counts and worst cases of all values are as the manifest says",
+    ORDER: "the rows are in the canonical order",
+    SOURCE: "the records are exactly those of the table",
+}
+_LONGEST_NAME = 60
+
+
+class Report:
+    """Collects findings, obstacles (why a check could not be made) and notes."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.obstacles: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+
+    def found(self, check: str, message: str, count: int = 1) -> None:
+        """Something is wrong."""
+        self.findings.append(Finding(check, int(count), message))
+
+    def not_checked(self, checks: Iterable[str], why: str) -> None:
+        """These checks could not be made, or not in full."""
+        self.obstacles += [(check, why) for check in checks]
+
+    def note(self, message: str) -> None:
+        """Worth knowing, and not wrong."""
+        self.notes.append(message)
+
+    def add(self, other: Report) -> None:
+        """Take over what another report collected."""
+        self.findings += other.findings
+        self.obstacles += other.obstacles
+        self.notes += other.notes
+
+    def checks(self, with_source: bool) -> tuple[Check, ...]:
+        """All checks; the comparison with the source only if it was asked for."""
+        return tuple(
+            concluded(
+                name,
+                holds,
+                [finding for finding in self.findings if finding.check == name],
+                [f"not checked: {why}" for check, why in self.obstacles if check == name],
+            )
+            for name, holds in HOLDS.items()
+            if with_source or name != SOURCE
+        )
+
+    def verdict(self, with_source: bool, rows: int | None = None, buckets: int | None = None) -> Verdict:
+        """What it all adds up to."""
+        return Verdict(self.checks(with_source), tuple(self.notes), rows, buckets)
+
+
+def named(value: str) -> str:
+    """A sensitive value's name in a sentence: quoted, escaped, and not too long."""
+    return repr(value if len(value) <= _LONGEST_NAME else value[: _LONGEST_NAME - 3] + "...")
+
+
+def plural(count: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"

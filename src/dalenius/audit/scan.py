@@ -1,0 +1,167 @@
+"""Each table read once, from its first row to its last, in batches: what it takes does not grow with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.audit.arrays import integers
+from dalenius.audit.layout import check_layout
+from dalenius.audit.leftovers import UnusedEntries, in_no_row
+from dalenius.audit.limits import LimitsOfBuckets
+from dalenius.audit.order import OrderOfRows
+from dalenius.audit.report import LIMITS, ORDER, SCHEMA, SIZES, VALUES, Report, plural
+from dalenius.audit.runs import BucketStream, Integers, NotAscendingError
+from dalenius.audit.sizes import SizesOfTable
+from dalenius.audit.values import ValueCodes
+from dalenius.audit.watch import Watch
+from dalenius.errors import InputError
+from dalenius.release.folder import ReleaseFolder, TableName
+
+RESTS_ON: dict[TableName, tuple[str, ...]] = {"qit": (SIZES, ORDER), "st": (SIZES, LIMITS, VALUES, ORDER)}
+
+
+@dataclass
+class Scan:
+    """What reading a table showed. `complete` if every row was read."""
+
+    report: Report = field(default_factory=Report)
+    complete: bool = False
+    counts: list[tuple[str | None, int]] = field(default_factory=list)
+    worst: dict[str | None, tuple[int, int]] = field(default_factory=dict)
+    values_in_order: bool = True
+    nulls: int = 0
+
+
+class _UnknownLayoutError(Exception):
+    """The columns are not those of the manifest; the report says how."""
+
+
+class _NullBucketsError(Exception):
+    """Rows that belong to no bucket."""
+
+
+@dataclass(frozen=True)
+class Scanner:
+    """Reads the tables of one release, `rows` rows at a time."""
+
+    release: ReleaseFolder
+    watch: Watch
+    rows: int
+
+    def quasi_identifiers(self) -> Scan:
+        """QIT: layout, sizes and order."""
+        scan = Scan()
+        sizes, order, stream = self._sizes(), OrderOfRows(), BucketStream()
+        unused: dict[str, UnusedEntries] = {}
+        with self._reading("qit", scan):
+            for batch in self._batches("qit", scan.report):
+                *others, bucket = batch.columns
+                for whole in stream.add(_numbers(bucket)):
+                    sizes.add(whole)
+                order.add([bucket, *others])
+                for name, column in zip(batch.schema.names, others, strict=False):
+                    if pa.types.is_dictionary(column.type):
+                        unused.setdefault(name, UnusedEntries()).add(column)
+            sizes.add(stream.finish())
+            self._conclude("qit", sizes, order, scan)
+            self._conclude_unused(unused, scan)
+        return scan
+
+    def sensitive_values(self, values: Sequence[str], limits: Sequence[Fraction] | None) -> Scan:
+        """ST: layout, sizes, order, and every value of every bucket against its limit, if limits are given."""
+        scan = Scan()
+        sizes, order, stream = self._sizes(), OrderOfRows(), BucketStream()
+        manifest = self.release.manifest
+        codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value)
+        shares = LimitsOfBuckets(limits if limits is not None else [None] * len(values))
+        with self._reading("st", scan):
+            for batch in self._batches("st", scan.report):
+                bucket, sensitive = batch.columns
+                for whole in stream.add(_numbers(bucket), codes.of(sensitive)):
+                    sizes.add(whole)
+                    shares.add(whole, len(codes.texts))
+                order.add([bucket, sensitive])
+            whole = stream.finish()
+            sizes.add(whole)
+            shares.add(whole, len(codes.texts))
+            self._conclude("st", sizes, order, scan)
+            self._conclude_values(codes, shares, scan)
+        return scan
+
+    @contextmanager
+    def _reading(self, table: TableName, scan: Scan) -> Iterator[None]:
+        """Whatever keeps a table from being read to its end is a finding; what rests on it was then not checked."""
+        file, report = self._file(table), scan.report
+        try:
+            yield
+        except _UnknownLayoutError:
+            why = f"{file} is not laid out as the manifest says"
+        except NotAscendingError:
+            why = f"the buckets of {file} are not in ascending order"
+            report.found(ORDER, why)
+        except _NullBucketsError:
+            why = f"the bucket column of {file} has nulls"
+            report.found(SCHEMA, why)
+        except InputError as error:
+            why = f"{file} cannot be read to its end"
+            report.found(SCHEMA, error.message)
+        except (pa.ArrowException, UnicodeDecodeError, IndexError):
+            why = f"{file} cannot be read to its end"
+            report.found(SCHEMA, f"{file} is damaged, or not what the manifest says it is")
+        else:
+            scan.complete = True
+            return
+        report.not_checked(RESTS_ON[table], why)
+
+    def _batches(self, table: TableName, report: Report) -> Iterator[pa.RecordBatch]:
+        if not check_layout(self.release, table, report):
+            raise _UnknownLayoutError
+        for batch in self.release.batches(table, rows=self.rows, coded=True):
+            if batch.num_rows:
+                yield batch
+            self.watch.step(batch.num_rows)
+
+    def _conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
+        sizes.conclude(self._file(table), self.release.manifest.rows, scan.report)
+        if order.falls:
+            rows = plural(order.falls, "row comes", "rows come")
+            scan.report.found(ORDER, f"in {self._file(table)} {rows} before the row above", order.falls)
+
+    def _conclude_values(self, codes: ValueCodes, shares: LimitsOfBuckets, scan: Scan) -> None:
+        shares.conclude(codes.texts, scan.report)
+        scan.counts = codes.counts
+        scan.worst = dict(zip(codes.texts, shares.worst(len(codes.texts)), strict=True))
+        scan.values_in_order = codes.in_order()
+        scan.nulls = codes.nulls
+        self._found_unused("st", self.release.manifest.columns.sensitive.name, codes.unused, scan.report)
+
+    def _conclude_unused(self, unused: dict[str, UnusedEntries], scan: Scan) -> None:
+        for name, entries in unused.items():
+            suspects = entries.suspects()
+            if suspects is not None:
+                batches = self.release.batches("qit", [name], rows=self.rows, coded=True)
+                never = in_no_row(suspects, (batch.column(0) for batch in batches))
+                self._found_unused("qit", name, never, scan.report)
+
+    def _found_unused(self, table: TableName, column: str, count: int, report: Report) -> None:
+        if count:
+            spelled = f"{plural(count, 'value')} of {column!r}"
+            report.found(SCHEMA, f"{self._file(table)} spells out {spelled} that no row has", count)
+
+    def _sizes(self) -> SizesOfTable:
+        return SizesOfTable([(group.size, group.buckets) for group in self.release.manifest.setting])
+
+    def _file(self, table: TableName) -> str:
+        return self.release.file(table).name
+
+
+def _numbers(bucket: pa.Array) -> Integers:
+    if bucket.null_count:
+        raise _NullBucketsError
+    return integers(bucket).view(np.int64)

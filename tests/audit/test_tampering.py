@@ -1,0 +1,440 @@
+"""Releases broken on purpose: verify must reject every one, and the right check must say so.
+
+Wherever possible hashes (and more of the manifest) are made to fit the change, so that only the check under test is
+left to notice it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dalenius.audit.verify import verify
+from tests.audit.test_verify import failed, not_made
+from tests.handmade import edit_manifest, hospital, many_types, restate_hashes, rewrite, write_table
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    folder = hospital().write(tmp_path / "release")
+    assert verify(folder)
+    return folder
+
+
+def change_cell(rows: Rows) -> None:
+    rows[0]["Age"] += 1
+
+
+def swap_values(rows: Rows) -> None:
+    """A 'Flu' of bucket 3 for the 'HIV' of bucket 4: then bucket 3 has two cases of HIV."""
+    flu = next(row for row in rows if row["bucket"] == 3 and row["Disease"] == "Flu")
+    hiv = next(row for row in rows if row["bucket"] == 4 and row["Disease"] == "HIV")
+    flu["Disease"], hiv["Disease"] = "HIV", "Flu"
+    rows.sort(key=lambda row: (row["bucket"], row["Disease"]))
+
+
+def move_row(rows: Rows) -> None:
+    rows[-1]["bucket"] = 3
+    rows.sort(key=lambda row: row["bucket"])
+
+
+class TestTables:
+    """A table is changed."""
+
+    @pytest.mark.parametrize(("table", "change"), [("qit", change_cell), ("qit", move_row), ("st", swap_values)])
+    def test_without_new_hashes_the_hashes_say_so(
+        self, release: Path, table: str, change: Callable[[Rows], None]
+    ) -> None:
+        rewrite(release, table, change)
+        assert "hashes" in failed(verify(release))
+
+    def test_values_swapped_between_buckets(self, release: Path) -> None:
+        rewrite(release, "st", swap_values)
+        restate_hashes(release)
+        verdict = verify(release)
+        assert failed(verdict) == {"limits", "values"}
+        assert verdict["limits"].summary == (
+            "1 bucket holds more of a value than its limit allows; the worst: 'HIV' 2 of 4 in bucket 3, limit 1/4"
+        )
+        edit_manifest(release, lambda m: m["values"][3].update(worst={"count": 2, "size": 4}))
+        assert "limits" in failed(verify(release))
+
+    @pytest.mark.parametrize("batch_rows", [1, 2, 5, 100])
+    def test_a_value_that_is_hidden_by_disorder(self, release: Path, batch_rows: int) -> None:
+        """The two cases of HIV in bucket 3 are not next to each other: they count together all the same."""
+
+        def hidden(rows: Rows) -> None:
+            swap_values(rows)
+            inside = [row for row in rows if row["bucket"] == 3]
+            places = [place for place, row in enumerate(rows) if row["bucket"] == 3]
+            inside = [inside[3], inside[0], inside[2], inside[1]]
+            for place, row in zip(places, inside, strict=True):
+                rows[place] = row
+
+        rewrite(release, "st", hidden)
+        restate_hashes(release)
+        verdict = verify(release, batch_rows=batch_rows)
+        assert failed(verdict) == {"limits", "values", "order"}
+        assert "'HIV' 2 of 4 in bucket 3" in verdict["limits"].summary
+
+    @pytest.mark.parametrize("table", ["qit", "st"])
+    def test_a_row_in_another_bucket(self, release: Path, table: str) -> None:
+        rewrite(release, table, move_row)
+        restate_hashes(release)
+        verdict = verify(release)
+        assert "sizes" in failed(verdict)
+        assert verdict["sizes"].count == 2
+        assert "bucket 3 has 5 rows, not 4" in verdict["sizes"].summary
+
+    @pytest.mark.parametrize("table", ["qit", "st"])
+    def test_a_row_less_and_a_row_more(self, release: Path, table: str) -> None:
+        before = (release / f"{table}.parquet").read_bytes()
+        rewrite(release, table, lambda rows: rows[:-1])
+        restate_hashes(release)
+        assert "has 11 rows, and the manifest says 12" in verify(release)["sizes"].summary
+        (release / f"{table}.parquet").write_bytes(before)
+        rewrite(release, table, lambda rows: [*rows, rows[-1]])
+        restate_hashes(release)
+        assert "has 13 rows" in verify(release)["sizes"].summary
+
+    def test_one_cell_is_for_the_source_to_notice(self, release: Path) -> None:
+        rewrite(release, "qit", change_cell)
+        restate_hashes(release)
+        assert verify(release)
+        assert failed(verify(release, against=hospital().source())) == {"source"}
+
+    @pytest.mark.parametrize("table", ["qit", "st"])
+    def test_neighbours_swapped(self, release: Path, table: str) -> None:
+        def swapped(rows: Rows) -> None:
+            rows[8], rows[9] = rows[9], rows[8]
+
+        rewrite(release, table, swapped)
+        restate_hashes(release)
+        for batch_rows in (1, 9, 100):
+            verdict = verify(release, batch_rows=batch_rows)
+            assert failed(verdict) == {"order"}
+            assert verdict["order"].count == 1
+
+    @pytest.mark.parametrize("table", ["qit", "st"])
+    def test_buckets_reversed(self, release: Path, table: str) -> None:
+        rewrite(release, table, lambda rows: rows[::-1])
+        restate_hashes(release)
+        verdict = verify(release)
+        assert failed(verdict) == {"order"}
+        assert not_made(verdict) >= {"sizes"}
+        assert not verdict
+
+    @pytest.mark.parametrize("number", [0, 5, -(2**63), 2**63 - 1])
+    def test_bucket_numbers_with_holes(self, release: Path, number: int) -> None:
+        def renumbered(rows: Rows) -> None:
+            for row in rows:
+                if row["bucket"] == 2:
+                    row["bucket"] = number
+            rows.sort(key=lambda row: row["bucket"])
+
+        for table in ("qit", "st"):
+            rewrite(release, table, renumbered)
+        restate_hashes(release)
+        verdict = verify(release, batch_rows=3)
+        assert "sizes" in failed(verdict)
+        assert "qit.parquet lacks 1 of the buckets 1 to 4" in verdict["sizes"].summary
+
+    @pytest.mark.parametrize("table", ["qit", "st"])
+    def test_a_null_bucket(self, release: Path, table: str) -> None:
+        def without(rows: Rows) -> None:
+            rows[-1]["bucket"] = None
+
+        rewrite(release, table, without)
+        restate_hashes(release)
+        verdict = verify(release)
+        assert failed(verdict) == {"schema"}
+        assert "nulls" in verdict["schema"].summary
+
+    def test_sizes_that_are_not_in_the_order_of_sizes(self, tmp_path: Path) -> None:
+        made = hospital(buckets=[3, 3, 2, 2, 1, 1, 1, 1, 4, 4, 4, 4])
+        assert failed(verify(made.write(tmp_path))) == {"sizes"}
+
+    def test_a_value_that_the_manifest_does_not_list(self, release: Path) -> None:
+        def renamed(rows: Rows) -> None:
+            for row in rows:
+                row["Disease"] = row["Disease"].replace("HIV", "ZZZ")
+
+        rewrite(release, "st", renamed)
+        restate_hashes(release)
+        verdict = verify(release)
+        assert failed(verdict) == {"limits", "values"}
+        assert "1 value has no limit" in verdict["limits"].summary
+
+
+class TestFiles:
+    """A file is missing, damaged, or something else."""
+
+    @pytest.mark.parametrize("name", ["qit.parquet", "st.parquet", "manifest.json"])
+    def test_missing(self, release: Path, name: str) -> None:
+        (release / name).unlink()
+        verdict = verify(release)
+        assert failed(verdict) == {"files"}
+        assert name in verdict["files"].summary
+        assert not_made(verdict)
+
+    @pytest.mark.parametrize("name", ["qit.parquet", "st.parquet", "manifest.json"])
+    def test_a_folder_or_a_pipe_in_its_place(self, release: Path, name: str) -> None:
+        (release / name).unlink()
+        os.mkfifo(release / name)
+        assert failed(verify(release)) == {"files"}
+        (release / name).unlink()
+        (release / name).mkdir()
+        assert failed(verify(release)) == {"files"}
+
+    @pytest.mark.parametrize("name", ["qit.parquet", "st.parquet"])
+    @pytest.mark.parametrize("content", [b"", b"PAR1", b"garbage" * 1000, None])
+    @pytest.mark.parametrize("fits", [True, False])
+    def test_garbage_and_half_a_file(self, release: Path, name: str, content: bytes | None, fits: bool) -> None:
+        path = release / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2] if content is None else content)
+        if fits and path.stat().st_size:
+            restate_hashes(release)
+        verdict = verify(release)
+        assert "schema" in failed(verdict)
+        assert ("hashes" in failed(verdict)) == (not fits or not path.stat().st_size)
+        assert "sizes" in not_made(verdict)
+
+    @pytest.mark.parametrize(
+        "content", [b"", b"{}", b"[]", b"\xff\xfe", b'{"format": 2}', b"{" * 10_000, b'{"format": 1}']
+    )
+    def test_a_manifest_that_is_none(self, release: Path, content: bytes) -> None:
+        (release / "manifest.json").write_bytes(content)
+        verdict = verify(release)
+        assert failed(verdict) == {"manifest"}
+        assert "limits" in not_made(verdict)
+
+    @pytest.mark.parametrize("kind", ["parquet", "csv"])
+    def test_flipped_bits_never_pass_and_never_break_the_judge(self, tmp_path: Path, kind: str) -> None:
+        random_places = random.Random(7)  # noqa: S311
+        made = hospital(types={"Gender": pa.string(), "Zipcode": pa.string(), "Age": pa.uint8()})
+        folder = made.write(tmp_path, kind)
+        stated = json.loads((folder / "manifest.json").read_text())
+        for name in (f"qit.{kind}", f"st.{kind}"):
+            whole = (folder / name).read_bytes()
+            for _ in range(60):
+                damaged = bytearray(whole)
+                damaged[random_places.randrange(len(whole))] ^= 1 << random_places.randrange(8)
+                (folder / name).write_bytes(damaged)
+                assert "hashes" in failed(verify(folder))
+                restate_hashes(folder)
+                assert "hashes" not in failed(verify(folder))
+                edit_manifest(folder, lambda m: m.update(stated))
+            (folder / name).write_bytes(whole)
+        assert verify(folder)
+
+    def test_the_two_tables_swapped(self, release: Path) -> None:
+        (release / "qit.parquet").rename(release / "x")
+        (release / "st.parquet").rename(release / "qit.parquet")
+        (release / "x").rename(release / "st.parquet")
+        restate_hashes(release)
+        assert failed(verify(release)) == {"schema"}
+
+
+class TestSchema:
+    """Columns, types and whatever else travels in the files."""
+
+    def rewrite_table(self, release: Path, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+        path = release / f"{table}.parquet"
+        pq.write_table(change(pq.read_table(path)), path)
+        restate_hashes(release)
+
+    @pytest.mark.parametrize("table", ["qit", "st"])
+    def test_metadata_of_the_schema(self, release: Path, table: str) -> None:
+        self.rewrite_table(release, table, lambda t: t.replace_schema_metadata({"source": "/home/ann/hiv.csv"}))
+        verdict = verify(release)
+        assert failed(verdict) == {"schema"}
+        assert "metadata" in verdict["schema"].summary
+        assert "ann" not in verdict["schema"].summary
+
+    def test_metadata_of_a_column(self, release: Path) -> None:
+        def commented(table: pa.Table) -> pa.Table:
+            columns = [field.with_metadata({"comment": "x"}) for field in table.schema]
+            return table.cast(pa.schema(columns))
+
+        self.rewrite_table(release, "qit", commented)
+        assert failed(verify(release)) == {"schema"}
+
+    def test_metadata_in_the_stored_schema_alone(self, release: Path) -> None:
+        """As a writer does that copies the source's Arrow schema into the file."""
+        table = pq.read_table(release / "st.parquet")
+        stored = base64.b64encode(table.schema.with_metadata({"pandas": "index"}).serialize().to_pybytes())
+        with pq.ParquetWriter(release / "st.parquet", table.schema, store_schema=False) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({"ARROW:schema": stored.decode()})
+        restate_hashes(release)
+        assert failed(verify(release)) == {"schema"}
+
+    def test_categories_that_no_row_has(self, release: Path) -> None:
+        def with_more(table: pa.Table) -> pa.Table:
+            column = table["Gender"].combine_chunks().dictionary_encode()
+            entries = pa.array([*column.dictionary.to_pylist(), "left out"])
+            more = pa.DictionaryArray.from_arrays(column.indices, entries)
+            return table.set_column(0, "Gender", more)
+
+        self.rewrite_table(release, "qit", with_more)
+        for batch_rows in (1, 100):
+            verdict = verify(release, batch_rows=batch_rows)
+            assert failed(verdict) == {"schema"}
+            assert verdict["schema"].summary == "qit.parquet spells out 1 value of 'Gender' that no row has"
+
+    def test_a_category_may_be_unused_in_part_of_the_file(self, tmp_path: Path) -> None:
+        folder = many_types().write(tmp_path)
+        table = pq.read_table(folder / "qit.parquet")
+        pq.write_table(table.unify_dictionaries(), folder / "qit.parquet", row_group_size=2)
+        restate_hashes(folder)
+        assert verify(folder)
+
+    def test_sensitive_values_that_no_row_has(self, release: Path) -> None:
+        def with_more(table: pa.Table) -> pa.Table:
+            column = table["Disease"].combine_chunks().dictionary_encode()
+            entries = pa.array([*column.dictionary.to_pylist(), "Ebola"])
+            return table.set_column(1, "Disease", pa.DictionaryArray.from_arrays(column.indices, entries))
+
+        self.rewrite_table(release, "st", with_more)
+        assert failed(verify(release)) == {"schema"}
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda t: t.append_column("Name", pa.array(["x"] * 12)),
+            lambda t: t.drop_columns(["Age"]),
+            lambda t: t.select(["Zipcode", "Gender", "Age", "bucket"]),
+            lambda t: t.rename_columns(["Gender", "Zipcode", "AGE", "bucket"]),
+            lambda t: t.set_column(2, "Age", t["Age"].cast(pa.int64())),
+            lambda t: t.set_column(3, "bucket", t["bucket"].cast(pa.int32())),
+            lambda t: t.set_column(3, "bucket", t["bucket"].cast(pa.string())),
+        ],
+    )
+    def test_other_columns(self, release: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+        self.rewrite_table(release, "qit", change)
+        assert failed(verify(release)) == {"schema"}
+
+    def test_other_columns_in_csv(self, tmp_path: Path) -> None:
+        made = hospital(types={"Gender": pa.string(), "Zipcode": pa.string(), "Age": pa.uint8()})
+        folder = made.write(tmp_path, "csv")
+        before = (folder / "qit.csv").read_text()
+        for other in (
+            before.replace("Age", "age"),
+            before.replace("\n", ',"x"\n'),
+            "",
+            before.replace(",40,", ",abc,"),
+        ):
+            (folder / "qit.csv").write_text(other or '"')
+            restate_hashes(folder)
+            assert failed(verify(folder)) == {"schema"}
+
+
+MANIFEST_EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
+    "rows": (lambda m: m.update(rows=13), {"manifest", "sizes"}),
+    "qit rows": (lambda m: m["tables"]["qit"].update(rows=13), {"manifest"}),
+    "st rows": (lambda m: m["tables"]["st"].update(rows=11), {"manifest"}),
+    "st file": (lambda m: m["tables"]["st"].update(file="qit.parquet"), {"manifest", "hashes", "schema"}),
+    "bytes": (lambda m: m["tables"]["st"].update(bytes=7), {"hashes"}),
+    "sha256": (lambda m: m["tables"]["qit"].update(sha256="0" * 64), {"hashes"}),
+    "buckets": (lambda m: m.update(buckets=5), {"manifest"}),
+    "setting": (lambda m: m.update(setting=[{"size": 3, "buckets": 4}]), {"manifest", "sizes"}),
+    "setting not ascending": (lambda m: m["setting"].reverse(), {"manifest", "sizes"}),
+    "setting twice": (
+        lambda m: m.update(setting=[{"size": s, "buckets": 1} for s in (2, 2, 4, 4)]),
+        {"manifest"},
+    ),
+    "setting huge": (lambda m: m["setting"][0].update(size=10**30), {"manifest"}),
+    "rows huge": (lambda m: m.update(rows=10**400), {"manifest"}),
+    "loss": (lambda m: m.update(loss=21), {"manifest"}),
+    "mse": (lambda m: m.update(mse=1.8), {"manifest"}),
+    "mse is not a number": (lambda m: m.update(mse=float("nan")), {"manifest"}),
+    "bound": (lambda m: m.update(bound=21, gap=0.0), {"manifest"}),
+    "bound without gap": (lambda m: m.update(bound=20), {"manifest"}),
+    "gap": (lambda m: m.update(bound=18, gap=0.2), {"manifest"}),
+    "optimal without bound": (lambda m: m.update(status="optimal"), {"manifest"}),
+    "infeasible": (lambda m: m.update(status="infeasible"), {"manifest"}),
+    "fake values": (lambda m: m["adversary"].update(fake_values=1), {"manifest"}),
+    "known records": (lambda m: m["adversary"].update(known_records=1), {"manifest"}),
+    "strata": (lambda m: m.update(strata=["Name"]), {"manifest"}),
+    "bucket": (lambda m: m["columns"].update(bucket="AGE"), {"manifest", "schema"}),
+    "column twice": (lambda m: m["columns"]["quasi_identifiers"][0].update(name="Age"), {"manifest"}),
+    "sensitive twice": (lambda m: m["columns"]["sensitive"].update(name="Age"), {"manifest", "schema"}),
+    "type": (lambda m: m["columns"]["quasi_identifiers"][2].update(type="int8"), {"schema"}),
+    "no such type": (lambda m: m["columns"]["quasi_identifiers"][2].update(type="uint9"), {"schema"}),
+    "type of the sensitive": (lambda m: m["columns"]["sensitive"].update(type="large_string"), {"schema"}),
+    "limit": (lambda m: m["values"][3].update(limit="1/5"), {"manifest", "limits"}),
+    "limit hidden": (
+        lambda m: m["values"][3].update(limit="1/5", worst={"count": 1, "size": 5}),
+        {"manifest", "limits", "values"},
+    ),
+    "worst": (lambda m: m["values"][1].update(worst={"count": 1, "size": 4}), {"values"}),
+    "worst that cannot be": (lambda m: m["values"][0].update(worst={"count": 4, "size": 2}), {"manifest", "values"}),
+    "count": (lambda m: m["values"][0].update(count=4), {"manifest", "values"}),
+    "counts that add up": (
+        lambda m: (m["values"][0].update(count=2), m["values"][1].update(count=6)),
+        {"values"},
+    ),
+    "a value less": (lambda m: m["values"].pop(), {"manifest", "values", "limits"}),
+    "a value twice": (lambda m: m["values"].append(m["values"][0]), {"manifest", "values"}),
+    "a value too many": (
+        lambda m: m["values"].append({**m["values"][0], "value": "Ebola"}),
+        {"manifest", "values"},
+    ),
+    "values out of order": (lambda m: m["values"].reverse(), {"values"}),
+    "unknown key": (lambda m: m.update(person=1), {"manifest"}),
+    "no rows": (lambda m: m.pop("rows"), {"manifest"}),
+    "format": (lambda m: m.update(format=2), {"manifest"}),
+}
+
+
+@pytest.mark.parametrize("name", MANIFEST_EDITS)
+def test_every_statement_of_the_manifest_is_checked(release: Path, name: str) -> None:
+    change, wanted = MANIFEST_EDITS[name]
+    edit_manifest(release, change)
+    verdict = verify(release)
+    assert failed(verdict) == wanted
+    assert not verdict
+
+
+def test_a_proven_bound_is_consistent(release: Path) -> None:
+    edit_manifest(release, lambda m: m.update(bound=18, gap=0.1, status="optimal"))
+    assert verify(release)
+
+
+def test_values_of_a_table_as_one_bucket(tmp_path: Path) -> None:
+    """A bucket as large as the table, over many batches."""
+    values = [f"value {i % 5}" for i in range(500)]
+    made = hospital(
+        rows=[("M", "1", i % 256) for i in range(500)], values=values, buckets=[1] * 500, limits={"value 3": "1/5"}
+    )
+    folder = made.write(tmp_path)
+    assert verify(folder, batch_rows=7)
+    edit_manifest(folder, lambda m: m["values"][3].update(limit="199/1000"))
+    verdict = verify(folder, batch_rows=7)
+    assert "'value 3' 100 of 500 in bucket 1, limit 199/1000" in verdict["limits"].summary
+
+
+def test_nothing_of_the_quasi_identifiers_is_ever_said(tmp_path: Path) -> None:
+    person = "Ann-Louise"
+    made = hospital(
+        types={"Name": pa.string()},
+        rows=[(f"{person} {i}",) for i in range(12)],
+        buckets=[9, 8, 7, 6, 5, 4, 3, 2, 1, 1, 1, 1],
+    )
+    folder = made.write(tmp_path)
+    write_table(folder / "qit.parquet", {"Name": pa.string(), "bucket": pa.int64()}, [(person, 1)] * 3)
+    verdict = verify(folder, against=hospital(types={"Name": pa.string()}, rows=[(person,)] * 12).source())
+    assert not verdict
+    assert person not in repr(verdict)

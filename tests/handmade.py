@@ -1,0 +1,226 @@
+"""Releases made by hand: a second, naive writer of the release format, for tests of whatever reads releases.
+
+It goes by docs/release-format.md and Python's loops, and shares nothing with the program but the names of types.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+CATEGORY = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True)
+class Handmade:
+    """What goes into a release: rows of quasi-identifiers, one sensitive value a row, and the bucket of each."""
+
+    types: Mapping[str, pa.DataType]
+    rows: Sequence[tuple[Any, ...]]
+    values: Sequence[Any]
+    buckets: Sequence[int]
+    sensitive: pa.DataType = field(default_factory=pa.string)
+    name: str = "Disease"
+    limits: Mapping[str, str] = field(default_factory=dict)
+    null_value: str | None = None
+
+    def write(self, folder: Path, kind: str = "parquet") -> Path:
+        """The release in a folder, with limits of 1 where none are given."""
+        folder.mkdir(parents=True, exist_ok=True)
+        qit = sorted(zip(self.rows, self.buckets, strict=True), key=lambda r: (r[1], [order(cell) for cell in r[0]]))
+        st = sorted(zip(self.buckets, self.values, strict=True), key=lambda r: (r[0], order(r[1])))
+        kinds = {**self.types, "bucket": pa.int64()}
+        write_table(folder / f"qit.{kind}", kinds, [(*row, bucket) for row, bucket in qit])
+        write_table(folder / f"st.{kind}", {"bucket": pa.int64(), self.name: self.sensitive}, st)
+        manifest = self.manifest(kind)
+        (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+        restate_hashes(folder)
+        return folder
+
+    def source(self) -> pa.Table:
+        """The table that was published."""
+        columns = {
+            name: column(kind, [row[i] for row in self.rows]) for i, (name, kind) in enumerate(self.types.items())
+        }
+        return pa.table({**columns, self.name: column(self.sensitive, list(self.values))})
+
+    def text(self, value: Any) -> str:
+        """The name of a sensitive value."""
+        return self.null_value or "?" if value is None else text_of(value)
+
+    def manifest(self, kind: str) -> dict[str, Any]:
+        sizes = Counter(self.buckets)
+        setting = sorted(Counter(sizes.values()).items())
+        loss = sum((size - 1) ** 2 for size in sizes.values())
+        held = Counter(zip(self.buckets, map(self.text, self.values), strict=True))
+        worst: dict[str, tuple[int, int]] = {}
+        for (bucket, text), count in held.items():
+            if text not in worst or Fraction(count, sizes[bucket]) > Fraction(*worst[text]):
+                worst[text] = (count, sizes[bucket])
+        counts = Counter(map(self.text, self.values))
+        texts = list(dict.fromkeys(map(self.text, sorted(self.values, key=order))))
+        file = {"rows": len(self.rows), "bytes": 1, "sha256": "0" * 64}
+        return {
+            "format": 1,
+            "program": {"name": "handmade", "version": "0"},
+            "randomness": "cryptographic",
+            "tables": {"qit": {"file": f"qit.{kind}", **file}, "st": {"file": f"st.{kind}", **file}},
+            "columns": {
+                "bucket": "bucket",
+                "quasi_identifiers": [{"name": name, "type": str(type_)} for name, type_ in self.types.items()],
+                "sensitive": {"name": self.name, "type": str(self.sensitive)},
+            },
+            "null_value": self.null_value,
+            "rows": len(self.rows),
+            "buckets": len(sizes),
+            "setting": [{"size": size, "buckets": number} for size, number in setting],
+            "loss": loss,
+            "mse": loss / max(1, len(self.rows) - 1),
+            "method": "optimal",
+            "status": "feasible",
+            "bound": None,
+            "gap": None,
+            "adversary": {"known_records": 0, "fake_values": 0},
+            "strata": [],
+            "values": [
+                {
+                    "value": text,
+                    "count": counts[text],
+                    "limit": self.limits.get(text, "1"),
+                    "worst": {"count": worst[text][0], "size": worst[text][1]},
+                }
+                for text in texts
+            ],
+        }
+
+
+def order(cell: Any) -> tuple[Any, ...]:
+    """A key by which cells of one column are in the canonical order."""
+    if cell is None:
+        return (1,)
+    if isinstance(cell, float):
+        return (
+            0,
+            math.isnan(cell),
+            0.0 if math.isnan(cell) else cell,
+            0 if math.isnan(cell) else math.copysign(1, cell),
+        )
+    return (0, cell.encode() if isinstance(cell, str) else cell)
+
+
+def text_of(value: Any) -> str:
+    """The text by which a sensitive value is known."""
+    return str(value).lower() if isinstance(value, bool | float) else str(value)
+
+
+def column(kind: pa.DataType, cells: list[Any]) -> pa.Array:
+    """An Arrow column; categories in the order of first appearance."""
+    return pa.array(cells, pa.string()).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(cells, kind)
+
+
+def write_table(path: Path, types: Mapping[str, pa.DataType], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Rows in the order given."""
+    if path.suffix == ".csv":
+        lines = [",".join(map(_csv_cell, types)), *(",".join(map(_csv_cell, row)) for row in rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    else:
+        columns = [column(kind, [row[i] for row in rows]) for i, kind in enumerate(types.values())]
+        pyarrow.parquet.write_table(pa.Table.from_arrays(columns, list(types)), path, row_group_size=7)
+
+
+def _csv_cell(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return '"' + cell.replace('"', '""') + '"'
+    if isinstance(cell, datetime.datetime):
+        return cell.isoformat(" ")
+    return text_of(cell)
+
+
+def edit_manifest(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the manifest as an object."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    change(manifest)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def restate_hashes(folder: Path) -> None:
+    """Make the manifest's lengths and hashes those of the files that are there."""
+
+    def restated(manifest: dict[str, Any]) -> None:
+        for entry in manifest["tables"].values():
+            content = (folder / entry["file"]).read_bytes()
+            entry.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+    edit_manifest(folder, restated)
+
+
+def rewrite(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], Any]) -> None:
+    """Change the rows of a Parquet table as a list of dicts; the manifest is left as it is."""
+    path = folder / f"{table}.parquet"
+    before = pyarrow.parquet.read_table(path)
+    rows = before.to_pylist()
+    changed = change(rows)
+    kinds = {entry.name: entry.type for entry in before.schema}
+    write_table(path, kinds, [tuple(row.values()) for row in (rows if changed is None else changed)])
+
+
+def hospital(**changes: Any) -> Handmade:
+    """Twelve patients in two buckets of two, and two of four."""
+    parts: dict[str, Any] = {
+        "types": {"Gender": CATEGORY, "Zipcode": pa.string(), "Age": pa.uint8()},
+        "rows": [
+            *[("M", "54321", 40), ("F", "54322", 41), ("M", "54323", 42), ("F", "54321", 43)],
+            *[("M", "61234", 20), ("M", "61234", 20), ("F", "61235", 21), ("F", "61236", 22)],
+            *[("M", "71234", 60), ("M", "71235", 60), ("F", "71236", 61), ("F", "71236", 62)],
+        ],
+        "values": ["Flu", "Cold", "Flu", "Gout", "HIV", "Flu", "Flu", "Cold", "HIV", "Cold", "Gout", "Flu"],
+        "buckets": [1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4],
+        "limits": {"HIV": "1/4", "Flu": "1/2", "Cold": "1/2", "Gout": "3/4"},
+    }
+    return Handmade(**{**parts, **changes})
+
+
+def many_types() -> Handmade:
+    """Every kind of column, with the cells that are easily got wrong."""
+    days = [datetime.date(2020, 1, 1), datetime.date(1950, 12, 31), None, datetime.date(2020, 1, 1)]
+    rows = [
+        ("Ünal", days[0], Decimal("12345678901234567890.10"), True, -0.0, 2**63 - 1, 1.5, "x"),
+        ("Zoë", days[1], Decimal("-12345678901234567890.10"), False, 0.0, -(2**63), None, None),
+        (None, days[2], None, None, math.nan, None, math.inf, "é"),
+        ("Ünal", days[3], Decimal("0.01"), True, 0.0, 0, -math.inf, "z"),
+        ('a "quoted", name\nof two lines', days[0], Decimal("-0.01"), False, -1e300, 1, -0.0, "x"),
+        ("", days[1], Decimal("0.00"), None, math.nan, 2, math.nan, "y"),
+        ("😀", days[3], Decimal("99999999999999999999.99"), True, -0.0, -1, 0.0, "\U00010000"),
+        ("\uffff", None, Decimal("0.01"), True, 5e-324, -1, 2.5, "\uffff"),
+    ]
+    return Handmade(
+        types={
+            "name": pa.string(),
+            "day": pa.date32(),
+            "money": pa.decimal128(22, 2),
+            "flag": pa.bool_(),
+            "ratio": pa.float64(),
+            "big": pa.int64(),
+            "small": pa.float32(),
+            "kind": CATEGORY,
+        },
+        rows=rows,
+        values=["b", "ä", "a", "b", "a", "", "ä", "b"],
+        buckets=[1, 1, 1, 1, 2, 2, 2, 2],
+    )
