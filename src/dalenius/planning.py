@@ -9,7 +9,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dalenius.engines.duckdb import open_table
 from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import IneligibleValue, NoSolution, Plan, PlanOptions
 from dalenius.model.problem import Problem, ValueCounts
@@ -65,6 +64,8 @@ def count_values(
         raise UsageError("the sensitive column is not named", "Say which column is sensitive: sensitive='Disease'.")
     if null_value is not None and not isinstance(null_value, str):
         raise UsageError(f"null_value must be text, got {type(null_value).__name__}")
+    from dalenius.engines.duckdb import open_table  # publishing counts for itself, and may do without DuckDB
+
     with open_table(counts_or_table, table) as opened:
         return opened.count_by_value(sensitive, null_value)
 

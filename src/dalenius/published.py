@@ -65,8 +65,6 @@ class Release:
             tables = self.manifest.tables
             for name in (tables.qit.file, tables.st.file, FILE):
                 shutil.copyfile(self.path / name, stage.folder / name)
-                with (stage.folder / name).open("rb") as copied:
-                    os.fsync(copied.fileno())
             stage.commit(force)
         return load(target)
 

@@ -35,7 +35,7 @@ from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.published import Release
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.staging import staging, writable
+from dalenius.release.staging import Staging, staging, writable
 from dalenius.release.write import FORMATS, Format
 from dalenius.writing import PublishOptions, Roles, Work, write_release
 
@@ -115,7 +115,7 @@ def publish_table(
             plan = _solved(plan_counts(counts, as_policy(limits, counts), method, solving))
             work = Work(found, plan, _partition(found, plan), budget, options, stage)
             told.stage("Placing", found.rows)
-            with ThreadPoolExecutor(_cores() + 1) as workers, writable():
+            with ThreadPoolExecutor(_cores()) as workers, writable():
                 records = _place(source, roles, work, workers, told)
                 try:
                     told.stage("Writing", found.rows)
@@ -123,13 +123,9 @@ def publish_table(
                 finally:
                     records.close()
         told.stage("Verifying", 2 * found.rows)
-        verdict = verify(stage.folder, progress=_Steps(told))
-        if not verdict.verified:
-            failed = ", ".join(check.check for check in verdict.checks if not check.passed)
-            raise SelfCheckError(
-                f"the release did not pass its own verification ({failed}), and was not published",
-                "This is probably a bug in Dalenius: please report it.",
-            )
+        with ThreadPoolExecutor(1) as disk:
+            stage.sync(disk)
+            _verify(stage, told)
         with writable():
             stage.commit(options.force)
     return Release(ReleaseFolder(out, made), _notes(found, plan, left_out))
@@ -148,6 +144,17 @@ def _check(roles: Roles, options: PublishOptions) -> None:
         raise UsageError(f"there is no format {options.format!r}", f"Known: {', '.join(FORMATS)}.")
     if options.seed is not None and (isinstance(options.seed, bool) or not isinstance(options.seed, int)):
         raise UsageError(f"the seed must be a whole number, got {type(options.seed).__name__}")
+
+
+def _verify(stage: Staging, told: Progress) -> None:
+    """The release as anybody could judge it, before anybody else can see it."""
+    verdict = verify(stage.folder, progress=_Steps(told))
+    if not verdict.verified:
+        failed = ", ".join(check.check for check in verdict.checks if not check.passed)
+        raise SelfCheckError(
+            f"the release did not pass its own verification ({failed}), and was not published",
+            "This is probably a bug in Dalenius: please report it.",
+        )
 
 
 class _Steps:
@@ -197,7 +204,9 @@ def _place(source: Source, roles: Roles, work: Work, workers: ThreadPoolExecutor
     records = _records(roles, work)
     try:
         placement = Placement(work.partition, key)
-        place_records(source, roles.quasi_identifiers, work.survey.sensitive, placement, records, workers, told.advance)
+        rows = work.budget.batch_rows(work.survey.schema)
+        sensitive = work.survey.sensitive
+        place_records(source, roles.quasi_identifiers, sensitive, placement, records, workers, rows, told.advance)
     except BaseException:
         records.close()
         raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -65,9 +64,11 @@ def write_release(roles: Roles, work: Work, records: Records, workers: Executor,
     """Both tables and the manifest into the staging folder."""
     found, folder, kind = work.survey, work.stage.folder, work.options.format
     bucket = _bucket_name([*roles.quasi_identifiers, roles.sensitive])
-    fields = [found.schema.field(name) for name in roles.quasi_identifiers]
-    qit_schema = published_schema(pa.schema([*fields, (bucket, pa.int64())]), kind)
-    st_schema = published_schema(pa.schema([(bucket, pa.int64()), found.schema.field(roles.sensitive)]), kind)
+    number = pa.field(bucket, pa.int64(), nullable=False)
+    fields = [found.schema.field(name).with_nullable(_has_nulls(found, name)) for name in roles.quasi_identifiers]
+    sensitive = found.schema.field(roles.sensitive).with_nullable(found.sensitive.publishes_nulls)
+    qit_schema = published_schema(pa.schema([*fields, number]), kind)
+    st_schema = published_schema(pa.schema([number, sensitive]), kind)
     short = {bucket, *(name for name, domain in found.domains.items() if _is_short(domain))}
     qit = TableWriter(folder / f"qit.{kind}", qit_schema, kind, short)
     st = TableWriter(folder / f"st.{kind}", st_schema, kind, {bucket, *_short_sensitive(found)})
@@ -82,8 +83,6 @@ def write_release(roles: Roles, work: Work, records: Records, workers: Executor,
         writing_st.cancel()
     with (folder / form.FILE).open("w", encoding="utf-8", newline="\n") as file:
         file.write(made.to_json())
-        file.flush()
-        os.fsync(file.fileno())
     return made
 
 
@@ -96,6 +95,12 @@ def _write_st(work: Work, st: TableWriter) -> form.TableFile:
         return st.finish()
     finally:
         st.close()
+
+
+def _has_nulls(found: Survey, name: str) -> bool:
+    """Whether a column has nulls; a column that was not followed to the end may."""
+    domain = found.domains[name]
+    return domain is None or domain.has_nulls
 
 
 def _is_short(domain: Domain | None) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from dalenius.audit.arrays import as_arrow, as_text, integers
 from dalenius.audit.order import falls
 from dalenius.audit.runs import Codes, Integers
-from dalenius.engines.duckdb import texts
+from dalenius.engines.texts import texts
 from dalenius.errors import TooManyValuesError
 from dalenius.model.problem import MOST_VALUES
 from dalenius.release.types import is_text

@@ -1,6 +1,7 @@
 """numpy to Arrow and back without a copy, and without what pyarrow does on the side.
 
-`pyarrow.array` and `Array.to_numpy` import pandas if it is there, which takes longer than publishing a small table.
+`pyarrow.array`, `pyarrow.scalar` and `Array.to_numpy` import pandas if it is there, which takes longer than
+publishing a small table.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ def numpy_array(array: pa.Array) -> npt.NDArray[Any]:
     if data is None or not len(array):
         return np.zeros(len(array), dtype=kind)
     return np.frombuffer(data, dtype=kind)[array.offset : array.offset + len(array)]
+
+
+def filled(array: pa.Array, value: int) -> npt.NDArray[Any]:
+    """The numbers of an array, with `value` where it is null."""
+    nulls = null_mask(array)
+    return numpy_array(array) if nulls is None else np.where(nulls, value, numpy_array(array))
 
 
 def null_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:

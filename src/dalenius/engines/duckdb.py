@@ -82,8 +82,8 @@ class Table:
         return ValueCounts.of(pairs.items())
 
 
-def texts(values: pyarrow.Array) -> list[str | None]:
-    """The texts by which values are known; a null has none."""
+def cast_to_text(values: pyarrow.Array) -> list[str | None]:
+    """The values as DuckDB writes them; a null stays a null."""
     with plain_errors(), duckdb.connect() as connection:
         relation = connection.from_arrow(pyarrow.table({"value": values}))
         return [text for (text,) in relation.project("CAST(value AS VARCHAR)").fetchall()]

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from dalenius.errors import UsageError
 from dalenius.model.setting import BucketSetting
 
@@ -22,6 +24,10 @@ _LEAST_SPARE = 160 * MIB  # for batches under way, writers and verification
 _RESERVE = 120 * MIB  # that allocators keep, and that nobody can give back
 _KEY_BYTES = 8
 _UNPACKED = 40  # bytes of working arrays for each record of a piece, of which a few are under way
+_PLACED = 64  # bytes of working arrays for each record that is being placed
+_TEXT_BYTES = 40
+_MOST_BATCH_ROWS = 2**19
+_LEAST_BATCH_ROWS = 2**13
 _MOST_PIECE_ROWS = 2**19
 _LEAST_PIECE_ROWS = 2**15
 
@@ -58,6 +64,11 @@ class Budget:
         """Bytes for the embedded engine, while it reads."""
         return self.spare // 2
 
+    def batch_rows(self, schema: pa.Schema) -> int:
+        """How many records are placed at a time: a few such batches are under way, with their working arrays."""
+        row = sum(_TEXT_BYTES if _has_no_width(field.type) else -(-field.type.bit_width // 8) for field in schema)
+        return max(min(self.spare // 8 // (row + _PLACED), _MOST_BATCH_ROWS), _LEAST_BATCH_ROWS)
+
     def keys_fit(self, rows: int) -> bool:
         """Whether packed records can stay in memory."""
         return rows * _KEY_BYTES <= self.spare // 4
@@ -72,6 +83,13 @@ class Budget:
                 f"Give --memory {(self.total + 4 * largest * row_bytes) // MIB:,}MiB, or a smaller --max-size.",
             )
         return max(min(most, _MOST_PIECE_ROWS), _LEAST_PIECE_ROWS)
+
+
+def _has_no_width(kind: pa.DataType) -> bool:
+    try:
+        return not kind.bit_width
+    except ValueError:
+        return True
 
 
 def resident_memory() -> int:

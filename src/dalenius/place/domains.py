@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.arrays import arrow_array, null_mask, numpy_array
+from dalenius.engines.arrays import arrow_array, filled, null_mask, numpy_array
 from dalenius.errors import ChangedInputError
 from dalenius.place.integers import from_integers, is_integer_like, to_integers
 
@@ -102,9 +102,8 @@ class Listing:
         coded = dictionary_of(array)
         places = pc.index_in(coded.dictionary.cast(self.values.type), value_set=self.values)
         table = np.full(len(places) + 1, len(self.values), dtype=np.uint64)
-        table[: len(places)] = numpy_array(places.fill_null(len(self.values)))
-        indices = coded.indices.fill_null(len(places)) if coded.indices.null_count else coded.indices
-        codes: Codes = table.take(numpy_array(indices))
+        table[: len(places)] = filled(places, len(self.values))
+        codes: Codes = table.take(filled(coded.indices, len(places)))
         known = len(self.values) if not self.has_nulls else None
         if codes.size and known is not None and int(codes.max()) >= known:
             raise changed()

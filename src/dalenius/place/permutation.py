@@ -89,9 +89,13 @@ class KeyedPermutations:
 
     def _network(self, table: npt.NDArray[Any], ranks: Unsigned, sides: Unsigned) -> Unsigned:
         left, right = np.divmod(ranks, sides)
+        place, drawn = np.empty(len(ranks), dtype=np.intp), np.empty_like(left)
         for _ in range(ROUNDS):
-            left += self._tables.take(table + right)
-            np.minimum(left, left - sides, out=left)  # mod sides: a difference below 0 wraps around
+            np.add(table, right, out=place, casting="unsafe")
+            np.take(self._tables, place, out=drawn, mode="clip")  # clip: without it, numpy takes a copy first
+            left += drawn
+            np.subtract(left, sides, out=drawn)
+            np.minimum(left, drawn, out=left)  # mod sides: a difference below 0 wraps around
             left, right = right, left
             table += sides
         left *= sides

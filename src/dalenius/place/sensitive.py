@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.engines.arrays import arrow_array, numpy_array
+from dalenius.engines.texts import texts
 from dalenius.errors import CountsError, InputError, NullsError, TooManyValuesError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.place.domains import Listing, dictionary_of, in_order, listing_type, null_count
@@ -34,6 +35,11 @@ class SensitiveColumn:
         """The counts by text, as policies and solvers want them."""
         return ValueCounts.of(zip(self.texts, self.counts, strict=True))
 
+    @property
+    def publishes_nulls(self) -> bool:
+        """Whether nulls stay nulls in the release."""
+        return self.null_code == len(self.listing.values)
+
     def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
         """The codes of an array, in the narrowest type that sorts fast."""
         codes = self.listing.encode(array)
@@ -43,8 +49,7 @@ class SensitiveColumn:
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """The published values."""
-        stays_null = self.null_code == len(self.listing.values)
-        published = Listing(self.listing.kind, self.listing.values, stays_null, self.listing.levels)
+        published = Listing(self.listing.kind, self.listing.values, self.publishes_nulls, self.listing.levels)
         return published.decode(codes)
 
 
@@ -136,8 +141,6 @@ class SensitiveCounter:
     def _native(self, text: str) -> pa.Array | None:
         """The value of the column's type that has this text, if there is one."""
         kind = self._kind.value_type if pa.types.is_dictionary(self._kind) else self._kind
-        from dalenius.engines.duckdb import texts
-
         try:
             native = pa.array([text]).cast(kind)
             if texts(native) != [text]:
@@ -149,8 +152,4 @@ class SensitiveCounter:
     def _texts(self, values: pa.Array) -> list[str | None]:
         if is_integer_like(self._kind):
             values = from_integers(numpy_array(values), self._kind)
-        if pa.types.is_integer(values.type) or pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-            return [str(value) for value in values.to_pylist()]
-        from dalenius.engines.duckdb import texts  # two tenths of a second that most tables do without
-
         return texts(values)

@@ -21,7 +21,7 @@ from dalenius.place.permutation import KeyedPermutations, Unsigned, narrow_type
 
 Integers = npt.NDArray[np.int64]
 
-_BLOCK = 2**15  # records that are placed together: their arrays stay in the processor's cache
+_BLOCK = 2**16  # records that are placed together: their arrays stay in the processor's cache
 
 
 class Placement:

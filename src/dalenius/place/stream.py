@@ -47,6 +47,7 @@ def place_records(
     placement: Placement,
     records: Records,
     workers: Executor,
+    batch_rows: int,
     advance: Callable[[int], None],
 ) -> None:
     """Read the table again and store every record with its bucket; an error if it is not the table of before."""
@@ -54,7 +55,7 @@ def place_records(
 
     def batches() -> Iterator[tuple[list[pa.Array], Any, Any]]:
         nonlocal placed
-        for batch in source.batches([*quasi_identifiers, sensitive.name]):
+        for batch in source.batches([*quasi_identifiers, sensitive.name], batch_rows):
             values = sensitive.encode(batch.column(len(quasi_identifiers)))
             starts, placed = placed, placed + np.bincount(values, minlength=len(placed))
             if (placed > sensitive.counts).any():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
 _SHORT_BITS = 16
 _SHORT_RANGE = 2**_SHORT_BITS  # up to here a range costs no more bits than it is worth looking for gaps in it
 _LONGEST_LIST = 2**20
+_EPOCH = date(1970, 1, 1).toordinal()
 _SAMPLE = 100_000
 _LEAST_SAMPLE = 50
 _NEARLY_ALL = 0.9
@@ -167,22 +169,22 @@ class _ListTracker:
 def _tracker(kind: pa.DataType, source: Source, name: str, most_bytes: int) -> _RangeTracker | _ListTracker:
     if not is_integer_like(kind):
         return _ListTracker(kind, most_bytes)
-    inexact = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    known = None if inexact else source.known_range(name)
+    told = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
+    known = source.known_range(name) if told else None
     return _RangeTracker(kind, _as_integers(known, kind) if known is not None else None)
 
 
 def _as_integers(known: tuple[Any, Any, int], kind: pa.DataType) -> tuple[int, int, bool] | None:
     try:
         low, high = (_as_integer(value, kind) for value in known[:2])
-    except (pa.ArrowException, TypeError, ValueError):
+    except (TypeError, ValueError):
         return None
     return (low, high, known[2] > 0) if low <= high else None
 
 
 def _as_integer(value: Any, kind: pa.DataType) -> int:
-    if pa.types.is_temporal(kind):
-        return int(pa.scalar(value, kind).value)
+    if isinstance(value, date):
+        return value.toordinal() - _EPOCH
     return int(value) - (2**63 if pa.types.is_uint64(kind) else 0)
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.arrays import arrow_array, null_mask, numpy_array
+from dalenius.engines.arrays import arrow_array, filled, null_mask, numpy_array
 from dalenius.place.domains import Domain, changed, codes_of, distinct, in_order, listing_type
 from dalenius.place.integers import is_integer_like, to_integers
 from dalenius.place.pieces import Pieces
@@ -132,4 +132,4 @@ def _codes(column: pa.Array) -> Codes:
     if is_integer_like(column.type):
         column = arrow_array(to_integers(column).astype(np.int64), nulls)
     plain = column.cast(listing_type(column.type))
-    return numpy_array(pc.index_in(plain, value_set=values).fill_null(len(values))).astype(np.uint64)
+    return filled(pc.index_in(plain, value_set=values), len(values)).astype(np.uint64)

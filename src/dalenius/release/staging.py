@@ -14,6 +14,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -30,16 +31,29 @@ class Staging:
 
     def __init__(self, folder: Path, target: Path) -> None:
         self.folder, self._target = folder, target
+        self._syncing: Future[None] | None = None
+
+    def sync(self, workers: Executor) -> None:
+        """Begin to bring all files to the disk, while they are being verified; `commit` waits for it."""
+        self._syncing = workers.submit(self._sync_files)
+
+    def _sync_files(self) -> None:
+        for path in self.folder.iterdir():
+            _sync(path)
 
     def commit(self, replace: bool) -> None:
         """Make the release visible, in one step."""
+        if self._syncing is not None:
+            self._syncing.result()
+        else:
+            self._sync_files()
         (self.folder / _LOCK).unlink()
-        _sync_folder(self.folder)
+        _sync(self.folder)
         if replace and self._target.is_dir():
             _exchange(self.folder, self._target)  # the old release is in the staging folder now, and goes with it
         else:
             self.folder.rename(self._target)
-        _sync_folder(self._target.parent)
+        _sync(self._target.parent)
 
 
 def check_target(target: Path, replace: bool) -> None:
@@ -126,8 +140,8 @@ def _exchange(one: Path, other: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

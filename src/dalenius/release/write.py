@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
@@ -38,12 +37,16 @@ def published_schema(schema: pa.Schema, form: Format) -> pa.Schema:
                 )
         return schema
     stored = pa.BufferOutputStream()
-    pyarrow.parquet.write_table(schema.empty_table(), stored)
+    pyarrow.parquet.write_table(pa.Table.from_batches([], schema), stored)
     return pyarrow.parquet.read_schema(pa.BufferReader(stored.getvalue())).remove_metadata()
 
 
 class TableWriter:
-    """A table on its way to a file. `short` names integer columns of few bits, which are stored as such."""
+    """A table on its way to a file.
+
+    `short` names integer columns of few bits, which are stored as such. Columns that the schema says are not nullable
+    are stored without room for nulls, which makes them faster to write and to read.
+    """
 
     def __init__(self, path: Path, schema: pa.Schema, form: Format, short: Collection[str] = ()) -> None:
         self._path, self._schema, self._form, self._short = path, schema, form, short
@@ -53,7 +56,8 @@ class TableWriter:
 
     def write(self, columns: Sequence[pa.Array]) -> None:
         """Append rows. Text may come as dictionaries: they are stored as text all the same."""
-        batch = pa.record_batch(columns, names=self._schema.names)
+        fields = [field.with_type(column.type) for field, column in zip(self._schema, columns, strict=True)]
+        batch = pa.record_batch(columns, schema=pa.schema(fields))
         if self._form == "csv":
             if self._csv is None:
                 self._csv = pyarrow.csv.CSVWriter(self._path, self._schema)
@@ -61,11 +65,11 @@ class TableWriter:
         else:
             if self._parquet is None:
                 self._parquet = self._parquet_writer(batch.schema)
-            self._parquet.write_batch(batch.cast(self._parquet.schema), row_group_size=max(1, batch.num_rows))
+            self._parquet.write_batch(batch, row_group_size=max(1, batch.num_rows))
         self._rows += batch.num_rows
 
     def finish(self) -> TableFile:
-        """Close the file, bring it to the disk, and describe it."""
+        """Close the file and describe it."""
         if self._parquet is not None:
             schema = base64.b64encode(self._schema.serialize()).decode()
             self._parquet.add_key_value_metadata({"ARROW:schema": schema})
@@ -74,7 +78,6 @@ class TableWriter:
         with self._path.open("rb") as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
-            os.fsync(file.fileno())
             size = file.tell()
         return TableFile(file=self._path.name, rows=self._rows, bytes=size, sha256=digest.hexdigest())
 
