@@ -40,7 +40,7 @@ unit: setup
 format: setup ## Format the code, and bring generated documentation up to date
 	@$(RUN) ruff check --fix --quiet .
 	@$(RUN) ruff format --quiet .
-	@$(RUN) python tools/cli_reference.py
+	@$(RUN) python tools/generated_docs.py
 
 bench-solvers: setup ## Measure the solvers against the paper's searches and a direct MILP; writes bench/results/
 	@$(RUN) --group bench python -m bench.solvers

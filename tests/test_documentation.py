@@ -5,19 +5,30 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pytest
+
+from dalenius import errors
 from dalenius.cli.main import main
 
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_command_line_page_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("cli_reference", ROOT / "tools" / "cli_reference.py")
+@pytest.mark.parametrize("name", ["cli.md", "manifest.schema.json"])
+def test_pages_that_are_made_from_the_code_are_current(name: str) -> None:
+    spec = importlib.util.spec_from_file_location("generated_docs", ROOT / "tools" / "generated_docs.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert page == module.reference(), "run make format"
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == module.pages()[name], "run make format"
+
+
+def test_every_kind_of_error_is_documented() -> None:
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    tree = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    kinds = {kind.kind for kind in tree if issubclass(kind, errors.DaleniusError)}
+    for kind in kinds - {"error"} | {"interrupted", "internal"}:
+        assert f"`{kind}`" in page.split("## Errors")[1], kind
 
 
 def test_every_option_has_help() -> None:

@@ -1,4 +1,4 @@
-"""The demo: a made-up hospital table, a job file, and the plan for it. Writes into demo/."""
+"""The demo: a made-up hospital table is planned, published, verified and counted from. Writes into demo/."""
 
 from __future__ import annotations
 
@@ -59,9 +59,15 @@ def main() -> None:
     (FOLDER / "job.toml").write_text(JOB, encoding="utf-8")
     print("A hospital has 5,000 patients (demo/hospital.csv) and a policy (demo/job.toml): nobody may be linked to HIV")
     print("with a probability above 0.02, to flu above 0.9, to any other disease above 3 times its frequency + 0.02.")
+    print("\nWhat would it cost?")
     run("plan", "hospital.csv", "--job", "job.toml")
-    print("\nThe same with every method:")
-    run("plan", "hospital.csv", "--job", "job.toml", "--compare")
+    print("\nPublish it:")
+    run("publish", "hospital.csv", "--job", "job.toml", "--out", "release", "--force")
+    print("\nAnybody can check the release, and the hospital can check it against its own table and limits:")
+    run("verify", "release", "--job", "job.toml", "--against", "hospital.csv")
+    print("\nAn analyst counts from it:")
+    run("query", "release", "Gender = 'F' AND Disease IN ('Cancer', 'Hepatitis')")
+    run("query", "release", "Age >= 65", "--group-by", "Disease")
 
 
 if __name__ == "__main__":

@@ -205,8 +205,8 @@ def _place(source: Source, roles: Roles, work: Work, workers: ThreadPoolExecutor
     try:
         placement = Placement(work.partition, key)
         rows = work.budget.batch_rows(work.survey.schema)
-        sensitive = work.survey.sensitive
-        place_records(source, roles.quasi_identifiers, sensitive, placement, records, workers, rows, told.advance)
+        schema = pa.schema([work.survey.schema.field(name) for name in roles.quasi_identifiers])
+        place_records(source, schema, work.survey.sensitive, placement, records, workers, rows, told.advance)
     except BaseException:
         records.close()
         raise

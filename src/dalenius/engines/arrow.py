@@ -18,6 +18,10 @@ class Source(Protocol):
     """What the stages of publishing read from."""
 
     @property
+    def untyped(self) -> bool:
+        """Whether this is a text file, in which everything is text."""
+
+    @property
     def names(self) -> Sequence[str]:
         """All columns."""
 
@@ -33,6 +37,8 @@ class Source(Protocol):
 
 class ParquetSource:
     """A Parquet file, read by Arrow so that its types stay what they are."""
+
+    untyped = False
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet  # a fifth of a second that only Parquet files need
@@ -88,6 +94,8 @@ class ParquetSource:
 
 class TableSource:
     """A table in memory."""
+
+    untyped = False
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table

@@ -129,6 +129,11 @@ def kind_of_file(path: Path) -> str:
     return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
 
 
+def is_text_file(path: Path) -> bool:
+    """Whether a file's name says that it is CSV or TSV."""
+    return kind_of_file(path) in _TEXT_SUFFIXES
+
+
 def _from_path(path: Path, table: str | None, connected: Connect) -> duckdb.DuckDBPyRelation:
     with readable():
         if not path.exists():

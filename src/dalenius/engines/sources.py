@@ -20,8 +20,9 @@ _PARQUET = {".parquet", ".pq"}
 class RelationSource:
     """A text file, a table of a DuckDB file or a DuckDB relation."""
 
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: Any, untyped: bool) -> None:
         self._relation = relation
+        self.untyped = untyped
         self.names: Sequence[str] = relation.columns
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
@@ -50,6 +51,8 @@ class RelationSource:
 
 class PandasSource:
     """A pandas DataFrame; only the columns that are asked for are turned into Arrow."""
+
+    untyped = False
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -122,7 +125,8 @@ def open_source(source: Any, table: str | None = None, memory: int | None = None
 
 @contextmanager
 def _relation(source: Any, table: str | None, memory: int | None) -> Iterator[RelationSource]:
-    from dalenius.engines.duckdb import open_table
+    from dalenius.engines.duckdb import is_text_file, open_table
 
+    text = isinstance(source, str | os.PathLike) and is_text_file(Path(source))
     with open_table(source, table, memory) as opened:
-        yield RelationSource(opened.relation)
+        yield RelationSource(opened.relation, text)

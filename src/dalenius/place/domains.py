@@ -44,8 +44,8 @@ class Range:
         """How many codes there are."""
         return self.high - self.low + 1 + self.has_nulls
 
-    def add_codes(self, array: pa.Array, total: Codes) -> int:
-        """Add the codes of an array, and a constant, to `total`, modulo 2^64; the constant is returned.
+    def add_codes(self, array: pa.Array, total: npt.NDArray[Any]) -> int:
+        """Add the codes of an array, and a constant, to `total`, modulo its width; the constant is returned.
 
         Leaving it to the caller to subtract all constants at once saves a pass over the data for each column.
         """
@@ -58,7 +58,7 @@ class Range:
             raise changed()
         if nulls is not None:
             integers = np.where(nulls, self.high + 1, integers.astype(np.int64))
-        np.add(total, integers, out=total, dtype=np.uint64, casting="unsafe")
+        np.add(total, integers, out=total, dtype=total.dtype, casting="unsafe")
         return self.low
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
@@ -90,9 +90,9 @@ class Listing:
         """How many codes there are."""
         return len(self.values) + self.has_nulls
 
-    def add_codes(self, array: pa.Array, total: Codes) -> int:
+    def add_codes(self, array: pa.Array, total: npt.NDArray[Any]) -> int:
         """Add the codes of an array to `total`; the constant to be subtracted, as in `Range.add_codes`, is 0."""
-        np.add(total, self.encode(array), out=total)
+        np.add(total, self.encode(array), out=total, dtype=total.dtype, casting="unsafe")
         return 0
 
     def encode(self, array: pa.Array) -> Codes:

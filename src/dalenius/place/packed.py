@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,17 +35,18 @@ class Layout:
         self._shifts = [int(shift) for shift in ends[-2::-1]] if bits else []
         self._widths = bits
         self._bucket_shift = np.uint64(ends[-1]) if ends[-1] < _KEY_BITS else np.uint64(0)
+        self._narrow: Any = np.uint32 if ends[-1] <= 32 else np.uint64  # half the work where all codes fit
         self.fits = int(ends[-1]) + buckets.bit_length() <= _KEY_BITS
 
     def pack(self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
         """Sorted keys: record order[k] of the batch is in bucket buckets[k]."""
-        codes, constant = np.zeros(len(order), dtype=np.uint64), 0
+        codes, constant = np.zeros(len(order), dtype=self._narrow), 0
         for column, domain, width in zip(columns, self._domains.values(), self._widths, strict=True):
-            codes <<= np.uint64(width)
+            codes <<= self._narrow(width)
             constant = (constant << width) + domain.add_codes(column, codes)
+        codes -= self._narrow(constant % 2 ** (8 * codes.itemsize))
         keys = buckets.view(np.uint64) << self._bucket_shift
-        keys -= np.uint64(constant % 2**_KEY_BITS)
-        keys += codes.take(order)
+        keys |= codes.take(order)
         keys.sort()
         return keys
 
@@ -55,9 +56,9 @@ class Layout:
 
     def unpack(self, keys: Keys) -> list[pa.Array]:
         """The quasi-identifiers and the bucket of each key."""
-        columns = []
+        columns, lower = [], keys.astype(self._narrow)
         for domain, shift, width in zip(self._domains.values(), self._shifts, self._widths, strict=True):
-            codes = (keys >> np.uint64(shift)).astype(np.min_scalar_type(2**width - 1))
+            codes = (lower >> self._narrow(shift)).astype(np.min_scalar_type(2**width - 1))
             codes &= codes.dtype.type(2**width - 1)
             columns.append(domain.decode(codes))
         return [*columns, arrow_array(self.buckets(keys))]

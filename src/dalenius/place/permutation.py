@@ -78,6 +78,19 @@ class KeyedPermutations:
         images[large] = self._walk(which[large], ranks[large], sides[large])
         return images
 
+    def run(self, which: int, first: int, count: int) -> Unsigned:
+        """The images of `count` ranks from `first` on, all under one permutation: the same, at half the cost."""
+        start, side = int(self._starts[which]), int(self._sides[which])
+        if not side:
+            return self._tables[start + first : start + first + count]
+        tables = self._tables[start : start + side * ROUNDS].reshape(ROUNDS, side)
+        images: Unsigned = _network(tables, np.arange(first, first + count, dtype=self.dtype))
+        outside = np.flatnonzero(images >= self._sizes[which])
+        while outside.size:
+            images[outside] = _network(tables, images[outside])
+            outside = outside[images[outside] >= self._sizes[which]]
+        return images
+
     def _walk(self, which: npt.NDArray[np.integer], ranks: Unsigned, sides: Unsigned) -> Unsigned:
         images = self._network(self._starts.take(which), ranks, sides)
         outside = np.flatnonzero(images >= self._sizes.take(which))
@@ -101,6 +114,23 @@ class KeyedPermutations:
         left *= sides
         left += right
         return left
+
+
+def _network(tables: Unsigned, ranks: Unsigned) -> Unsigned:
+    """The rounds of one permutation: row k of `tables` is F_k."""
+    side = tables.dtype.type(tables.shape[1])
+    left: Unsigned = ranks // side
+    right = ranks - left * side
+    drawn = np.empty_like(left)
+    for table in tables:
+        np.take(table, right, out=drawn, mode="clip")  # clip: without it, numpy takes a copy first
+        left += drawn
+        np.subtract(left, side, out=drawn)
+        np.minimum(left, drawn, out=left)  # mod side: a difference below 0 wraps around
+        left, right = right, left
+    left *= side
+    left += right
+    return left
 
 
 class _KeyStream:

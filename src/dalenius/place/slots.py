@@ -22,6 +22,7 @@ from dalenius.place.permutation import KeyedPermutations, Unsigned, narrow_type
 Integers = npt.NDArray[np.int64]
 
 _BLOCK = 2**16  # records that are placed together: their arrays stay in the processor's cache
+_LONG_RUN = 2**11  # from here on, records of one value are placed by themselves
 
 
 class Placement:
@@ -39,17 +40,28 @@ class Placement:
         `values[k]` is the value of record k, and `starts[i]` is how many records of value i came before this batch.
         """
         order = np.argsort(values, kind="stable")
-        ordered = values[order]
         counts = np.bincount(values, minlength=len(starts))
-        shift = starts - np.concatenate(([0], np.cumsum(counts)[:-1]))
+        begins = np.cumsum(counts) - counts
         buckets = np.empty(len(values), dtype=np.int64)
-        for first in range(0, len(values), _BLOCK):
-            block = ordered[first : first + _BLOCK]
-            ranks = shift.take(block)
-            ranks += np.arange(first, first + len(block))
-            slots = self._permuted(block, ranks)
-            buckets[first : first + len(block)] = self._cells.buckets(block, slots)
+        for value in np.flatnonzero(counts >= _LONG_RUN).tolist():
+            for done in range(0, int(counts[value]), _BLOCK):
+                first, count = int(begins[value]) + done, min(_BLOCK, int(counts[value]) - done)
+                slots = self._permuted.run(value, int(starts[value]) + done, count)
+                buckets[first : first + count] = self._cells.run(value, slots)
+        short = np.flatnonzero((counts < _LONG_RUN) & (counts > 0))
+        places = _ranges(begins[short], counts[short])
+        which, ranks = np.repeat(short, counts[short]), places - np.repeat((begins - starts)[short], counts[short])
+        for first in range(0, len(places), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            slots = self._permuted(which[block], ranks[block])
+            buckets[places[block]] = self._cells.buckets(which[block], slots)
         return order, buckets
+
+
+def _ranges(begins: Integers, counts: Integers) -> Integers:
+    """The numbers from each beginning on, as many as its count, one after the other."""
+    shifts: Integers = np.repeat(begins - (np.cumsum(counts) - counts), counts)
+    return shifts + np.arange(len(shifts))
 
 
 class _Cells:
@@ -87,15 +99,28 @@ class _Cells:
             first.ravel(),
         )
 
+    def run(self, value: int, slots: Unsigned) -> Unsigned:
+        """The buckets of slots that all belong to one value: few cells, so each slot is compared with each end."""
+        cells = slice(value * self._width, (value + 1) * self._width)
+        ends = self._ends[cells]
+        cell = np.zeros(len(slots), dtype=np.uint16)
+        for end in ends[ends < np.iinfo(self._type).max][:-1]:
+            cell += slots >= end
+        return self._bucket(cell.astype(np.intp), slots, cells)
+
     def buckets(self, values: npt.NDArray[np.integer], slots: Unsigned) -> Unsigned:
-        cell = values.astype(np.int64) * self._width
+        """The buckets of slots of any values."""
+        cell = values.astype(np.intp) * self._width
         for level in reversed(range(self._levels)):
             step = 2**level
             cell += (slots >= self._ends.take(cell + (step - 1))) * np.int64(step)
-        position: Unsigned = self._shifts.take(cell)
-        position += slots.astype(self._type)
-        position %= self._number.take(cell)
-        position += self._first.take(cell)
+        return self._bucket(cell, slots)
+
+    def _bucket(self, cell: npt.NDArray[np.intp], slots: Unsigned, cells: slice = slice(None)) -> Unsigned:
+        position: Unsigned = self._shifts[cells].take(cell, mode="clip")
+        position += slots.astype(self._type, copy=False)
+        position %= self._number[cells].take(cell, mode="clip")
+        position += self._first[cells].take(cell, mode="clip")
         return position
 
 

@@ -14,6 +14,7 @@ from dalenius.engines.arrow import Source
 from dalenius.place.domains import changed
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
+from dalenius.place.untyped import as_typed
 
 _AHEAD = 3  # batches or pieces in the works at a time
 
@@ -42,7 +43,7 @@ class Records(Protocol):
 
 def place_records(
     source: Source,
-    quasi_identifiers: Sequence[str],
+    schema: pa.Schema,
     sensitive: SensitiveColumn,
     placement: Placement,
     records: Records,
@@ -50,13 +51,16 @@ def place_records(
     batch_rows: int,
     advance: Callable[[int], None],
 ) -> None:
-    """Read the table again and store every record with its bucket; an error if it is not the table of before."""
+    """Read the table again and store every record with its bucket; an error if it is not the table of before.
+
+    `schema` has the quasi-identifiers, with the types to be published.
+    """
     placed = np.zeros(len(sensitive.counts), dtype=np.int64)
 
     def batches() -> Iterator[tuple[list[pa.Array], Any, Any]]:
         nonlocal placed
-        for batch in source.batches([*quasi_identifiers, sensitive.name], batch_rows):
-            values = sensitive.encode(batch.column(len(quasi_identifiers)))
+        for batch in source.batches([*schema.names, sensitive.name], batch_rows):
+            values = sensitive.encode(batch.column(len(schema)))
             starts, placed = placed, placed + np.bincount(values, minlength=len(placed))
             if (placed > sensitive.counts).any():
                 raise changed()
@@ -64,6 +68,7 @@ def place_records(
 
     def work(batch: tuple[list[pa.Array], Any, Any]) -> tuple[int, Any]:
         columns, values, starts = batch
+        columns = [as_typed(column, field.type) for column, field in zip(columns, schema, strict=True)]
         order, buckets = placement.buckets(values, starts)
         return len(values), records.part(columns, order, buckets)
 

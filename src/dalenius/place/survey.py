@@ -20,6 +20,7 @@ from dalenius.errors import InputError
 from dalenius.place.domains import Domain, Listing, Range, distinct, in_order, listing_type, null_count
 from dalenius.place.integers import is_integer_like, to_integers
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
+from dalenius.place.untyped import as_typed, lossless_types
 
 _SHORT_BITS = 16
 _SHORT_RANGE = 2**_SHORT_BITS  # up to here a range costs no more bits than it is worth looking for gaps in it
@@ -66,13 +67,20 @@ def survey(
             trackers[name].add(batch.column(place))
         rows += batch.num_rows
         advance(batch.num_rows)
-    return Survey(
-        schema,
-        rows,
-        counter.finish(null_value),
-        {name: trackers[name].domain() for name in quasi_identifiers},
-        _nearly_unique(source, quasi_identifiers),
-    )
+    domains = {name: trackers[name].domain() for name in quasi_identifiers}
+    if source.untyped:
+        schema = lossless_types(schema, domains)
+        domains = {name: _retyped(domain, schema.field(name).type) for name, domain in domains.items()}
+    return Survey(schema, rows, counter.finish(null_value), domains, _nearly_unique(source, quasi_identifiers))
+
+
+def _retyped(domain: Domain | None, kind: pa.DataType) -> Domain | None:
+    """The domain of a text column that has been found to hold values of another type."""
+    if not isinstance(domain, Listing) or kind == domain.kind:
+        return domain
+    tracker = _RangeTracker(kind, None)
+    tracker.add(pa.concat_arrays([as_typed(domain.values, kind), pa.nulls(int(domain.has_nulls), kind)]))
+    return tracker.domain()
 
 
 def _check_type(field: pa.Field) -> None:

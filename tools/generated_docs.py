@@ -1,14 +1,16 @@
-"""Write docs/cli.md from the commands' own --help. A test fails when the two differ."""
+"""Write the pages that are made from the code: docs/cli.md and docs/manifest.schema.json. A test keeps them current."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
 from dalenius.cli.main import main
+from dalenius.release.manifest import json_schema
 
-PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
+DOCS = Path(__file__).parent.parent / "docs"
 
 _INTRODUCTION = """\
 # Command line
@@ -18,8 +20,14 @@ What each command prints for `--help`. This page is written by `make format`, an
 """
 
 
+def pages() -> dict[str, str]:
+    """The text of each file that is made from the code, by its name under docs/."""
+    schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+    return {"cli.md": reference(), "manifest.schema.json": schema}
+
+
 def reference() -> str:
-    """The whole page."""
+    """What every command prints for --help."""
     parts = [_INTRODUCTION, _section("dalenius", main)]
     parts += [_section(f"dalenius {name}", command) for name, command in sorted(main.commands.items())]
     return "\n".join(parts)
@@ -33,4 +41,5 @@ def _section(name: str, command: click.Command) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(reference(), encoding="utf-8")
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
