@@ -7,7 +7,7 @@ import shutil
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from dalenius.errors import UsageError
 from dalenius.release.folder import ReleaseFolder, open_release
@@ -85,6 +85,12 @@ class Release:
             counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
             policy = as_policy(limits, counts)
         return verify(self.path, policy=policy, against=against, table=table)
+
+    @overload
+    def count(self, expression: str) -> Estimate: ...
+
+    @overload
+    def count(self, expression: str, group_by: str | Sequence[str]) -> list[GroupEstimate]: ...
 
     def count(self, expression: str, group_by: str | Sequence[str] = ()) -> Estimate | list[GroupEstimate]:
         """How many records satisfy an SQL expression: an estimate with certain bounds and a standard error."""
