@@ -75,7 +75,7 @@ class Handmade:
         file = {"rows": len(self.rows), "bytes": 1, "sha256": "0" * 64}
         return {
             "format": 1,
-            "program": {"name": "handmade", "version": "0"},
+            "program": {"name": "dalenius", "version": "0.1.0"},
             "randomness": "cryptographic",
             "tables": {"qit": {"file": f"qit.{kind}", **file}, "st": {"file": f"st.{kind}", **file}},
             "columns": {

@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 
 import dalenius
-from dalenius.errors import ChangedInputError, InputError, OutputError
+from dalenius.errors import ChangedInputError, InputError, OutputError, UsageError
 
 STAGES = ["Counting", "Solving", "Placing", "Writing", "Verifying"]
 
@@ -101,7 +101,7 @@ def test_a_run_beside_another_leaves_its_staging_alone(tmp_path: Path) -> None:
     def the_other() -> None:
         publish(table(100, seed=9), out)
 
-    with pytest.raises(OutputError):  # the other one was first
+    with pytest.raises(UsageError, match="there already"):  # the other one was first
         publish(table(), out, AtStage("Verifying", the_other))
     assert dalenius.load(out).verify(against=table(100, seed=9)).verified
     assert [p.name for p in tmp_path.iterdir()] == ["release"]
@@ -171,6 +171,68 @@ def test_damaged_and_unreadable_input(tmp_path: Path) -> None:
         assert str(tmp_path) not in str(error.value)
     assert not (tmp_path / "release").exists()
     assert not list(tmp_path.glob(".release*"))
+
+
+LATE = {
+    "ragged": b"SECRET NAME 555,HIV,x\n",
+    "quote": b'"SECRET NAME 555"x,HIV\n',
+    "encoding": b"SECRET NAME \xff\xfe,HIV\n",
+}
+
+
+@pytest.mark.parametrize("bad", LATE)
+def test_a_bad_line_late_in_a_text_file_is_told_without_its_content(bad: str, tmp_path: Path) -> None:
+    rows = b"".join(b"%d,%d\n" % (k, k % 3) for k in range(120_000))
+    (tmp_path / "late.csv").write_bytes(b"q,s\n" + rows + LATE[bad])
+    with pytest.raises(InputError) as error:
+        publish(tmp_path / "late.csv", tmp_path / "release")
+    assert "SECRET" not in str(error.value)
+    assert error.value.__context__ is None or error.value.__suppress_context__
+    assert [p.name for p in tmp_path.iterdir()] == ["late.csv"]
+
+
+def test_force_spares_what_is_put_into_the_target_meanwhile(tmp_path: Path) -> None:
+    out = tmp_path / "release"
+
+    def somebody_works_there() -> None:
+        out.mkdir()
+        (out / "thesis.txt").write_text("draft", encoding="utf-8")
+
+    with pytest.raises(UsageError, match="not a release"):
+        publish(table(), out, AtStage("Verifying", somebody_works_there), force=True)
+    assert (out / "thesis.txt").read_text(encoding="utf-8") == "draft"
+    assert [p.name for p in tmp_path.iterdir()] == ["release"]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_force_spares_a_folder_with_a_manifest_of_something_else(kind: str, tmp_path: Path) -> None:
+    out = tmp_path / "extension"
+    (out / "manifest.json").mkdir(parents=True) if kind == "folder" else out.mkdir()
+    (out / "manifest.json" / "x" if kind == "folder" else out / "manifest.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(UsageError, match="not a release"):
+        publish(table(), out, force=True)
+    assert (out / "manifest.json").exists()
+
+
+def test_folders_made_for_a_release_that_fails_are_gone(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        publish(tmp_path / "none.csv", tmp_path / "a" / "b" / "release")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_termination_is_cleaned_up_after(tmp_path: Path) -> None:
+    rows = "\n".join(f"{k},{k % 5}" for k in range(300_000))
+    (tmp_path / "large.csv").write_text("q,s\n" + rows + "\n", encoding="utf-8")
+    command = [sys.executable, "-c", FULL.replace(', "--json"', ""), "large.csv", "release"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("Placing"):
+            break
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [p.name for p in tmp_path.iterdir()] == ["large.csv"]
 
 
 FULL = """

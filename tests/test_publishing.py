@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import string
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.errors import InputError, NoSolutionError, NullsError, UsageError
+from dalenius.place.budget import resident_memory
 from dalenius.release.manifest import SEEDED
 
 PEOPLE = pa.table(
@@ -170,16 +172,147 @@ def test_types_and_values_come_out_as_they_went_in(form: Any, tmp_path: Path) ->
             assert release.verify(against=source).verified
 
 
-def test_ordered_categories_keep_their_order() -> None:
-    levels = ["low", "middle", "high", "unused"]
-    frame = pd.DataFrame(
-        {"level": pd.Categorical(["high", "low", "middle", "low"], levels, ordered=True), "s": list("abab")}
+def test_the_order_of_categories_is_not_published(tmp_path: Path) -> None:
+    """It may be the order of the rows: pandas users write categories=x.unique(), and Parquet files can do the same."""
+    seen = ["middle", "low", "high", "low"]
+    frame = pd.DataFrame({"level": pd.Categorical(seen, ["middle", "low", "high", "unused"], ordered=True)})
+    frame["s"] = pd.Categorical(list("baba"), list("ba"), ordered=True)
+    pyarrow.parquet.write_table(pa.Table.from_pandas(frame), tmp_path / "levels.parquet", use_dictionary=False)
+    for source in (frame, tmp_path / "levels.parquet"):
+        release = dalenius.publish(source, {"uniform": "1/2"}, sensitive="s", quasi_identifiers=["level"])
+        column = release.qit["level"].combine_chunks()
+        assert not column.type.ordered
+        assert column.dictionary.to_pylist() == ["high", "low", "middle"]
+        assert release.st["s"].combine_chunks().dictionary.to_pylist() == ["a", "b"]
+        assert Counter(column.to_pylist()) == Counter(seen)
+        assert len([note for note in release.notes if "order of the categories" in note]) == 2
+
+
+@pytest.mark.parametrize("count", [127, 128, 256, 257])
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16()])
+def test_null_categories_stay_null_when_categories_fill_their_type(count: int, index: pa.DataType) -> None:
+    if count > 2 ** (index.bit_width - pa.types.is_signed_integer(index)):
+        return
+    names = [f"c{k:03d}" for k in range(count)]
+    codes = pa.array([*range(count), None, None], index)
+    table = pa.table(
+        {"q": pa.DictionaryArray.from_arrays(codes, names), "s": ["a", "b"] * (count // 2 + 1) + ["a"] * (count % 2)}
     )
-    release = dalenius.publish(frame, {"uniform": "1/2"}, sensitive="s", quasi_identifiers=["level"])
-    column = release.qit["level"].combine_chunks()
-    assert column.type.ordered
-    assert column.dictionary.to_pylist() == ["low", "middle", "high"]
-    assert Counter(column.to_pylist()) == Counter(["high", "low", "middle", "low"])
+    release = dalenius.publish(table, {"uniform": "0.6"}, sensitive="s", quasi_identifiers=["q"])
+    assert release.qit["q"].null_count == 2
+    assert release.verify(against=table).verified
+
+
+def texts_of(column: pa.Array) -> Counter[str]:
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    return Counter(map(repr, column.to_pylist()))
+
+
+def test_categories_that_are_null_themselves() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 4), pa.array(["x", None]))
+    release = dalenius.publish(
+        pa.table({"q": column, "s": ["a", "b"] * 4}), {"uniform": "1/2"}, sensitive="s", quasi_identifiers=["q"]
+    )
+    assert Counter(release.qit["q"].to_pylist()) == {"x": 4, None: 4}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1.5, -0.0, 0.0, None] * 2).dictionary_encode(),
+        pa.array([2**64 - 1, 0, 2**63, None] * 2, pa.uint64()).dictionary_encode(),
+        pa.array([dt.date(2020, 1, 1), None] * 4).dictionary_encode(),
+        pa.array(["x", None] * 4, pa.string_view()),
+        pa.array([b"ab", b"cd"] * 4, pa.binary(2)),
+        pa.array([2**53 + 1, 2**53, 2**63, None] * 2, pa.uint64()),
+        pa.array([-(2**63), 2**63 - 1, None, 0] * 2, pa.int64()),
+        pa.array([10_000_000, -5_000_000] * 4, pa.date32()),
+    ],
+    ids=lambda column: str(column.type),
+)
+@pytest.mark.parametrize("wide", [False, True])
+def test_unusual_columns(column: pa.Array, wide: bool, tmp_path: Path) -> None:
+    table = pa.table({"q": column, "n": pa.array([k * 2**58 for k in range(-4, 4)]), "s": ["a", "b"] * 4})
+    names = ["q", "n"] if wide else ["q"]
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    for source in (table, tmp_path / "t.parquet"):
+        release = dalenius.publish(source, {"uniform": "1/2"}, sensitive="s", quasi_identifiers=names)
+        plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        assert texts_of(release.qit["q"].cast(plain.type).combine_chunks()) == texts_of(plain)
+
+
+def test_nothing_tells_equal_rows_apart_in_the_wide_path() -> None:
+    """All NaNs are one; and among rows that are equal, the order is not that of their sensitive values."""
+    rows = 40_000
+    values = np.arange(rows) % 4
+    table = pa.table(
+        {
+            "a": pa.array(np.asarray([0x7FF8 << 48], np.uint64).repeat(rows) | np.arange(rows, dtype=np.uint64)).view(
+                pa.float64()
+            ),
+            "b": pa.array(np.random.default_rng(0).standard_normal(rows).round(2)),
+            "c": pa.array(np.random.default_rng(1).integers(-(2**62), 2**62, rows)),
+            "s": pa.array(values),
+        }
+    )
+    release = dalenius.publish(table, {"uniform": "1/4"}, sensitive="s", quasi_identifiers=["a", "b", "c"])
+    bits = release.qit["a"].combine_chunks().view(pa.int64())
+    assert len(bits.unique()) == 1
+
+
+def test_row_groups_and_bytes_do_not_depend_on_memory_or_unpublished_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    columns = {f"c{k}": pa.array(rng.integers(-(2**62), 2**62, 150_000)) for k in range(3)}
+    columns["t"] = pa.array([f"text {k}" for k in rng.integers(0, 10**9, 150_000)])
+    columns["s"] = pa.array(rng.integers(0, 9, 150_000))
+    made = []
+    for memory, more in ((700 * 2**20, {}), (2 * 2**30, {"secret": pa.array(rng.integers(0, 9, 150_000))})):
+        release = dalenius.publish(
+            pa.table(columns | more),
+            {"uniform": "1/4"},
+            sensitive="s",
+            quasi_identifiers=["c0", "c1", "c2", "t"],
+            seed=1,
+            memory=memory + resident_memory(),
+        )
+        made.append((release.path / "qit.parquet").read_bytes())
+        metadata = pyarrow.parquet.read_metadata(release.path / "qit.parquet")
+        assert metadata.num_row_groups > 1
+    assert made[0] == made[1]
+
+
+def test_long_texts_stay_within_memory(tmp_path: Path) -> None:
+    code = """
+import resource, sys, numpy as np, pyarrow as pa, pyarrow.parquet as pq, dalenius
+with pq.ParquetWriter("long.parquet", pa.schema([("t", pa.string()), ("s", pa.int64())]), compression="none") as writer:
+    for k in range(40):
+        text = pa.array([f"{k}-{j} " * 300 for j in range(2000)])
+        writer.write_table(pa.table({"t": text, "s": pa.array(np.arange(2000) % 5)}))
+del text, writer
+from dalenius.place.budget import resident_memory
+import dalenius.publishing
+limit = resident_memory() + 400 * 2**20
+dalenius.publish("long.parquet", {"uniform": "1/4"}, sensitive="s", quasi_identifiers=["t"], out="release", memory=limit)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < limit)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_texts_of_instants_do_not_depend_on_where_the_program_runs(zone: str, tmp_path: Path) -> None:
+    table = pa.table({"q": [1, 2], "s": pa.array([0, 3600], pa.timestamp("s", tz="Europe/Berlin"))})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    code = (
+        "import dalenius; r = dalenius.publish('t.parquet', {'uniform': '1/2'}, sensitive='s', quasi_identifiers=['q'],"
+        " out='release'); print([v.value for v in r.manifest.values], r.verify(against='t.parquet').verified)"
+    )
+    environment = os.environ | {"TZ": zone}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout == "['1970-01-01 00:00:00+00', '1970-01-01 01:00:00+00'] True\n"
 
 
 HOSTILE = ["bucket", "Bucket_2", 'quo"te', "select", "a b", "ünï", "semi;colon", "a.b", "%s", "{x}", "--", "'"]
@@ -304,6 +437,21 @@ def test_nested_columns_and_mixed_objects_are_refused() -> None:
     stream = pa.RecordBatchReader.from_batches(PEOPLE.schema, PEOPLE.to_batches())
     with pytest.raises(InputError, match="only once"):
         publish(stream)
+
+
+@pytest.mark.parametrize("kind", ["UHUGEINT", "TIMETZ", "BIT"])
+def test_types_that_arrow_does_not_have_are_refused(kind: str) -> None:
+    value = "'101'" if kind == "BIT" else "'10:00:00+01'" if kind == "TIMETZ" else "1"
+    relation = duckdb.sql(f"SELECT {value}::{kind} AS q, 'a' AS s")
+    with pytest.raises(InputError, match="'q' has the type"):
+        dalenius.publish(relation, {"uniform": 1}, sensitive="s", quasi_identifiers=["q"])
+
+
+def test_python_objects_are_refused_and_columns_without_a_role_are_not_looked_at() -> None:
+    frame = pl.DataFrame({"q": [1, 2], "s": ["a", "b"], "o": pl.Series([object(), object()], dtype=pl.Object)})
+    assert dalenius.publish(frame, {"uniform": "1/2"}, sensitive="s", quasi_identifiers=["q"]).manifest.rows == 2
+    with pytest.raises(InputError, match="'o' holds values"):
+        dalenius.publish(frame, {"uniform": "1/2"}, sensitive="s", quasi_identifiers=["o"])
 
 
 def test_nearly_unique_columns_draw_a_note() -> None:

@@ -87,17 +87,22 @@ class Release:
         return verify(self.path, policy=policy, against=against, table=table)
 
     @overload
-    def count(self, expression: str) -> Estimate: ...
+    def count(self, expression: str, *, learn: bool = False) -> Estimate: ...
 
     @overload
-    def count(self, expression: str, group_by: str | Sequence[str]) -> list[GroupEstimate]: ...
+    def count(self, expression: str, group_by: str | Sequence[str], *, learn: bool = False) -> list[GroupEstimate]: ...
 
-    def count(self, expression: str, group_by: str | Sequence[str] = ()) -> Estimate | list[GroupEstimate]:
-        """How many records satisfy an SQL expression: an estimate with certain bounds and a standard error."""
+    def count(
+        self, expression: str, group_by: str | Sequence[str] = (), *, learn: bool = False
+    ) -> Estimate | list[GroupEstimate]:
+        """How many records satisfy an SQL expression: an estimate with certain bounds and a standard error.
+
+        `learn` adds what all buckets together show: `Estimate.learned`.
+        """
         from dalenius.query.count import count
 
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
-        return count(self._folder, expression, columns)
+        return count(self._folder, expression, columns, learn=learn)
 
     def __repr__(self) -> str:
         made = self.manifest

@@ -74,8 +74,7 @@ def publish(
     >>> release.verify(against=table).verified
     True
     """
-    columns = (quasi_identifiers,) if isinstance(quasi_identifiers, str) else tuple(quasi_identifiers)
-    roles = Roles(sensitive, columns, (identifiers,) if isinstance(identifiers, str) else tuple(identifiers))
+    roles = Roles(sensitive, _listed(quasi_identifiers), _listed(identifiers))
     options = PublishOptions(null_value, table_name, format, force, memory, seed)
     solving = PlanOptions(min_size, max_size, gap, time_limit)
     if out is not None:
@@ -107,9 +106,7 @@ def publish_table(
         with open_source(table, options.table, budget.engine) as source:
             left_out = _left_out(source, roles)
             told.stage("Counting")
-            found = survey(
-                source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget.lists, told.advance
-            )
+            found = survey(source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance)
             told.stage("Solving")
             counts = found.sensitive.value_counts
             plan = _solved(plan_counts(counts, as_policy(limits, counts), method, solving))
@@ -131,6 +128,10 @@ def publish_table(
     return Release(ReleaseFolder(out, made), _notes(found, plan, left_out))
 
 
+def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+
+
 def _check(roles: Roles, options: PublishOptions) -> None:
     if not roles.quasi_identifiers:
         raise UsageError("no quasi-identifiers are named", "Say which columns to publish beside the sensitive one.")
@@ -144,6 +145,10 @@ def _check(roles: Roles, options: PublishOptions) -> None:
         raise UsageError(f"there is no format {options.format!r}", f"Known: {', '.join(FORMATS)}.")
     if options.seed is not None and (isinstance(options.seed, bool) or not isinstance(options.seed, int)):
         raise UsageError(f"the seed must be a whole number, got {type(options.seed).__name__}")
+    if options.seed is not None and options.seed < 0:
+        raise UsageError(f"the seed must not be negative, got {options.seed}")
+    if options.memory is not None and (isinstance(options.memory, bool) or not isinstance(options.memory, int)):
+        raise UsageError(f"memory is a number of bytes, got {type(options.memory).__name__}", "Give 2 * 10**9.")
 
 
 def _verify(stage: Staging, told: Progress) -> None:
@@ -204,7 +209,7 @@ def _place(source: Source, roles: Roles, work: Work, workers: ThreadPoolExecutor
     records = _records(roles, work)
     try:
         placement = Placement(work.partition, key)
-        rows = work.budget.batch_rows(work.survey.schema)
+        rows = work.survey.batch_rows
         schema = pa.schema([work.survey.schema.field(name) for name in roles.quasi_identifiers])
         place_records(source, schema, work.survey.sensitive, placement, records, workers, rows, told.advance)
     except BaseException:
@@ -222,7 +227,7 @@ def _records(roles: Roles, work: Work) -> Records:
             pieces = Pieces.of(setting, work.budget.piece_rows(setting))
             return PackedRecords(layout, pieces, None if work.budget.keys_fit(found.rows) else work.stage.folder)
     schema = pa.schema([*(found.schema.field(name) for name in roles.quasi_identifiers), ("bucket", pa.int64())])
-    pieces = Pieces.of(setting, work.budget.piece_rows(setting, 200 * len(schema)))
+    pieces = Pieces.of(setting, work.budget.piece_rows(setting, 4 * found.row_bytes + 40))
     return WideRecords(schema, found.domains, pieces, work.stage.folder)
 
 
@@ -232,6 +237,9 @@ def _notes(found: Survey, plan: Plan, left_out: Sequence[str]) -> tuple[str, ...
         named = ", ".join(repr(name) for name in left_out[:12]) + (" and more" if len(left_out) > 12 else "")
         have = "1 column has no role and is" if len(left_out) == 1 else f"{len(left_out)} columns have no role and are"
         notes.append(f"{have} not published: {named}")
+    notes += [
+        f"the order of the categories of {name!r} is not published: rows may show in it" for name in found.unordered
+    ]
     notes += [
         f"{name!r} has a value of its own for nearly every record; if it identifies people, name it an identifier"
         for name in found.nearly_unique

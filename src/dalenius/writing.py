@@ -25,6 +25,8 @@ from dalenius.release.staging import Staging
 from dalenius.release.write import Format, TableWriter, published_schema
 
 _FEW_CODES = 2**16
+_GROUP_BYTES = 2**25
+_GROUP_BITS = 17
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,14 @@ def write_release(roles: Roles, work: Work, records: Records, workers: Executor,
     found, folder, kind = work.survey, work.stage.folder, work.options.format
     bucket = _bucket_name([*roles.quasi_identifiers, roles.sensitive])
     number = pa.field(bucket, pa.int64(), nullable=False)
-    fields = [found.schema.field(name).with_nullable(_has_nulls(found, name)) for name in roles.quasi_identifiers]
+    fields = [found.schema.field(name).with_nullable(found.nullable[name]) for name in roles.quasi_identifiers]
     sensitive = found.schema.field(roles.sensitive).with_nullable(found.sensitive.publishes_nulls)
     qit_schema = published_schema(pa.schema([*fields, number]), kind)
     st_schema = published_schema(pa.schema([number, sensitive]), kind)
     short = {bucket, *(name for name, domain in found.domains.items() if _is_short(domain))}
-    qit = TableWriter(folder / f"qit.{kind}", qit_schema, kind, short)
-    st = TableWriter(folder / f"st.{kind}", st_schema, kind, {bucket, *_short_sensitive(found)})
+    group = _row_group(found)
+    qit = TableWriter(folder / f"qit.{kind}", qit_schema, kind, group, short)
+    st = TableWriter(folder / f"st.{kind}", st_schema, kind, group, {bucket, *_short_sensitive(found)})
     writing_st = workers.submit(_write_st, work, st)
     try:
         for columns in in_parallel(records.piece, records.pieces(), workers):
@@ -97,10 +100,10 @@ def _write_st(work: Work, st: TableWriter) -> form.TableFile:
         st.close()
 
 
-def _has_nulls(found: Survey, name: str) -> bool:
-    """Whether a column has nulls; a column that was not followed to the end may."""
-    domain = found.domains[name]
-    return domain is None or domain.has_nulls
+def _row_group(found: Survey) -> int:
+    """Rows to a row group: a function of what is published, and not of the memory that there is."""
+    rows = _GROUP_BYTES // found.row_bytes
+    return int(2 ** min(max(rows, 1).bit_length() - 1, _GROUP_BITS))
 
 
 def _is_short(domain: Domain | None) -> bool:

@@ -271,6 +271,41 @@ class TestSchema:
         self.rewrite_table(release, "qit", commented)
         assert failed(verify(release)) == {"schema"}
 
+    def test_fields_in_the_stored_schema_that_are_no_columns(self, release: Path) -> None:
+        table = pq.read_table(release / "st.parquet")
+        more = table.schema.append(pa.field("Ann has HIV", pa.null()))
+        with pq.ParquetWriter(release / "st.parquet", table.schema, store_schema=False) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(more.serialize().to_pybytes()).decode()})
+        restate_hashes(release)
+        assert failed(verify(release)) == {"schema"}
+
+    def test_bytes_between_the_columns_and_the_footer(self, release: Path) -> None:
+        whole = (release / "st.parquet").read_bytes()
+        footer = int.from_bytes(whole[-8:-4], "little") + 8
+        (release / "st.parquet").write_bytes(whole[:-footer] + b"Ann has HIV" + whole[-footer:])
+        restate_hashes(release)
+        assert failed(verify(release)) == {"schema"}
+
+    def test_row_groups_of_different_sizes(self, release: Path) -> None:
+        table = pq.read_table(release / "qit.parquet")
+        with pq.ParquetWriter(release / "qit.parquet", table.schema) as writer:
+            for first, count in ((0, 2), (2, 1), (3, len(table) - 3)):
+                writer.write_table(table.slice(first, count))
+        restate_hashes(release)
+        assert failed(verify(release)) == {"schema"}
+
+    @pytest.mark.parametrize("text", ['"randomness": "Ann=HIV",', '"rows": 1,', '"null_value": "x",'])
+    def test_a_key_that_is_there_twice(self, release: Path, text: str) -> None:
+        whole = (release / "manifest.json").read_text(encoding="utf-8")
+        (release / "manifest.json").write_text(whole.replace("{", "{" + text, 1), encoding="utf-8")
+        assert failed(verify(release)) == {"manifest"}
+
+    def test_a_link_in_the_place_of_a_table(self, release: Path, tmp_path: Path) -> None:
+        (release / "st.parquet").rename(tmp_path / "elsewhere")
+        (release / "st.parquet").symlink_to(tmp_path / "elsewhere")
+        assert "files" in failed(verify(release))
+
     def test_metadata_in_the_stored_schema_alone(self, release: Path) -> None:
         """As a writer does that copies the source's Arrow schema into the file."""
         table = pq.read_table(release / "st.parquet")

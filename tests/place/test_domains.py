@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dalenius.engines.arrow import TableSource
 from dalenius.errors import ChangedInputError
+from dalenius.place.budget import Budget
 from dalenius.place.domains import Domain, Listing, Range, codes_of
 from dalenius.place.survey import survey
 from dalenius.place.wide import in_release_order
@@ -68,7 +69,7 @@ def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 def domain_of(array: pa.Array) -> Domain:
     table = pa.table({"column": array, "s": pa.array(["x"] * len(array))})
-    found = survey(TableSource(table), "s", ["column"], None, 10**8, lambda _: None)
+    found = survey(TableSource(table), "s", ["column"], None, Budget.of(None), lambda _: None)
     domain = found.domains["column"]
     assert domain is not None
     return domain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +90,32 @@ def test_a_layout_knows_what_fits() -> None:
     assert Layout({"a": half, "b": half}, 3).fits
     assert not Layout({"a": half, "b": half}, 4).fits
     assert not Layout({"a": Range(pa.int64(), -(2**63), 2**63 - 1, True)}, 1).fits
+
+
+def test_wide_pieces_may_be_read_by_many_threads_at_once(tmp_path: Path) -> None:
+    setting = BucketSetting.of([(4, 5000)])
+    pieces = Pieces.of(setting, 500)
+    schema = pa.schema([("text", pa.string()), ("bucket", pa.int64())])
+    records = WideRecords(schema, {}, pieces, tmp_path)
+    texts = np.asarray([f"{k:06d}" * 5 for k in range(setting.records)])
+    buckets = np.random.default_rng(2).permutation(np.repeat(np.arange(1, 5001), 4))
+    for batch in np.array_split(np.arange(setting.records), 40):
+        records.store(records.part([pa.array(texts[batch])], np.arange(len(batch)), buckets[batch]))
+    with ThreadPoolExecutor(8) as workers:
+        found = [text for columns in workers.map(records.piece, records.pieces()) for text in columns[0].to_pylist()]
+    records.close()
+    assert sorted(found) == texts.tolist()
+
+
+def test_equal_wide_rows_are_not_in_the_order_of_their_values(tmp_path: Path) -> None:
+    """What `part` is given is ordered by value; if rows tie, nothing of that order may be left."""
+    setting = BucketSetting.of([(1000, 1)])
+    records = WideRecords(
+        pa.schema([("f", pa.float64()), ("bucket", pa.int64())]), {}, Pieces.of(setting, 1000), tmp_path
+    )
+    bits = np.arange(1000, dtype=np.uint64) | np.uint64(0x7FF8 << 48)
+    by_value = np.random.default_rng(3).permutation(1000)
+    records.store(records.part([pa.array(bits.view(np.float64))], by_value, np.ones(1000, dtype=np.int64)))
+    (column, _) = records.piece(next(records.pieces()))
+    records.close()
+    assert len(column.view(pa.int64()).unique()) == 1

@@ -72,7 +72,7 @@ def write_release(
     sizes, numbers_of = np.unique(np.unique(np.array(buckets), return_counts=True)[1], return_counts=True)
     manifest = Manifest(
         format=1,
-        program=Program(name="by hand", version="0"),
+        program=Program(name="dalenius", version="0.1.0"),
         randomness="seeded: not for publication",
         tables=Tables(
             qit=TableFile(file=f"qit.{suffix}", rows=qit.num_rows, bytes=1, sha256="0" * 64),

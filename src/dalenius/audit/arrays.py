@@ -25,7 +25,12 @@ def integers(column: pa.Array, filler: int = 0) -> AnyIntegers:
         return np.empty(0, dtype)
     place = column.offset * dtype.itemsize
     values: AnyIntegers = np.frombuffer(column.buffers()[1], dtype, len(column), place)
-    return np.where(nulls(column), np.int64(filler), values) if column.null_count else values
+    if not column.null_count:
+        return values
+    # a filler may be more than the type holds, but not for 64 bits, which must not become floating point
+    filled = values.copy() if dtype.itemsize == 8 else values.astype(np.int64)
+    filled[nulls(column)] = filler
+    return filled
 
 
 def words(column: pa.Array) -> npt.NDArray[np.uint64]:

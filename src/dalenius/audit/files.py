@@ -31,7 +31,7 @@ def require_folder(folder: Path) -> None:
 def is_there(path: Path, report: Report) -> bool:
     """Whether a file of the release is there, and a file: a pipe or a device would never end."""
     try:
-        if stat.S_ISREG(path.stat().st_mode):
+        if stat.S_ISREG(path.lstat().st_mode):
             return True
         report.found(FILES, f"{path.name} is not a regular file")
     except OSError as error:

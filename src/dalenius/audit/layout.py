@@ -15,6 +15,7 @@ from dalenius.release.folder import ReleaseFolder, TableName
 
 _ARROW_SCHEMA = b"ARROW:schema"
 _LONGEST_HEADER = 2**24
+_MAGIC = b"PAR1"
 
 
 def check_layout(release: ReleaseFolder, table: TableName, report: Report) -> bool:
@@ -73,6 +74,34 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def check_coverage(path: Path, report: Report) -> None:
+    """A Parquet file has its columns one after the other, from the first byte to the footer, and nothing else.
+
+    And its row groups say nothing themselves, being all of one size. To be called once the file has been read to its
+    end: pyarrow ends the program when asked about a damaged footer.
+    """
+    metadata = pyarrow.parquet.read_metadata(path)
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    rows = [group.num_rows for group in groups]
+    if len(set(rows[:-1])) > 1 or (len(rows) > 1 and not 0 < rows[-1] <= rows[0]):
+        report.found(SCHEMA, f"the row groups of {path.name} are not all of one size")
+    reached = len(_MAGIC)
+    for group in groups:
+        for place in range(group.num_columns):
+            column = group.column(place)
+            start = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
+            if start != reached:
+                report.found(SCHEMA, f"{path.name} has bytes that belong to no column")
+                return
+            reached += column.total_compressed_size
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(size - 8)
+        footer = int.from_bytes(file.read(4), "little")
+    if reached + footer + 8 != size:
+        report.found(SCHEMA, f"{path.name} has bytes that belong to no column")
+
+
 def _check_metadata(name: str, file: pyarrow.parquet.ParquetFile, report: Report) -> None:
     """Metadata of the source (comments, pandas' index, statistics of tools) is data that nobody meant to publish."""
     keys = dict(file.metadata.metadata or {})
@@ -85,3 +114,5 @@ def _check_metadata(name: str, file: pyarrow.parquet.ParquetFile, report: Report
         found = sum(1 for carrier in carriers if carrier.metadata)
         if found:
             report.found(SCHEMA, f"the schema stored in {name} carries metadata in {found} places", found)
+        elif schema.names != file.schema_arrow.names or base64.b64encode(schema.serialize()) != stored:
+            report.found(SCHEMA, f"the schema stored in {name} says more than its columns")

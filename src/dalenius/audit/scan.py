@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.audit.arrays import integers
-from dalenius.audit.layout import check_layout
+from dalenius.audit.layout import check_coverage, check_layout
 from dalenius.audit.leftovers import UnusedEntries, in_no_row
 from dalenius.audit.limits import LimitsOfBuckets
 from dalenius.audit.order import OrderOfRows
@@ -111,7 +111,7 @@ class Scanner:
         except InputError as error:
             why = f"{file} cannot be read to its end"
             report.found(SCHEMA, error.message)
-        except (pa.ArrowException, UnicodeDecodeError, IndexError):
+        except (pa.ArrowException, UnicodeDecodeError, IndexError, ValueError):
             why = f"{file} cannot be read to its end"
             report.found(SCHEMA, f"{file} is damaged, or not what the manifest says it is")
         else:
@@ -126,6 +126,8 @@ class Scanner:
             if batch.num_rows:
                 yield batch
             self.watch.step(batch.num_rows)
+        if self._file(table).endswith(".parquet"):
+            check_coverage(self.release.file(table), report)
 
     def _conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
         sizes.conclude(self._file(table), self.release.manifest.rows, scan.report)

@@ -48,6 +48,8 @@ class ValueCodes:
             self.nulls += indices.null_count
             codes = np.append(codes, np.int32(self._place(self._null_value)))
         rows = integers(indices, len(entries))
+        if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(codes):
+            raise ValueError("indices that point nowhere")  # a damaged file, as whoever reads batches takes it
         self._counts = np.append(self._counts, np.zeros(len(self.texts) - len(self._counts), np.int64))
         np.add.at(self._counts, codes, np.bincount(rows, minlength=len(codes)))
         return codes.take(rows)

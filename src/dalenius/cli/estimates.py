@@ -14,23 +14,27 @@ from rich.table import Table
 from rich.text import Text
 
 from dalenius.cli.render import printable
-from dalenius.model.estimate import ASSUMPTION, Estimate, GroupEstimate
+from dalenius.model.estimate import ASSUMPTION, LEARNING, Estimate, GroupEstimate
 from dalenius.query.workload import WorkloadResult
 
 _LOOSE = "Note: the condition has too many patterns to try all; the bounds hold, and closer ones may hold too."
 _LONGEST_QUERY = 60
 
 
-def answer_object(answer: Estimate | list[GroupEstimate]) -> Any:
+def answer_object(answer: Estimate | list[GroupEstimate], learn: bool = False) -> Any:
     """One object, or a list of them. The keys are a contract (docs/json.md)."""
     if isinstance(answer, Estimate):
-        return _estimate_object(answer)
-    return [{"group": {k: _plain(v) for k, v in a.group.items()}, **_estimate_object(a.estimate)} for a in answer]
+        return _estimate_object(answer, learn)
+    return [
+        {"group": {k: _plain(v) for k, v in a.group.items()}, **_estimate_object(a.estimate, learn)} for a in answer
+    ]
 
 
-def workload_object(result: WorkloadResult, selectivity: float, seed: int, seconds: float) -> dict[str, Any]:
+def workload_object(
+    result: WorkloadResult, selectivity: float, seed: int, seconds: float, learn: bool = False
+) -> dict[str, Any]:
     """The result as one JSON object. The keys are a contract (docs/json.md)."""
-    return {
+    found = {
         "format": 1,
         "queries": result.queries,
         "selectivity": selectivity,
@@ -44,6 +48,12 @@ def workload_object(result: WorkloadResult, selectivity: float, seed: int, secon
         "mean_bounds_width": result.mean_bounds_width,
         "seconds": round(seconds, 3),
     }
+    if not learn:
+        return found
+    if result.learned is None:
+        return {**found, "learned": None, "note": result.not_learned}
+    keys = ("mean_relative_error", "median_relative_error", "coverage", "mean_interval_width")
+    return {**found, "learned": {key: _plain_number(getattr(result.learned, key)) for key in keys}}
 
 
 def show_answers(queries: Sequence[str] | None, answers: Sequence[Estimate | list[GroupEstimate]]) -> None:
@@ -63,6 +73,10 @@ def show_answers(queries: Sequence[str] | None, answers: Sequence[Estimate | lis
         click.echo(f"\n{_LOOSE}")
     if not all(estimate.exact for estimate in every):
         click.echo(f"\n{ASSUMPTION}")
+    for reason in dict.fromkeys(estimate.not_learned for estimate in every if estimate.not_learned is not None):
+        click.echo(f"\nNote: nothing was learned. {reason}")
+    if any(estimate.learned is not None and not estimate.exact for estimate in every):
+        click.echo(f"\n{LEARNING}")
 
 
 def show_workload(result: WorkloadResult) -> None:
@@ -74,10 +88,17 @@ def show_workload(result: WorkloadResult) -> None:
     grid.add_row(
         "95 % interval", f"holds the truth for {result.coverage:.1%}; mean width {result.mean_interval_width:,.1f}"
     )
+    if (learned := result.learned) is not None:
+        errors = f"mean {learned.mean_relative_error:.4f}, median {learned.median_relative_error:.4f}"
+        grid.add_row("learned: relative error", errors)
+        width = f"mean width {learned.mean_interval_width:,.1f}"
+        grid.add_row("learned: 95 % interval", f"holds the truth for {learned.coverage:.1%}; {width}")
+    elif result.not_learned is not None:
+        grid.add_row("learned", f"nothing. {result.not_learned}")
     Console(soft_wrap=True).print(grid)
 
 
-def _estimate_object(estimate: Estimate) -> dict[str, Any]:
+def _estimate_object(estimate: Estimate, learn: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "estimate": estimate.estimate,
         "bounds": list(estimate.bounds),
@@ -85,7 +106,18 @@ def _estimate_object(estimate: Estimate) -> dict[str, Any]:
         "interval": list(estimate.interval),
         "exact": estimate.exact,
     }
-    return found if estimate.tight else {**found, "tight": False}
+    if not estimate.tight:
+        found["tight"] = False
+    if learn and estimate.learned is None:
+        found |= {"learned": None, "note": estimate.not_learned}
+    elif learn and estimate.learned is not None:
+        learned = estimate.learned
+        found["learned"] = {
+            "estimate": learned.estimate,
+            "standard_error": learned.standard_error,
+            "interval": list(learned.interval),
+        }
+    return found
 
 
 def _show_estimate(estimate: Estimate) -> None:
@@ -97,6 +129,11 @@ def _show_estimate(estimate: Estimate) -> None:
     click.echo(f"certain bounds  {low:,} to {high:,}")
     click.echo(f"standard error  {estimate.standard_error:,.2f}")
     click.echo(f"95 % interval   {estimate.interval[0]:,} to {estimate.interval[1]:,}")
+    if (learned := estimate.learned) is not None:
+        click.echo("\nlearned from all buckets together")
+        click.echo(f"estimate        {learned.estimate:,.1f}")
+        click.echo(f"standard error  {learned.standard_error:,.2f}")
+        click.echo(f"95 % interval   {learned.interval[0]:,} to {learned.interval[1]:,}")
 
 
 def _show_groups(console: Console, answer: Sequence[GroupEstimate]) -> None:
@@ -106,7 +143,9 @@ def _show_groups(console: Console, answer: Sequence[GroupEstimate]) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in answer[0].group:
         table.add_column(Text(printable(name)))
-    for name in ("estimate", "certain bounds", "standard error", "95 % interval"):
+    learned = any(group.estimate.learned is not None for group in answer)
+    names = ["estimate", "certain bounds", "standard error", "95 % interval"]
+    for name in [*names, *(["learned estimate", "learned 95 % interval"] if learned else [])]:
         table.add_column(name, justify="right", no_wrap=True)
     for group in answer:
         e = group.estimate
@@ -120,11 +159,21 @@ def _show_groups(console: Console, answer: Sequence[GroupEstimate]) -> None:
                 f"{e.interval[0]:,} to {e.interval[1]:,}",
             )
         )
-        table.add_row(*(Text("" if v is None else printable(str(v))) for v in group.group.values()), *numbers)
+        found = _learned_cells(e) if learned else ()
+        table.add_row(*(Text("" if v is None else printable(str(v))) for v in group.group.values()), *numbers, *found)
     whole = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
     before, console.width = console.width, max(console.width, whole)
     console.print(table)
     console.width = before
+
+
+def _learned_cells(estimate: Estimate) -> tuple[str, str]:
+    learned = estimate.learned
+    if learned is None:
+        return "", ""
+    if estimate.exact:
+        return f"{estimate.bounds[0]:,}", "exact"
+    return f"{learned.estimate:,.1f}", f"{learned.interval[0]:,} to {learned.interval[1]:,}"
 
 
 def _plain(value: Any) -> Any:

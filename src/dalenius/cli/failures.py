@@ -48,7 +48,7 @@ def reported(as_json: bool) -> Iterator[None]:
     except DaleniusError as error:
         fail(as_json, error.exit_code, error.kind, error.message, error.hint)
     except (KeyboardInterrupt, click.Abort):
-        fail(as_json, INTERRUPTED, "interrupted", "interrupted; nothing was written")
+        fail(as_json, INTERRUPTED, "interrupted", "interrupted")
     except OSError as error:
         _discard_output()
         fail(False, WRONG_USE, "output", f"the output cannot be written: {error.strerror}")

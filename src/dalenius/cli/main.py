@@ -25,6 +25,7 @@ def _prepare_output() -> None:
             stream.reconfigure(errors="backslashreplace")
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -27,7 +27,7 @@ Examples:
 """
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 @click.command("publish", epilog=_EPILOG)

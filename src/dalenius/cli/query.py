@@ -38,9 +38,10 @@ Answer = Estimate | list[GroupEstimate]
 @click.option(
     "--queries", "queries_file", metavar="FILE", help="One expression a line ('-': standard input); # starts a comment."
 )
+@click.option("--learn", is_flag=True, help="Also estimate from what all buckets together show.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, or a list.")
 def query_command(
-    folder: Path, expression: str | None, groups: tuple[str, ...], queries_file: str | None, as_json: bool
+    folder: Path, expression: str | None, groups: tuple[str, ...], queries_file: str | None, learn: bool, as_json: bool
 ) -> None:
     """Estimate from the release in DIR how many records meet EXPRESSION, and say what is certain.
 
@@ -52,10 +53,10 @@ def query_command(
             raise UsageError("one of EXPRESSION and --queries is wanted", "Try 'dalenius query --help'.")
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
-        answers = _answers(folder, queries, by)
+        answers = _answers(folder, queries, by, learn)
         texts = [text for _, text in queries]
         if as_json:
-            _print_json(texts if queries_file is not None else None, answers)
+            _print_json(texts if queries_file is not None else None, answers, learn)
         else:
             from dalenius.cli.estimates import show_answers
 
@@ -88,7 +89,7 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
     return list(queries)
 
 
-def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequence[str]) -> list[Answer]:
+def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequence[str], learn: bool) -> list[Answer]:
     """All the answers, before anything is printed."""
     from dalenius.query.count import Counter
     from dalenius.release.folder import open_release
@@ -97,7 +98,7 @@ def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequen
     with Counter(open_release(folder)) as counter:
         for line, text in queries:
             try:
-                answers.append(counter.count_by(text, by) if by else counter.count(text))
+                answers.append(counter.count_by(text, by, learn=learn) if by else counter.count(text, learn=learn))
             except DaleniusError as error:
                 if line is not None:
                     error.message = f"line {line}: {error.message}"
@@ -105,14 +106,14 @@ def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequen
     return answers
 
 
-def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer]) -> None:
+def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer], learn: bool) -> None:
     from dalenius.cli.estimates import answer_object
 
     if queries is None:
-        click.echo(json.dumps(answer_object(answers[0])))
+        click.echo(json.dumps(answer_object(answers[0], learn)))
         return
     objects = []
     for query, answer in zip(queries, answers, strict=True):
-        found = answer_object(answer)
+        found = answer_object(answer, learn)
         objects.append({"query": query, **({"groups": found} if isinstance(found, list) else found)})
     click.echo(json.dumps(objects))

@@ -59,8 +59,14 @@ def show_release(console: Console, release: Release, out: Path, seconds: float) 
     more = f" and {len(made.setting) - _ROWS} more sizes" if len(made.setting) > _ROWS else ""
     grid.add_row("records", f"{made.rows:,}")
     grid.add_row("buckets", Text(f"{made.buckets:,}: {setting}{more}"))
-    proof = f", gap {gap_shown(made.gap)}" if made.gap is not None else ""
-    grid.add_row("loss", f"{made.loss:,} (MSE {made.mse:.4g}; {made.method}, {made.status}{proof})")
+    proof = (
+        ""
+        if made.gap is None
+        else ", proven optimal"
+        if made.gap == 0
+        else f", within {gap_shown(made.gap)} of optimal"
+    )
+    grid.add_row("loss", f"{made.loss:,} (MSE {made.mse:.4g}; method {made.method}{proof})")
     grid.add_row("verified", "every value of every bucket is within its limit")
     tables = made.tables
     sizes = f"{tables.qit.file} {_bytes(tables.qit.bytes)}, {tables.st.file} {_bytes(tables.st.bytes)}, manifest.json"
@@ -75,7 +81,12 @@ def show_release(console: Console, release: Release, out: Path, seconds: float) 
 
 def _values_table(made: Manifest) -> Table:
     """The values that come nearest to their limits, first."""
-    table = Table(title=f"{len(made.values):,} sensitive values", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=f"{len(made.values):,} sensitive value{'s' if len(made.values) > 1 else ''}",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     table.add_column("value")
     for name in ("records", "worst inference", "limit"):
         table.add_column(name, justify="right")

@@ -32,9 +32,17 @@ Example:
     help="Expected share of matching records.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Which queries.")
+@click.option("--learn", is_flag=True, help="Also measure estimates from what all buckets together show.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def workload_command(
-    folder: Path, against: Path, table_name: str | None, queries: int, selectivity: float, seed: int, as_json: bool
+    folder: Path,
+    against: Path,
+    table_name: str | None,
+    queries: int,
+    selectivity: float,
+    seed: int,
+    learn: bool,
+    as_json: bool,
 ) -> None:
     """Compare counts from the release in DIR with the true ones, on the paper's random count queries.
 
@@ -47,9 +55,15 @@ def workload_command(
 
         start = time.perf_counter()
         result = evaluate(
-            open_release(folder), against, table=table_name, queries=queries, selectivity=selectivity, seed=seed
+            open_release(folder),
+            against,
+            table=table_name,
+            queries=queries,
+            selectivity=selectivity,
+            seed=seed,
+            learn=learn,
         )
         if as_json:
-            click.echo(json.dumps(workload_object(result, selectivity, seed, time.perf_counter() - start)))
+            click.echo(json.dumps(workload_object(result, selectivity, seed, time.perf_counter() - start, learn)))
         else:
             show_workload(result)

@@ -37,7 +37,11 @@ def numpy_array(array: pa.Array) -> npt.NDArray[Any]:
 def filled(array: pa.Array, value: int) -> npt.NDArray[Any]:
     """The numbers of an array, with `value` where it is null."""
     nulls = null_mask(array)
-    return numpy_array(array) if nulls is None else np.where(nulls, value, numpy_array(array))
+    if nulls is None:
+        return numpy_array(array)
+    numbers = numpy_array(array).astype(np.int64)  # `value` may not fit into the type of the array
+    numbers[nulls] = value
+    return numbers
 
 
 def null_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:

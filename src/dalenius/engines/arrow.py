@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +12,8 @@ from dalenius.engines.delimited import check_names, readable
 from dalenius.errors import ChangedInputError, InputError
 
 BATCH_ROWS = 2**18
+Batches = Generator[pa.RecordBatch, None, None]
+_READ_BYTES = 2**20  # at a time from each column: a row group may be as large as the file
 
 
 class Source(Protocol):
@@ -28,7 +30,7 @@ class Source(Protocol):
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         """The types of some columns, without whatever metadata came with them."""
 
-    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
         """The rows of some columns, in an order that is the same every time; text may come as dictionaries."""
 
     def known_range(self, column: str) -> tuple[Any, Any, int] | None:
@@ -55,7 +57,7 @@ class ParquetSource:
         """The types as Arrow reads them."""
         return bare_schema(self._schema, columns)
 
-    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
         """The rows in the order of the file."""
         import pyarrow.parquet
 
@@ -63,7 +65,9 @@ class ParquetSource:
         with (
             readable(),
             _whole_parquet(),
-            pyarrow.parquet.ParquetFile(self._path, read_dictionary=text, pre_buffer=False) as file,
+            pyarrow.parquet.ParquetFile(
+                self._path, read_dictionary=text, pre_buffer=False, buffer_size=_READ_BYTES
+            ) as file,
         ):
             if file.schema_arrow.names != self._schema.names:
                 raise ChangedInputError("the table changed while it was being read", "Run again.")
@@ -87,8 +91,11 @@ class ParquetSource:
                 continue
             if not statistics.has_min_max:
                 return None
-            lows.append(statistics.min)
-            highs.append(statistics.max)
+            try:
+                lows.append(statistics.min)
+                highs.append(statistics.max)
+            except (OverflowError, ValueError):  # a date that Python does not have
+                return None
         return (min(lows), max(highs), nulls) if lows else None
 
 
@@ -106,7 +113,7 @@ class TableSource:
         """The types of the table."""
         return bare_schema(self._table.schema, columns)
 
-    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
         """The rows in the order of the table."""
         yield from self._table.select(list(columns)).to_batches(max_chunksize=rows)
 

@@ -28,6 +28,11 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self._codes)
 
+    def code(self, text: str | None) -> int:
+        """The code of a text that was met."""
+        name = self._null_name if text is None else text
+        return -1 if name is None else self._codes[name]
+
     def encode(self, texts: Any) -> Codes:
         """The codes of a column of texts."""
         encoded = texts.dictionary_encode()

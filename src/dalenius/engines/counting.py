@@ -156,6 +156,10 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         names = [self.identifiers[name] for name in columns]
         return [name for name in names if name != "s"], [name for name in names if name == "s"]
 
+    def grouped(self, by: Sequence[str]) -> tuple[str, str, str]:
+        """Columns in SQL as groups, as they are shown, and as an order; each with a comma at its end."""
+        return "".join(f"{self.identifiers[name]}, " for name in by), self._shown(by), self._order(by)
+
     def _lock(self, files: list[Path], memory: str) -> None:
         """From here on no other file can be reached, whatever is executed."""
         allowed = ", ".join(literal(str(path.absolute())) for path in files)

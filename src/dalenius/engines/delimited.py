@@ -51,11 +51,15 @@ def read_header(path: Path, delimiters: str) -> tuple[str, list[str]]:
 
 def check_names(names: list[str]) -> None:
     """Refuse names that are the same but for case: engines would rename one of them silently."""
-    seen: set[str] = set()
-    for name in names:
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names, 1):
         if name.casefold() in seen:
-            raise InputError(f"the table has the column {name!r} twice (case does not count)", "Rename one of them.")
-        seen.add(name.casefold())
+            # without the name: in a file without a header line it is somebody's data
+            raise InputError(
+                f"columns {seen[name.casefold()]} and {place} have the same name (case does not count)",
+                "Rename one of them.",
+            )
+        seen[name.casefold()] = place
 
 
 def read_counts(path: Path) -> ValueCounts:

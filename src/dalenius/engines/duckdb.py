@@ -84,7 +84,8 @@ class Table:
 
 def cast_to_text(values: pyarrow.Array) -> list[str | None]:
     """The values as DuckDB writes them; a null stays a null."""
-    with plain_errors(), duckdb.connect() as connection:
+    with plain_errors(), ExitStack() as stack:
+        connection = connect(None, stack)
         relation = connection.from_arrow(pyarrow.table({"value": values}))
         return [text for (text,) in relation.project("CAST(value AS VARCHAR)").fetchall()]
 
@@ -110,17 +111,28 @@ def open_table(source: Any, table: str | None = None, memory: int | None = None)
 
 
 def connect(
-    scratch: str, stack: ExitStack, memory: int | None = None, database: str = ":memory:", read_only: bool = False
+    scratch: str | None,
+    stack: ExitStack,
+    memory: int | None = None,
+    database: str = ":memory:",
+    read_only: bool = False,
 ) -> duckdb.DuckDBPyConnection:
-    """A connection that spills into `scratch`, fetches no extensions and is closed with the stack."""
+    """A connection that spills into `scratch`, fetches no extensions and is closed with the stack.
+
+    Times with a zone are written in UTC: their text must not depend on where the program runs.
+    """
     config: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": scratch,
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
+        "temp_file_encryption": "true",  # what is spilled is rows
     }
+    if scratch is not None:
+        config["temp_directory"] = scratch
     if memory is not None:
         config["memory_limit"] = f"{memory}B"
-    return stack.enter_context(duckdb.connect(database, read_only=read_only, config=config))
+    connection = stack.enter_context(duckdb.connect(database, read_only=read_only, config=config))
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
 
 
 def kind_of_file(path: Path) -> str:
@@ -237,14 +249,14 @@ def plain_errors() -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
-        raise InputError(*_explained(str(error), type(error).__name__)) from None
+        raise InputError(*explained(str(error), type(error).__name__)) from None
     except RuntimeError as error:
         if "interrupted" in str(error).lower():
             raise KeyboardInterrupt from None
         raise
 
 
-def _explained(message: str, kind: str) -> tuple[str, str]:
+def explained(message: str, kind: str) -> tuple[str, str]:
     """What DuckDB complains about, in our words. Its advice and its list of options come after, and are cut off."""
     message = message.split("Possible fixes:")[0].split("\n  file = ")[0]
     line = re.search(r"CSV Error on Line: (\d+)", message)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from dalenius.engines.arrow import BATCH_ROWS, FileState, ParquetSource, Source, TableSource, bare_schema
+from dalenius.engines.arrow import BATCH_ROWS, Batches, FileState, ParquetSource, Source, TableSource, bare_schema
 from dalenius.engines.delimited import check_names, readable
 from dalenius.errors import ChangedInputError, InputError, UsageError
 
+# what DuckDB gives to Arrow as something else: other numbers, times without their zone, its own bytes
+_NOT_IN_ARROW = {"UHUGEINT", "TIME WITH TIME ZONE", "BIT", "BIGNUM", "VARINT"}
 _PARQUET = {".parquet", ".pq"}
 
 
@@ -30,14 +32,21 @@ class RelationSource:
         from dalenius.engines.duckdb import plain_errors
 
         with plain_errors():
+            types = dict(zip(self._relation.columns, map(str, self._relation.types), strict=True))
+            for name in columns:
+                if types[name] in _NOT_IN_ARROW:
+                    raise InputError(
+                        f"the column {name!r} has the type {types[name]}, which cannot be published as it is",
+                        "Turn it into text first.",
+                    )
             return bare_schema(self._chosen(columns).limit(0).to_arrow_table().schema, columns)
 
-    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
         """The rows in the order of the table."""
         from dalenius.engines.duckdb import plain_errors
 
         with plain_errors():
-            yield from self._chosen(columns).to_arrow_reader(rows)
+            yield from _read(self._chosen(columns).to_arrow_reader(rows))
 
     def known_range(self, column: str) -> tuple[Any, Any, int] | None:  # noqa: ARG002
         """Nothing is known without looking."""
@@ -49,13 +58,30 @@ class RelationSource:
         return self._relation.project(", ".join(quoted(name) for name in columns))
 
 
-class PandasSource:
-    """A pandas DataFrame; only the columns that are asked for are turned into Arrow."""
+def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches of a reader; what DuckDB complains about comes through Arrow, and may quote a row."""
+    from dalenius.engines.duckdb import explained
+
+    batches = iter(reader)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (OSError, pa.ArrowException) as error:
+            if "nterrupt" in str(error):
+                raise KeyboardInterrupt from None
+            raise InputError(*explained(str(error), type(error).__name__)) from None
+        if batch is None:
+            return
+        yield batch
+
+
+class FrameSource:
+    """A pandas or polars DataFrame; only the columns that are asked for are turned into Arrow."""
 
     untyped = False
 
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
+    def __init__(self, frame: Any, convert: Callable[[Any], Any]) -> None:
+        self._frame, self._convert = frame, convert
         self._labels = {str(label): label for label in frame.columns}
         self.names: Sequence[str] = [str(label) for label in frame.columns]
         check_names(list(self.names))
@@ -65,7 +91,7 @@ class PandasSource:
         """The types that Arrow gives to the columns."""
         return bare_schema(self._table(columns).schema, columns)
 
-    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
         """The rows in the order of the frame."""
         yield from self._table(columns).to_batches(max_chunksize=rows)
 
@@ -77,7 +103,7 @@ class PandasSource:
         for name in columns:
             if name not in self._converted:
                 try:
-                    column = pa.Array.from_pandas(self._frame[self._labels[name]])
+                    column = self._convert(self._frame[self._labels[name]])
                 except (pa.ArrowException, TypeError, ValueError):
                     raise InputError(
                         f"the column {name!r} holds values of more than one type, or of one that Arrow does not know",
@@ -96,6 +122,8 @@ def open_source(source: Any, table: str | None = None, memory: int | None = None
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         with readable():
+            if path.exists() and not path.is_file() and not path.is_dir():
+                raise InputError("the path given is not a regular file", "Give a file that can be read twice.")
             before = FileState(path) if path.exists() else None
         if path.suffix.lower() in _PARQUET and path.is_file():
             if table is not None:
@@ -109,9 +137,9 @@ def open_source(source: Any, table: str | None = None, memory: int | None = None
         return
     origins = {kind.__module__.split(".")[0]: kind.__name__ for kind in reversed(type(source).__mro__)}
     if origins.get("pandas") == "DataFrame":
-        yield PandasSource(source)
+        yield FrameSource(source, pa.Array.from_pandas)
     elif origins.get("polars") in ("DataFrame", "LazyFrame"):
-        yield TableSource(source.lazy().collect().to_arrow())
+        yield FrameSource(source.lazy().collect(), _from_polars)
     elif isinstance(source, pa.Table):
         yield TableSource(source)
     elif isinstance(source, pa.RecordBatch):
@@ -121,6 +149,12 @@ def open_source(source: Any, table: str | None = None, memory: int | None = None
     else:
         with _relation(source, table, memory) as relation:
             yield relation
+
+
+def _from_polars(column: Any) -> Any:
+    if str(column.dtype) == "Object":  # which Arrow gives as the addresses of the objects
+        raise TypeError("a column of Python objects")
+    return column.to_arrow()
 
 
 @contextmanager

@@ -16,11 +16,36 @@ from dataclasses import dataclass
 from typing import Any
 
 NORMAL_95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
+ROUNDING = 1e-6  # by which a whole number may be missed in floating point, where a count is all but certain
 ASSUMPTION = (
     "The bounds always hold. Estimate, standard error and interval assume that within a bucket every row is equally "
     "likely to own every value; where quasi-identifiers and sensitive values go together, the truth may lie outside "
     "the interval."
 )
+
+LEARNING = (
+    "The learned estimate rests on what the buckets together show of how quasi-identifiers and sensitive values go "
+    "together; it assumes that the values' shares scatter normally around a common one, and is pulled towards it."
+)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A count estimated from all buckets together (dalenius.query.learned says how, and what is assumed)."""
+
+    estimate: float
+    standard_error: float
+    interval: tuple[int, int]
+
+    @classmethod
+    def of(cls, mean: float, deviation: float, low: float, high: float, bounds: tuple[int, int]) -> Learned:
+        """Cut to certain bounds; the interval in whole counts, rounded outwards."""
+        least, most = bounds
+        interval = (
+            min(max(math.floor(low + ROUNDING), least), most),
+            max(min(math.ceil(high - ROUNDING), most), least),
+        )
+        return cls(float(min(max(mean, least), most)), deviation if least < most else 0.0, interval)
 
 
 @dataclass(frozen=True)
@@ -32,6 +57,8 @@ class Estimate:
     standard_error: float
     interval: tuple[int, int]
     tight: bool = True  # False: there may be closer bounds that hold too
+    learned: Learned | None = None  # if it was asked for
+    not_learned: str | None = None  # why there is none, though it was asked for
 
     @property
     def exact(self) -> bool:

@@ -12,24 +12,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from dalenius.errors import UsageError
 from dalenius.model.setting import BucketSetting
 
 MIB = 2**20
 
 _DEFAULT_SHARE = 2  # half of the machine
+_MOST = 2**46
 _LEAST_SPARE = 160 * MIB  # for batches under way, writers and verification
 _RESERVE = 120 * MIB  # that allocators keep, and that nobody can give back
 _KEY_BYTES = 8
 _UNPACKED = 40  # bytes of working arrays for each record of a piece, of which a few are under way
 _PLACED = 64  # bytes of working arrays for each record that is being placed
-_TEXT_BYTES = 40
+_LONGEST_LIST = 64 * MIB
 _MOST_BATCH_ROWS = 2**19
-_LEAST_BATCH_ROWS = 2**13
+_LEAST_BATCH_ROWS = 2**8
 _MOST_PIECE_ROWS = 2**19
-_LEAST_PIECE_ROWS = 2**15
+_LEAST_PIECE_ROWS = 2**8
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,7 @@ class Budget:
         """A budget of `total` bytes; half of the machine's memory if None."""
         if total is None:
             total = machine_memory() // _DEFAULT_SHARE
+        total = min(total, _MOST)
         taken = resident_memory()
         spare = total - taken - _RESERVE
         if spare < _LEAST_SPARE:
@@ -54,20 +54,18 @@ class Budget:
             )
         return cls(total, spare)
 
-    @property
-    def lists(self) -> int:
-        """Bytes for lists of distinct values."""
-        return self.spare // 8
+    def lists(self, columns: int) -> int:
+        """Bytes for the list of distinct values of one of so many columns."""
+        return min(self.spare // 8 // columns, _LONGEST_LIST)
 
     @property
     def engine(self) -> int:
         """Bytes for the embedded engine, while it reads."""
         return self.spare // 2
 
-    def batch_rows(self, schema: pa.Schema) -> int:
-        """How many records are placed at a time: a few such batches are under way, with their working arrays."""
-        row = sum(_TEXT_BYTES if _has_no_width(field.type) else -(-field.type.bit_width // 8) for field in schema)
-        return max(min(self.spare // 8 // (row + _PLACED), _MOST_BATCH_ROWS), _LEAST_BATCH_ROWS)
+    def batch_rows(self, row_bytes: int) -> int:
+        """How many records are read and placed at a time: a few such batches are under way, with working arrays."""
+        return max(min(self.spare // 8 // (2 * row_bytes + _PLACED), _MOST_BATCH_ROWS), _LEAST_BATCH_ROWS)
 
     def keys_fit(self, rows: int) -> bool:
         """Whether packed records can stay in memory."""
@@ -83,13 +81,6 @@ class Budget:
                 f"Give --memory {(self.total + 4 * largest * row_bytes) // MIB:,}MiB, or a smaller --max-size.",
             )
         return max(min(most, _MOST_PIECE_ROWS), _LEAST_PIECE_ROWS)
-
-
-def _has_no_width(kind: pa.DataType) -> bool:
-    try:
-        return not kind.bit_width
-    except ValueError:
-        return True
 
 
 def resident_memory() -> int:

@@ -57,7 +57,8 @@ class Range:
         if known.size and not (self.low <= int(known.min()) and int(known.max()) <= self.high):
             raise changed()
         if nulls is not None:
-            integers = np.where(nulls, self.high + 1, integers.astype(np.int64))
+            integers = integers.astype(np.int64)
+            integers[nulls] = (self.high + 1 + 2**63) % _WRAP - 2**63  # modulo 2^64, as all codes are
         np.add(total, integers, out=total, dtype=total.dtype, casting="unsafe")
         return self.low
 
@@ -75,15 +76,11 @@ class Range:
 
 @dataclass(frozen=True)
 class Listing:
-    """Distinct values in their order. For integer-like types `values` are their integers.
-
-    Ordered categories are coded in the order of their text like any other, and published in their own order, `levels`.
-    """
+    """Distinct values in their order. For integer-like types `values` are their integers."""
 
     kind: pa.DataType
     values: pa.Array
     has_nulls: bool
-    levels: pa.Array | None = None
 
     @property
     def codes(self) -> int:
@@ -148,11 +145,7 @@ class Listing:
                 return arrow_array(own.take(codes), nulls, self.kind)
             return from_integers(integers.take(codes), self.kind, nulls)
         indices = codes.astype(np.int16 if self.codes < 2**15 else np.int32)
-        if self.levels is None:
-            return pa.DictionaryArray.from_arrays(arrow_array(indices, nulls), self.values)
-        places = numpy_array(pc.index_in(self.values, value_set=self.levels))
-        indices = np.append(places, 0)[indices].astype(np.int32)
-        return pa.DictionaryArray.from_arrays(arrow_array(indices, nulls), self.levels, ordered=True)
+        return pa.DictionaryArray.from_arrays(arrow_array(indices, nulls), self.values)
 
 
 Domain = Range | Listing

@@ -115,20 +115,28 @@ class PackedRecords:
         if self._memory is not None:
             self._memory[start : start + len(keys)] = keys
         elif self._file is not None:
-            rest, offset = keys.view(np.uint8).data, 8 * start
-            while rest:
-                written = os.pwrite(self._file.fileno(), rest, offset)
-                rest, offset = rest[written:], offset + written
+            write_at(self._file, 8 * start, keys.view(np.uint8).data)
 
     def _get(self, start: int, count: int) -> Keys:
         if self._memory is not None:
             return self._memory[start : start + count]
         keys = np.empty(count, dtype=np.uint64)
         if self._file is not None:
-            rest, offset = keys.view(np.uint8).data, 8 * start
-            while rest:
-                read = os.preadv(self._file.fileno(), [rest], offset)
-                if not read:
-                    raise OSError("the scratch file was cut short")
-                rest, offset = rest[read:], offset + read
+            read_at(self._file, 8 * start, keys.view(np.uint8).data)
         return keys
+
+
+def write_at(file: IO[bytes], offset: int, rest: memoryview) -> None:
+    """Write all bytes to a place in a file, whatever other threads do with it."""
+    while rest:
+        written = os.pwrite(file.fileno(), rest, offset)
+        rest, offset = rest[written:], offset + written
+
+
+def read_at(file: IO[bytes], offset: int, rest: memoryview) -> None:
+    """Fill a buffer from a place in a file, whatever other threads do with it."""
+    while rest:
+        read = os.preadv(file.fileno(), [rest], offset)
+        if not read:
+            raise OSError("the scratch file was cut short")
+        rest, offset = rest[read:], offset + read

@@ -49,7 +49,7 @@ class SensitiveColumn:
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """The published values."""
-        published = Listing(self.listing.kind, self.listing.values, self.publishes_nulls, self.listing.levels)
+        published = Listing(self.listing.kind, self.listing.values, self.publishes_nulls)
         return published.decode(codes)
 
 
@@ -57,19 +57,22 @@ class SensitiveCounter:
     """Counts values batch by batch."""
 
     def __init__(self, name: str, kind: pa.DataType) -> None:
-        self._name, self._kind = name, kind
+        self.name, self._kind = name, kind
         self._values: list[pa.Array] = [pa.nulls(0, listing_type(kind))]
         self._counts: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
         self._pending = 0
         self._nulls = 0
-        self._levels: pa.Array | None = None
 
     def add(self, array: pa.Array) -> None:
         """Count a batch."""
         if not array.null_count and pa.types.is_integer(self._kind) and self._kind.bit_width <= 16:
             self._add_short(to_integers(array))
-            return
-        coded = dictionary_of(array)
+        else:
+            self._add_any(dictionary_of(array))
+        if self._pending > 2 * MOST_VALUES:
+            self._merge()
+
+    def _add_any(self, coded: pa.DictionaryArray) -> None:
         self._nulls += null_count(coded)
         indices = numpy_array(coded.indices.drop_null())
         counts = np.bincount(indices, minlength=len(coded.dictionary))
@@ -77,10 +80,6 @@ class SensitiveCounter:
         self._values.append(coded.dictionary.take(arrow_array(used)).cast(listing_type(self._kind)))
         self._counts.append(counts[used])
         self._pending += len(used)
-        if pa.types.is_dictionary(self._kind) and self._kind.ordered:
-            self._levels = coded.dictionary
-        if self._pending > 2 * MOST_VALUES:
-            self._merge()
 
     def _add_short(self, integers: npt.NDArray[np.integer]) -> None:
         """Count integers of 8 or 16 bits: there is a place for each."""
@@ -98,14 +97,14 @@ class SensitiveCounter:
         self._values, self._counts = [merged.dictionary], [counts]
         self._pending = len(counts)
         if len(counts) > MOST_VALUES:
-            raise TooManyValuesError.in_column(self._name, MOST_VALUES)
+            raise TooManyValuesError.in_column(self.name, MOST_VALUES)
 
     def finish(self, null_value: str | None) -> SensitiveColumn:
         """The column, once every batch is counted."""
         self._merge()
         values, counts = self._values[0], self._counts[0].tolist()
         if self._nulls and null_value is None:
-            raise NullsError.in_column(self._name, self._nulls, self._nulls + sum(counts))
+            raise NullsError.in_column(self.name, self._nulls, self._nulls + sum(counts))
         if not counts and not self._nulls:
             raise CountsError("there are no records: the table is empty", "Dalenius needs at least one record.")
         named = self._native(null_value) if self._nulls and null_value is not None else None
@@ -128,15 +127,11 @@ class SensitiveCounter:
             totals.append(self._nulls)
         if len(set(names)) < len(names):
             raise InputError(
-                f"different values of the sensitive column {self._name!r} have the same text ({self._kind})",
+                f"different values of the sensitive column {self.name!r} have the same text ({self._kind})",
                 "Turn the column into text first, or give nulls another name.",
             )
-        levels = None
-        if self._levels is not None:
-            levels = pa.chunked_array([self._levels, ordered]).unique()
-            levels = levels.filter(pc.is_in(levels, value_set=ordered))
-        listing = Listing(self._kind, ordered, self._nulls > 0, levels)
-        return SensitiveColumn(self._name, listing, tuple(names), tuple(totals), null_code)
+        listing = Listing(self._kind, ordered, self._nulls > 0)
+        return SensitiveColumn(self.name, listing, tuple(names), tuple(totals), null_code)
 
     def _native(self, text: str) -> pa.Array | None:
         """The value of the column's type that has this text, if there is one."""

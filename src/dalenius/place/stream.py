@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from dalenius.engines.arrow import Source
 from dalenius.place.domains import changed
+from dalenius.place.published_types import as_published
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
-from dalenius.place.untyped import as_typed
 
 _AHEAD = 3  # batches or pieces in the works at a time
 
@@ -60,7 +60,7 @@ def place_records(
     def batches() -> Iterator[tuple[list[pa.Array], Any, Any]]:
         nonlocal placed
         for batch in source.batches([*schema.names, sensitive.name], batch_rows):
-            values = sensitive.encode(batch.column(len(schema)))
+            values = sensitive.encode(as_published(batch.column(len(schema)), sensitive.listing.kind))
             starts, placed = placed, placed + np.bincount(values, minlength=len(placed))
             if (placed > sensitive.counts).any():
                 raise changed()
@@ -68,7 +68,7 @@ def place_records(
 
     def work(batch: tuple[list[pa.Array], Any, Any]) -> tuple[int, Any]:
         columns, values, starts = batch
-        columns = [as_typed(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        columns = [as_published(column, field.type) for column, field in zip(columns, schema, strict=True)]
         order, buckets = placement.buckets(values, starts)
         return len(values), records.part(columns, order, buckets)
 

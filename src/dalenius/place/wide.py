@@ -6,6 +6,7 @@ Slower than packed records, and without any assumption about the columns.
 from __future__ import annotations
 
 import tempfile
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import pyarrow.compute as pc
 
 from dalenius.engines.arrays import arrow_array, filled, null_mask, numpy_array
 from dalenius.place.domains import Domain, changed, codes_of, distinct, in_order, listing_type
-from dalenius.place.integers import is_integer_like, to_integers
+from dalenius.place.integers import from_integers, is_integer_like, to_integers
+from dalenius.place.packed import read_at, write_at
 from dalenius.place.pieces import Pieces
 
 Codes = npt.NDArray[np.uint64]
@@ -35,8 +37,8 @@ class WideRecords:
         ]
         self._schema = pa.schema(zip(schema.names, plain, strict=True))
         self._pieces = pieces
-        self._file = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 (closed in close())
-        self._slices: list[list[tuple[int, int]]] = [[] for _ in range(len(pieces))]
+        self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
+        self._slices = [array("q") for _ in range(len(pieces))]  # of each, in turn: where it is, how long it is
         self._filled = np.zeros(len(pieces), dtype=np.int64)
         self._end = 0
 
@@ -44,10 +46,11 @@ class WideRecords:
         self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]
     ) -> pa.RecordBatch:
         """A batch in the order of its buckets, ready to be stored. May run in any thread."""
-        by_bucket = np.argsort(buckets, kind="stable")
+        # By bucket, and then as in the batch: `order` is by value, of which no trace may be left among equal rows.
+        by_bucket = np.lexsort((order, buckets))
         places = arrow_array(order[by_bucket])
         taken = [column.take(places) for column in columns]
-        plain = [column.cast(field.type) for column, field in zip(taken, self._schema, strict=False)]
+        plain = [_one_nan(column.cast(field.type)) for column, field in zip(taken, self._schema, strict=False)]
         return pa.record_batch([*plain, arrow_array(buckets[by_bucket])], schema=self._schema)
 
     def store(self, batch: pa.RecordBatch) -> None:
@@ -58,9 +61,8 @@ class WideRecords:
             raise changed()
         for piece in np.flatnonzero(counts):
             message = batch.slice(int(cuts[piece]), int(counts[piece])).serialize()
-            self._file.seek(self._end)
-            self._file.write(message)
-            self._slices[piece].append((self._end, message.size))
+            write_at(self._file, self._end, memoryview(message))
+            self._slices[piece].extend((self._end, message.size))
             self._end += message.size
         self._filled += counts
 
@@ -68,15 +70,15 @@ class WideRecords:
         """The numbers of the pieces, once every record is stored."""
         if (self._filled != self._pieces.rows).any():
             raise changed()
-        self._file.flush()
         yield from range(len(self._pieces))
 
     def piece(self, number: int) -> list[pa.Array]:
-        """The columns of QIT for one piece, in the order of the release. One thread at a time."""
-        batches = []
-        for offset, size in self._slices[number]:
-            self._file.seek(offset)
-            batches.append(pa.ipc.read_record_batch(pa.py_buffer(self._file.read(size)), self._schema))
+        """The columns of QIT for one piece, in the order of the release. May run in any thread."""
+        batches, slices = [], self._slices[number]
+        for offset, size in zip(slices[::2], slices[1::2], strict=True):
+            message = bytearray(size)
+            read_at(self._file, offset, memoryview(message))
+            batches.append(pa.ipc.read_record_batch(pa.py_buffer(message), self._schema))
         columns = pa.Table.from_batches(batches, self._schema).combine_chunks()
         arrays = [column.chunk(0) for column in columns.columns]
         order = arrow_array(in_release_order([arrays[-1], *arrays[:-1]]))
@@ -92,6 +94,13 @@ class WideRecords:
     def close(self) -> None:
         """Let go of the scratch file, which has no name and so is gone."""
         self._file.close()
+
+
+def _one_nan(column: pa.Array) -> pa.Array:
+    """A column in which all NaNs are one: bits that no order sees could tell rows apart that are equal."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return from_integers(to_integers(column).astype(np.int64), column.type, null_mask(column))
 
 
 def in_release_order(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:

@@ -23,11 +23,12 @@ def evaluate(
     queries: int = QUERIES,
     selectivity: float = SELECTIVITY,
     seed: int = 0,
+    learn: bool = False,
 ) -> WorkloadResult:
     """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation."""
     truth, release = encode(folder, source, table)
     pool = generate(truth.domains, truth.sensitive_domain, queries, selectivity, seed)
-    return summarise(answer(truth, release, pool))
+    return summarise(answer(truth, release, pool, learn=learn))
 
 
 def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tuple[CodedTable, CodedRelease]:

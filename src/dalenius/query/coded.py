@@ -72,6 +72,17 @@ class Answerer:
 
     def answer(self, query: WorkloadQuery) -> tuple[int, float, float, float, float]:
         """The count on the table; and from the release the mean, the variance and the bounds."""
+        return self._answer(query)[0]
+
+    def answer_by_class(
+        self, query: WorkloadQuery, classes: Integers, number: int
+    ) -> tuple[tuple[int, float, float, float, float], Integers]:
+        """The same, and the matching rows by class, of which every bucket, in the order of the numbers, has one."""
+        found, matching = self._answer(query)
+        some = np.flatnonzero(matching)
+        return found, np.bincount(classes[some], weights=matching[some], minlength=number).astype(np.int64)
+
+    def _answer(self, query: WorkloadQuery) -> tuple[tuple[int, float, float, float, float], Integers]:
         wanted = list(zip(query.attributes, query.values, strict=True))
         truth = _all([*(self._truth[a].rows(values) for a, values in wanted), self._sensitive.rows(query.sensitive)])
         actual = int(np.bitwise_count(truth).sum())
@@ -86,7 +97,8 @@ class Answerer:
         product = a * c
         spread = product * (size - a) * (size - c) / (size * size * np.maximum(size - 1, 1))
         low = np.maximum(0, a + c - size).sum()
-        return actual, float((product / size).sum()), float(spread.sum()), float(low), float(np.minimum(a, c).sum())
+        high = np.minimum(a, c).sum()
+        return (actual, float((product / size).sum()), float(spread.sum()), float(low), float(high)), matching
 
 
 class _Column:

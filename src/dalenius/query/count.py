@@ -5,6 +5,8 @@ without parts on both, with a rows and c values that match, and values given to 
 hypergeometric: mean a c / S and variance a c (S - a) (S - c) / (S² (S - 1)). Whatever the truth is, it lies between
 max(0, a + c - S) and min(a, c). Parts on both are in `patterns`. Buckets are independent, so all of it adds up.
 
+On request, what all buckets together show is learned as well (`learned`).
+
 With sigma fake values in every bucket, S is the number of values, and sigma rows are there that match nothing.
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from types import TracebackType
@@ -25,6 +27,8 @@ from dalenius.engines.expressions import Condition
 from dalenius.engines.pairing import accepted_pairs, typed_buckets
 from dalenius.errors import QueryError
 from dalenius.model.estimate import Estimate, GroupEstimate
+from dalenius.query.compositions import UnsupportedError
+from dalenius.query.learner import MIXED, Learner, certain
 from dalenius.query.patterns import Matcher, types_of
 from dalenius.release.folder import ReleaseFolder, TableName
 
@@ -47,6 +51,9 @@ class Counter(AbstractContextManager["Counter"]):
     """A release that is open for counting: use it for many queries."""
 
     def __init__(self, folder: ReleaseFolder, *, memory: str = MEMORY) -> None:
+        self._folder = folder
+        self._learner: Learner | None = None  # made when it is first needed
+        self._not_learned: str | None = None
         self._sensitive = folder.manifest.columns.sensitive.name
         self._fakes = folder.manifest.adversary.fake_values
         self._tables = open_tables(folder, memory)
@@ -56,14 +63,16 @@ class Counter(AbstractContextManager["Counter"]):
     ) -> None:
         self._tables.__exit__(kind, error, trace)
 
-    def count(self, expression: str) -> Estimate:
-        """The rows for which a SQL condition over the published columns is true."""
+    def count(self, expression: str, *, learn: bool = False) -> Estimate:
+        """The rows for which a SQL condition over the published columns is true; `learn` from all buckets together."""
         parts = self._parts(expression)
         if parts.mixed is not None:
-            return self._paired(parts.mixed, parts.rows, parts.values)
-        return next((answer.estimate for answer in self._separable(parts, ())), Estimate.of(0, 0, 0, 0))
+            found = self._paired(parts.mixed, parts.rows, parts.values)
+        else:
+            found = next((answer.estimate for answer in self._separable(parts, ())), Estimate.of(0, 0, 0, 0))
+        return self._learned([GroupEstimate({}, found)], parts)[0].estimate if learn else found
 
-    def count_by(self, expression: str, group_by: Sequence[str]) -> list[GroupEstimate]:
+    def count_by(self, expression: str, group_by: Sequence[str], *, learn: bool = False) -> list[GroupEstimate]:
         """The same for every group of rows that have, or may have, the same values in the columns of `group_by`."""
         by = [self._tables.column(name) for name in group_by]
         if len(set(by)) < len(by):
@@ -71,6 +80,10 @@ class Counter(AbstractContextManager["Counter"]):
         if not by:
             raise QueryError("there is no column to group by", "Name one.")
         parts = self._parts(expression)
+        answers = self._groups(parts, by)
+        return self._learned(answers, parts) if learn else answers
+
+    def _groups(self, parts: _Parts, by: Sequence[str]) -> list[GroupEstimate]:
         if parts.mixed is None:
             answers: list[GroupEstimate] = []
             for answer in self._separable(parts, by):
@@ -86,6 +99,20 @@ class Counter(AbstractContextManager["Counter"]):
             )
             for group, on_rows, on_values in groups
         ]
+
+    def _learned(self, answers: list[GroupEstimate], parts: _Parts) -> list[GroupEstimate]:
+        """The answers with what is learned, or with the reason why nothing is."""
+        if parts.mixed is None and not self._fakes and all(answer.estimate.exact for answer in answers):
+            return [replace(a, estimate=replace(a.estimate, learned=certain(a.estimate))) for a in answers]
+        reason = self._not_learned if parts.mixed is None else MIXED
+        if reason is None and self._learner is None:
+            try:
+                self._learner = Learner(self._folder, self._tables)
+            except UnsupportedError as unsupported:
+                reason = self._not_learned = str(unsupported)
+        if reason is None and self._learner is not None:
+            return self._learner.learn(answers, parts.rows, parts.values)
+        return [replace(a, estimate=replace(a.estimate, not_learned=reason)) for a in answers]
 
     def _parts(self, expression: str) -> _Parts:
         conditions = self._tables.conditions(expression)
@@ -122,10 +149,14 @@ class Counter(AbstractContextManager["Counter"]):
         return Estimate.of(mean, variance, totals.low, totals.high, tight=matcher.tight)
 
 
-def count(folder: ReleaseFolder, expression: str, group_by: Sequence[str] = ()) -> Estimate | list[GroupEstimate]:
+def count(
+    folder: ReleaseFolder, expression: str, group_by: Sequence[str] = (), *, learn: bool = False
+) -> Estimate | list[GroupEstimate]:
     """How many rows meet a SQL condition: an estimate, or one for every group."""
     with Counter(folder) as counter:
-        return counter.count_by(expression, group_by) if group_by else counter.count(expression)
+        if group_by:
+            return counter.count_by(expression, group_by, learn=learn)
+        return counter.count(expression, learn=learn)
 
 
 def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:

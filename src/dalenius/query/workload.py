@@ -18,14 +18,16 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import UsageError
-from dalenius.model.estimate import NORMAL_95
+from dalenius.model.estimate import NORMAL_95, ROUNDING
 from dalenius.query.coded import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
+from dalenius.query.compositions import FAKES, Compositions, UnsupportedError, compositions
+from dalenius.query.learned import Association
 
 QUERIES = 5_000
 SELECTIVITY = 0.01
@@ -43,6 +45,8 @@ class Answers:
     high: Integers
     interval_low: Integers
     interval_high: Integers
+    learned: Answers | None = None  # the same with learned estimates, if they were asked for
+    not_learned: str | None = None  # why there are none, though they were asked for
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class WorkloadResult:
     coverage: float  # share of queries whose truth is within the 95 % interval
     mean_interval_width: float
     mean_bounds_width: float
+    learned: WorkloadResult | None = None
+    not_learned: str | None = None
 
 
 def values_per_predicate(domain: int, dimensions: int, selectivity: float) -> int:
@@ -94,11 +100,31 @@ def generate(
     return pool
 
 
-def answer(table: CodedTable, release: CodedRelease, queries: Sequence[WorkloadQuery], threads: int = 0) -> Answers:
+def answer(
+    table: CodedTable,
+    release: CodedRelease,
+    queries: Sequence[WorkloadQuery],
+    threads: int = 0,
+    *,
+    learn: bool = False,
+) -> Answers:
     """Every query on the table and from the release. Threads (0: one a core) share the work."""
     answerer = Answerer(table, release)
     with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
-        rows = list(pool.map(answerer.answer, queries))
+        if not learn:
+            return _answers(list(pool.map(answerer.answer, queries)))
+        try:
+            found = coded_compositions(release)
+        except UnsupportedError as unsupported:
+            return replace(_answers(list(pool.map(answerer.answer, queries))), not_learned=str(unsupported))
+        classes, number = found.of(np.unique(release.buckets)), len(found.slots)
+        pairs = list(pool.map(lambda query: answerer.answer_by_class(query, classes, number), queries))
+    answers = _answers([row for row, _ in pairs])
+    matching = np.array([by_class for _, by_class in pairs], dtype=np.float64)
+    return replace(answers, learned=learned_answers(answers, found, matching, queries))
+
+
+def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
     actual, mean, variance, low, high = (np.array(column) for column in zip(*rows, strict=True))
     reach = NORMAL_95 * np.sqrt(variance)
     # as in Estimate.of: means are sums of rationals in floating point, so what is whole may miss it by a last digit
@@ -110,6 +136,37 @@ def answer(table: CodedTable, release: CodedRelease, queries: Sequence[WorkloadQ
         high=high.astype(np.int64),
         interval_low=np.maximum(low, np.floor(centre - reach)).astype(np.int64),
         interval_high=np.minimum(high, np.ceil(centre + reach)).astype(np.int64),
+    )
+
+
+def coded_compositions(release: CodedRelease) -> Compositions:
+    """The classes of a release that is in any order."""
+    if len(release.values) != len(release.buckets):
+        raise UnsupportedError(FAKES)
+    order = np.argsort(release.value_buckets, kind="stable")
+    return compositions([(release.value_buckets[order], release.values[order])])
+
+
+def learned_answers(
+    answers: Answers, found: Compositions, matching: Floats, queries: Sequence[WorkloadQuery]
+) -> Answers:
+    """The answers with learned estimates, given the matching rows by class."""
+    association = Association(found.slots)
+    wanted = np.zeros((len(queries), found.slots.shape[1]))
+    for line, query in zip(wanted, queries, strict=True):
+        line[query.sensitive] = 1
+    at_once = association.at_once
+    parts = [
+        association.posterior(matching[i : i + at_once], wanted[i : i + at_once])
+        for i in range(0, len(queries), at_once)
+    ]
+    low, high = answers.low, answers.high
+    mean, least, most = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "low", "high"))
+    return replace(
+        answers,
+        estimate=np.clip(mean, low, high),
+        interval_low=np.clip(np.floor(least + ROUNDING), low, high).astype(np.int64),
+        interval_high=np.clip(np.ceil(most - ROUNDING), low, high).astype(np.int64),
     )
 
 
@@ -127,4 +184,6 @@ def summarise(answers: Answers) -> WorkloadResult:
         coverage=float(within.mean()),
         mean_interval_width=float((answers.interval_high - answers.interval_low).mean()),
         mean_bounds_width=float((answers.high - answers.low).mean()),
+        learned=summarise(answers.learned) if answers.learned is not None else None,
+        not_learned=answers.not_learned,
     )

@@ -41,8 +41,8 @@ class _Part(BaseModel):
 class Program(_Part):
     """What made the release."""
 
-    name: str
-    version: str
+    name: Literal["dalenius"]
+    version: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+){1,2}([a-z.+-][0-9a-z.+-]{0,30})?$")]
 
 
 class TableFile(_Part):
@@ -144,9 +144,9 @@ def json_schema() -> dict[str, Any]:
 def parse_manifest(text: str) -> Manifest:
     """Check the text of a manifest."""
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_without_twice)
     except (ValueError, RecursionError):
-        raise ReleaseError("the manifest is not valid JSON") from None
+        raise ReleaseError("the manifest is not valid JSON, or has a key twice") from None
     version = document.get("format") if isinstance(document, dict) else None
     if version != FORMAT or isinstance(version, bool):
         raise ReleaseError(
@@ -159,6 +159,14 @@ def parse_manifest(text: str) -> Manifest:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ReleaseError(f"the manifest's {where}: {first['msg']}") from None
+
+
+def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are all different: readers disagree about which of two counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 def read_manifest(folder: Path) -> Manifest:

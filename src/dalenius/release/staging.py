@@ -18,7 +18,8 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dalenius.errors import OutputError, UsageError
+from dalenius.errors import OutputError, ReleaseError, UsageError
+from dalenius.release.manifest import FILE, read_manifest
 
 _LOCK = ".lock"
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
@@ -47,13 +48,17 @@ class Staging:
             self._syncing.result()
         else:
             self._sync_files()
+        self.folder = self.folder.rename(_beside(self._target, "ready"))
         (self.folder / _LOCK).unlink()
+        self.folder.chmod(_default_mode())
         _sync(self.folder)
+        check_target(self._target, replace)  # something may have been put there meanwhile
         if replace and self._target.is_dir():
-            _exchange(self.folder, self._target)  # the old release is in the staging folder now, and goes with it
+            _exchange(self.folder, self._target)  # the old release is in our folder now, and goes with it
         else:
             self.folder.rename(self._target)
-        _sync(self._target.parent)
+        with suppress(OSError):  # the release is in its place: too late for an error
+            _sync(self._target.parent)
 
 
 def check_target(target: Path, replace: bool) -> None:
@@ -62,15 +67,23 @@ def check_target(target: Path, replace: bool) -> None:
         raise UsageError("the output path is there already, and is not a folder", "Give another --out.")
     if not target.exists():
         return
-    names = {entry.name for entry in target.iterdir()}
     if not replace:
         raise UsageError("the output folder is there already", "Give another --out, or --force to replace it.")
-    known = {"manifest.json", "qit.parquet", "st.parquet", "qit.csv", "st.csv"}
-    if names and (not names <= known or "manifest.json" not in names):
+    if any(target.iterdir()) and not _is_release(target):
         raise UsageError(
             "the output folder is there already, and is not a release: --force replaces releases only",
             "Give another --out, or remove the folder yourself.",
         )
+
+
+def _is_release(folder: Path) -> bool:
+    """Whether a folder holds the files of a release and nothing else."""
+    try:
+        made = read_manifest(folder)
+    except ReleaseError:
+        return False
+    known = {FILE, made.tables.qit.file, made.tables.st.file}
+    return all(entry.name in known and entry.is_file() and not entry.is_symlink() for entry in folder.iterdir())
 
 
 @contextmanager
@@ -81,18 +94,24 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
         raise UsageError("the output path has no name", "Give --out a folder that can be made.")
     with writable():
         check_target(target, replace)
+        made = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_left_behind(target)
-        folder = target.parent / f".{target.name}.staging-{secrets.token_hex(8)}"
-        folder.mkdir()
+        stage = Staging(_beside(target, "new"), target)
+        stage.folder.mkdir(mode=0o700)  # nobody else is to see a release that is not verified
     try:
         with writable():
-            lock = (folder / _LOCK).open("wb")
+            lock = (stage.folder / _LOCK).open("wb")
         with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield Staging(folder, target)
+            with writable():
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                stage.folder = stage.folder.rename(_beside(target, "staging"))  # so such a folder is locked, always
+            yield stage
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(stage.folder, ignore_errors=True)
+        for parent in made:  # folders that were made for a release that is not there
+            with suppress(OSError):
+                parent.rmdir()
 
 
 @contextmanager
@@ -108,15 +127,26 @@ def writable() -> Iterator[None]:
 
 
 def _remove_left_behind(target: Path) -> None:
-    for folder in target.parent.glob(f".{_literal(target.name)}.staging-*"):
-        with suppress(OSError):
-            if not (folder / _LOCK).exists():  # just made, just committed, or left by a program killed then
-                if time.time() - folder.stat().st_mtime > _MOMENT:
-                    shutil.rmtree(folder)
-                continue
-            with (folder / _LOCK).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    name = f".{_literal(target.name)}"
+    for folder in target.parent.glob(f"{name}.staging-*"):
+        with suppress(OSError), (folder / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+    for folder in [*target.parent.glob(f"{name}.new-*"), *target.parent.glob(f"{name}.ready-*")]:
+        with suppress(OSError):  # such folders live for a moment only
+            if time.time() - folder.stat().st_ctime > _MOMENT:
                 shutil.rmtree(folder)
+
+
+def _beside(target: Path, state: str) -> Path:
+    return target.parent / f".{target.name}.{state}-{secrets.token_hex(8)}"
+
+
+def _default_mode() -> int:
+    """The permissions of a folder that is made without any in mind."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o777 & ~mask
 
 
 def _literal(name: str) -> str:
@@ -130,11 +160,11 @@ def _exchange(one: Path, other: Path) -> None:
         done = libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
         if done == 0:
             return
-    aside = other.parent / f"{one.name}.old"
+    aside = _beside(other, "old")  # which nobody else removes
     other.rename(aside)
     try:
         one.rename(other)
-    except OSError:
+    except BaseException:
         aside.rename(other)
         raise
     shutil.rmtree(aside, ignore_errors=True)

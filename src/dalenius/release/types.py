@@ -8,6 +8,7 @@ import pyarrow as pa
 
 _DECIMAL = re.compile(r"decimal(32|64|128|256)\((\d+), (-?\d+)\)")
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
+_FIXED = re.compile(r"fixed_size_binary\[(\d+)\]")
 _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>")
 
 
@@ -23,6 +24,9 @@ def named_type(name: str) -> pa.DataType:
     dictionary = _DICTIONARY.fullmatch(name)
     if dictionary:
         return pa.dictionary(named_type(dictionary[2]), named_type(dictionary[1]), ordered=dictionary[3] == "1")
+    fixed = _FIXED.fullmatch(name)
+    if fixed:
+        return pa.binary(int(fixed[1]))
     try:
         return pa.type_for_alias(name)
     except ValueError:

@@ -44,12 +44,16 @@ def published_schema(schema: pa.Schema, form: Format) -> pa.Schema:
 class TableWriter:
     """A table on its way to a file.
 
-    `short` names integer columns of few bits, which are stored as such. Columns that the schema says are not nullable
-    are stored without room for nulls, which makes them faster to write and to read.
+    Rows are stored in groups of `group`, whatever pieces they come in. `short` names integer columns of few bits, which
+    are stored as such. Columns that the schema says are not nullable are stored without room for nulls, which makes
+    them faster to write and to read.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, form: Format, short: Collection[str] = ()) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, form: Format, group: int, short: Collection[str] = ()) -> None:
         self._path, self._schema, self._form, self._short = path, schema, form, short
+        self._group = group
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
         self._parquet: pyarrow.parquet.ParquetWriter | None = None
         self._csv: pyarrow.csv.CSVWriter | None = None
         self._rows = 0
@@ -63,13 +67,24 @@ class TableWriter:
                 self._csv = pyarrow.csv.CSVWriter(self._path, self._schema)
             self._csv.write(batch.cast(self._schema))
         else:
-            if self._parquet is None:
-                self._parquet = self._parquet_writer(batch.schema)
-            self._parquet.write_batch(batch, row_group_size=max(1, batch.num_rows))
+            self._waiting.append(batch)
+            self._waiting_rows += batch.num_rows
+            if self._waiting_rows >= self._group:
+                self._write_groups(self._waiting_rows - self._waiting_rows % self._group)
         self._rows += batch.num_rows
+
+    def _write_groups(self, rows: int) -> None:
+        """Write so many of the rows that wait, in row groups; the rest wait on."""
+        table = pa.Table.from_batches(self._waiting)
+        if self._parquet is None:
+            self._parquet = self._parquet_writer(table.schema)
+        self._parquet.write_table(table.slice(0, rows), row_group_size=self._group)
+        self._waiting, self._waiting_rows = table.slice(rows).to_batches(), self._waiting_rows - rows
 
     def finish(self) -> TableFile:
         """Close the file and describe it."""
+        if self._waiting_rows:
+            self._write_groups(self._waiting_rows)
         if self._parquet is not None:
             schema = base64.b64encode(self._schema.serialize()).decode()
             self._parquet.add_key_value_metadata({"ARROW:schema": schema})

@@ -1,0 +1,141 @@
+"""What a column holds, found out batch by batch: its range, or the list of its values as long as that is short."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dalenius.engines.arrays import numpy_array
+from dalenius.engines.arrow import Source
+from dalenius.place.domains import Domain, Listing, Range, distinct, in_order, listing_type, null_count
+from dalenius.place.integers import is_integer_like, to_integers
+
+_SHORT_BITS = 16
+_SHORT_RANGE = 2**_SHORT_BITS  # up to here a range costs no more bits than it is worth looking for gaps in it
+_LONGEST_LIST = 2**20
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+class RangeTracker:
+    """Integer-like values: their range, and as long as it is long and they are few, the values."""
+
+    def __init__(self, kind: pa.DataType, known: tuple[int, int, bool] | None = None) -> None:
+        self._kind = kind
+        self._low: int | None = None if known is None else known[0]
+        self._high: int | None = None if known is None else known[1]
+        self.has_nulls = known is not None and known[2]
+        self.wants_data = known is None or known[1] - known[0] >= _SHORT_RANGE
+        self._listed: pa.Array | None = pa.nulls(0, pa.int64())
+
+    def add(self, array: pa.Array) -> None:
+        """The next batch."""
+        if array.null_count:
+            self.has_nulls = True
+            array = array.drop_null()
+        if not len(array):
+            return
+        integers = to_integers(array)
+        low, high = int(integers.min()), int(integers.max())
+        self._low = low if self._low is None else min(low, self._low)
+        self._high = high if self._high is None else max(high, self._high)
+        if self._listed is not None and self._kind.bit_width > _SHORT_BITS:
+            self._listed = pa.concat_arrays([self._listed, distinct(array)]).unique()
+            if len(self._listed) > _SHORT_RANGE:
+                self._listed = None
+
+    def bytes(self, rows: int) -> int:
+        """What so many values take."""
+        return rows * -(-int(self._kind.bit_width) // 8)
+
+    def domain(self) -> Domain:
+        """What the column holds."""
+        if self._low is None or self._high is None:
+            return Listing(self._kind, pa.nulls(0, pa.int64()), self.has_nulls)
+        if self._high - self._low >= _SHORT_RANGE and self._listed is not None:
+            return Listing(self._kind, in_order(self._listed), self.has_nulls)
+        return Range(self._kind, self._low, self._high, self.has_nulls)
+
+
+class ListTracker:
+    """Text, bytes, categories and long decimals: the distinct values, up to a limit, and how long they are together."""
+
+    wants_data = True
+
+    def __init__(self, kind: pa.DataType, most_bytes: int) -> None:
+        self._kind, self._most_bytes = kind, most_bytes
+        self._parts: list[pa.Array] = [pa.nulls(0, listing_type(kind))]
+        self._merged = self._pending = self._pending_bytes = 0
+        self._bytes = 0
+        self.has_nulls = False
+        self._too_many = False
+
+    def add(self, array: pa.Array) -> None:
+        """The next batch."""
+        self.has_nulls = self.has_nulls or null_count(array) > 0
+        self._bytes += _length(array)
+        if self._too_many:
+            return
+        part = distinct(array).cast(listing_type(self._kind))
+        self._parts.append(part)
+        self._pending += len(part)
+        self._pending_bytes += part.nbytes
+        if self._pending > 2 * self._merged + 10_000 or self._pending_bytes > self._most_bytes:
+            self._merge()
+
+    def _merge(self) -> None:
+        values = pa.chunked_array(self._parts).unique()
+        self._parts, self._merged, self._pending, self._pending_bytes = [values], len(values), 0, 0
+        if len(values) > _LONGEST_LIST or values.nbytes > self._most_bytes:
+            self._too_many = True
+            self._parts = []
+
+    def bytes(self, rows: int) -> int:
+        """What all values take together."""
+        return self._bytes + 8 * rows
+
+    def domain(self) -> Domain | None:
+        """What the column holds; None if that is more than fits into a list."""
+        if not self._too_many:
+            self._merge()
+        return None if self._too_many else Listing(self._kind, in_order(self._parts[0]), self.has_nulls)
+
+
+Tracker = RangeTracker | ListTracker
+
+
+def tracker_of(field: pa.Field, source: Source, most_bytes: int) -> Tracker:
+    """A tracker for a column of the source. What the source itself knows need not be found out."""
+    kind = field.type
+    if not is_integer_like(kind):
+        return ListTracker(kind, most_bytes)
+    same = source.schema([field.name]).field(0).type == kind
+    told = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
+    known = source.known_range(field.name) if told and same else None
+    return RangeTracker(kind, _as_integers(known, kind) if known is not None else None)
+
+
+def _length(array: pa.Array) -> int:
+    """The bytes of all texts of an array, each as often as it occurs; other types count by their width."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary) if not pa.types.is_null(array.dictionary.type) else None
+        if lengths is None or not len(lengths):
+            return 0
+        return int(numpy_array(lengths).take(numpy_array(array.indices.drop_null())).sum())
+    return int(array.nbytes)
+
+
+def _as_integers(known: tuple[Any, Any, int], kind: pa.DataType) -> tuple[int, int, bool] | None:
+    try:
+        low, high = (_as_integer(value, kind) for value in known[:2])
+    except (TypeError, ValueError):
+        return None
+    return (low, high, known[2] > 0) if low <= high else None
+
+
+def _as_integer(value: Any, kind: pa.DataType) -> int:
+    if isinstance(value, date):
+        return value.toordinal() - _EPOCH
+    return int(value) - (2**63 if pa.types.is_uint64(kind) else 0)

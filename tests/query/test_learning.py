@@ -1,0 +1,149 @@
+"""Learned estimates of published tables: better where there is something to learn, and honest about the rest."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dalenius
+from dalenius.model.estimate import Learned
+from dalenius.query.against import encode
+from dalenius.query.count import Counter
+from dalenius.query.workload import Answers, answer, generate
+from dalenius.release.folder import open_release
+from tests.query.releases import write_release
+
+IDENTIFIERS = [f"q{i}" for i in range(6)]
+
+
+def generated(rows: int, values: int, strength: float, seed: int) -> pa.Table:
+    """Six attributes whose distributions differ from value to value: not at all for strength 0, much for 1.5."""
+    random = np.random.default_rng(seed)
+    sensitive = random.choice(values, rows, p=random.dirichlet(np.full(values, 2.0)))
+    columns = {}
+    for name in IDENTIFIERS:
+        domain = int(random.integers(3, 9))
+        logits = np.log(random.dirichlet(np.full(domain, 3.0))) + strength * random.normal(size=(values, domain))
+        shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        columns[name] = (
+            (random.random(rows)[:, None] > shares[sensitive].cumsum(axis=1)).sum(axis=1).clip(0, domain - 1)
+        )
+    return pa.table({**columns, "X": sensitive})
+
+
+def answered(values: int, strength: float, seed: int = 2) -> tuple[Answers, Answers]:
+    """400 queries on a release of 20,000 records: both kinds of estimates."""
+    table = generated(20_000, values, strength, seed)
+    release = dalenius.publish(
+        table, {"theta": 4, "base": "0.05"}, sensitive="X", quasi_identifiers=IDENTIFIERS, seed=seed
+    )
+    truth, coded = encode(open_release(release.path), table)
+    found = answer(truth, coded, generate(truth.domains, truth.sensitive_domain, 400, 0.05, seed), learn=True)
+    assert found.learned is not None
+    return found, found.learned
+
+
+def error(answers: Answers) -> float:
+    return math.sqrt(((answers.estimate - answers.actual) ** 2).mean())
+
+
+def coverage(answers: Answers) -> float:
+    return float(((answers.interval_low <= answers.actual) & (answers.actual <= answers.interval_high)).mean())
+
+
+@pytest.mark.parametrize(("values", "ratio"), [(5, 0.3), (14, 0.6), (50, 0.8)])
+def test_association_is_learned(values: int, ratio: float) -> None:
+    at_random, learned = answered(values, 1.5)
+    assert error(learned) < ratio * error(at_random)
+    assert coverage(at_random) < 0.3
+    assert 0.9 <= coverage(learned) <= 0.99
+
+
+@pytest.mark.parametrize("values", [5, 14, 50])
+def test_weak_association_does_not_break_the_interval(values: int) -> None:
+    at_random, learned = answered(values, 0.3)
+    assert error(learned) < 1.02 * error(at_random)
+    assert 0.9 <= coverage(learned) <= 0.995
+
+
+@pytest.mark.parametrize(("values", "ratio"), [(5, 1.05), (14, 1.12), (50, 1.07)])
+def test_where_nothing_is_to_be_learned_little_is_lost(values: int, ratio: float) -> None:
+    at_random, learned = answered(values, 0)
+    assert error(learned) < ratio * error(at_random)
+    assert coverage(learned) >= 0.95
+
+
+@pytest.fixture(scope="module")
+def release() -> dalenius.Release:
+    table = generated(3_000, 8, 1.0, 5)
+    sensitive = pa.array([None if value == 7 else float(value) for value in table["X"].to_pylist()])
+    flag = pa.array([None if value == 1 else value / 2 for value in table["q5"].to_pylist()])
+    table = table.set_column(6, "X", sensitive).set_column(5, "q5", flag)
+    return dalenius.publish(
+        table,
+        {"theta": 3, "base": "0.05"},
+        sensitive="X",
+        quasi_identifiers=IDENTIFIERS,
+        null_value="unknown",
+        seed=5,
+    )
+
+
+@pytest.mark.parametrize("columns", [["q5"], ["X"], ["X", "q5"], ["q5", "X", "q1"]])
+def test_a_group_is_a_condition(release: dalenius.Release, columns: list[str]) -> None:
+    groups = release.count("q0 < 2 AND (X < 4 OR X IS NULL)", columns, learn=True)
+    plain = release.count("q0 < 2 AND (X < 4 OR X IS NULL)", columns)
+    assert [group.estimate.bounds for group in groups] == [group.estimate.bounds for group in plain]
+    assert len({group.estimate.learned for group in groups}) > 3
+
+    def same(name: str, value: object) -> str:
+        return f"{name} IS NOT DISTINCT FROM {'NULL' if value is None else value}"
+
+    with Counter(open_release(release.path)) as counter:
+        for group in groups[:: max(1, len(groups) // 12)]:
+            where = " AND ".join(same(name, value) for name, value in group.group.items())
+            found = counter.count(f"q0 < 2 AND (X < 4 OR X IS NULL) AND {where}", learn=True)
+            assert found.bounds == group.estimate.bounds
+            assert found.learned is not None
+            assert group.estimate.learned is not None
+            assert group.estimate.learned.estimate == pytest.approx(found.learned.estimate, abs=1e-6)
+            assert group.estimate.learned.interval == found.learned.interval
+
+
+def test_learning_is_asked_for(release: dalenius.Release) -> None:
+    plain = release.count("q0 < 2 AND X < 4")
+    learned = release.count("q0 < 2 AND X < 4", learn=True)
+    assert plain.learned is None
+    assert plain.not_learned is None
+    assert learned.learned is not None
+    assert learned.bounds[0] <= learned.learned.interval[0] <= learned.learned.estimate
+    assert learned.learned.estimate <= learned.learned.interval[1] <= learned.bounds[1]
+    assert (plain.estimate, plain.bounds, plain.interval) == (learned.estimate, learned.bounds, learned.interval)
+
+
+def test_what_is_exact_stays_exact(release: dalenius.Release) -> None:
+    for condition in ("q0 = 1", "X < 4", "q0 = 99 AND X < 4", "q0 < 3 AND X > 99", "TRUE"):
+        found = release.count(condition, learn=True)
+        assert found.learned == Learned(found.estimate, 0.0, found.bounds)
+
+
+def test_a_condition_on_both_is_not_learned(release: dalenius.Release) -> None:
+    found = release.count("q0 < 2 OR X < 4", learn=True)
+    assert found.learned is None
+    assert "separates" in str(found.not_learned)
+    groups = release.count("q0 < 2 OR X < 4", "q1", learn=True)
+    assert all(group.estimate.not_learned == found.not_learned for group in groups)
+
+
+def test_fake_values_are_not_learned_from(tmp_path: Path) -> None:
+    table = pa.table({"A": ["a", "b", "a", "b"], "X": ["x", "y", "x", "z"]})
+    folder = write_release(tmp_path, table, "X", [1, 1, 2, 2], fakes=[(1, "z"), (2, "y")])
+    with Counter(folder) as counter:
+        for _ in range(2):
+            found = counter.count("A = 'a' AND X = 'x'", learn=True)
+            assert found.learned is None
+            assert found.not_learned == "The release has fake values."
