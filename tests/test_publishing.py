@@ -293,7 +293,7 @@ del text, writer
 from dalenius.place.budget import resident_memory
 import dalenius.publishing
 limit = resident_memory() + 400 * 2**20
-dalenius.publish("long.parquet", {"uniform": "1/4"}, sensitive="s", quasi_identifiers=["t"], out="release", memory=limit)
+dalenius.publish("long.parquet", {"uniform": "1/4"}, sensitive="s", quasi_identifiers=["t"], out="r", memory=limit)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < limit)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -572,3 +572,14 @@ def test_columns_of_text_files_get_a_type_where_that_loses_nothing(form: Any, tm
             zip(*(columns[name] for name in TEXTS), strict=True)
         )
     assert release.count("age >= 7 AND born < DATE '2000-01-01'").exact
+
+
+def test_conditions_and_groups_see_nan() -> None:
+    rng = np.random.default_rng(6)
+    numbers = np.where(rng.random(3000) < 0.3, np.nan, rng.integers(0, 4, 3000) / 2)
+    table = pa.table({"q": pa.array(numbers), "s": pa.array(rng.integers(0, 5, 3000))})
+    release = dalenius.publish(table, {"theta": 3, "base": "0.1"}, sensitive="s", quasi_identifiers=["q"])
+    assert release.count("isnan(q)").bounds == (int(np.isnan(numbers).sum()),) * 2
+    groups = release.count("s = 1", group_by="q")
+    assert len(groups) == 5
+    assert sum(group.estimate.estimate for group in groups) == pytest.approx(int((table["s"].to_numpy() == 1).sum()))

@@ -34,7 +34,7 @@ from dalenius.place.wide import WideRecords
 from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.published import Release
-from dalenius.release.folder import ReleaseFolder
+from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.staging import Staging, staging, writable
 from dalenius.release.write import FORMATS, Format
 from dalenius.writing import PublishOptions, Roles, Work, write_release
@@ -107,6 +107,7 @@ def publish_table(
             left_out = _left_out(source, roles)
             told.stage("Counting")
             found = survey(source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance)
+            budget.check_values(len(found.sensitive.texts))
             told.stage("Solving")
             counts = found.sensitive.value_counts
             plan = _solved(plan_counts(counts, as_policy(limits, counts), method, solving))
@@ -122,7 +123,7 @@ def publish_table(
         told.stage("Verifying", 2 * found.rows)
         with ThreadPoolExecutor(1) as disk:
             stage.sync(disk)
-            _verify(stage, told)
+            _verify(stage, told, min(found.batch_rows, BATCH_ROWS))
         with writable():
             stage.commit(options.force)
     return Release(ReleaseFolder(out, made), _notes(found, plan, left_out))
@@ -151,9 +152,9 @@ def _check(roles: Roles, options: PublishOptions) -> None:
         raise UsageError(f"memory is a number of bytes, got {type(options.memory).__name__}", "Give 2 * 10**9.")
 
 
-def _verify(stage: Staging, told: Progress) -> None:
+def _verify(stage: Staging, told: Progress, batch_rows: int) -> None:
     """The release as anybody could judge it, before anybody else can see it."""
-    verdict = verify(stage.folder, progress=_Steps(told))
+    verdict = verify(stage.folder, progress=_Steps(told), batch_rows=batch_rows)
     if not verdict.verified:
         failed = ", ".join(check.check for check in verdict.checks if not check.passed)
         raise SelfCheckError(
@@ -227,7 +228,7 @@ def _records(roles: Roles, work: Work) -> Records:
             pieces = Pieces.of(setting, work.budget.piece_rows(setting))
             return PackedRecords(layout, pieces, None if work.budget.keys_fit(found.rows) else work.stage.folder)
     schema = pa.schema([*(found.schema.field(name) for name in roles.quasi_identifiers), ("bucket", pa.int64())])
-    pieces = Pieces.of(setting, work.budget.piece_rows(setting, 4 * found.row_bytes + 40))
+    pieces = Pieces.of(setting, work.budget.piece_rows(setting, 6 * found.row_bytes + 40))
     return WideRecords(schema, found.domains, pieces, work.stage.folder)
 
 

@@ -27,6 +27,7 @@ Examples:
 """
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
+_PLENTY = 15 * 10**8  # bytes
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -91,7 +92,6 @@ def publish_command(
     only when all of this is done.
     """
     started = time.perf_counter()
-    _keep_freed_memory()
     with reported(as_json):
         asked = request(given)
         if asked.sensitive is None:
@@ -101,6 +101,8 @@ def publish_command(
         columns = names(quasi_identifiers) or asked.quasi_identifiers
         hidden = names(identifiers) or asked.identifiers
         size = bytes_of(memory) if memory is not None else None
+        if size is None or size >= _PLENTY:
+            _keep_freed_memory()
         try:
             release = _publish(table, asked, columns, hidden, out, (kind, force, table_name, size, seed), as_json)
         except NoSolutionError as error:

@@ -13,6 +13,7 @@ from dalenius.errors import ChangedInputError, InputError
 
 BATCH_ROWS = 2**18
 Batches = Generator[pa.RecordBatch, None, None]
+_REFERENCE_BYTES, _SMALL_DICTIONARY = 4, 2**16
 _READ_BYTES = 2**20  # at a time from each column: a row group may be as large as the file
 
 
@@ -61,7 +62,7 @@ class ParquetSource:
         """The rows in the order of the file."""
         import pyarrow.parquet
 
-        text = [name for name in columns if _is_text(self._schema.field(name).type)]
+        text = [name for name in columns if _is_text(self._schema.field(name).type) and self._repeats(name)]
         with (
             readable(),
             _whole_parquet(),
@@ -72,6 +73,18 @@ class ParquetSource:
             if file.schema_arrow.names != self._schema.names:
                 raise ChangedInputError("the table changed while it was being read", "Run again.")
             yield from file.iter_batches(batch_size=rows, columns=list(columns))
+
+    def _repeats(self, column: str) -> bool:
+        """Whether values are stored once and then referred to; reading others as dictionaries would take a lot."""
+        place = self._columns.get(column)
+        if place is None:
+            return False
+        chunks = [self._metadata.row_group(group).column(place) for group in range(self._metadata.num_row_groups)]
+        stored = sum(int(chunk.total_uncompressed_size) for chunk in chunks)
+        return (
+            stored
+            <= _REFERENCE_BYTES * sum(int(chunk.num_values) for chunk in chunks) + len(chunks) * _SMALL_DICTIONARY
+        )
 
     def known_range(self, column: str) -> tuple[Any, Any, int] | None:
         """From the statistics in the file's footer, if every row group has them."""

@@ -7,7 +7,7 @@ SQL. The connection reaches the two files and its scratch folder, nothing else, 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,11 @@ _NUMBERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER 
 _SHOWN_AS_THEY_ARE = {"BOOLEAN", "VARCHAR", *_NUMBERS.split()}
 
 Group = tuple[Any, ...]
+
+
+def same_group(cells: Iterable[Any]) -> Group:
+    """A group that equals itself: NaN does not."""
+    return tuple("NaN" if isinstance(cell, float) and cell != cell else cell for cell in cells)
 
 
 @dataclass(frozen=True)

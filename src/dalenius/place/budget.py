@@ -20,11 +20,12 @@ MIB = 2**20
 _DEFAULT_SHARE = 2  # half of the machine
 _MOST = 2**46
 _LEAST_SPARE = 160 * MIB  # for batches under way, writers and verification
-_RESERVE = 120 * MIB  # that allocators keep, and that nobody can give back
+_RESERVE = 150 * MIB  # that allocators keep, and that nobody can give back
 _KEY_BYTES = 8
 _UNPACKED = 40  # bytes of working arrays for each record of a piece, of which a few are under way
 _PLACED = 64  # bytes of working arrays for each record that is being placed
 _LONGEST_LIST = 64 * MIB
+_VALUE_BYTES = 4500  # that solving, and describing in the manifest, take for each sensitive value
 _MOST_BATCH_ROWS = 2**19
 _LEAST_BATCH_ROWS = 2**8
 _MOST_PIECE_ROWS = 2**19
@@ -66,6 +67,15 @@ class Budget:
     def batch_rows(self, row_bytes: int) -> int:
         """How many records are read and placed at a time: a few such batches are under way, with working arrays."""
         return max(min(self.spare // 8 // (2 * row_bytes + _PLACED), _MOST_BATCH_ROWS), _LEAST_BATCH_ROWS)
+
+    def check_values(self, values: int) -> None:
+        """Refuse more sensitive values than the solver and the manifest have room for."""
+        needed = values * _VALUE_BYTES
+        if needed > self.spare:
+            raise UsageError(
+                f"{values:,} sensitive values do not fit into a memory of {self.total // MIB:,} MiB",
+                f"Give --memory {(self.total - self.spare + needed) // MIB + 1}MiB, or group the values.",
+            )
 
     def keys_fit(self, rows: int) -> bool:
         """Whether packed records can stay in memory."""

@@ -17,12 +17,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import itemgetter
 from types import TracebackType
 
 import pyarrow as pa
 
-from dalenius.engines.counting import MEMORY, Group, ReleaseTables, SizeSums, TableData, both
+from dalenius.engines.counting import MEMORY, Group, ReleaseTables, SizeSums, TableData, both, same_group
 from dalenius.engines.expressions import Condition
 from dalenius.engines.pairing import accepted_pairs, typed_buckets
 from dalenius.errors import QueryError
@@ -132,8 +131,9 @@ class Counter(AbstractContextManager["Counter"]):
                 yield GroupEstimate(dict(zip(by, group, strict=True)), Estimate.of(count, 0, count, count))
             return
         found: Iterable[tuple[Group, SizeSums]] = self._tables.sums(parts.rows, parts.values, by)
-        for group, sums in groupby(found, key=itemgetter(0)):
-            yield GroupEstimate(dict(zip(by, group, strict=True)), _summed([entry for _, entry in sums]))
+        for _, entries in groupby(found, key=lambda entry: same_group(entry[0])):
+            rows = list(entries)
+            yield GroupEstimate(dict(zip(by, rows[0][0], strict=True)), _summed([sums for _, sums in rows]))
 
     def _paired(self, mixed: Condition, rows: str, values: str) -> Estimate:
         """The condition on all that is different, then the buckets a range at a time."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dalenius.engines.classes import coded_values, keep_runs, rows_by_class, values_that_match
 from dalenius.engines.codes import Dictionary
-from dalenius.engines.counting import Group, ReleaseTables
+from dalenius.engines.counting import Group, ReleaseTables, same_group
 from dalenius.model.estimate import Estimate, GroupEstimate, Learned
 from dalenius.query.compositions import FAKES, UnsupportedError, compositions
 from dalenius.query.learned import Association, learned
@@ -44,7 +43,7 @@ class Learner:
         waiting: dict[Group, list[int]] = {}  # answers by their group of rows
         for number, answer in enumerate(answers):
             cells = list(answer.group.values())
-            waiting.setdefault(_key(cells[i] for i in own), []).append(number)
+            waiting.setdefault(same_group(cells[i] for i in own), []).append(number)
         sets = self._wanted(values, grouped=place is not None)
         found = list(answers)
         pending: list[tuple[int, Floats, Floats]] = []
@@ -59,7 +58,7 @@ class Learner:
         for group, matching in self._matching(rows, [columns[i] for i in own], list(waiting)):
             for number in waiting.get(group, ()):
                 cells = list(answers[number].group.values())
-                value = _key([cells[place]]) if place is not None else ()
+                value = same_group([cells[place]]) if place is not None else ()
                 pending.append((number, matching, sets.get(value, self._nothing)))
                 if len(pending) == self._association.at_once:
                     settle()
@@ -74,14 +73,14 @@ class Learner:
         """The set C, by group of the sensitive column; if there are none, all under ()."""
         sets: dict[Group, Floats] = {}
         for text, value in values_that_match(self._tables, values, self._sensitive):
-            chosen = sets.setdefault(_key(value) if grouped else (), self._nothing)
+            chosen = sets.setdefault(same_group(value) if grouped else (), self._nothing)
             chosen[self._codes.code(text)] = 1.0
         return sets
 
     def _matching(self, rows: str, by: Sequence[str], groups: Sequence[Group]) -> Iterator[tuple[Group, Floats]]:
         """The y of every group of rows; zeros where nothing matches."""
         missing = dict.fromkeys(groups)
-        for group, entries in groupby(rows_by_class(self._tables, rows, by), key=lambda entry: _key(entry[0])):
+        for group, entries in groupby(rows_by_class(self._tables, rows, by), key=lambda entry: same_group(entry[0])):
             matching = np.zeros(self._shape[0])
             for _, kind, count in entries:
                 matching[kind] += count
@@ -106,8 +105,3 @@ class Learner:
 def certain(estimate: Estimate) -> Learned | None:
     """What is exact needs no learning."""
     return Learned(estimate.estimate, 0.0, estimate.bounds) if estimate.exact else None
-
-
-def _key(cells: Any) -> Group:
-    """A group that equals itself: NaN does not."""
-    return tuple("NaN" if isinstance(cell, float) and cell != cell else cell for cell in cells)

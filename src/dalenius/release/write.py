@@ -112,4 +112,6 @@ class TableWriter:
             compression="snappy",
             use_dictionary=[name for name in schema.names if name not in short],
             column_encoding=dict.fromkeys(short, "DELTA_BINARY_PACKED") or None,
+            # readers skip row groups by the range of a column, and a range does not show NaN
+            write_statistics=[field.name for field in schema if not pa.types.is_floating(field.type)],
         )
