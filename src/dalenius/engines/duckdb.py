@@ -124,7 +124,6 @@ def connect(
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
-        "temp_file_encryption": "true",  # what is spilled is rows
     }
     if scratch is not None:
         config["temp_directory"] = scratch
