@@ -454,6 +454,13 @@ def test_python_objects_are_refused_and_columns_without_a_role_are_not_looked_at
         dalenius.publish(frame, {"uniform": "1/2"}, sensitive="s", quasi_identifiers=["o"])
 
 
+def test_what_arrow_cannot_handle_is_told_without_its_content() -> None:
+    frame = pl.DataFrame({"q": pl.Series([2**100, 5], dtype=pl.Int128), "s": ["a", "b"]})
+    with pytest.raises(InputError) as error:
+        dalenius.publish(frame, {"uniform": "1/2"}, sensitive="s", quasi_identifiers=["q"])
+    assert str(2**100) not in str(error.value)
+
+
 def test_nearly_unique_columns_draw_a_note() -> None:
     table = pa.table(
         {"number": [f"P{k}" for k in range(100)], "age": [k % 9 for k in range(100)], "s": ["a", "b"] * 50}

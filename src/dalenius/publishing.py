@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.audit.verify import verify
+from dalenius.engines.arrays import plain_arrow_errors
 from dalenius.engines.arrow import Source
 from dalenius.engines.sources import open_source
 from dalenius.errors import NoSolutionError, NoSuchColumnError, SelfCheckError, UsageError
@@ -103,7 +104,7 @@ def publish_table(
     _check(roles, options)
     budget = Budget.of(options.memory)
     with staging(out, options.force) as stage:
-        with open_source(table, options.table, budget.engine) as source:
+        with plain_arrow_errors(), open_source(table, options.table, budget.engine) as source:
             left_out = _left_out(source, roles)
             told.stage("Counting")
             found = survey(source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance)

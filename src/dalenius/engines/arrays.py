@@ -6,11 +6,27 @@ publishing a small table.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from dalenius.errors import InputError
+
+
+@contextmanager
+def plain_arrow_errors() -> Iterator[None]:
+    """Arrow's errors without what they quote from the data."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise InputError(
+            f"the table has a column that Arrow cannot handle ({type(error).__name__})",
+            "Turn columns of unusual types into text, or leave them out.",
+        ) from None
 
 
 def arrow_array(

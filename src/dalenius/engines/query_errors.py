@@ -41,7 +41,7 @@ def release_errors() -> Iterator[None]:
         yield
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
-    except duckdb.Error:
+    except (duckdb.Error, UnicodeDecodeError):
         raise _damaged() from None
 
 
