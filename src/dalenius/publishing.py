@@ -111,7 +111,8 @@ def publish_table(
             budget.check_values(len(found.sensitive.texts))
             told.stage("Solving")
             counts = found.sensitive.value_counts
-            plan = _solved(plan_counts(counts, as_policy(limits, counts), method, solving))
+            policy = as_policy(limits, counts)
+            plan = _solved(plan_counts(counts, policy, method, solving))
             work = Work(found, plan, _partition(found, plan), budget, options, stage)
             told.stage("Placing", found.rows)
             with ThreadPoolExecutor(_cores()) as workers, writable():
@@ -124,7 +125,7 @@ def publish_table(
         told.stage("Verifying", 2 * found.rows)
         with ThreadPoolExecutor(1) as disk:
             stage.sync(disk)
-            _verify(stage, told, min(found.batch_rows, BATCH_ROWS))
+            _verify(stage, policy, min(found.batch_rows, BATCH_ROWS), told)
         with writable():
             stage.commit(options.force)
     return Release(ReleaseFolder(out, made), _notes(found, plan, left_out))
@@ -153,9 +154,9 @@ def _check(roles: Roles, options: PublishOptions) -> None:
         raise UsageError(f"memory is a number of bytes, got {type(options.memory).__name__}", "Give 2 * 10**9.")
 
 
-def _verify(stage: Staging, told: Progress, batch_rows: int) -> None:
-    """The release as anybody could judge it, before anybody else can see it."""
-    verdict = verify(stage.folder, progress=_Steps(told), batch_rows=batch_rows)
+def _verify(stage: Staging, policy: LimitPolicy, batch_rows: int, told: Progress) -> None:
+    """The release as anybody could judge it who knows the limits, before anybody else can see it."""
+    verdict = verify(stage.folder, policy=policy, progress=_Steps(told), batch_rows=batch_rows)
     if not verdict.verified:
         failed = ", ".join(check.check for check in verdict.checks if not check.passed)
         raise SelfCheckError(
