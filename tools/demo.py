@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,7 @@ def write_table(path: Path) -> None:
 
 
 def run(*words: str) -> None:
-    print(f"\n$ dalenius {' '.join(words)}\n", flush=True)
+    print(f"\n$ dalenius {shlex.join(words)}\n", flush=True)
     subprocess.run([Path(sys.executable).parent / "dalenius", *words], check=True, cwd=FOLDER)
 
 

@@ -23,6 +23,9 @@ from dalenius.audit.watch import Watch
 from dalenius.errors import InputError
 from dalenius.release.folder import ReleaseFolder, TableName
 
+_FIRST_ROWS = 2**11
+_MOST_BYTES = 2**26  # of a batch
+
 RESTS_ON: dict[TableName, tuple[str, ...]] = {"qit": (SIZES, ORDER), "st": (SIZES, LIMITS, VALUES, ORDER)}
 
 
@@ -122,12 +125,23 @@ class Scanner:
     def _batches(self, table: TableName, report: Report) -> Iterator[pa.RecordBatch]:
         if not check_layout(self.release, table, report):
             raise _UnknownLayoutError
-        for batch in self.release.batches(table, rows=self.rows, coded=True):
+        for batch in self.release.batches(table, rows=self._rows_at_a_time(table), coded=True):
             if batch.num_rows:
                 yield batch
             self.watch.step(batch.num_rows)
         if self._file(table).endswith(".parquet"):
             check_coverage(self.release.file(table), report)
+
+    def _rows_at_a_time(self, table: TableName) -> int:
+        """Fewer where rows are long, judged by the first ones: texts have no limit."""
+        batches = self.release.batches(table, rows=min(self.rows, _FIRST_ROWS), coded=True)
+        try:
+            first = next(batches, None)
+        finally:
+            batches.close()
+        if first is None or not first.num_rows:
+            return self.rows
+        return max(1, min(self.rows, _MOST_BYTES * int(first.num_rows) // max(1, int(first.nbytes))))
 
     def _conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
         sizes.conclude(self._file(table), self.release.manifest.rows, scan.report)

@@ -21,7 +21,7 @@ from dalenius.place.trackers import RangeTracker, Tracker, tracker_of
 
 _FIRST_ROWS = 2**11  # to find out how long rows are
 _SAMPLE = 100_000
-_LEAST_SAMPLE = 50
+_LEAST_SAMPLE = 20
 _NEARLY_ALL = 0.9
 
 

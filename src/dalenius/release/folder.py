@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -42,7 +42,7 @@ class ReleaseFolder:
 
     def batches(
         self, table: TableName, columns: Sequence[str] | None = None, *, rows: int = BATCH_ROWS, coded: bool = False
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch, None, None]:
         """The rows in the order of the file. `coded` gives text columns as dictionaries, which is much faster."""
         name = self._entry(table).file
         try:
@@ -68,13 +68,15 @@ class ReleaseFolder:
 
     def _parquet_batches(
         self, table: TableName, columns: Sequence[str] | None, rows: int, coded: bool
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch, None, None]:
         chosen = list(columns) if columns is not None else self.schema(table).names
         text = [name for name in chosen if is_text(self.schema(table).field(name).type)] if coded else None
         with pyarrow.parquet.ParquetFile(self.file(table), read_dictionary=text, pre_buffer=False) as file:
             yield from file.iter_batches(batch_size=rows, columns=chosen)
 
-    def _csv_batches(self, table: TableName, columns: Sequence[str] | None, rows: int) -> Iterator[pa.RecordBatch]:
+    def _csv_batches(
+        self, table: TableName, columns: Sequence[str] | None, rows: int
+    ) -> Generator[pa.RecordBatch, None, None]:
         schema = self.schema(table)
         options: dict[str, Any] = {
             "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
