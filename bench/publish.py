@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -26,6 +25,7 @@ import numpy
 import pyarrow as pa
 
 from bench.charts import line_chart, save
+from bench.machine import machine
 from bench.tables import SHAPES, Shape, write_table
 
 RESULTS = Path(__file__).parent / "results"
@@ -106,12 +106,6 @@ def summary(results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def machine() -> dict[str, Any]:
-    """What the numbers depend on."""
-    versions = {"duckdb": duckdb.__version__, "pyarrow": pa.__version__, "numpy": numpy.__version__}
-    return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version(), **versions}
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--no-100m", action="store_true", help="leave the largest table out")
@@ -136,7 +130,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="dalenius-bench-", dir=asked.folder) as folder:
         for shape, count, repeats in tables:
             rows += compared(SHAPES[shape], count, repeats, Path(folder))
-    results = {"machine": machine(), "memory": MEMORY, "rows": rows}
+    versions = {"duckdb": duckdb.__version__, "pyarrow": pa.__version__, "numpy": numpy.__version__}
+    results = {"machine": machine(**versions), "memory": MEMORY, "rows": rows}
     results |= {"imports": {"seconds": imports[0], "peak_mib": imports[1]}}
     (asked.out / "publish.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     show(results, asked.out)

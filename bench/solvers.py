@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
 import statistics
 import time
@@ -27,6 +25,7 @@ from tests.problems import acs
 from bench.charts import line_chart, save
 from bench.direct_milp import by_highs, by_scip
 from bench.instances import THETA, scaled_domain, scaled_size
+from bench.machine import machine
 from dalenius.model.problem import Problem
 from dalenius.solve.multi_size import multi_size
 from dalenius.solve.optimal import lower_bound, optimal
@@ -164,11 +163,10 @@ def _cell(found: dict[str, Any], base: float | None) -> str:
     return f"{sign}{found['seconds']:.4f}{times}"
 
 
-def machine() -> dict[str, Any]:
-    """What the numbers depend on."""
-    versions = {"highspy": highspy.Highs().version(), "numpy": numpy.__version__, "duckdb": duckdb.__version__}  # type: ignore[no-untyped-call]
-    versions["scip"] = str(pyscipopt.Model().version())
-    return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version(), **versions}
+def versions() -> dict[str, str]:
+    """Of the solvers, and of what feeds them."""
+    found = {"highspy": highspy.Highs().version(), "numpy": numpy.__version__, "duckdb": duckdb.__version__}  # type: ignore[no-untyped-call]
+    return {**found, "scip": str(pyscipopt.Model().version())}
 
 
 def main() -> None:
@@ -188,7 +186,7 @@ def main() -> None:
     size = size_rows(asked.quick)
     print("All solvers")
     domain = domain_rows(asked.quick, asked.peer_seconds)
-    results = {"machine": machine(), "gap": GAP, "peer_seconds": asked.peer_seconds}
+    results = {"machine": machine(**versions()), "gap": GAP, "peer_seconds": asked.peer_seconds}
     results |= {"two_size": two, "domain": domain, "size": size}
     (asked.out / "solvers.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     show(results, asked.out)

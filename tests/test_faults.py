@@ -173,6 +173,14 @@ def test_damaged_and_unreadable_input(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".release*"))
 
 
+def test_a_file_that_opens_and_cannot_be_read(tmp_path: Path) -> None:
+    for name in ("unreadable.csv", "unreadable.parquet"):
+        (tmp_path / name).symlink_to("/proc/self/mem")  # reading its first page is an input/output error
+        with pytest.raises(InputError):
+            publish(tmp_path / name, tmp_path / "release")
+    assert not (tmp_path / "release").exists()
+
+
 LATE = {
     "ragged": b"SECRET NAME 555,HIV,x\n",
     "quote": b'"SECRET NAME 555"x,HIV\n',

@@ -67,6 +67,21 @@ def check_privacy(release: dalenius.Release) -> None:
 
 
 def test_the_hospital_of_the_paper(tmp_path: Path) -> None:
+    """Table 1 and Example 2: two buckets of two, and Alice (F, 61434) has each disease of hers with probability 1/2."""
+    rows_of_t = "M,54321,Brain Tumor\nM,54322,Indigestion\nF,61234,Cancer\nF,61434,HIV\n"
+    (tmp_path / "t.csv").write_text("Gender,Zipcode,Disease\n" + rows_of_t, encoding="utf-8")
+    release = dalenius.publish(
+        tmp_path / "t.csv", {"uniform": "1/2"}, sensitive="Disease", quasi_identifiers=["Gender", "Zipcode"]
+    )
+    assert [(group.size, group.buckets) for group in release.manifest.setting] == [(2, 2)]
+    assert release.verify(against=tmp_path / "t.csv").verified
+    check_privacy(release)
+    alice = release.count("Gender = 'F' AND Zipcode = 61434", group_by="Disease")
+    assert sorted(group.estimate.estimate for group in alice) == [0, 0, 0.5, 0.5]
+    assert sorted(group.estimate.bounds for group in alice) == [(0, 0), (0, 0), (0, 1), (0, 1)]
+
+
+def test_a_hospital_from_table_to_folder_and_back(tmp_path: Path) -> None:
     release = publish(PEOPLE, out=tmp_path / "release")
     assert sorted(p.name for p in (tmp_path / "release").iterdir()) == ["manifest.json", "qit.parquet", "st.parquet"]
     assert release.qit.column_names == ["Gender", "Zipcode", "bucket"]

@@ -17,9 +17,9 @@ import pyarrow as pa
 from dalenius.audit.verify import verify
 from dalenius.engines.arrays import plain_arrow_errors
 from dalenius.engines.arrow import Source
+from dalenius.engines.delimited import missing_column
 from dalenius.engines.sources import open_source
-from dalenius.errors import NoSolutionError, NoSuchColumnError, SelfCheckError, UsageError
-from dalenius.model.nearest import nearest
+from dalenius.errors import NoSolutionError, SelfCheckError, UsageError
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.setting import Partition
@@ -181,11 +181,7 @@ def _left_out(source: Source, roles: Roles) -> tuple[str, ...]:
     named = [roles.sensitive, *roles.quasi_identifiers, *roles.identifiers]
     for name in named:
         if name not in source.names:
-            close = nearest(name, source.names)
-            number = f"It has {len(source.names)} columns; is the first line of the file its header?"
-            raise NoSuchColumnError(
-                f"the table has no column {name!r}", f"Did you mean {close!r}?" if close is not None else number
-            )
+            raise missing_column(name, source.names)
     return tuple(name for name in source.names if name not in named)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -171,10 +170,8 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counter]:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:40]))
 def test_what_is_no_condition_is_refused(counter: Counter, canary: Path, text: str) -> None:
-    start = time.monotonic()
     with pytest.raises(DaleniusError) as caught:
         counter.count(text.format(canary=canary) if "{" in text else text)
-    assert time.monotonic() - start < 5
     assert caught.value.exit_code == 2
     assert "sings" not in str(caught.value)
     assert canary.read_text() == "the canary sings"

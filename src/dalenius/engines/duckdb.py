@@ -20,13 +20,13 @@ from typing import Any
 import duckdb
 import pyarrow
 
-from dalenius.engines.delimited import check_names, read_header, readable
-from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyValuesError, UsageError
-from dalenius.model.nearest import did_you_mean, nearest
+from dalenius.engines.arrow import PARQUET_SUFFIXES
+from dalenius.engines.delimited import check_names, missing_column, read_header, readable
+from dalenius.errors import InputError, NullsError, TooManyValuesError, UsageError
+from dalenius.model.nearest import did_you_mean
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 
 _TEXT_SUFFIXES = {".csv": ",;|\t", ".tsv": "\t"}
-PARQUET_SUFFIXES = {".parquet", ".pq"}
 _DATABASE_SUFFIXES = {".duckdb", ".ddb", ".db"}
 Connect = Callable[..., duckdb.DuckDBPyConnection]
 
@@ -42,17 +42,9 @@ class Table:
         self.types: tuple[str, ...] = tuple(str(kind) for kind in relation.types)
 
     def require_column(self, column: str) -> None:
-        """Refuse a column that the table does not have, naming the nearest one.
-
-        The others are not listed: in a file without a header line they would be somebody's data.
-        """
-        if column in self.columns:
-            return
-        close = nearest(column, self.columns)
-        number = f"It has {len(self.columns)} columns; is the first line of the file its header?"
-        raise NoSuchColumnError(
-            f"the table has no column {column!r}", f"Did you mean {close!r}?" if close is not None else number
-        )
+        """Refuse a column that the table does not have."""
+        if column not in self.columns:
+            raise missing_column(column, self.columns)
 
     def count_by_value(self, column: str, null_value: str | None = None) -> ValueCounts:
         """How many records carry each value of the sensitive column.

@@ -10,13 +10,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from dalenius.engines.arrow import BATCH_ROWS, Batches, FileState, ParquetSource, Source, TableSource, bare_schema
+from dalenius.engines.arrow import (
+    BATCH_ROWS,
+    PARQUET_SUFFIXES,
+    Batches,
+    FileState,
+    ParquetSource,
+    Source,
+    TableSource,
+    bare_schema,
+)
 from dalenius.engines.delimited import check_names, readable
 from dalenius.errors import ChangedInputError, InputError, UsageError
 
 # what DuckDB gives to Arrow as something else: other numbers, times without their zone, its own bytes
 _NOT_IN_ARROW = {"UHUGEINT", "TIME WITH TIME ZONE", "BIT", "BIGNUM", "VARINT"}
-_PARQUET = {".parquet", ".pq"}
 
 
 class RelationSource:
@@ -125,7 +133,7 @@ def open_source(source: Any, table: str | None = None, memory: int | None = None
             if path.exists() and not path.is_file() and not path.is_dir():
                 raise InputError("the path given is not a regular file", "Give a file that can be read twice.")
             before = FileState(path) if path.exists() else None
-        if path.suffix.lower() in _PARQUET and path.is_file():
+        if path.suffix.lower() in PARQUET_SUFFIXES and path.is_file():
             if table is not None:
                 raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
             yield ParquetSource(path)

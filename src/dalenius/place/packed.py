@@ -6,7 +6,6 @@ in memory if they fit and in a nameless scratch file if not: eight bytes a recor
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.engines.arrays import arrow_array
-from dalenius.place.domains import Domain, changed
-from dalenius.place.pieces import Pieces
+from dalenius.place.domains import Domain
+from dalenius.place.pieces import Filling, Pieces
+from dalenius.place.scratch import read_at, write_at
 
 Keys = npt.NDArray[np.uint64]
 
@@ -71,7 +71,7 @@ class PackedRecords:
         """`scratch` is a folder for the scratch file; None keeps everything in memory."""
         self._layout, self._pieces = layout, pieces
         self._starts = np.cumsum(pieces.rows) - pieces.rows
-        self._filled = np.zeros(len(pieces), dtype=np.int64)
+        self._filling = Filling(pieces)
         total = int(pieces.rows.sum())
         self._memory: Keys | None = None if scratch is not None else np.empty(total, dtype=np.uint64)
         self._file: IO[bytes] | None = None
@@ -84,20 +84,12 @@ class PackedRecords:
 
     def store(self, keys: Keys) -> None:
         """Put a batch where it belongs. One thread at a time."""
-        cuts = self._pieces.cut(self._layout.buckets(keys))
-        counts = np.diff(cuts)
-        if (self._filled + counts > self._pieces.rows).any():
-            raise changed()
-        for piece in np.flatnonzero(counts):
-            start = int(self._starts[piece] + self._filled[piece])
-            self._put(start, keys[cuts[piece] : cuts[piece + 1]])
-        self._filled += counts
+        for piece, held, where in self._filling.add(self._layout.buckets(keys)):
+            self._put(int(self._starts[piece]) + held, keys[where])
 
     def pieces(self) -> Iterator[int]:
         """The numbers of the pieces, once every record is stored."""
-        if (self._filled != self._pieces.rows).any():
-            raise changed()
-        yield from range(len(self._pieces))
+        return self._filling.finished()
 
     def piece(self, number: int) -> list[pa.Array]:
         """The columns of QIT for one piece, in the order of the release. May run in any thread."""
@@ -124,19 +116,3 @@ class PackedRecords:
         if self._file is not None:
             read_at(self._file, 8 * start, keys.view(np.uint8).data)
         return keys
-
-
-def write_at(file: IO[bytes], offset: int, rest: memoryview) -> None:
-    """Write all bytes to a place in a file, whatever other threads do with it."""
-    while rest:
-        written = os.pwrite(file.fileno(), rest, offset)
-        rest, offset = rest[written:], offset + written
-
-
-def read_at(file: IO[bytes], offset: int, rest: memoryview) -> None:
-    """Fill a buffer from a place in a file, whatever other threads do with it."""
-    while rest:
-        read = os.preadv(file.fileno(), [rest], offset)
-        if not read:
-            raise OSError("the scratch file was cut short")
-        rest, offset = rest[read:], offset + read

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dalenius.model.setting import BucketSetting
+from dalenius.place.domains import changed
 
 Integers = npt.NDArray[np.int64]
 
@@ -40,3 +42,27 @@ class Pieces:
         """Where each piece starts in buckets in ascending order, and, last, where the last one ends."""
         inner = np.searchsorted(sorted_buckets, self.first_buckets[1:])
         return np.concatenate(([0], inner, [len(sorted_buckets)]))
+
+
+class Filling:
+    """How full each piece is. Every bucket has an exact number of records, so a table that changed cannot pass."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
+        self._filled = np.zeros(len(pieces), dtype=np.int64)
+
+    def add(self, sorted_buckets: npt.NDArray[np.integer]) -> Iterator[tuple[int, int, slice]]:
+        """Where a batch in the order of its buckets goes: the piece, what it held before, and which records of it."""
+        cuts = self._pieces.cut(sorted_buckets)
+        counts = np.diff(cuts)
+        if (self._filled + counts > self._pieces.rows).any():
+            raise changed()
+        for piece in np.flatnonzero(counts).tolist():
+            yield piece, int(self._filled[piece]), slice(int(cuts[piece]), int(cuts[piece + 1]))
+        self._filled += counts
+
+    def finished(self) -> Iterator[int]:
+        """The numbers of the pieces, all of them full."""
+        if (self._filled != self._pieces.rows).any():
+            raise changed()
+        return iter(range(len(self._pieces)))

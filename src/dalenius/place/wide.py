@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.engines.arrays import arrow_array, filled, null_mask, numpy_array
-from dalenius.place.domains import Domain, changed, codes_of, distinct, in_order, listing_type
+from dalenius.place.domains import Domain, codes_of, distinct, in_order, listing_type
 from dalenius.place.integers import from_integers, is_integer_like, to_integers
-from dalenius.place.packed import read_at, write_at
-from dalenius.place.pieces import Pieces
+from dalenius.place.pieces import Filling, Pieces
+from dalenius.place.scratch import read_at, write_at
 
 Codes = npt.NDArray[np.uint64]
 
@@ -36,10 +36,9 @@ class WideRecords:
             field.type.value_type if place in self._categories else field.type for place, field in enumerate(schema)
         ]
         self._schema = pa.schema(zip(schema.names, plain, strict=True))
-        self._pieces = pieces
+        self._filling = Filling(pieces)
         self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
         self._slices = [array("q") for _ in range(len(pieces))]  # of each, in turn: where it is, how long it is
-        self._filled = np.zeros(len(pieces), dtype=np.int64)
         self._end = 0
 
     def part(
@@ -55,22 +54,15 @@ class WideRecords:
 
     def store(self, batch: pa.RecordBatch) -> None:
         """Put a batch where it belongs. One thread at a time."""
-        cuts = self._pieces.cut(numpy_array(batch.column(batch.num_columns - 1)))
-        counts = np.diff(cuts)
-        if (self._filled + counts > self._pieces.rows).any():
-            raise changed()
-        for piece in np.flatnonzero(counts):
-            message = batch.slice(int(cuts[piece]), int(counts[piece])).serialize()
+        for piece, _, where in self._filling.add(numpy_array(batch.column(batch.num_columns - 1))):
+            message = batch.slice(where.start, where.stop - where.start).serialize()
             write_at(self._file, self._end, memoryview(message))
             self._slices[piece].extend((self._end, message.size))
             self._end += message.size
-        self._filled += counts
 
     def pieces(self) -> Iterator[int]:
         """The numbers of the pieces, once every record is stored."""
-        if (self._filled != self._pieces.rows).any():
-            raise changed()
-        yield from range(len(self._pieces))
+        return self._filling.finished()
 
     def piece(self, number: int) -> list[pa.Array]:
         """The columns of QIT for one piece, in the order of the release. May run in any thread."""

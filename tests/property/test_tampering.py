@@ -1,0 +1,134 @@
+"""For any published release: change one thing, make the hashes fit again, and `verify` says what is wrong.
+
+Two values that swap buckets may give another release that is as valid as the first; that one is for the hashes to find.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import dalenius
+
+LIMITS = {"uniform": "0.6"}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    """Rows that are all different, with sensitive values no more than 60 % of which are alike."""
+    count = draw(st.integers(6, 30))
+    values = draw(st.lists(st.sampled_from("abcd"), min_size=count, max_size=count))
+    assume(max(values.count(value) for value in values) <= 0.6 * count)
+    ages = draw(st.lists(st.integers(0, 10**6), min_size=count, max_size=count, unique=True))
+    return pa.table({"age": ages, "name": [f"n{age % 7}" for age in ages], "s": values})
+
+
+def rewrite(folder: Path, table: str, change: Callable[[pa.Table], pa.Table], restate: bool = True) -> None:
+    """Change a table as its own writer would have written it, and state its new length and hash."""
+    path = folder / f"{table}.parquet"
+    whole = pq.read_table(path)
+    changed = change(whole)
+    assume(not changed.equals(whole))
+    pq.write_table(changed, path)
+    data = path.read_bytes()
+    if not restate:
+        return
+    edit(folder, lambda made: made["tables"][table].update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest()))
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    made = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    change(made)
+    (folder / "manifest.json").write_text(json.dumps(made), encoding="utf-8")
+
+
+def replaced(table: pa.Table, column: str, row: int, value: Any) -> pa.Table:
+    place = table.column_names.index(column)
+    cells = table[column].to_pylist()
+    cells[row] = value
+    return table.set_column(place, table.schema.field(place), pa.array(cells, table.schema.field(place).type))
+
+
+def a_cell(folder: Path, row: int) -> None:
+    rewrite(folder, "qit", lambda t: replaced(t, "age", row % len(t), 10**6 + 1))
+
+
+def a_row_in_another_bucket(folder: Path, row: int) -> None:
+    def moved(t: pa.Table) -> pa.Table:
+        buckets = t["bucket"].to_pylist()
+        other = next(b for b in buckets if b != buckets[row % len(t)])
+        return replaced(t, "bucket", row % len(t), other).sort_by([("bucket", "ascending"), ("age", "ascending")])
+
+    rewrite(folder, "qit", moved)
+
+
+def two_values_swapped(folder: Path, row: int) -> None:
+    def swapped(t: pa.Table) -> pa.Table:
+        rows = t.to_pylist()
+        one = rows[row % len(rows)]
+        others = [r for r in rows if r["bucket"] != one["bucket"] and r["s"] != one["s"]]
+        assume(others)
+        other = others[0]
+        one["s"], other["s"] = other["s"], one["s"]
+        return pa.Table.from_pylist(sorted(rows, key=lambda r: (r["bucket"], r["s"])), t.schema)
+
+    rewrite(folder, "st", swapped, restate=False)
+
+
+def a_bucket_of_another_size(folder: Path, row: int) -> None:
+    for table in ("qit", "st"):
+        rewrite(folder, table, lambda t: t.slice(0, len(t) - 1))
+
+
+def another_order(folder: Path, row: int) -> None:
+    rewrite(folder, "qit", lambda t: t.take(pc.sort_indices(t, sort_keys=[("age", "descending")])))
+
+
+def a_lower_limit(folder: Path, row: int) -> None:
+    edit(folder, lambda made: made["values"][row % len(made["values"])].update(limit="1/1000"))
+
+
+def another_count(folder: Path, row: int) -> None:
+    def more(made: dict[str, Any]) -> None:
+        made["values"][row % len(made["values"])]["count"] += 1
+
+    edit(folder, more)
+
+
+TAMPERINGS: dict[Callable[[Path, int], None], set[str]] = {
+    a_cell: {"source"},
+    a_row_in_another_bucket: {"sizes"},
+    two_values_swapped: {"hashes"},
+    a_bucket_of_another_size: {"sizes"},
+    another_order: {"order"},
+    a_lower_limit: {"limits"},
+    another_count: {"values"},
+}
+
+
+@pytest.mark.parametrize("tampering", TAMPERINGS, ids=lambda tampering: tampering.__name__)
+@settings(max_examples=25)
+@given(table=tables(), row=st.integers(0, 1000))
+def test_one_change_is_found_and_named(tampering: Callable[[Path, int], None], table: pa.Table, row: int) -> None:
+    release = dalenius.publish(table, LIMITS, sensitive="s", quasi_identifiers=["age", "name"])
+    assume(release.manifest.buckets > 1)
+    assert release.verify(against=table).verified
+    with tempfile.TemporaryDirectory() as folder:
+        saved = release.save(Path(folder, "release"))
+        tampering(saved.path, row)
+        verdict = dalenius.load(saved.path).verify(against=table)
+    failed = {check.check for check in verdict.checks if not check.passed}
+    assert not verdict.verified
+    assert failed >= TAMPERINGS[tampering], failed
+    assert ("hashes" in failed) == (tampering is two_values_swapped)
