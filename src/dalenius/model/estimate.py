@@ -31,7 +31,7 @@ LEARNING = (
 
 @dataclass(frozen=True)
 class Learned:
-    """A count estimated from all buckets together (dalenius.query.learned says how, and what is assumed)."""
+    """A count estimated from all buckets together (dalenius.infer.learned says how, and what is assumed)."""
 
     estimate: float
     standard_error: float

@@ -18,6 +18,8 @@ class PlanOptions:
     max_size: int | None = None
     gap: float = 1e-4
     time_limit: float = 60.0
+    known_records: int = 0
+    fake_values: int = 0
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,19 @@ class ValueCounts:
 
 @dataclass(frozen=True)
 class Problem:
-    """Counts, the exact limit of each value, and the bucket sizes that are allowed."""
+    """Counts, the exact limit of each value, the bucket sizes that are allowed, and what the adversary may know.
+
+    `known_records` (Q) records of every bucket may be known to the adversary; `fake_values` (sigma) fake values are
+    added to every bucket. A bucket of size S holds S records and S + sigma values.
+    """
 
     values: tuple[str, ...]
     counts: tuple[int, ...]
     limits: tuple[Fraction, ...]
     min_size: int
     max_size: int
+    known_records: int = 0
+    fake_values: int = 0
 
     @property
     def total(self) -> int:

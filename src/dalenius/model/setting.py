@@ -71,10 +71,27 @@ class Partition:
 
     `quotas[i][j]` records of value i go to size group j. Each row adds up to the value's count, each column to
     the group's records, and no quota exceeds what the value's limit allows in that group.
+
+    `fakes[i][j]` fake values i go to size group j besides; each column adds up to the fake values of the group. It is
+    empty where there are none.
     """
 
     setting: BucketSetting
     quotas: tuple[tuple[int, ...], ...]
+    fakes: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def slots(self) -> tuple[tuple[int, ...], ...]:
+        """Records and fake values together: what ST shows."""
+        if not self.fakes:
+            return self.quotas
+        rows = zip(self.quotas, self.fakes, strict=True)
+        return tuple(tuple(a + b for a, b in zip(own, fake, strict=True)) for own, fake in rows)
+
+    @property
+    def fake_values(self) -> int:
+        """Fake values in every bucket."""
+        return sum(row[0] for row in self.fakes) // self.setting.groups[0].buckets if self.fakes else 0
 
 
 @dataclass(frozen=True)

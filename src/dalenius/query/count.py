@@ -25,8 +25,8 @@ from dalenius.engines.counting import MEMORY, Group, ReleaseTables, SizeSums, Ta
 from dalenius.engines.expressions import Condition
 from dalenius.engines.pairing import accepted_pairs, typed_buckets
 from dalenius.errors import QueryError
+from dalenius.infer.compositions import UnsupportedError
 from dalenius.model.estimate import Estimate, GroupEstimate
-from dalenius.query.compositions import UnsupportedError
 from dalenius.query.learner import MIXED, Learner, certain
 from dalenius.query.patterns import Matcher, types_of
 from dalenius.release.folder import ReleaseFolder, TableName

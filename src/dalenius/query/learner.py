@@ -12,9 +12,9 @@ import numpy.typing as npt
 from dalenius.engines.classes import coded_values, keep_runs, rows_by_class, values_that_match
 from dalenius.engines.codes import Dictionary
 from dalenius.engines.counting import Group, ReleaseTables, same_group
+from dalenius.infer.compositions import FAKES, UnsupportedError, compositions
+from dalenius.infer.learned import Association, learned
 from dalenius.model.estimate import Estimate, GroupEstimate, Learned
-from dalenius.query.compositions import FAKES, UnsupportedError, compositions
-from dalenius.query.learned import Association, learned
 from dalenius.release.folder import ReleaseFolder
 
 MIXED = "The condition ties quasi-identifiers to the sensitive column, and only what separates into both is learned."

@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import UsageError
+from dalenius.infer.compositions import FAKES, Compositions, UnsupportedError, compositions
+from dalenius.infer.learned import Association
 from dalenius.model.estimate import NORMAL_95, ROUNDING
 from dalenius.query.coded import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
-from dalenius.query.compositions import FAKES, Compositions, UnsupportedError, compositions
-from dalenius.query.learned import Association
 
 QUERIES = 5_000
 SELECTIVITY = 0.01

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.query.learned import MOST_CLASSES, MOST_VALUES
+from dalenius.infer.learned import MOST_CLASSES, MOST_VALUES
 
 MOST_RUNS = 2**18
 FAKES = "The release has fake values."

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.query import compositions as module
-from dalenius.query.compositions import UnsupportedError, compositions
+from dalenius.infer import compositions as module
+from dalenius.infer.compositions import UnsupportedError, compositions
 
 buckets_of_values = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=1, max_size=12)
 

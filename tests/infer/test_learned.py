@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 
 import dalenius
+from dalenius.infer.compositions import compositions
+from dalenius.infer.learned import Association, components, learned
 from dalenius.place.slots import Placement
-from dalenius.query.compositions import compositions
-from dalenius.query.learned import Association, components, learned
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""What anybody can learn from a release: how quasi-identifiers and sensitive values go together."""
