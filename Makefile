@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs unit format bench-solvers bench-publish lock clean
+.PHONY: help setup demo test lint types imports docs unit format bench-solvers bench-publish bench-attacks lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ bench-solvers: setup ## Measure the solvers against the paper's searches and a d
 
 bench-publish: setup ## Measure publishing against a plain copy; ARGS=--no-100m leaves the largest table out
 	@$(RUN) --group bench python -m bench.publish $(ARGS)
+
+bench-attacks: setup ## What attackers find in releases of a census table; TABLE=census.parquet
+	@$(RUN) --group bench python -m bench.attacks $(TABLE) $(ARGS)
 
 lock: ## Bring uv.lock up to date with pyproject.toml
 	@$(UV) lock

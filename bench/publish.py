@@ -40,14 +40,14 @@ connection = duckdb.connect(config={"memory_limit": sys.argv[3], "temp_directory
 connection.execute(f"COPY (SELECT * FROM '{sys.argv[1]}' ORDER BY random()) TO '{sys.argv[2]}' (FORMAT parquet)")
 """
 # as an installed program runs: with its modules compiled
-_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 IMPORTS = "import dalenius.publishing, dalenius.cli.publish, dalenius.cli.render_release"
 
 
 def measured(words: list[str]) -> tuple[float, float]:
     """Seconds from start to end of a process, and its peak memory in MiB."""
     started = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=_ENVIRONMENT)
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
     if os.waitstatus_to_exitcode(status) != 0:

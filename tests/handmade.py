@@ -26,7 +26,10 @@ CATEGORY = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True)
 class Handmade:
-    """What goes into a release: rows of quasi-identifiers, one sensitive value a row, and the bucket of each."""
+    """What goes into a release: rows of quasi-identifiers, one sensitive value a row, and the bucket of each.
+
+    `fakes` are (bucket, value) pairs that ST has besides, as many in every bucket.
+    """
 
     types: Mapping[str, pa.DataType]
     rows: Sequence[tuple[Any, ...]]
@@ -36,12 +39,14 @@ class Handmade:
     name: str = "Disease"
     limits: Mapping[str, str] = field(default_factory=dict)
     null_value: str | None = None
+    fakes: Sequence[tuple[int, Any]] = ()
+    known_records: int = 0
 
     def write(self, folder: Path, kind: str = "parquet") -> Path:
         """The release in a folder, with limits of 1 where none are given."""
         folder.mkdir(parents=True, exist_ok=True)
         qit = sorted(zip(self.rows, self.buckets, strict=True), key=lambda r: (r[1], [order(cell) for cell in r[0]]))
-        st = sorted(zip(self.buckets, self.values, strict=True), key=lambda r: (r[0], order(r[1])))
+        st = sorted(self.shown(), key=lambda r: (r[0], order(r[1])))
         kinds = {**self.types, "bucket": pa.int64()}
         write_table(folder / f"qit.{kind}", kinds, [(*row, bucket) for row, bucket in qit])
         write_table(folder / f"st.{kind}", {"bucket": pa.int64(), self.name: self.sensitive}, st)
@@ -49,6 +54,10 @@ class Handmade:
         (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
         restate_hashes(folder)
         return folder
+
+    def shown(self) -> list[tuple[int, Any]]:
+        """What ST has rows for."""
+        return [*zip(self.buckets, self.values, strict=True), *self.fakes]
 
     def source(self) -> pa.Table:
         """The table that was published."""
@@ -65,19 +74,24 @@ class Handmade:
         sizes = Counter(self.buckets)
         setting = sorted(Counter(sizes.values()).items())
         loss = sum((size - 1) ** 2 for size in sizes.values())
-        held = Counter(zip(self.buckets, map(self.text, self.values), strict=True))
+        held = Counter((bucket, self.text(value)) for bucket, value in self.shown())
         worst: dict[str, tuple[int, int]] = {}
         for (bucket, text), count in held.items():
-            if text not in worst or Fraction(count, sizes[bucket]) > Fraction(*worst[text]):
-                worst[text] = (count, sizes[bucket])
-        counts = Counter(map(self.text, self.values))
-        texts = list(dict.fromkeys(map(self.text, sorted(self.values, key=order))))
-        file = {"rows": len(self.rows), "bytes": 1, "sha256": "0" * 64}
+            known, size = self.known_records, sizes[bucket]
+            if text not in worst or Fraction(count, size - known) > Fraction(worst[text][0], worst[text][1] - known):
+                worst[text] = (count, size)
+        shown = [value for _, value in self.shown()]
+        counts = Counter(map(self.text, shown))
+        texts = list(dict.fromkeys(map(self.text, sorted(shown, key=order))))
+        file = {"bytes": 1, "sha256": "0" * 64}
         return {
             "format": 1,
             "program": {"name": "dalenius", "version": "0.1.0"},
             "randomness": "cryptographic",
-            "tables": {"qit": {"file": f"qit.{kind}", **file}, "st": {"file": f"st.{kind}", **file}},
+            "tables": {
+                "qit": {"file": f"qit.{kind}", "rows": len(self.rows), **file},
+                "st": {"file": f"st.{kind}", "rows": len(shown), **file},
+            },
             "columns": {
                 "bucket": "bucket",
                 "quasi_identifiers": [{"name": name, "type": str(type_)} for name, type_ in self.types.items()],
@@ -93,7 +107,7 @@ class Handmade:
             "status": "feasible",
             "bound": None,
             "gap": None,
-            "adversary": {"known_records": 0, "fake_values": 0},
+            "adversary": {"known_records": self.known_records, "fake_values": len(self.fakes) // len(sizes)},
             "strata": [],
             "values": [
                 {

@@ -36,6 +36,9 @@ class AtStage:
     def advance(self, rows: int) -> None:
         pass
 
+    def tell(self, sentence: str) -> None:
+        pass
+
 
 def table(rows: int = 300, seed: int = 0) -> pa.Table:
     rng = np.random.default_rng(seed)

@@ -18,7 +18,9 @@ import dalenius
 from dalenius.errors import CountsError, InputError, PolicyError, UndecidedError, UsageError
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.problem import ValueCounts
+from dalenius.model.setting import SizeGroup
 from dalenius.planning import compare_counts
+from dalenius.solve.fakes import with_fakes
 
 COUNTS = {"Flu": 90, "HIV": 10}
 
@@ -159,6 +161,11 @@ def test_two_size_is_only_called_optimal_where_it_is() -> None:
         ({"max_size": 5.0}, "whole number, got float"),
         ({"gap": 1}, "gap must be"),
         ({"time_limit": 0}, "time limit must be"),
+        ({"known_records": -1}, "known records must be at least 0, got -1"),
+        ({"known_records": 100}, "knows all of the 100"),
+        ({"known_records": True}, "whole number, got bool"),
+        ({"fake_values": 1.0}, "whole number, got float"),
+        ({"fake_values": 10**6}, "more than the 1,000"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
@@ -237,6 +244,65 @@ def test_limits_beyond_every_searched_size_leave_one_bucket() -> None:
     assert any("one bucket holds everybody" in note for note in plan.notes)
     with pytest.raises(UsageError, match="the most that is searched"):
         dalenius.plan({"a": 10**12, "b": 1}, {"uniform": 1}, max_size=10**9)
+
+
+def test_known_records_and_fakes_and_what_they_cost() -> None:
+    counts = dict.fromkeys("abcdef", 20)
+    plain = dalenius.plan(counts, {"uniform": "1/4"})
+    assert plain.unprotected is None
+    plan = dalenius.plan(counts, {"uniform": "1/4"}, known_records=1, fake_values=1)
+    assert str(plan.solution.setting) == "24 x 5"
+    assert plan.problem.min_size == 5
+    assert plan.unprotected is not None
+    assert plan.unprotected.loss == plain.solution.loss == 270
+    assert plan.needed_by()[SizeGroup(5, 24)] == tuple("abcdef")
+    assert plan.solution.partition is not None
+    assert plan.solution.partition.fakes == ()
+    full = with_fakes(plan.problem, plan.solution.partition)
+    assert full.slots == ((24,),) * 6
+
+
+@pytest.mark.parametrize("method", ["optimal", "two-size", "multi-size", "anatomy"])
+def test_every_method_plans_for_known_records_and_fakes(method: str) -> None:
+    counts = {str(i): 100 + i for i in range(12)}
+    plan = dalenius.plan(counts, {"uniform": "1/6"}, method=method, known_records=1, fake_values=2)
+    assert plan.status in {"optimal", "feasible"}
+    assert plan.solution.partition is not None
+    assert plan.unprotected is not None
+    assert plan.unprotected.loss is not None
+    assert plan.solution.loss is not None
+    assert plan.unprotected.loss < plan.solution.loss
+    full = with_fakes(plan.problem, plan.solution.partition)
+    assert full.fake_values == 2
+
+
+def test_limits_too_tight_for_fakes_in_proportion_leave_one_bucket() -> None:
+    """a has no room for a fake of its own: one bucket has, with fakes of b and c."""
+    counts, limits = {"a": 50, "b": 30, "c": 20}, {"a": "1/2", "b": "2/5", "c": "2/5"}
+    plan = dalenius.plan(counts, limits, fake_values=1)
+    assert str(plan.solution.setting) == "1 x 100"
+    assert any("too tight for fake values in proportion" in note for note in plan.notes)
+    assert plan.solution.partition is not None
+    full = with_fakes(plan.problem, plan.solution.partition)
+    assert sum(row[0] for row in full.fakes) == 1
+    assert full.fakes[0] == (0,)
+    narrow = dalenius.plan(counts, limits, fake_values=1, max_size=50)
+    assert narrow.no_solution is not None
+    assert (narrow.no_solution.reason, narrow.no_solution.smallest_max_size) == ("max-size", 100)
+
+
+def test_no_room_for_fakes() -> None:
+    plan = dalenius.plan({"a": 50, "b": 50}, {"uniform": "1/2"}, fake_values=1)
+    assert plan.no_solution is not None
+    assert plan.no_solution.reason == "no-room-for-fakes"
+    assert plan.unprotected is None
+
+
+def test_not_eligible_with_known_records() -> None:
+    plan = dalenius.plan({"Flu": 3, "HIV": 1}, {"Flu": "3/4", "HIV": 1}, known_records=1)
+    assert plan.no_solution is not None
+    (value,) = plan.no_solution.ineligible
+    assert (value.value, value.smallest_limit) == ("Flu", Fraction(1))
 
 
 def many_values() -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The demo: a made-up hospital table is planned, published, verified and counted from. Writes into demo/."""
+"""The demo: a made-up hospital table is planned, published, verified, counted from and attacked. Writes into demo/."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / "demo"
-# Made up: how many of 5,000 patients have what.
+# Made up: how many of 5,000 patients have what, the share of women among them, and their mean age.
 DISEASES = {
-    "Flu": 1900,
-    "Hypertension": 1200,
-    "Asthma": 700,
-    "Diabetes": 600,
-    "Depression": 330,
-    "Cancer": 200,
-    "Hepatitis": 50,
-    "HIV": 20,
+    "Flu": (1900, 0.5, 45),
+    "Hypertension": (1200, 0.45, 68),
+    "Asthma": (700, 0.55, 30),
+    "Diabetes": (600, 0.45, 62),
+    "Depression": (330, 0.7, 35),
+    "Cancer": (200, 0.5, 66),
+    "Hepatitis": (50, 0.3, 42),
+    "HIV": (20, 0.25, 38),
 }
 JOB = """\
 [table]
@@ -39,14 +39,16 @@ Flu = "0.9"
 
 def write_table(path: Path) -> None:
     chance = random.Random(1977)  # noqa: S311 (made-up data)
-    diseases = [disease for disease, count in DISEASES.items() for _ in range(count)]
+    diseases = [disease for disease, (count, *_) in DISEASES.items() for _ in range(count)]
     chance.shuffle(diseases)
     with path.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(["Name", "Gender", "Age", "Zipcode", "Disease"])
         for number, disease in enumerate(diseases):
-            gender, age, zipcode = chance.choice("FM"), chance.randint(18, 90), f"{chance.randint(0, 99):05d}"
-            writer.writerow([f"Patient {number}", gender, age, zipcode, disease])
+            _, women, mean = DISEASES[disease]
+            gender = "F" if chance.random() < women else "M"
+            age = min(95, max(18, round(chance.gauss(mean, 14))))
+            writer.writerow([f"Patient {number}", gender, age, f"{chance.randint(0, 99):05d}", disease])
 
 
 def run(*words: str) -> None:
@@ -69,6 +71,13 @@ def main() -> None:
     print("\nAn analyst counts from it:")
     run("query", "release", "Gender = 'F' AND Disease IN ('Cancer', 'Hepatitis')")
     run("query", "release", "Age >= 65", "--group-by", "Disease")
+    print("\nThe hospital attacks its own release: how often would somebody who learns from it guess right?")
+    run("audit", "release", "--truth", "hospital.csv")
+    print(
+        "\nAnd if somebody knows one of the patients of a bucket, or all but one? Larger buckets, and a fake in each:"
+    )
+    run("publish", "hospital.csv", "--job", "job.toml", "--corrupted", "1", "--fakes", "1", "--out", "safer", "--force")
+    run("audit", "safer", "--truth", "hospital.csv", "--attack", "corruption")
 
 
 if __name__ == "__main__":

@@ -140,3 +140,14 @@ class ChangedInputError(InputError):
     """The table changed while it was being read."""
 
     kind = "input-changed"
+
+
+class MissingExtraError(DaleniusError):
+    """A library that only some commands need is not installed."""
+
+    kind = "missing-extra"
+
+    @classmethod
+    def of(cls, what: str, extra: str) -> MissingExtraError:
+        """What is missing, and the extra that has it."""
+        return cls(f"{what} is not installed", f"Install it with: pip install 'dalenius[{extra}]'")

@@ -6,17 +6,18 @@ import numbers
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import CountsError, UndecidedError, UsageError
-from dalenius.model.plan import IneligibleValue, NoSolution, Plan, PlanOptions
+from dalenius.model.plan import NoSolution, Plan, PlanOptions
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.model.setting import BucketSetting, Partition
 from dalenius.model.solution import Method, Solution, Status
 from dalenius.policy.labels import label
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
+from dalenius.solve.eligible import fakes_can_be_in_proportion, why_impossible
 from dalenius.solve.methods import solve
+from dalenius.solve.options import check_options
 from dalenius.solve.sizes import LARGEST_SIZE, automatic_max_size, larger, least_min_size, smallest_working
 
 _ADVICE_SECONDS = 20.0  # at most, for finding a max-size to recommend
@@ -35,6 +36,8 @@ def plan(
     gap: float = 1e-4,
     time_limit: float = 60.0,
     null_value: str | None = None,
+    known_records: int = 0,
+    fake_values: int = 0,
 ) -> Plan:
     """The best bucket setting for a table, or for counts alone.
 
@@ -43,13 +46,18 @@ def plan(
     relation. `limits` is a `LimitPolicy`, a dict of limits by value, or a dict with the keys of a job file's [limits]
     section, such as {"theta": 8, "base": "0.02"}.
 
+    The limits hold even for an adversary who knows any `known_records` records of a bucket, and `fake_values` fake
+    values go into every bucket. The plan then has the solution without either as `unprotected`: their difference is
+    the price.
+
     >>> import dalenius
     >>> plan = dalenius.plan({"Flu": 90, "HIV": 10}, {"Flu": 1, "HIV": "0.2"})
     >>> str(plan.solution.setting), plan.solution.loss
     ('50 x 1 + 10 x 5', 160)
     """
     counts = count_values(counts_or_table, sensitive, null_value, table)
-    return plan_counts(counts, as_policy(limits, counts), method, PlanOptions(min_size, max_size, gap, time_limit))
+    options = PlanOptions(min_size, max_size, gap, time_limit, known_records, fake_values)
+    return plan_counts(counts, as_policy(limits, counts), method, options)
 
 
 def count_values(
@@ -74,8 +82,9 @@ def plan_counts(
     counts: ValueCounts, policy: LimitPolicy, method: Method | str = Method.OPTIMAL, options: PlanOptions | None = None
 ) -> Plan:
     """Resolve the limits and solve with one method."""
-    resolved, problem = _prepared(counts, policy, options or PlanOptions())
-    return _solved(problem, _method(method), options or PlanOptions(), resolved)
+    options = options or PlanOptions()
+    resolved, problem = _prepared(counts, policy, options)
+    return _priced(_solved(problem, _method(method), options, resolved), options, resolved)
 
 
 def compare_counts(
@@ -87,7 +96,7 @@ def compare_counts(
     plans: list[Plan] = []
     for method in [_method(name) for name in methods]:
         try:
-            plans.append(_solved(problem, method, options, resolved))
+            plans.append(_priced(_solved(problem, method, options, resolved), options, resolved))
         except UndecidedError as error:
             nothing = _nothing(problem, method)
             plans.append(
@@ -100,24 +109,56 @@ def compare_counts(
 
 def _prepared(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
     """The counts with their limits and the range of sizes that the options ask for."""
-    _check_options(options, counts.total)
+    check_options(options, counts.total)
     resolved = resolve_limits(policy, counts)
-    min_size = max(least_min_size(resolved.limits), options.min_size or 1)
+    return resolved, _problem(counts.values, counts.counts, resolved, options)
+
+
+def _problem(
+    values: tuple[str, ...], counts: tuple[int, ...], resolved: ResolvedLimits, options: PlanOptions
+) -> Problem:
+    known = options.known_records
+    min_size = max(least_min_size(resolved.limits, known), options.min_size or 1)
     max_size = options.max_size
     if max_size is None:
-        max_size = max(min_size, automatic_max_size(resolved.limits, counts.total))
-    return resolved, Problem(counts.values, counts.counts, resolved.limits, min_size, max_size)
+        max_size = max(min_size, automatic_max_size(resolved.limits, sum(counts), known))
+    return Problem(values, counts, resolved.limits, min_size, max_size, known, options.fake_values)
 
 
 def _solved(problem: Problem, method: Method, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
-    not_eligible = _ineligible(problem)
-    if not_eligible is not None:
-        return Plan(problem, _nothing(problem, method), not_eligible, resolved.notes)
-    if options.max_size is not None:
+    impossible = why_impossible(problem)
+    if impossible is not None:
+        return Plan(problem, _nothing(problem, method), impossible, resolved.notes)
+    if method is not Method.ANATOMY and not fakes_can_be_in_proportion(problem):
+        found = _fakes_out_of_proportion(problem, method, options)
+    elif options.max_size is not None:
         found = _solve_in(problem, method, options)
     else:
         found = _solve_and_grow(problem, method, options)
-    return replace(found, notes=resolved.notes + _remarks(found.solution))
+    return replace(found, notes=resolved.notes + _remarks(found))
+
+
+def _priced(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
+    """The plan with what the same method finds without known records and fake values."""
+    protected = plan.problem
+    if plan.no_solution is not None or not (protected.known_records or protected.fake_values):
+        return plan
+    open_options = replace(options, known_records=0, fake_values=0)
+    problem = _problem(protected.values, protected.counts, resolved, open_options)
+    try:
+        found = _solved(problem, plan.solution.method, open_options, resolved)
+    except UndecidedError:
+        return plan
+    return replace(plan, unprotected=found.solution) if found.no_solution is None else plan
+
+
+def _fakes_out_of_proportion(problem: Problem, method: Method, options: PlanOptions) -> Plan:
+    """Only one bucket of everybody has room for the fakes, if it is in the range of sizes."""
+    if options.max_size is not None and options.max_size < problem.total:
+        smallest = problem.total if problem.total <= LARGEST_SIZE else None
+        return Plan(problem, _nothing(problem, method), NoSolution("max-size", smallest_max_size=smallest))
+    note = "the limits are too tight for fake values in proportion to the records; one bucket holds everybody"
+    return _one_bucket(problem, method, note)
 
 
 def _solve_in(problem: Problem, method: Method, options: PlanOptions) -> Plan:
@@ -145,15 +186,15 @@ def _solve_and_grow(problem: Problem, method: Method, options: PlanOptions) -> P
             if method is not Method.OPTIMAL:
                 raise
         if next_size is None or time.monotonic() > deadline:
-            return _one_bucket(problem, method)
+            note = f"no setting was found with sizes up to {problem.max_size:,}; one bucket holds everybody"
+            return _one_bucket(problem, method, note)
         problem = replace(problem, max_size=next_size)
 
 
-def _one_bucket(problem: Problem, method: Method) -> Plan:
-    """Lemma 1: where no searched size does, one bucket that holds everybody keeps every eligible limit."""
+def _one_bucket(problem: Problem, method: Method, note: str) -> Plan:
+    """Lemma 1: where no searched size does, one bucket that holds everybody keeps every limit (`why_impossible`)."""
     setting = BucketSetting.of([(problem.total, 1)])
     partition = Partition(setting, tuple((count,) for count in problem.counts))
-    note = f"no setting was found with sizes up to {problem.max_size:,}; one bucket holds everybody"
     wide = replace(problem, max_size=problem.total)
     return Plan(
         wide,
@@ -177,58 +218,18 @@ def _too_small(problem: Problem, method: Method, time_limit: float) -> NoSolutio
     return NoSolution("max-size", smallest_max_size=smallest, is_smallest=certain)
 
 
-def _ineligible(problem: Problem) -> NoSolution | None:
-    """Lemma 1: some bucketization exists iff f'_i >= o_i / n for all i."""
-    total = problem.total
-    values = tuple(
-        IneligibleValue(value, Fraction(count, total), limit)
-        for value, count, limit in zip(problem.values, problem.counts, problem.limits, strict=True)
-        if limit * total < count
-    )
-    return NoSolution("not-eligible", values) if values else None
-
-
 def _nothing(problem: Problem, method: Method) -> Solution:
     return Solution(method, Status.INFEASIBLE, problem.min_size, problem.max_size, None, None)
 
 
-def _remarks(solution: Solution) -> tuple[str, ...]:
-    notes = list(solution.notes)
-    setting = solution.setting
-    if setting is not None and solution.status is not Status.INFEASIBLE and setting.groups[0].size == 1:
-        single = setting.groups[0].buckets
-        notes.append(
-            f"{single:,} buckets hold a single record, whose value is then published outright, as a limit of 1 allows; "
-            "--min-size 2 prevents it"
-        )
+def _remarks(plan: Plan) -> tuple[str, ...]:
+    notes = list(plan.solution.notes)
+    setting = plan.solution.setting
+    if setting is not None and plan.status is not Status.INFEASIBLE and setting.groups[0].size == 1:
+        single = f"{setting.groups[0].buckets:,} buckets hold a single record, whose value is then "
+        outright = "published outright" if not plan.problem.fake_values else "hidden among the fake values alone"
+        notes.append(f"{single}{outright}, as a limit of 1 allows; --min-size 2 prevents it")
     return tuple(notes)
-
-
-def _check_options(options: PlanOptions, total: int) -> None:
-    for name, size in (("smallest", options.min_size), ("largest", options.max_size)):
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int)):
-            raise UsageError(f"the {name} bucket size must be a whole number, got {type(size).__name__}")
-        if size is not None and size < 1:
-            raise UsageError(f"the {name} bucket size must be at least 1, got {size}")
-    low, high = options.min_size, options.max_size
-    if low is not None and high is not None and low > high:
-        raise UsageError(f"the smallest bucket size {low} is above the largest, {high}", "Swap them, or leave one out.")
-    if low is not None and low > total:
-        raise UsageError(
-            f"the smallest bucket size {low} is more than the {total} records there are", "Give a smaller --min-size."
-        )
-    if high is not None and min(high, total) > LARGEST_SIZE:
-        raise UsageError(
-            f"the largest bucket size {high:,} is above {LARGEST_SIZE:,}, the most that is searched",
-            "Give a smaller --max-size, or none.",
-        )
-    for name, number in (("gap", options.gap), ("time limit", options.time_limit)):
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            raise UsageError(f"the {name} must be a number, got {type(number).__name__}")
-    if not 0 <= options.gap < 1:
-        raise UsageError(f"the gap must be at least 0 and below 1, got {options.gap}")
-    if not options.time_limit > 0:
-        raise UsageError(f"the time limit must be above 0 seconds, got {options.time_limit}")
 
 
 def _method(method: Method | str) -> Method:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from dalenius.audit.verify import Verdict
+    from dalenius.model.attack import Audit
     from dalenius.model.estimate import Estimate, GroupEstimate
     from dalenius.policy.limits import LimitPolicy
 
@@ -55,7 +56,7 @@ class Release:
 
     @property
     def st(self) -> pyarrow.Table:
-        """The bucket and the sensitive value, one row a record."""
+        """The bucket and the sensitive value, one row a record, and one a fake value."""
         return self._folder.table("st")
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Release:
@@ -85,6 +86,25 @@ class Release:
             counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
             policy = as_policy(limits, counts)
         return verify(self.path, policy=policy, against=against, table=table)
+
+    def audit(
+        self,
+        *,
+        truth: Any = None,
+        table: str | None = None,
+        attacks: Sequence[str] | None = None,
+        known: int | None = None,
+        control: Any = None,
+    ) -> Audit:
+        """Play simulated attackers against the release; with the table it was made of, say how often they are right.
+
+        `attacks` are some of "corruption", "negative", "learning" and "order"; `known` is how many records of a bucket
+        the corrupting attacker knows; `control` is a table of people who are not in the release.
+        """
+        from dalenius.audit.audit import ATTACKS, audit
+
+        wanted = ATTACKS if attacks is None else attacks
+        return audit(self.path, truth=truth, table=table, attacks=wanted, known=known, control=control)
 
     @overload
     def count(self, expression: str, *, learn: bool = False) -> Estimate: ...

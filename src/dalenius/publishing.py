@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import secrets
 import shutil
 import tempfile
@@ -25,6 +26,7 @@ from dalenius.model.progress import Progress, Silent
 from dalenius.model.setting import Partition
 from dalenius.model.solution import Method, Status
 from dalenius.place.budget import Budget
+from dalenius.place.marking import draw_marks
 from dalenius.place.packed import Layout, PackedRecords
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.place.pieces import Pieces
@@ -34,10 +36,13 @@ from dalenius.place.survey import Survey, survey
 from dalenius.place.wide import WideRecords
 from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
+from dalenius.protect.avoiding import Avoiding
 from dalenius.published import Release
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
+from dalenius.release.manifest import Manifest
 from dalenius.release.staging import Staging, staging, writable
 from dalenius.release.write import FORMATS, Format
+from dalenius.solve.fakes import with_fakes
 from dalenius.writing import PublishOptions, Roles, Work, write_release
 
 
@@ -57,6 +62,9 @@ def publish(
     max_size: int | None = None,
     gap: float = 1e-4,
     time_limit: float = 60.0,
+    known_records: int = 0,
+    fake_values: int = 0,
+    avoid_ruled_out: bool = True,
     null_value: str | None = None,
     memory: int | None = None,
     seed: int | None = None,
@@ -69,6 +77,10 @@ def publish(
     `out` the release is written to that folder, whole or not at all; without, `save` does it later. `memory` is the
     most that the whole program may take, in bytes. A `seed` makes the release reproducible and unfit for publication.
 
+    The limits hold even for an adversary who knows any `known_records` records of a bucket. `fake_values` fake values
+    go into every bucket, against adversaries who know more; with `avoid_ruled_out`, they are exchanged until none is
+    one that what can be learned from the release rules out for a record of its bucket.
+
     >>> import dalenius, pyarrow
     >>> table = pyarrow.table({"Age": [31, 42, 53, 64], "Disease": ["Flu", "Flu", "HIV", "Flu"]})
     >>> release = dalenius.publish(table, {"Flu": 1, "HIV": "1/2"}, sensitive="Disease", quasi_identifiers=["Age"])
@@ -76,8 +88,8 @@ def publish(
     True
     """
     roles = Roles(sensitive, _listed(quasi_identifiers), _listed(identifiers))
-    options = PublishOptions(null_value, table_name, format, force, memory, seed)
-    solving = PlanOptions(min_size, max_size, gap, time_limit)
+    options = PublishOptions(null_value, table_name, format, force, memory, seed, avoid_ruled_out)
+    solving = PlanOptions(min_size, max_size, gap, time_limit, known_records, fake_values)
     if out is not None:
         return publish_table(table, roles, limits, Path(out), method, solving, options, progress)
     temporary = tempfile.mkdtemp(prefix="dalenius-")
@@ -113,22 +125,19 @@ def publish_table(
             counts = found.sensitive.value_counts
             policy = as_policy(limits, counts)
             plan = _solved(plan_counts(counts, policy, method, solving))
-            work = Work(found, plan, _partition(found, plan), budget, options, stage)
-            told.stage("Placing", found.rows)
+            for sentence in price(plan):
+                told.tell(sentence)
+            budget.check_fakes(solving.fake_values * (plan.solution.setting.buckets if plan.solution.setting else 0))
+            work = Work(found, plan, _partition(found, plan, options.seed), budget, options, stage)
             with ThreadPoolExecutor(_cores()) as workers, writable():
-                records = _place(source, roles, work, workers, told)
-                try:
-                    told.stage("Writing", found.rows)
-                    made = write_release(roles, work, records, workers, told)
-                finally:
-                    records.close()
-        told.stage("Verifying", 2 * found.rows)
+                made, avoided = _placed(source, roles, work, workers, told)
+        told.stage("Verifying", made.tables.qit.rows + made.tables.st.rows)
         with ThreadPoolExecutor(1) as disk:
             stage.sync(disk)
-            _verify(stage, policy, min(found.batch_rows, BATCH_ROWS), told)
+            _verify(stage, _judged(policy, plan), min(found.batch_rows, BATCH_ROWS), told)
         with writable():
             stage.commit(options.force)
-    return Release(ReleaseFolder(out, made), _notes(found, plan, left_out))
+    return Release(ReleaseFolder(out, made), (*_notes(found, plan, left_out), *price(plan), *avoided))
 
 
 def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -192,29 +201,73 @@ def _solved(plan: Plan) -> Plan:
     return plan
 
 
-def _partition(found: Survey, plan: Plan) -> Partition:
-    """The solution's quotas with the values in the order of the sensitive column's type, the order of ST."""
+def price(plan: Plan) -> tuple[str, ...]:
+    """What known records and fake values cost, as a sentence for the publisher; none where there is nothing to say."""
+    loss, without = plan.solution.loss, plan.unprotected.loss if plan.unprotected is not None else None
+    if loss is None or without is None:
+        return ()
+    times = f", {loss / without:.2f} times" if without else ""
+    return (f"the price of protection: a loss of {loss:,} instead of {without:,}{times}",)
+
+
+def _judged(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
+    """The policy by which the release is verified: itself, or, where fakes hide its counts, what it comes to."""
+    if not plan.problem.fake_values:
+        return policy
+    return LimitPolicy(values=dict(zip(plan.problem.values, plan.problem.limits, strict=True)))
+
+
+def _partition(found: Survey, plan: Plan, seed: int | None) -> Partition:
+    """The solution's quotas with the values in the order of the sensitive column's type, the order of ST, and fakes."""
     partition = plan.solution.partition
     if partition is None:  # pragma: no cover (_solved has seen to it)
         raise SelfCheckError("a plan without a partition")
-    quotas = dict(zip(plan.problem.values, partition.quotas, strict=True))
-    return Partition(partition.setting, tuple(quotas[text] for text in found.sensitive.texts))
+    partition = with_fakes(plan.problem, partition, _random(seed))
+    place = {text: place for place, text in enumerate(plan.problem.values)}
+    order = [place[text] for text in found.sensitive.texts]
+    quotas, fakes = (tuple(rows[i] for i in order) if rows else () for rows in (partition.quotas, partition.fakes))
+    return Partition(partition.setting, quotas, fakes)
 
 
-def _place(source: Source, roles: Roles, work: Work, workers: ThreadPoolExecutor, told: Progress) -> Records:
-    """Every record to its bucket, in the key's random order. The key is forgotten with the placement."""
+def _random(seed: int | None) -> random.Random:
+    return secrets.SystemRandom() if seed is None else random.Random(f"dalenius seed {seed}")  # noqa: S311 (for tests)
+
+
+def _placed(
+    source: Source, roles: Roles, work: Work, workers: ThreadPoolExecutor, told: Progress
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Every record to its bucket and into the tables; with fakes, again until none is ruled out, as far as possible.
+
+    The key is forgotten at the end.
+    """
     seed = work.options.seed
     key = secrets.token_bytes(KEY_BYTES) if seed is None else hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
+    marks = draw_marks(work.partition, key) if work.partition.fakes else None
+    made = _place(source, roles, work, Placement(work.partition, key, marks), workers, told)
+    if marks is None or not work.options.avoid_ruled_out:
+        return made, ()
+    avoiding = Avoiding(work.partition, _random(seed))
+    told.stage("Learning")
+    while (marks := avoiding.improved(ReleaseFolder(work.stage.folder, made), marks)) is not None:
+        made = _place(source, roles, work, Placement(work.partition, key, marks), workers, told)
+        told.stage("Learning")
+    return made, avoiding.report.sentences() if avoiding.report is not None else ()
+
+
+def _place(
+    source: Source, roles: Roles, work: Work, placement: Placement, workers: ThreadPoolExecutor, told: Progress
+) -> Manifest:
+    """Read the table, place every record, and write the release."""
+    told.stage("Placing", work.survey.rows)
     records = _records(roles, work)
     try:
-        placement = Placement(work.partition, key)
         rows = work.survey.batch_rows
         schema = pa.schema([work.survey.schema.field(name) for name in roles.quasi_identifiers])
         place_records(source, schema, work.survey.sensitive, placement, records, workers, rows, told.advance)
-    except BaseException:
+        told.stage("Writing", work.survey.rows)
+        return write_release(roles, work, records, workers, told)
+    finally:
         records.close()
-        raise
-    return records
 
 
 def _records(roles: Roles, work: Work) -> Records:

@@ -48,6 +48,7 @@ class PublishOptions:
     force: bool = False
     memory: int | None = None
     seed: int | None = None
+    avoid_ruled_out: bool = True
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ def _manifest(
     st: form.TableFile,
 ) -> form.Manifest:
     found, setting, solution = work.survey, work.partition.setting, work.plan.solution
-    if qit.rows != found.rows or st.rows != found.rows:
+    fakes = work.partition.fake_values
+    if qit.rows != found.rows or st.rows != found.rows + fakes * setting.buckets:
         raise SelfCheckError(f"{found.rows:,} records went in, and {qit.rows:,} and {st.rows:,} came out")
     limits = dict(zip(work.plan.problem.values, work.plan.problem.limits, strict=True))
     return form.Manifest(
@@ -163,21 +165,22 @@ def _manifest(
         status=solution.status,
         bound=solution.bound,
         gap=solution.gap,
-        adversary=form.Adversary(known_records=0, fake_values=0),
+        adversary=form.Adversary(known_records=work.plan.problem.known_records, fake_values=fakes),
         strata=[],
         values=[
-            form.Value(value=text, count=count, limit=str(limits[text]), worst=_worst(work.partition, place))
-            for place, (text, count) in enumerate(zip(found.sensitive.texts, found.sensitive.counts, strict=True))
+            form.Value(value=text, count=sum(slots), limit=str(limits[text]), worst=_worst(work, slots))
+            for text, slots in zip(found.sensitive.texts, work.partition.slots, strict=True)
         ],
     )
 
 
-def _worst(partition: Partition, value: int) -> form.Worst:
-    """Round-robin puts at most ceil(quota / buckets) records of a value into a bucket of a size group."""
+def _worst(work: Work, slots: Sequence[int]) -> form.Worst:
+    """Round-robin puts at most ceil(slots / buckets) of a value into a bucket of a size group."""
+    known = work.plan.problem.known_records
     found = [
-        (Fraction(-(-quota // group.buckets), group.size), -(-quota // group.buckets), group.size)
-        for quota, group in zip(partition.quotas[value], partition.setting.groups, strict=True)
-        if quota
+        (Fraction(-(-number // group.buckets), group.size - known), -(-number // group.buckets), group.size)
+        for number, group in zip(slots, work.partition.setting.groups, strict=True)
+        if number
     ]
     _, count, size = max(found)
     return form.Worst(count=count, size=size)

@@ -94,7 +94,9 @@ def test_a_bucket_that_comes_back_is_refused() -> None:
 def test_caps_are_exact_beyond_64_bits() -> None:
     size = 2**52
     caps = Caps([Fraction(10**90, 3 * 10**90 + 1), Fraction(1, 3), Fraction(1), None])
-    assert caps.of_size(size, 5).tolist() == [(10**90 * size) // (3 * 10**90 + 1), size // 3, size, size, size]
+    none = 2**63 - 1
+    assert caps.of(size, 5).tolist() == [(10**90 * size) // (3 * 10**90 + 1), size // 3, size, none, none]
+    assert caps.of(0, 4).tolist() == [0, 0, 0, none]
 
 
 def test_worst_cases_of_buckets_whose_products_exceed_64_bits() -> None:
@@ -115,3 +117,25 @@ def test_worst_cases_of_buckets_whose_products_exceed_64_bits() -> None:
     shares.add(bucket(3, large + 4, large // 2 + 4), 2)
     shares.conclude(["a", "b"], report)
     assert [found.count for found in report.findings] == [1]
+
+
+def test_worst_cases_are_of_the_records_that_are_not_known() -> None:
+    """Two rows of ST among 7 of 5 records are 2 of 3 if 2 are known; 4 among 11 of 9 records are 4 of 7."""
+
+    def bucket(number: int, counts: list[int]) -> WholeBuckets:
+        held = np.array(counts)
+        codes = np.arange(len(counts), dtype=np.int32)
+        return WholeBuckets(np.array([number]), np.array([sum(counts)]), np.array([0]), codes, held)
+
+    shares = LimitsOfBuckets([Fraction(2, 3), None], known=2, fakes=2)
+    shares.add(bucket(1, [2, 5]), 2)
+    shares.add(bucket(2, [4, 7]), 2)
+    assert shares.worst(3) == [(2, 5), (5, 5), (0, 3)]
+    report = Report()
+    shares.conclude(["a", "b"], report)
+    assert report.findings == []
+    shares.add(bucket(3, [1, 3]), 2)  # two records, and both are known
+    shares.conclude(["a", "b"], report)
+    assert [found.count for found in report.findings] == [1]
+    assert "'a' 1 of 2 less 2 known in bucket 3" in report.findings[0].message
+    assert shares.worst(2)[0] == (1, 2)

@@ -67,11 +67,14 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
         "m": 4,
         "min_size": 2,
         "max_size": 4,
+        "known_records": 0,
+        "fake_values": 0,
         "setting": [{"size": 2, "buckets": 2}],
         "loss": 2,
         "mse": pytest.approx(2 / 3),
         "bound": 2,
         "gap": 0.0,
+        "price": None,
         "notes": [],
     }
 
@@ -152,6 +155,15 @@ def test_max_size_too_small_says_what_would_do(run: Run) -> None:
         (["--counts", "counts.csv", "--uniform", "0"], "policy", "above 0 and at most 1"),
         (["--counts", "counts.csv", "--uniform", "nan"], "policy", "decimal, an integer or a ratio"),
         (["--counts", "counts.csv", "--limit", "HIV"], "usage", "VALUE=NUMBER"),
+        (
+            ["--counts", "counts.csv", "--uniform", "1", "--corrupted", "-1"],
+            "usage",
+            "known records must be at least 0",
+        ),
+        (["--counts", "counts.csv", "--uniform", "1", "--corrupted", "100"], "usage", "knows all of the 100"),
+        (["--counts", "counts.csv", "--uniform", "1", "--corrupted", "1.5"], "usage", "not a valid integer"),
+        (["--counts", "counts.csv", "--uniform", "1", "--fakes", "-2"], "usage", "fake values must be at least 0"),
+        (["--counts", "counts.csv", "--uniform", "1", "--fakes", "1001"], "usage", "more than the 1,000"),
         (["--counts", "counts.csv", "--limit", "HIV=1", "--limit", "HIV=0.5"], "usage", "twice for 'HIV'"),
         (["--counts", "counts.csv", "--sensitive", "x", "--uniform", "1"], "usage", "no columns to name"),
         (["--counts", "counts.csv", "--max-size", "abc"], "usage", "'abc' is not a valid integer"),
@@ -181,12 +193,13 @@ def test_bad_input_ends_with_2_and_names_the_fix(run: Run, words: list[str], kin
     assert message in f"{error['message']} {error['hint']}"
 
 
-def test_the_certificate_can_be_checked_from_its_file_alone(run: Run) -> None:
+@pytest.mark.parametrize("adversary", [(), ("--corrupted", "1", "--fakes", "2")])
+def test_the_certificate_can_be_checked_from_its_file_alone(run: Run, adversary: tuple[str, ...]) -> None:
     table = acs("Occupation", 300, 8)
     lines = [f"{value},{count}" for value, count in zip(table.values, table.counts, strict=True)]
     Path("acs.csv").write_text("\n".join(["value,count", *lines]))
     words = ("--theta", "8", "--base", "0.02", "--max-size", "50", "--certificate", "proof.json", "--json")
-    found = as_object(run("plan", "--counts", "acs.csv", *words))
+    found = as_object(run("plan", "--counts", "acs.csv", *words, *adversary, "--gap", "0.01"))
     proof = json.loads(Path("proof.json").read_text())
     problem = Problem(
         tuple(v["value"] for v in proof["values"]),
@@ -194,13 +207,70 @@ def test_the_certificate_can_be_checked_from_its_file_alone(run: Run) -> None:
         tuple(exact(v["limit"], "limit") for v in proof["values"]),
         proof["min_size"],
         proof["max_size"],
+        proof["known_records"],
+        proof["fake_values"],
     )
+    assert proof["units"] == (2**20 if adversary else 1)
     rows = tuple(
         CertificateRow(exact(row["multiplier"], "y"), tuple(row["values"]), tuple((a, b) for a, b in row["sizes"]))
         for row in proof["rows"]
     )
-    bound = certified_bound(problem, Certificate(exact(proof["bound"], "bound"), rows))
+    certificate = Certificate(exact(proof["bound"], "bound"), rows, units=proof["units"])
+    bound = certified_bound(problem, certificate)
     assert found["bound"] - 1 < bound <= found["bound"] <= found["loss"]
+
+
+def test_known_records_and_fakes_have_a_price(run: Run) -> None:
+    Path("six.csv").write_text("\n".join(["value,count", *(f"{v},20" for v in "abcdef")]))
+    words = ("plan", "--counts", "six.csv", "--uniform", "1/4")
+    plain = as_object(run(*words, "--json"))
+    result = run(*words, "--corrupted", "1", "--fakes", "1")
+    assert result.exit_code == 0
+    assert "Any 1 of a bucket's records may be known; 1 of its values is fake" in result.stdout
+    assert "Price of protection: loss 270 -> 384 (x 1.42); MSE 2.269 -> 3.227" in result.stdout
+    found = as_object(run(*words, "--corrupted", "1", "--fakes", "1", "--json"))
+    assert (found["known_records"], found["fake_values"]) == (1, 1)
+    assert found["setting"] == [{"size": 5, "buckets": 24}]
+    assert found["price"] == {"loss": plain["loss"], "mse": plain["mse"], "ratio": pytest.approx(384 / 270)}
+    plans = as_object(run(*words, "--corrupted", "1", "--fakes", "1", "--compare", "--json"))["plans"]
+    assert [plan["price"]["loss"] for plan in plans] == [270] * 4
+
+
+def test_without_a_loss_to_compare_with_there_is_no_ratio(run: Run) -> None:
+    words = ("plan", "--counts", "counts.csv", "--uniform", "1", "--corrupted", "1")
+    found = as_object(run(*words, "--json"))
+    assert found["loss"] > 0
+    assert found["price"] == {"loss": 0, "mse": 0.0, "ratio": None}
+    assert "Price of protection: loss 0 -> 810; MSE 0 -> 8.182" in run(*words).stdout
+
+
+def test_the_adversary_in_a_job_file(run: Run) -> None:
+    Path("job.toml").write_text('[limits]\nuniform = "1"\n[adversary]\ncorrupted = 2\nfakes = 1\n')
+    found = as_object(run("plan", "--counts", "counts.csv", "--job", "job.toml", "--json"))
+    assert (found["known_records"], found["fake_values"]) == (2, 1)
+    found = as_object(run("plan", "--counts", "counts.csv", "--job", "job.toml", "--corrupted", "0", "--json"))
+    assert (found["known_records"], found["fake_values"]) == (0, 1)
+
+
+def test_not_eligible_with_known_records(run: Run) -> None:
+    words = ("plan", "--counts", "counts.csv", "--uniform", "0.9", "--corrupted", "4")
+    result = run(*words)
+    assert result.exit_code == 3
+    assert "Flu: frequency 0.9, limit 0.9; the smallest limit that would do is 15/16 (0.9375)" in result.stdout
+    assert "lower --corrupted" in result.stdout
+    (value,) = as_object(run(*words, "--json"))["reason"]["values"]
+    assert value["smallest_limit"] == "15/16"
+    words = ("plan", "--counts", "counts.csv", "--uniform", "1", "--corrupted", "20")
+    assert "no limit would do" in run(*words).stdout
+    assert as_object(run(*words, "--json"))["reason"]["values"][0]["smallest_limit"] is None
+
+
+def test_no_room_for_fakes(run: Run) -> None:
+    words = ("plan", "--counts", "counts.csv", "--limit", "Flu=0.9", "--limit", "HIV=0.1", "--fakes", "1")
+    result = run(*words)
+    assert result.exit_code == 3
+    assert "No setting exists: 1 fake values beside 100 records are more than the limits" in result.stdout
+    assert as_object(run(*words, "--json"))["reason"]["kind"] == "no-room-for-fakes"
 
 
 def test_a_certificate_that_cannot_be_written(run: Run) -> None:

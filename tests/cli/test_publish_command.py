@@ -72,6 +72,34 @@ def test_the_summary_tells_what_was_made(run: Run) -> None:
     assert dalenius.load("release").verify(against="hospital.csv").verified
 
 
+def test_known_records_and_fakes_are_told_with_their_price_before_anything_is_placed(run: Run) -> None:
+    result = run(*ARGUMENTS, "--corrupted", "1", "--fakes", "1")
+    assert result.exit_code == 0, result.output
+    lines = result.stderr.splitlines()
+    price = next(k for k, line in enumerate(lines) if line.startswith("the price of protection: a loss of "))
+    assert price < next(k for k, line in enumerate(lines) if line.startswith("Placing"))
+    assert "whichever record of it is known; 1 of the values of each bucket is fake" in " ".join(result.stdout.split())
+    made = dalenius.load("release").manifest
+    assert (made.adversary.known_records, made.adversary.fake_values) == (1, 1)
+    assert made.tables.st.rows == made.rows + made.buckets
+    assert dalenius.load("release").verify(against="hospital.csv").verified
+
+
+def test_a_job_file_can_name_the_adversary_and_an_option_goes_first(run: Run) -> None:
+    Path("job.toml").write_text(JOB + "[adversary]\ncorrupted = 1\nfakes = 2\n", encoding="utf-8")
+    found = as_object(run(*ARGUMENTS, "--fakes", "1", "--allow-ruled-out", "--json"))
+    assert (found["known_records"], found["fake_values"]) == (1, 1)
+    assert any("the price of protection" in note for note in found["notes"])
+    assert not any("negative association" in note for note in found["notes"])
+
+
+def test_no_room_for_known_records_is_no_solution(run: Run) -> None:
+    result = run(*ARGUMENTS, "--corrupted", "7", "--json")
+    assert result.exit_code == 3
+    assert as_object(result)["reason"]["kind"] == "not-eligible"
+    assert not Path("release").exists()
+
+
 def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
     result = run(*ARGUMENTS, "--json")
     assert result.exit_code == 0
@@ -86,6 +114,8 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
         "setting": [{"size": 2, "buckets": 2}, {"size": 4, "buckets": 1}],
         "loss": 11,
         "mse": pytest.approx(11 / 7),
+        "known_records": 0,
+        "fake_values": 0,
         "method": "optimal",
         "status": "optimal",
         "bound": 11,

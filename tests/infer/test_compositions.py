@@ -27,6 +27,7 @@ def test_classes_are_those_of_a_dictionary(buckets: list[list[int]], rows: int, 
         for code in content:
             expected[first_seen.index(content), code] += number
     assert np.array_equal(found.slots, expected)
+    assert found.buckets.tolist() == [Counter(contents)[content] for content in first_seen]
     assert found.of(np.arange(len(buckets)) * gap + 1).tolist() == [first_seen.index(content) for content in contents]
     assert (np.diff(found.classes) != 0).all()
 

@@ -27,6 +27,10 @@ Flu = 1
 method = "two-size"
 max_size = 50
 gap = 0.001
+
+[adversary]
+corrupted = 1
+fakes = 2
 """
 
 
@@ -36,6 +40,7 @@ def test_a_whole_job_file() -> None:
     assert job.table.quasi_identifiers == ["Gender", "Zipcode"]
     assert job.solve.method == "two-size"
     assert (job.solve.max_size, job.solve.gap) == (50, Decimal("0.001"))
+    assert (job.adversary.corrupted, job.adversary.fakes) == (1, 2)
     policy = job.limits.policy()
     assert (policy.theta, policy.base) == (Fraction(8), Fraction(1, 50))
     assert policy.values == {"HIV": Fraction(1, 50), "Flu": Fraction(1)}
@@ -52,6 +57,7 @@ def test_unquoted_decimals_are_exact_too() -> None:
         ("[limit]\ntheta = 8", "unknown key: limit", "Did you mean 'limits'?"),
         ("[table]\nsensitiv = 'x'", "unknown key: table.sensitiv", "Did you mean 'sensitive'?"),
         ("[solve]\nmaxsize = 3", "unknown key: solve.maxsize", "Did you mean 'max_size'?"),
+        ("[adversary]\ncorupted = 3", "unknown key: adversary.corupted", "Did you mean 'corrupted'?"),
     ],
 )
 def test_unknown_keys_are_named_with_the_nearest_valid_one(text: str, message: str, hint: str) -> None:
@@ -71,6 +77,8 @@ def test_unknown_keys_are_named_with_the_nearest_valid_one(text: str, message: s
         ("[table]\nquasi_identifiers = 'Age'", "table.quasi_identifiers"),
         ("[solve]\nmax_size = 0", "solve.max_size"),
         ("[solve]\nmethod = 'best'", "solve.method"),
+        ("[adversary]\ncorrupted = -1", "adversary.corrupted"),
+        ("[adversary]\nfakes = 1.5", "adversary.fakes"),
     ],
 )
 def test_wrong_types_say_where(text: str, message: str) -> None:

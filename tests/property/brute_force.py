@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
+from itertools import combinations
 
 Sizes = tuple[int, ...]
 
@@ -23,7 +26,18 @@ def loss(sizes: Sizes) -> int:
     return sum((size - 1) ** 2 for size in sizes)
 
 
-def assignable(counts: tuple[int, ...], limits: tuple[Fraction, ...], sizes: Sizes) -> bool:
+def private(count: int, size: int, limit: Fraction, known: int) -> bool:
+    """Whoever knows any `known` records of the bucket cannot say of another, above the limit, that it has the value.
+
+    The worst is to know records with other values, as far as there are any.
+    """
+    if size <= known:
+        return count == 0
+    worst = max(Fraction(count - mine, size - known) for mine in range(min(count, known) + 1) if known - mine <= size)
+    return worst <= limit
+
+
+def assignable(counts: tuple[int, ...], limits: tuple[Fraction, ...], sizes: Sizes, known: int = 0) -> bool:
     """Is there any way to put the records into buckets of these sizes that keeps every limit?"""
     if sum(counts) != sum(sizes):
         return False
@@ -47,7 +61,7 @@ def assignable(counts: tuple[int, ...], limits: tuple[Fraction, ...], sizes: Siz
             size, room = buckets[index]
             alike = index > 0 and buckets[index - 1] == buckets[index]
             for take in range(min(left, room, before if alike else left) + 1):
-                if Fraction(take, size) <= limit:
+                if private(take, size, limit, known):
                     step(index + 1, left - take, take, (*done, (size, room - take)))
 
         step(0, records, records, ())
@@ -56,11 +70,47 @@ def assignable(counts: tuple[int, ...], limits: tuple[Fraction, ...], sizes: Siz
     return place(0, tuple(sorted((size, size) for size in sizes)))
 
 
+def in_proportion(counts: tuple[int, ...], limits: tuple[Fraction, ...], sizes: Sizes, known: int, fakes: int) -> bool:
+    """Can buckets of these sizes be filled, in fractions, with fakes in proportion? Gale's condition for every subset.
+
+    a records of a value in b buckets of size S come with a * fakes / S fakes, and both together are at most
+    floor(limit * (S - known)) * b.
+    """
+    if sum(counts) != sum(sizes):
+        return False
+    groups = Counter(sizes).items()
+
+    def room(limit: Fraction, size: int, buckets: int) -> Fraction:
+        return Fraction(max(0, math.floor(limit * (size - known))) * buckets * size, size + fakes)
+
+    return all(
+        sum(
+            min(Fraction(count), sum((room(limit, *group) for group in chosen), Fraction(0)))
+            for count, limit in zip(counts, limits, strict=True)
+        )
+        >= sum(size * buckets for size, buckets in chosen)
+        for number in range(1, len(groups) + 1)
+        for chosen in combinations(groups, number)
+    )
+
+
 def best(
-    counts: tuple[int, ...], limits: tuple[Fraction, ...], low: int, high: int, most_sizes: int | None = None
+    counts: tuple[int, ...],
+    limits: tuple[Fraction, ...],
+    low: int,
+    high: int,
+    most_sizes: int | None = None,
+    known: int = 0,
 ) -> Sizes | None:
     """The valid setting of least loss, with at most `most_sizes` different sizes; None if there is none."""
-    candidates = [
-        sizes for sizes in settings(sum(counts), low, high) if most_sizes is None or len(set(sizes)) <= most_sizes
-    ]
-    return next((sizes for sizes in sorted(candidates, key=loss) if assignable(counts, limits, sizes)), None)
+    return first_of_least_loss(
+        sum(counts), low, high, most_sizes, lambda sizes: assignable(counts, limits, sizes, known)
+    )
+
+
+def first_of_least_loss(
+    total: int, low: int, high: int, most_sizes: int | None, valid: Callable[[Sizes], bool]
+) -> Sizes | None:
+    """The setting of least loss that is valid."""
+    candidates = [sizes for sizes in settings(total, low, high) if most_sizes is None or len(set(sizes)) <= most_sizes]
+    return next((sizes for sizes in sorted(candidates, key=loss) if valid(sizes)), None)

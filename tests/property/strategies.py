@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from hypothesis import strategies as st
 
 from dalenius.model.problem import Problem
+from dalenius.solve.sizes import least_min_size
 from tests.problems import problem
 
 
@@ -35,6 +37,24 @@ def small_problems(draw: st.DrawFn, most_records: int = 14, most_values: int = 5
     low = draw(st.none() | st.integers(1, 4))
     made = problem(counts, limits, max_size=draw(st.integers(1, total)))
     return made if low is None else problem(counts, limits, max(low, made.min_size), made.max_size)
+
+
+@st.composite
+def guarded_problems(
+    draw: st.DrawFn, most_records: int = 14, known: tuple[int, int] = (0, 2), fakes: tuple[int, int] = (0, 0)
+) -> Problem:
+    """Small tables whose adversary knows records, or is given fakes; more often solvable than not."""
+    plain = draw(small_problems(most_records))
+    known_records, fake_values = draw(st.integers(*known)), draw(st.integers(*fakes))
+    limits = plain.limits
+    if draw(st.booleans()):
+        looser = Fraction(draw(st.integers(1, 5)), 10)
+        limits = tuple(min(Fraction(1), limit + looser) for limit in limits)
+    max_size = draw(st.sampled_from([plain.max_size, plain.total]))
+    low = max(plain.min_size, least_min_size(limits, known_records))
+    return replace(
+        plain, limits=limits, min_size=low, max_size=max_size, known_records=known_records, fake_values=fake_values
+    )
 
 
 @st.composite

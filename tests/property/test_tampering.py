@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dalenius
+from dalenius.audit.verify import verify
+from tests.handmade import Handmade
 
 LIMITS = {"uniform": "0.6"}
 
@@ -99,6 +102,27 @@ def a_lower_limit(folder: Path, row: int) -> None:
     edit(folder, lambda made: made["values"][row % len(made["values"])].update(limit="1/1000"))
 
 
+def more_known_records(folder: Path, row: int) -> None:
+    edit(folder, lambda made: made["adversary"].update(known_records=made["setting"][0]["size"] + row % 3))
+
+
+def one_fake_value_more(folder: Path, row: int) -> None:
+    def more(t: pa.Table) -> pa.Table:
+        rows = [*t.to_pylist(), t.to_pylist()[row % len(t)]]
+        return pa.Table.from_pylist(sorted(rows, key=lambda r: (r["bucket"], r["s"])), t.schema)
+
+    rewrite(folder, "st", more)
+
+
+def one_fake_value_less(folder: Path, row: int) -> None:
+    place = row % 6
+    rewrite(folder, "st", lambda t: pa.concat_tables([t.slice(0, place), t.slice(place + 1)]))
+
+
+def fake_values_denied(folder: Path, row: int) -> None:
+    edit(folder, lambda made: made["adversary"].update(fake_values=0))
+
+
 def another_count(folder: Path, row: int) -> None:
     def more(made: dict[str, Any]) -> None:
         made["values"][row % len(made["values"])]["count"] += 1
@@ -115,6 +139,56 @@ TAMPERINGS: dict[Callable[[Path, int], None], set[str]] = {
     a_lower_limit: {"limits"},
     another_count: {"values"},
 }
+
+
+# What can be done to any release, and to those with fake values.
+WITH_AN_ADVERSARY = {
+    **TAMPERINGS,
+    more_known_records: {"manifest", "limits"},
+    one_fake_value_more: {"sizes", "values"},
+    one_fake_value_less: {"sizes", "values"},
+    fake_values_denied: {"manifest", "sizes"},
+}
+
+
+@st.composite
+def with_an_adversary(draw: st.DrawFn) -> Handmade:
+    """Buckets of three and four records, with one to three fake values each, and up to two records that are known."""
+    table = draw(tables())
+    count = len(table) - len(table) % 3
+    buckets = [place % (count // 3) + 1 for place in range(count)]
+    last = count // 3
+    buckets += [last - place for place in range(len(table) - count)]  # the last ones are the larger ones
+    fakes = draw(st.integers(1, 3))
+    columns = table.to_pydict()
+    numbers = sorted(Counter(buckets).items(), key=lambda entry: (entry[1], entry[0]))
+    assert [number for number, _ in numbers] == list(range(1, last + 1))
+    return Handmade(
+        {"age": pa.int64(), "name": pa.string()},
+        list(zip(columns["age"], columns["name"], strict=True)),
+        columns["s"],
+        buckets,
+        name="s",
+        fakes=[(bucket, draw(st.sampled_from("efgh"))) for bucket in range(1, last + 1) for _ in range(fakes)],
+        known_records=draw(st.integers(0, 2)),
+    )
+
+
+@pytest.mark.parametrize("tampering", WITH_AN_ADVERSARY, ids=lambda tampering: tampering.__name__)
+@settings(max_examples=20)
+@given(made=with_an_adversary(), row=st.integers(0, 1000))
+def test_one_change_is_found_where_there_are_fakes(
+    tampering: Callable[[Path, int], None], made: Handmade, row: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        saved = made.write(Path(folder, "release"))
+        assume(verify(saved).verified)  # where a bucket is of one value, somebody may know too much
+        tampering(saved, row)
+        verdict = verify(saved, against=made.source() if tampering is a_cell else None)
+    failed = {check.check for check in verdict.checks if not check.passed}
+    assert not verdict.verified
+    assert failed >= WITH_AN_ADVERSARY[tampering], failed
+    assert ("hashes" in failed) == (tampering is two_values_swapped)
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS, ids=lambda tampering: tampering.__name__)

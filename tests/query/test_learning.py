@@ -139,11 +139,16 @@ def test_a_condition_on_both_is_not_learned(release: dalenius.Release) -> None:
     assert all(group.estimate.not_learned == found.not_learned for group in groups)
 
 
-def test_fake_values_are_not_learned_from(tmp_path: Path) -> None:
+def test_fake_values_are_learned_from(tmp_path: Path) -> None:
     table = pa.table({"A": ["a", "b", "a", "b"], "X": ["x", "y", "x", "z"]})
     folder = write_release(tmp_path, table, "X", [1, 1, 2, 2], fakes=[(1, "z"), (2, "y")])
     with Counter(folder) as counter:
-        for _ in range(2):
-            found = counter.count("A = 'a' AND X = 'x'", learn=True)
-            assert found.learned is None
-            assert found.not_learned == "The release has fake values."
+        found = counter.count("A = 'a' AND X = 'x'", learn=True)
+        assert found.learned is not None
+        assert found.not_learned is None
+        alone = counter.count("X = 'x'", learn=True)
+        assert alone.learned is not None
+        assert alone.learned.estimate == pytest.approx(alone.estimate)
+        assert alone.learned.standard_error == pytest.approx(alone.standard_error)
+        exact = counter.count("A = 'a'", learn=True)
+        assert exact.learned == Learned(2.0, 0.0, (2, 2))

@@ -21,7 +21,10 @@ def certified_bound(problem: Problem, certificate: Certificate) -> Fraction:
     """
     if any(row.multiplier < 0 for row in certificate.rows):
         raise ValueError("a certificate's multipliers must not be negative")
-    start = sum((row.multiplier * _right(problem, row) for row in certificate.rows), Fraction(0))
+    if certificate.units < 1:
+        raise ValueError(f"a certificate's units must be at least 1, got {certificate.units}")
+    rights = (row.multiplier * _right(problem, row) for row in certificate.rows)
+    start = sum(rights, Fraction(0)) * certificate.units
     sizes = range(problem.min_size, min(problem.max_size, problem.total) + 1)
     slope = min(_reduced(problem, certificate, size) / size for size in sizes)
     return start + slope * problem.total
@@ -33,7 +36,8 @@ def _right(problem: Problem, row: CertificateRow) -> int:
 
 
 def _reduced(problem: Problem, certificate: Certificate, size: int) -> Fraction:
-    caps = [limit.numerator * size // limit.denominator for limit in problem.limits]
+    units = certificate.units
+    caps = [_cap(problem, limit, size, units) for limit in problem.limits]
     reduced = Fraction((size - 1) ** 2 if certificate.proves == "loss" else 0)
     for row in certificate.rows:
         if not row.sizes:
@@ -41,5 +45,14 @@ def _reduced(problem: Problem, certificate: Certificate, size: int) -> Fraction:
             reduced -= row.multiplier * caps[value]
         elif any(low <= size <= high for low, high in row.sizes):
             inside = set(row.values)
-            reduced -= row.multiplier * (sum(cap for i, cap in enumerate(caps) if i not in inside) - size)
+            reduced -= row.multiplier * (sum(cap for i, cap in enumerate(caps) if i not in inside) - units * size)
     return reduced
+
+
+def _cap(problem: Problem, limit: Fraction, size: int, units: int) -> int:
+    """How many records of a value a bucket may hold beside their share of the fakes, in units, rounded up.
+
+    Of the size - Q records that are not known, at most a share `limit` may have the value, fakes included.
+    """
+    most = max(0, limit.numerator * (size - problem.known_records) // limit.denominator)
+    return -(-units * most * size // (size + problem.fake_values))

@@ -22,8 +22,8 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *_columns(manifest),
         *_totals(manifest),
         *_quality(manifest),
+        *_adversary(manifest),
         *_values(manifest),
-        *_scope(manifest),
     ):
         report.found(MANIFEST, problem)
     if manifest.randomness == SEEDED:
@@ -32,8 +32,14 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
 
 def is_countable(manifest: Manifest) -> bool:
     """Whether the numbers are of a size that the tables can be held against: 64 bits carry every sum."""
-    records = sum(group.size * group.buckets for group in manifest.setting)
-    return max(records, manifest.rows, manifest.buckets, manifest.tables.qit.rows) <= LARGEST_TOTAL
+    return _largest(manifest) <= LARGEST_TOTAL
+
+
+def _largest(manifest: Manifest) -> int:
+    """The largest number of rows that it speaks of, records and fake values together."""
+    fakes = manifest.adversary.fake_values
+    rows = sum((group.size + fakes) * group.buckets for group in manifest.setting)
+    return max(rows, manifest.slots, manifest.buckets, manifest.tables.qit.rows, manifest.tables.st.rows)
 
 
 def _files(manifest: Manifest) -> Iterator[str]:
@@ -65,17 +71,17 @@ def _totals(manifest: Manifest) -> Iterator[str]:
     counted = sum(value.count for value in manifest.values)
     stated = {
         "qit's rows": (manifest.tables.qit.rows, manifest.rows),
-        "st's rows": (manifest.tables.st.rows, manifest.rows),
+        "st's rows": (manifest.tables.st.rows, manifest.slots),
         "the setting's records": (records, manifest.rows),
-        "the values' counts": (counted, manifest.rows),
+        "the values' counts": (counted, manifest.slots),
         "the setting's buckets": (buckets, manifest.buckets),
         "the setting's loss": (loss, manifest.loss),
     }
     for what, (got, wanted) in stated.items():
         if got != wanted:
             yield f"{what} add up to {_shown(got)}, and the manifest says {_shown(wanted)}"
-    if max(records, manifest.rows) > LARGEST_TOTAL:
-        yield f"it speaks of more than {LARGEST_TOTAL:,} records, the most that can be counted exactly"
+    if _largest(manifest) > LARGEST_TOTAL:
+        yield f"it speaks of more than {LARGEST_TOTAL:,} rows, the most that can be counted exactly"
     if not _is_rounded(manifest.mse, Fraction(manifest.loss, max(1, manifest.rows - 1))):
         yield "mse is not loss / (rows - 1)"
 
@@ -94,25 +100,27 @@ def _quality(manifest: Manifest) -> Iterator[str]:
         yield "gap is not (loss - bound) / loss"
 
 
+def _adversary(manifest: Manifest) -> Iterator[str]:
+    known, smallest = manifest.adversary.known_records, min(group.size for group in manifest.setting)
+    if smallest <= known:
+        has = plural(smallest, "record")
+        yield f"a bucket has {_shortened(has)}, and the adversary may know {known:,}: nothing is left to hide in"
+
+
 def _values(manifest: Manifest) -> Iterator[str]:
+    known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
     sizes = {group.size for group in manifest.setting}
     repeated = len(manifest.values) - len({value.value for value in manifest.values})
     if repeated:
         yield f"{plural(repeated, 'value')} listed more than once"
     for value in manifest.values:
         worst = value.worst
-        if worst.count > min(value.count, worst.size) or worst.size not in sizes:
-            yield f"the worst case of {named(value.value)}, {worst.count} of {worst.size}, cannot be"
-        if Fraction(worst.count, worst.size) > Fraction(value.limit):
-            yield (
-                f"the worst case of {named(value.value)}, {worst.count} of {worst.size}, "
-                f"is above its limit {_shown(Fraction(value.limit))}"
-            )
-
-
-def _scope(manifest: Manifest) -> Iterator[str]:
-    if manifest.adversary.fake_values or manifest.adversary.known_records:
-        yield "adversary.fake_values or adversary.known_records is not 0, which this version does not support"
+        case = f"the worst case of {named(value.value)}, {_shown(worst.count)} of {_shown(worst.size)}"
+        if worst.count > min(value.count, worst.size + fakes) or worst.size not in sizes:
+            yield f"{case}, cannot be"
+        if worst.count > Fraction(value.limit) * (worst.size - known):
+            less = f" less {known:,} known" if known else ""
+            yield f"{case}{less}, is above its limit {_shown(Fraction(value.limit))}"
 
 
 def _is_rounded(number: float, exact: Fraction) -> bool:
@@ -120,5 +128,8 @@ def _is_rounded(number: float, exact: Fraction) -> bool:
 
 
 def _shown(number: int | Fraction) -> str:
-    text = f"{number:,}" if isinstance(number, int) else str(number)
+    return _shortened(f"{number:,}" if isinstance(number, int) else str(number))
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."

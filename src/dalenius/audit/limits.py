@@ -1,6 +1,10 @@
-"""The promise itself: in every bucket, count(value) / size <= the value's limit. On integers, never rounded.
+"""The promise itself: in every bucket, count(value) / (size - known) <= the value's limit. On integers, never rounded.
 
-For a limit p/q, count / size <= p/q holds iff count <= cap = floor(p * size / q). The caps are made of Python's
+`size` is the number of records in the bucket, of which the adversary may know `known`; the others are left to guess.
+A bucket of ST has `fakes` rows more than records, and every row with the value counts, whether real or fake. So the
+promise holds even against somebody who can tell which are fake.
+
+For a limit p/q, count / left <= p/q holds iff count <= cap = floor(p * left / q). The caps are made of Python's
 integers, which have no largest; being at most the size, they fit into 64 bits, and the counts are compared with them.
 """
 
@@ -17,20 +21,21 @@ from dalenius.audit.report import LIMITS, Report, named, plural
 from dalenius.audit.runs import Codes, Integers, WholeBuckets
 
 _SAFE_PRODUCT = 2**31  # two numbers below this have a product below 2^62
+_NO_CAP = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Excess:
-    """A bucket that holds more of a value than the limit allows."""
+    """A bucket that holds more of a value than the limit allows. `left` records are not known to the adversary."""
 
     bucket: int
     code: int
     count: int
-    size: int
+    left: int
 
 
 class Caps:
-    """How many rows of each value a bucket may hold, by the bucket's size. A value without a limit has no cap."""
+    """How many rows of each value a bucket may hold, by the records left. A value without a limit has no cap."""
 
     def __init__(self, limits: Sequence[Fraction | None]) -> None:
         self.limits = list(limits)
@@ -38,29 +43,30 @@ class Caps:
         places: dict[Fraction | None, int] = {limit: place for place, limit in enumerate(different)}
         self._different = different
         self._place = np.array([places.get(limit, len(different)) for limit in limits], dtype=np.int64)
-        self._size = -1
+        self._left = -1
         self._caps: Integers = np.empty(0, np.int64)
 
-    def of_size(self, size: int, values: int) -> Integers:
+    def of(self, left: int, values: int) -> Integers:
         """The caps of `values` values, those beyond the limits given included. The last size is remembered."""
-        if size != self._size or len(self._caps) != values:
-            exact = [limit.numerator * size // limit.denominator for limit in self._different]
-            listed = np.array([*exact, size], dtype=np.int64)[self._place]
-            self._caps = np.append(listed, np.full(values - len(listed), size, np.int64))
-            self._size = size
+        if left != self._left or len(self._caps) != values:
+            exact = [limit.numerator * left // limit.denominator for limit in self._different]
+            listed = np.array([*exact, _NO_CAP], dtype=np.int64)[self._place]
+            self._caps = np.append(listed, np.full(values - len(listed), _NO_CAP, np.int64))
+            self._left = left
         return self._caps
 
 
 class LimitsOfBuckets:
-    """Holds every bucket against the limits, and remembers the worst case of every value."""
+    """Holds every bucket of ST against the limits, and remembers the worst case of every value."""
 
-    def __init__(self, limits: Sequence[Fraction | None]) -> None:
+    def __init__(self, limits: Sequence[Fraction | None], known: int = 0, fakes: int = 0) -> None:
         self._caps = Caps(limits)
+        self._known, self._fakes = known, fakes
         self._buckets_over = 0
         self._worst: Excess | None = None
-        self._size = 1
-        self._most: Integers = np.zeros(0, np.int64)  # the largest count in a bucket of `_size`, by value
-        self._shares = (np.zeros(0, np.int64), np.ones(0, np.int64))  # the worst count and size, by value
+        self._left = 1
+        self._most: Integers = np.zeros(0, np.int64)  # the largest count in a bucket with `_left` left, by value
+        self._shares = (np.zeros(0, np.int64), np.ones(0, np.int64))  # the worst count and what is left, by value
 
     def add(self, buckets: WholeBuckets, values: int) -> None:
         """The next buckets; `values` is how many values are known by now."""
@@ -72,15 +78,15 @@ class LimitsOfBuckets:
             self._add_of_size(smallest, buckets.codes, buckets.counts, buckets, slice(None))
             return
         sizes = buckets.of_runs(buckets.sizes)
-        for size in np.unique(buckets.sizes).tolist():
-            runs = np.flatnonzero(sizes == size)
-            self._add_of_size(size, buckets.codes[runs], buckets.counts[runs], buckets, runs)
+        for rows in np.unique(buckets.sizes).tolist():
+            runs = np.flatnonzero(sizes == rows)
+            self._add_of_size(rows, buckets.codes[runs], buckets.counts[runs], buckets, runs)
 
     def worst(self, values: int) -> list[tuple[int, int]]:
-        """The largest share of each value in any bucket, as (count, size); (0, 1) where there is none."""
+        """The worst case of each value in any bucket, as (count, size); (0, known + 1) where there is none."""
         self._fold()
-        counts, sizes = (_extended(self._shares[0], values, 0), _extended(self._shares[1], values, 1))
-        return list(zip(counts.tolist(), sizes.tolist(), strict=True))
+        counts, left = (_extended(self._shares[0], values, 0), _extended(self._shares[1], values, 1))
+        return list(zip(counts.tolist(), (left + self._known).tolist(), strict=True))
 
     def conclude(self, texts: Sequence[str | None], report: Report) -> None:
         """Add the buckets that exceed a limit to the report."""
@@ -89,50 +95,54 @@ class LimitsOfBuckets:
         worst, text = self._worst, texts[self._worst.code]
         limit = self._caps.limits[worst.code]
         verb = "holds" if self._buckets_over == 1 else "hold"
+        size = f"{worst.left + self._known:,}" + (f" less {self._known:,} known" if self._known else "")
         report.found(
             LIMITS,
             f"{plural(self._buckets_over, 'bucket')} {verb} more of a value than its limit allows; the worst: "
-            f"{'null' if text is None else named(text)} {worst.count:,} of {worst.size:,} in bucket {worst.bucket:,}, "
+            f"{'null' if text is None else named(text)} {worst.count:,} of {size} in bucket {worst.bucket:,}, "
             f"limit {_short(limit)}",
             self._buckets_over,
         )
 
     def _add_of_size(
-        self, size: int, codes: Codes, counts: Integers, buckets: WholeBuckets, runs: slice | npt.NDArray[np.intp]
+        self, rows: int, codes: Codes, counts: Integers, buckets: WholeBuckets, runs: slice | npt.NDArray[np.intp]
     ) -> None:
-        if size != self._size:
+        """Buckets that all have so many rows in ST."""
+        left = max(0, rows - self._fakes - self._known)  # 0 in a bucket that is too small: nothing is allowed there
+        if left != self._left:
             self._fold()
-            self._size = size
+            self._left = left
         more = np.flatnonzero(counts > self._most.take(codes))
         if len(more):
             np.maximum.at(self._most, codes[more], counts[more])
-        caps = self._caps.of_size(size, len(self._most))
+        caps = self._caps.of(left, len(self._most))
         if np.any(self._most > caps):
             over = np.flatnonzero(counts > caps.take(codes))
             numbers = buckets.of_runs(buckets.numbers)[runs][over]
             self._buckets_over += len(np.unique(numbers))
-            self._keep_worst(size, codes[over], counts[over], numbers)
+            self._keep_worst(left, codes[over], counts[over], numbers)
 
-    def _keep_worst(self, size: int, codes: Codes, counts: Integers, numbers: Integers) -> None:
+    def _keep_worst(self, left: int, codes: Codes, counts: Integers, numbers: Integers) -> None:
         """Of these, and of what was worst so far, the one that exceeds its limit by the largest factor."""
         largest_first = np.argsort(-counts, kind="stable")
         _, firsts = np.unique(codes[largest_first], return_index=True)
         for at in largest_first[firsts].tolist():
-            found = Excess(int(numbers[at]), int(codes[at]), int(counts[at]), size)
+            found = Excess(int(numbers[at]), int(codes[at]), int(counts[at]), left)
             if self._worst is None or self._factor(found) > self._factor(self._worst):
                 self._worst = found
 
-    def _factor(self, excess: Excess) -> Fraction:
-        return Fraction(excess.count, excess.size) / (self._caps.limits[excess.code] or 1)
+    def _factor(self, excess: Excess) -> tuple[bool, Fraction]:
+        limit = self._caps.limits[excess.code] or 1
+        return excess.left == 0, Fraction(excess.count, max(1, excess.left)) / limit
 
     def _fold(self) -> None:
         """Take the largest counts of the size that is done over into the worst shares."""
         values = len(self._most)
-        counts, sizes = _extended(self._shares[0], values, 0), _extended(self._shares[1], values, 1)
-        small = max(self._size, int(sizes.max(initial=1))) < _SAFE_PRODUCT
-        kind: type = np.int64 if small else object
-        larger = self._most.astype(kind) * sizes.astype(kind) > counts.astype(kind) * self._size
-        self._shares = (np.where(larger, self._most, counts), np.where(larger, self._size, sizes))
+        counts, left = _extended(self._shares[0], values, 0), _extended(self._shares[1], values, 1)
+        largest = max(self._left, *(int(array.max(initial=1)) for array in (self._most, counts, left)))
+        kind: type = np.int64 if largest < _SAFE_PRODUCT else object
+        larger = self._most.astype(kind) * left.astype(kind) > counts.astype(kind) * self._left
+        self._shares = (np.where(larger, self._most, counts), np.where(larger, self._left, left))
         self._most = np.zeros(values, np.int64)
 
 

@@ -36,7 +36,7 @@ class Scan:
     report: Report = field(default_factory=Report)
     complete: bool = False
     counts: list[tuple[str | None, int]] = field(default_factory=list)
-    worst: dict[str | None, tuple[int, int]] = field(default_factory=dict)
+    worst: dict[str | None, tuple[int, int]] = field(default_factory=dict)  # count, and records in the bucket
     values_in_order: bool = True
     nulls: int = 0
 
@@ -60,7 +60,7 @@ class Scanner:
     def quasi_identifiers(self) -> Scan:
         """QIT: layout, sizes and order."""
         scan = Scan()
-        sizes, order, stream = self._sizes(), OrderOfRows(), BucketStream()
+        sizes, order, stream = self._sizes("qit"), OrderOfRows(), BucketStream()
         unused: dict[str, UnusedEntries] = {}
         with self._reading("qit", scan):
             for batch in self._batches("qit", scan.report):
@@ -79,10 +79,11 @@ class Scanner:
     def sensitive_values(self, values: Sequence[str], limits: Sequence[Fraction] | None) -> Scan:
         """ST: layout, sizes, order, and every value of every bucket against its limit, if limits are given."""
         scan = Scan()
-        sizes, order, stream = self._sizes(), OrderOfRows(), BucketStream()
-        manifest = self.release.manifest
+        sizes, order, stream = self._sizes("st"), OrderOfRows(), BucketStream()
+        manifest, adversary = self.release.manifest, self.release.manifest.adversary
         codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value)
-        shares = LimitsOfBuckets(limits if limits is not None else [None] * len(values))
+        caps = limits if limits is not None else [None] * len(values)
+        shares = LimitsOfBuckets(caps, adversary.known_records, adversary.fake_values)
         with self._reading("st", scan):
             for batch in self._batches("st", scan.report):
                 bucket, sensitive = batch.columns
@@ -144,7 +145,8 @@ class Scanner:
         return max(1, min(self.rows, _MOST_BYTES * int(first.num_rows) // max(1, int(first.nbytes))))
 
     def _conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
-        sizes.conclude(self._file(table), self.release.manifest.rows, scan.report)
+        manifest = self.release.manifest
+        sizes.conclude(self._file(table), manifest.rows if table == "qit" else manifest.slots, scan.report)
         if order.falls:
             rows = plural(order.falls, "row comes", "rows come")
             scan.report.found(ORDER, f"in {self._file(table)} {rows} before the row above", order.falls)
@@ -170,8 +172,10 @@ class Scanner:
             spelled = f"{plural(count, 'value')} of {column!r}"
             report.found(SCHEMA, f"{self._file(table)} spells out {spelled} that no row has", count)
 
-    def _sizes(self) -> SizesOfTable:
-        return SizesOfTable([(group.size, group.buckets) for group in self.release.manifest.setting])
+    def _sizes(self, table: TableName) -> SizesOfTable:
+        manifest = self.release.manifest
+        setting = [(group.size, group.buckets) for group in manifest.setting]
+        return SizesOfTable(setting, manifest.adversary.fake_values if table == "st" else 0)
 
     def _file(self, table: TableName) -> str:
         return self.release.file(table).name

@@ -1,7 +1,7 @@
 """The buckets of one table against the setting: numbered from 1 without holes, and by size.
 
-Both tables are held against the same setting, bucket by bucket. So if both pass, each bucket has the same size in
-both, and neither table has to wait for the other.
+Both tables are held against the same setting, bucket by bucket: QIT has a row for each record, ST one more for each
+fake value. So if both pass, they fit together in every bucket, and neither table has to wait for the other.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dalenius.audit.runs import Integers, WholeBuckets
 
 
 class SizesOfTable:
-    """Counts the buckets of a table that are not as the setting, (size, buckets) pairs, says."""
+    """Counts the buckets of a table that are not as the setting, (size, buckets) pairs, and the fake values say."""
 
-    def __init__(self, setting: Sequence[tuple[int, int]]) -> None:
-        self._sizes = np.array([size for size, _ in setting], dtype=np.int64)
+    def __init__(self, setting: Sequence[tuple[int, int]], fakes: int = 0) -> None:
+        self._sizes = np.array([size + fakes for size, _ in setting], dtype=np.int64)
         self._last_numbers = np.cumsum([buckets for _, buckets in setting], dtype=np.int64)
         self._wrong = 0
         self._first_wrong: tuple[int, int, int] | None = None
@@ -44,7 +44,7 @@ class SizesOfTable:
                 self._first_wrong = (int(numbers[at]), int(sizes[at]), int(wanted[at]))
 
     def conclude(self, file: str, rows: int, report: Report) -> None:
-        """Add what was wrong to the report. `rows` is what the manifest says."""
+        """Add what was wrong to the report. `rows` is what follows from the manifest."""
         if self.rows != rows:
             report.found(SIZES, f"{file} has {plural(self.rows, 'row')}, and the manifest says {rows:,}")
         total = int(self._last_numbers[-1])

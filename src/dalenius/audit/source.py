@@ -1,4 +1,8 @@
-"""Is the release made of this table? The quasi-identifiers, and apart from them the sensitive values, row by row."""
+"""Is the release made of this table? The quasi-identifiers, and apart from them the sensitive values, row by row.
+
+With fake values ST has rows that are not the table's: so many in all as the manifest says, and none of the table's own
+is missing.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from dalenius.audit.report import SOURCE, Report
+from dalenius.audit.report import SOURCE, Report, plural
 from dalenius.audit.watch import Watch
 from dalenius.engines.compare import Difference, SourceTable
 from dalenius.release.folder import ReleaseFolder, TableName
@@ -23,20 +27,25 @@ def check_source(release: ReleaseFolder, source: SourceTable, tables: Sequence[T
     if "st" in tables:
         values = _reader(release, "st", [columns.sensitive.name], watch)
         found = source.difference_of_values(values, release.manifest.null_value)
-        _add(found, "sensitive values", release.file("st").name, report)
+        fakes = release.manifest.adversary.fake_values * release.manifest.buckets
+        _add(found, "sensitive values", release.file("st").name, report, fakes)
     for table in ("qit", "st"):
         if table not in tables:
             report.not_checked([SOURCE], f"{release.file(table).name} cannot be read")
     return report
 
 
-def _add(found: Difference, what: str, file: str, report: Report) -> None:
-    if found:
+def _add(found: Difference, what: str, file: str, report: Report, fakes: int = 0) -> None:
+    """Whatever differs, apart from so many rows that the table has not."""
+    surplus = found.extra - fakes
+    if found.missing or surplus:
+        beside = f" and {plural(fakes, 'fake value')}" if fakes else ""
+        lacking = f", {-surplus:,} of the fake values are not there" if surplus < 0 else ""
         report.found(
             SOURCE,
-            f"the {what} in {file} are not those of the table: {found.missing:,} rows are missing, "
-            f"{found.extra:,} are too many",
-            found.missing + found.extra,
+            f"the {what} in {file} are not those of the table{beside}: {found.missing:,} rows are missing, "
+            f"{max(0, surplus):,} are too many{lacking}",
+            found.missing + abs(surplus),
         )
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dalenius.audit.report import LIMITS, VALUES, Report, named, plural
 from dalenius.audit.scan import Scan
-from dalenius.release.manifest import Manifest
+from dalenius.release.manifest import Manifest, Value
 from dalenius.release.types import is_text, named_type
 
 
@@ -60,7 +60,13 @@ def _compare_counts(manifest: Manifest, counted: dict[str | None, int], report: 
 
 
 def _compare_worst(manifest: Manifest, scan: Scan, report: Report) -> None:
-    other = [v for v in manifest.values if Fraction(*scan.worst[v.value]) != Fraction(v.worst.count, v.worst.size)]
+    known = manifest.adversary.known_records
+
+    def differs(value: Value) -> bool:
+        count, size = scan.worst[value.value]
+        return count * (value.worst.size - known) != value.worst.count * (size - known)
+
+    other = [value for value in manifest.values if differs(value)]
     if other:
         first = other[0]
         count, size = scan.worst[first.value]

@@ -16,16 +16,16 @@ from typing import Any
 
 from dalenius.audit.consistency import check_consistency, is_countable
 from dalenius.audit.files import check_hashes, is_there, note_other_files, require_folder
+from dalenius.audit.publishers_limits import PublishersLimits
 from dalenius.audit.report import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA, SOURCE, Report
 from dalenius.audit.scan import RESTS_ON, Scan, Scanner
 from dalenius.audit.source import check_source
 from dalenius.audit.stated import compare_values, note_other_limits
 from dalenius.audit.watch import Progress, Watch
 from dalenius.engines.compare import SourceTable
-from dalenius.errors import CountsError, PolicyError, ReleaseError
+from dalenius.errors import ReleaseError
 from dalenius.model.finding import Verdict
-from dalenius.model.problem import ValueCounts
-from dalenius.policy.limits import LimitPolicy, resolve_limits
+from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import FILE, Manifest, read_manifest
 
@@ -46,7 +46,8 @@ def verify(
 ) -> Verdict:
     """Check every promise of the release in a folder. The verdict is true if all of them are kept.
 
-    `policy` replaces the manifest's limits by the publisher's own, resolved from the counts in the release. `against`
+    `policy` replaces the manifest's limits by the publisher's own. A rule is resolved from the counts in the release,
+    and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `against`
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
     DataFrame, a pyarrow Table or a DuckDB relation. `progress` is called with the rows done and the rows to do,
     by whichever thread has read them. `memory`, in bytes, bounds the comparison with `against`; the other checks need
@@ -69,9 +70,10 @@ def verify(
     check_consistency(manifest, report)
     note_other_files(release, report)
     tables: list[TableName] = [name for name in ("qit", "st") if is_there(release.file(name), report)]
-    watch = Watch(manifest.rows * (4 if with_source else 2), progress)
+    watch = Watch((manifest.rows + manifest.slots) * (2 if with_source else 1), progress)
     try:
-        readable = _check_tables(Scanner(release, watch, batch_rows), tables, policy, report)
+        limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
+        readable = _check_tables(Scanner(release, watch, batch_rows), tables, limits, report)
         if source is not None:
             report.add(check_source(release, source, readable, watch))
     except BaseException:
@@ -94,7 +96,7 @@ def _manifest(path: Path, report: Report) -> Manifest | None:
 
 
 def _check_tables(
-    scanner: Scanner, tables: Sequence[TableName], policy: LimitPolicy | None, report: Report
+    scanner: Scanner, tables: Sequence[TableName], publishers: PublishersLimits | None, report: Report
 ) -> list[TableName]:
     """Hashes, and both tables, side by side. Gives the tables that could be read to their ends."""
     for missing in {"qit", "st"} - set(tables):
@@ -109,7 +111,7 @@ def _check_tables(
         try:
             hashes = pool.submit(check_hashes, scanner.release, list(tables), scanner.watch)
             qit = pool.submit(scanner.quasi_identifiers) if "qit" in tables else None
-            st = pool.submit(_check_values, scanner, policy) if "st" in tables else None
+            st = pool.submit(_check_values, scanner, publishers) if "st" in tables else None
             report.add(hashes.result())
             scans = {"qit": qit.result() if qit else Scan(), "st": st.result() if st else Scan()}
         except BaseException:
@@ -120,7 +122,7 @@ def _check_tables(
     return [table for table in tables if scans[table].complete]
 
 
-def _check_values(scanner: Scanner, policy: LimitPolicy | None) -> Scan:
+def _check_values(scanner: Scanner, publishers: PublishersLimits | None) -> Scan:
     """ST against the limits. The publisher's are resolved from the counts that the manifest gives.
 
     If those turn out not to be the counts in the table, the table is read again with limits for what it holds.
@@ -129,35 +131,23 @@ def _check_values(scanner: Scanner, policy: LimitPolicy | None) -> Scan:
     values = [value.value for value in manifest.values]
     stated = [(value.value, value.count) for value in manifest.values]
     report = Report()
-    if policy is None:
+    if publishers is None:
         limits: list[Fraction] | None = [Fraction(value.limit) for value in manifest.values]
     else:
-        limits = _limits(policy, stated, report)
+        limits = publishers.limits(stated, report)
     scan = scanner.sensitive_values(values, limits)
     if not scan.complete:
         scan.report.add(report)
         return scan
-    if policy is not None and sorted(scan.counts, key=repr) != sorted(stated, key=repr):
+    if publishers is not None and sorted(scan.counts, key=repr) != sorted(stated, key=repr):
         report = Report()
         held = [(text, count) for text, count in scan.counts if text is not None]
-        limits = _limits(policy, held, report)
-        again = scanner.sensitive_values([text for text, _ in held], limits)
+        again = scanner.sensitive_values([text for text, _ in held], publishers.limits(held, report))
         scan.report.findings = [found for found in scan.report.findings if found.check != LIMITS]
         scan.report.findings += [found for found in again.report.findings if found.check == LIMITS]
         scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]
-    elif policy is not None and limits is not None:
+    elif publishers is not None and limits is not None:
         note_other_limits(manifest, limits, report)
-    compare_values(manifest, scan, policy is None, report)
+    compare_values(manifest, scan, publishers is None, report)
     scan.report.add(report)
     return scan
-
-
-def _limits(policy: LimitPolicy, held: Sequence[tuple[str, int]], report: Report) -> list[Fraction] | None:
-    """The publisher's limits in the order of the values."""
-    try:
-        counts = ValueCounts.of(held)
-        by_value = dict(zip(counts.values, resolve_limits(policy, counts).limits, strict=True))
-    except (PolicyError, CountsError) as error:
-        report.found(LIMITS, f"by the limits given, {error.message}")
-        return None
-    return [by_value[value] for value, _ in held]

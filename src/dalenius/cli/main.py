@@ -9,7 +9,9 @@ import sys
 import click
 
 from dalenius import __version__
+from dalenius.cli.audit import audit_command
 from dalenius.cli.completion import completion_command
+from dalenius.cli.dp_risk import dp_risk_command
 from dalenius.cli.failures import Commands
 from dalenius.cli.plan import plan_command
 from dalenius.cli.publish import publish_command
@@ -46,6 +48,8 @@ def entry() -> None:
 main.add_command(plan_command)
 main.add_command(publish_command)
 main.add_command(verify_command)
+main.add_command(audit_command)
 main.add_command(query_command)
 main.add_command(workload_command)
+main.add_command(dp_risk_command)
 main.add_command(completion_command)

@@ -1,4 +1,4 @@
-"""Options that several commands share: where the data is, the limits, the solver."""
+"""Options that several commands share: where the data is, the limits, the solver, the adversary."""
 
 from __future__ import annotations
 
@@ -87,6 +87,28 @@ def solver_options(command: Command) -> Command:
     return command
 
 
+def adversary_options(command: Command) -> Command:
+    """What the adversary may know, and what is added against it."""
+    for option in reversed(
+        [
+            click.option(
+                "--corrupted",
+                type=int,
+                metavar="Q",
+                help="Keep the limits even for an adversary who knows any Q records of a bucket (default 0).",
+            ),
+            click.option(
+                "--fakes",
+                type=int,
+                metavar="N",
+                help="Add N fake sensitive values to every bucket (default 0).",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 @dataclass(frozen=True)
 class PlanRequest:
     """What the options and the job file ask for together."""
@@ -105,7 +127,7 @@ def request(given: dict[str, Any]) -> PlanRequest:
     from dalenius.policy.job import Job, read_job
 
     job = read_job(given["job"]) if given.get("job") is not None else Job()
-    solve, table = job.solve, job.table
+    solve, table, adversary = job.solve, job.table, job.adversary
     chosen = {
         "method": given["method"] or solve.method or Method.OPTIMAL,
         "gap": _first(given["gap"], solve.gap, 1e-4),
@@ -119,6 +141,8 @@ def request(given: dict[str, Any]) -> PlanRequest:
             max_size=_first(given["max_size"], solve.max_size, None),
             gap=float(chosen["gap"]),
             time_limit=float(chosen["time_limit"]),
+            known_records=_first(given.get("corrupted"), adversary.corrupted, 0),
+            fake_values=_first(given.get("fakes"), adversary.fakes, 0),
         ),
         sensitive=_first(given.get("sensitive"), table.sensitive, None),
         null_value=_first(given.get("null_value"), table.null_value, None),

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, reported
-from dalenius.cli.options import PlanRequest, policy_options, request, solver_options
+from dalenius.cli.options import PlanRequest, adversary_options, policy_options, request, solver_options
 from dalenius.engines.delimited import read_counts
 from dalenius.errors import InputError, UsageError
 from dalenius.model.plan import Plan
@@ -27,6 +27,7 @@ Examples:
   dalenius plan hospital.parquet --job job.toml --compare
   dalenius plan --counts counts.csv --uniform 0.1 --limit HIV=0.02 --json
   dalenius plan store.duckdb --table visits --sensitive Disease --l-diversity 5
+  dalenius plan hospital.csv --job job.toml --corrupted 1 --fakes 2
 """
 
 
@@ -43,6 +44,7 @@ Examples:
 @click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
 @policy_options
 @solver_options
+@adversary_options
 @click.option("--compare", is_flag=True, help="All methods side by side.")
 @click.option(
     "--certificate",

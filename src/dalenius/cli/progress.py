@@ -37,6 +37,9 @@ class _Lines:
     def advance(self, rows: int) -> None:
         pass
 
+    def tell(self, sentence: str) -> None:
+        click.echo(sentence, err=True)
+
 
 class _Bars:
     def __init__(self, bars: rich.progress.Progress) -> None:
@@ -52,3 +55,6 @@ class _Bars:
     def advance(self, rows: int) -> None:
         if self._task is not None:
             self._bars.advance(self._task, rows)
+
+    def tell(self, sentence: str) -> None:
+        self._bars.console.print(sentence, markup=False, highlight=False)

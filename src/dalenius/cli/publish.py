@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, reported
-from dalenius.cli.options import PlanRequest, policy_options, request, solver_options
+from dalenius.cli.options import PlanRequest, adversary_options, policy_options, request, solver_options
 from dalenius.errors import NoSolutionError, UsageError
 
 _EPILOG = """\b
@@ -24,6 +24,7 @@ Examples:
       --identifiers Name --theta 8 --base 0.02 --out release
   dalenius publish hospital.parquet --job job.toml --out release --force
   dalenius publish store.duckdb --table visits --job job.toml --out release --format csv --json
+  dalenius publish hospital.csv --job job.toml --corrupted 1 --fakes 1 --out release
 """
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
@@ -71,6 +72,12 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 )
 @policy_options
 @solver_options
+@adversary_options
+@click.option(
+    "--allow-ruled-out",
+    is_flag=True,
+    help="Leave fakes where they are drawn, even if what can be learned from the release rules them out.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def publish_command(
     table: Path,
@@ -82,6 +89,7 @@ def publish_command(
     table_name: str | None,
     memory: str | None,
     seed: int | None,
+    allow_ruled_out: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -104,7 +112,8 @@ def publish_command(
         if size is None or size >= _PLENTY:
             _keep_freed_memory()
         try:
-            release = _publish(table, asked, columns, hidden, out, (kind, force, table_name, size, seed), as_json)
+            how = (kind, force, table_name, size, seed, not allow_ruled_out)
+            release = _publish(table, asked, columns, hidden, out, how, as_json)
         except NoSolutionError as error:
             _print_no_solution(error, as_json)
             sys.exit(NO_SOLUTION)
@@ -149,15 +158,15 @@ def _publish(
     columns: tuple[str, ...],
     hidden: tuple[str, ...],
     out: Path,
-    how: tuple[Any, bool, str | None, int | None, int | None],
+    how: tuple[Any, bool, str | None, int | None, int | None, bool],
     as_json: bool,
 ) -> Any:
     from dalenius.cli.progress import shown_progress
     from dalenius.publishing import publish_table
     from dalenius.writing import PublishOptions, Roles
 
-    kind, force, table_name, memory, seed = how
-    options = PublishOptions(asked.null_value, table_name, kind, force, memory, seed)
+    kind, force, table_name, memory, seed, avoid = how
+    options = PublishOptions(asked.null_value, table_name, kind, force, memory, seed, avoid)
     roles = Roles(asked.sensitive or "", columns, hidden)
     with shown_progress(as_json) as progress:
         return publish_table(table, roles, asked.policy, out, asked.method, asked.options, options, progress)

@@ -40,17 +40,29 @@ def plan_object(plan: Plan) -> dict[str, Any]:
         "m": len(plan.problem.values),
         "min_size": solution.min_size,
         "max_size": solution.max_size,
+        "known_records": plan.problem.known_records,
+        "fake_values": plan.problem.fake_values,
         "setting": [{"size": g.size, "buckets": g.buckets} for g in setting.groups] if setting is not None else None,
         "loss": solution.loss,
         "mse": solution.mse,
         "bound": solution.bound,
         "gap": solution.gap,
+        "price": _price_object(plan),
         "seconds": round(solution.seconds, 6),
         "notes": list(plan.notes),
     }
     if plan.no_solution is not None:
         result["reason"] = no_solution_object(plan.no_solution)
     return result
+
+
+def _price_object(plan: Plan) -> dict[str, Any] | None:
+    """What the loss would be without known records and fake values, and how many times as much it is with them."""
+    without = plan.unprotected
+    if without is None or without.loss is None or plan.solution.loss is None:
+        return None
+    ratio = plan.solution.loss / without.loss if without.loss else None
+    return {"loss": without.loss, "mse": without.mse, "ratio": ratio}
 
 
 def no_solution_object(why: NoSolution) -> dict[str, Any]:
@@ -62,7 +74,7 @@ def no_solution_object(why: NoSolution) -> dict[str, Any]:
                 "value": v.value,
                 "frequency": float(v.frequency),
                 "limit": str(v.limit),
-                "smallest_limit": str(v.frequency),
+                "smallest_limit": None if v.smallest_limit is None else str(v.smallest_limit),
             }
             for v in why.ineligible
         ],
@@ -72,12 +84,15 @@ def no_solution_object(why: NoSolution) -> dict[str, Any]:
 
 
 def certificate_object(plan: Plan, certificate: Certificate) -> dict[str, Any]:
-    """A certificate with all that is needed to check it: values, counts, limits and sizes."""
+    """A certificate with all that is needed to check it: values, counts, limits, sizes and the adversary."""
     problem = plan.problem
     return {
         "format": FORMAT_VERSION,
         "min_size": plan.solution.min_size,
         "max_size": plan.solution.max_size,
+        "known_records": problem.known_records,
+        "fake_values": problem.fake_values,
+        "units": certificate.units,
         "values": [
             {"value": value, "count": count, "limit": str(limit)}
             for value, count, limit in zip(problem.values, problem.counts, problem.limits, strict=True)
@@ -102,7 +117,10 @@ def show_plan(console: Console, plan: Plan) -> None:
         console.print(_no_solution(plan, plan.no_solution))
     elif solution.setting is not None:
         print_whole(console, _setting_table(plan))
+        _show_adversary(console, plan)
         console.print(_verdict(solution))
+        if (price := _price(plan)) is not None:
+            console.print(price)
     show_notes(console, plan.notes)
 
 
@@ -129,6 +147,7 @@ def show_comparison(console: Console, plans: list[Plan]) -> None:
             f"{s.seconds:.3f}",
         )
     print_whole(console, table)
+    _show_adversary(console, plans[0])
     for plan in plans:
         if plan.no_solution is not None:
             console.print(_no_solution(plan, plan.no_solution))
@@ -151,6 +170,13 @@ def _title(plan: Plan) -> str:
     problem, solution = plan.problem, plan.solution
     sizes = f"bucket sizes {solution.min_size} to {solution.max_size}"
     return f"{problem.total:,} records, {len(problem.values):,} sensitive values, {sizes}"
+
+
+def _show_adversary(console: Console, plan: Plan) -> None:
+    known, fakes = plan.problem.known_records, plan.problem.fake_values
+    if known or fakes:
+        number = f"{fakes:,} of its values {'is' if fakes == 1 else 'are'} fake" if fakes else "no value is fake"
+        console.print(Text(f"Any {known:,} of a bucket's records may be known; {number}"))
 
 
 def _setting_table(plan: Plan) -> Table:
@@ -178,6 +204,16 @@ def _verdict(solution: Solution) -> RenderableType:
     return grid
 
 
+def _price(plan: Plan) -> Text | None:
+    """The loss without known records and fake values, and with them."""
+    solution, without = plan.solution, plan.unprotected
+    if without is None or without.loss is None or solution.loss is None:
+        return None
+    times = f" (x {solution.loss / without.loss:.2f})" if without.loss else ""
+    loss = f"loss {_number(without.loss)} -> {_number(solution.loss)}{times}"
+    return Text(f"Price of protection: {loss}; MSE {_mse(without.mse)} -> {_mse(solution.mse)}")
+
+
 def _proof(solution: Solution) -> str:
     if solution.status is not Status.OPTIMAL:
         return "valid, not proven optimal"
@@ -186,23 +222,36 @@ def _proof(solution: Solution) -> str:
 
 def _no_solution(plan: Plan, why: NoSolution) -> Text:
     if why.reason == "not-eligible":
+        known = " with so many records known" if plan.problem.known_records else ""
         share = f"{len(why.ineligible)} of {len(plan.problem.values)} values"
         lines = [
-            f"No setting exists: {share} are more frequent than their limit allows.",
+            f"No setting exists: {share} are more frequent than their limit allows{known}.",
             *(
                 f"  {printable(v.value)}: frequency {float(v.frequency):.6g}, limit {shown(v.limit)}; "
-                f"the smallest limit that would do is {v.frequency} ({_rounded_up(v.frequency)})"
+                f"{_what_would_do(v.smallest_limit)}"
                 for v in why.ineligible
             ),
-            "Raise these limits.",
+            "Raise these limits, or lower --corrupted." if plan.problem.known_records else "Raise these limits.",
         ]
         return Text("\n".join(lines))
+    if why.reason == "no-room-for-fakes":
+        fakes = plan.problem.fake_values
+        return Text(
+            f"No setting exists: {fakes:,} fake values beside {plan.problem.total:,} records are more than the limits "
+            "of all values together have room for, even in one bucket.\nRaise the limits, or lower --fakes."
+        )
     method = plan.solution.method
     if why.reason == "max-size":
         return Text(f"{method} finds no setting with bucket sizes {_range(plan)}.\n{_max_size_advice(why)}")
     if why.reason == "undecided":
         return Text(f"{method} did not finish.")
     return Text(f"{method} has no private setting under these limits; another method may.")
+
+
+def _what_would_do(limit: Fraction | None) -> str:
+    if limit is None:
+        return "no limit would do"
+    return f"the smallest limit that would do is {limit} ({_rounded_up(limit)})"
 
 
 def _range(plan: Plan) -> str:

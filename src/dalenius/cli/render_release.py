@@ -34,6 +34,8 @@ def release_object(release: Release, out: Path, seconds: float) -> dict[str, Any
         "status": str(made.status),
         "bound": made.bound,
         "gap": made.gap,
+        "known_records": made.adversary.known_records,
+        "fake_values": made.adversary.fake_values,
         "values": [
             {
                 "value": value.value,
@@ -67,7 +69,7 @@ def show_release(console: Console, release: Release, out: Path, seconds: float) 
         else f", within {gap_shown(made.gap)} of optimal"
     )
     grid.add_row("loss", f"{made.loss:,} (MSE {made.mse:.4g}; method {made.method}{proof})")
-    grid.add_row("verified", "every value of every bucket is within its limit")
+    grid.add_row("verified", f"every value of every bucket is within its limit{_whatever(made)}")
     tables = made.tables
     sizes = f"{tables.qit.file} {_bytes(tables.qit.bytes)}, {tables.st.file} {_bytes(tables.st.bytes)}, manifest.json"
     grid.add_row("written", Text(f"{out}: {sizes}"))
@@ -79,6 +81,17 @@ def show_release(console: Console, release: Release, out: Path, seconds: float) 
     show_notes(console, notes)
 
 
+def _whatever(made: Manifest) -> str:
+    """What else the limits hold against."""
+    known, fakes = made.adversary.known_records, made.adversary.fake_values
+    against = f", whichever {known} records of it are known" if known > 1 else ", whichever record of it is known"
+    return (against if known else "") + (f"; {fakes} of the values of each bucket {_are(fakes)} fake" if fakes else "")
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
 def _values_table(made: Manifest) -> Table:
     """The values that come nearest to their limits, first."""
     table = Table(
@@ -88,19 +101,20 @@ def _values_table(made: Manifest) -> Table:
         pad_edge=False,
     )
     table.add_column("value")
-    for name in ("records", "worst inference", "limit"):
+    for name in ("values" if made.adversary.fake_values else "records", "worst inference", "limit"):
         table.add_column(name, justify="right")
-    nearest = sorted(made.values, key=lambda value: _worst(value) / Fraction(value.limit), reverse=True)
+    known = made.adversary.known_records
+    nearest = sorted(made.values, key=lambda value: _worst(value, known) / Fraction(value.limit), reverse=True)
     for value in nearest[:_ROWS]:
-        worst = f"{value.worst.count} of {value.worst.size} = {float(_worst(value)):.4f}"
+        worst = f"{value.worst.count} of {value.worst.size - known} = {float(_worst(value, known)):.4f}"
         table.add_row(Text(printable(value.value)), f"{value.count:,}", worst, shown(Fraction(value.limit)))
     if len(nearest) > _ROWS:
         table.add_row(f"and {len(nearest) - _ROWS:,} further from their limits", "", "", "")
     return table
 
 
-def _worst(value: Value) -> Fraction:
-    return Fraction(value.worst.count, value.worst.size)
+def _worst(value: Value, known: int) -> Fraction:
+    return Fraction(value.worst.count, value.worst.size - known)
 
 
 def _bytes(size: int) -> str:

@@ -16,7 +16,8 @@ import duckdb
 import pyarrow
 
 from dalenius.engines.duckdb import connect, open_table, plain_errors, quoted
-from dalenius.errors import InputError
+from dalenius.errors import InputError, TooManyValuesError
+from dalenius.model.problem import MOST_VALUES
 
 _BATCH_ROWS = 2**17
 _FLOATING = ("FLOAT", "DOUBLE")
@@ -53,11 +54,11 @@ class SourceTable:
         if not columns:
             return Difference(0, 0)
         with self._both_sides(columns, release) as connection:
-            types = {side: _types(connection, side) for side in ("source", "release")}
+            types = {side: column_types(connection, side) for side in ("source", "release")}
             keys = [
                 key
                 for column in columns
-                for key in _keys(quoted(column), types["source"][column], types["release"][column])
+                for key in comparable(quoted(column), types["source"][column], types["release"][column])
             ]
             return _left_over(connection, keys)
 
@@ -65,10 +66,17 @@ class SourceTable:
         """The sensitive values by their texts; nulls are alike, and the same as the name that they have."""
         (column,) = release.schema.names
         with self._both_sides([column], release) as connection:
-            text = f"CAST({quoted(column)} AS VARCHAR)"
-            if null_value is not None:
-                text = f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
-            return _left_over(connection, [text])
+            return _left_over(connection, [_text(column, null_value)])
+
+    def counts_of_values(self, column: str, null_value: str | None) -> dict[str, int]:
+        """How many rows of the table have each text of a column; nulls count under their name alone."""
+        with open_table(self._source, self._table, self._memory) as opened, plain_errors():
+            opened.require_column(column)
+            counted = opened.relation.aggregate(f"{_text(column, null_value)} AS text, count(*) AS n")
+            found = counted.limit(MOST_VALUES + 1).fetchall()
+        if len(found) > MOST_VALUES:
+            raise TooManyValuesError.in_column(column, MOST_VALUES)
+        return {text: int(count) for text, count in found if text is not None}
 
     @contextmanager
     def _both_sides(
@@ -88,12 +96,18 @@ class SourceTable:
                 yield connection
 
 
-def _types(connection: duckdb.DuckDBPyConnection, side: str) -> dict[str, str]:
+def _text(column: str, null_value: str | None) -> str:
+    text = f"CAST({quoted(column)} AS VARCHAR)"
+    return text if null_value is None else f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
+
+
+def column_types(connection: duckdb.DuckDBPyConnection, side: str) -> dict[str, str]:
+    """The columns of one side, with their types."""
     described = connection.execute(f"DESCRIBE {side}").fetchall()
     return {name: kind for name, kind, *_ in described}
 
 
-def _keys(name: str, source: str, release: str) -> list[str]:
+def comparable(name: str, source: str, release: str) -> list[str]:
     """What to compare: the values themselves if both sides have one type, else their texts."""
     if source != release and not (_is_local_time(source) and _is_local_time(release)):
         return [f"CAST({name} AS VARCHAR)"]

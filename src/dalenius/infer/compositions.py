@@ -1,8 +1,8 @@
 """Classes of buckets with the same composition, found in one pass over ST in bounded memory.
 
-A composition is how often each value is in a bucket. The placement deals values out in turn, so that buckets of one
-composition have consecutive numbers, and compositions are few. What is kept is a run (first bucket, class) for every
-change of composition, the compositions, and the part of a bucket that the next batch may go on with.
+A composition is how often each value is in a bucket, real or fake. The placement deals values out in turn, so that
+buckets of one composition have consecutive numbers, and compositions are few. What is kept is a run (first bucket,
+class) for every change of composition, the compositions, and the part of a bucket that the next batch may go on with.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy.typing as npt
 from dalenius.infer.learned import MOST_CLASSES, MOST_VALUES
 
 MOST_RUNS = 2**18
-FAKES = "The release has fake values."
 _CODES = 2**11  # more than MOST_VALUES: a bucket and a code in one number
 _MOST_BUCKET = 2**51
 
@@ -30,11 +29,12 @@ class UnsupportedError(Exception):
 
 @dataclass(frozen=True)
 class Compositions:
-    """The classes: slots by class and value; and the runs, from each first bucket to the next run's."""
+    """The classes: slots by class and value; the runs, from each first bucket to the next run's; buckets by class."""
 
     slots: Floats
     firsts: Integers
     classes: Integers
+    buckets: Integers
 
     def of(self, buckets: Integers) -> Integers:
         """The class of each bucket."""
@@ -84,7 +84,8 @@ class _Finder:
         slots = np.zeros((len(self._held), values))
         for number, (codes, counts) in enumerate(self._held):
             slots[number, codes] = counts * float(self._buckets[number])
-        return Compositions(slots, np.array(self._firsts, dtype=np.int64), np.array(self._classes, dtype=np.int64))
+        runs = (np.array(numbers, dtype=np.int64) for numbers in (self._firsts, self._classes, self._buckets))
+        return Compositions(slots, *runs)
 
     def _take(self, keys: Integers, counts: Integers) -> None:
         """Whole buckets: each is compared with the one before, and looked up if it is different."""

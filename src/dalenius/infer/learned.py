@@ -33,6 +33,22 @@ s + τ² σ², and with h = Rᵀ Πᵀ (diag(o) - Xᵀ diag(1 / n_d) X) C
 
 where directions that y does not show have σ = 0. Over τ this is a mixture of normal distributions. Its mean, its
 standard deviation, and its 2.5 % and 97.5 % quantiles are the answer; they are not cut to bounds here.
+
+Fake values. With σ fake values in each bucket, of S records, it has S + σ slots, of which S are real: every S of them
+with the same chance. Of the X_dx slots of value x in class d, then, R_dx are real, with
+
+    E R = X' = X S / (S + σ),   E y = X' p,   Var R_dC = b_d v (S + σ - v) S σ / ((S + σ)² (S + σ - 1)),
+
+b_d buckets of the class with v slots of values in C each. X' takes the place of X, and Σ_d X'_dx that of o_x, above.
+Two variances are added, both rather too large than too small:
+
+- y scatters by R as well, as R_d p. In a bucket this has the variance f S V with f = σ / (S + σ - 1) and V the variance
+  of p_x over its slots. With c the mean of shares, V = c (1 - c) - mean p_x (1 - p_x), that is, about c (1 - c) - s. So
+  the noise is (1 - f) s + f c (1 - c), with the largest f of a class. The s that is found from shrunken shares is
+  rather too large than too small, and as f <= 1 so is the noise.
+- N = Σ_{x in C} o_x p_x has the o_x that R gives: (E N / o_C)² Σ_d Var R_dC. For τ = 0 and many buckets this makes the
+  variance that of the estimate from single buckets; that y says something of R is left out. Where fake values are
+  marked so that their shares are fixed for the whole table, as `publish` does, o_x is known better than that.
 """
 
 from __future__ import annotations
@@ -67,10 +83,43 @@ class Posterior:
     high: Floats
 
 
-class Association:
-    """What a release says of the association: made once from the slots, by class (rows) and value (columns)."""
+@dataclass(frozen=True)
+class _Fakes:
+    """What fake values do to the slots of every class."""
 
-    def __init__(self, slots: Floats) -> None:
+    any: bool
+    real: Floats  # S / (S + σ)
+    part: float  # f
+    slots: Floats  # v, by class and value
+    factor: Floats  # b S σ / ((S + σ)² (S + σ - 1))
+
+    @classmethod
+    def of(cls, slots: Floats, buckets: Integers | None, fake_values: int) -> _Fakes:
+        if buckets is None or not fake_values:
+            nothing = np.zeros(len(slots))
+            return cls(False, np.ones(len(slots)), 0.0, slots[:, :0], nothing)
+        each = slots / buckets[:, None]
+        every = each.sum(axis=1)  # S + σ
+        records = every - fake_values
+        factor = buckets * records * fake_values / (every**2 * np.maximum(every - 1, 1))
+        return cls(True, records / every, float((fake_values / np.maximum(every - 1, 1)).max()), each, factor)
+
+    def scatter(self, wanted: Floats) -> Floats:
+        """The variance of the number of records with a value in C, for every query."""
+        chosen = wanted @ self.slots.T
+        variance: Floats = (chosen * (self.slots.sum(axis=1) - chosen)) @ self.factor
+        return variance
+
+
+class Association:
+    """What a release says of the association: made once from the slots, by class (rows) and value (columns).
+
+    Where there are fake values in each bucket, the `buckets` of every class are needed as well.
+    """
+
+    def __init__(self, slots: Floats, buckets: Integers | None = None, fake_values: int = 0) -> None:
+        self._fakes = _Fakes.of(slots, buckets, fake_values)
+        slots = slots * self._fakes.real[:, None]  # X'
         self.at_once = max(1, _CELLS_AT_ONCE // max(*slots.shape, len(_RATIOS)))  # queries, to bound the memory
         self.records = slots.sum(axis=0)  # o
         self._rows = slots.sum(axis=1)
@@ -108,7 +157,7 @@ class Association:
         return Posterior(mean, deviation, low, high)
 
     def given(self, matching: Floats, wanted: Floats, noise: Floats, ratios: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of N for every query (with its s) and every ratio τ² / s."""
+        """Mean and variance of N for every query (with its s, or noise) and every ratio τ² / s."""
         gains = ratios[:, None] / (1 + ratios[:, None] * self._singular**2)
         seen = wanted @ self._seen
         unseen = ((wanted @ self._unseen) ** 2).sum(axis=1)
@@ -117,6 +166,9 @@ class Association:
         independent = (wanted * (matching @ self._mix)).sum(axis=1)
         means = independent[:, None] + (seen * self._scored(matching) * self._singular) @ gains.T
         variances = noise[:, None] * (at_random[:, None] + unseen[:, None] * ratios + seen**2 @ gains.T)
+        if self._fakes.any:
+            records = np.maximum(wanted @ self.records, 1.0)[:, None]
+            variances += np.clip(means / records, 0, 1) ** 2 * self._fakes.scatter(wanted)[:, None]
         return means, variances
 
     def _centres(self, matching: Floats) -> Floats:
@@ -139,10 +191,10 @@ class Association:
         return weights
 
     def _noise(self, shares: Floats, most: Floats) -> Floats:
-        """The s of every query, given the p_x."""
+        """The s of every query, given the p_x; with fake values, the noise of y that takes its place."""
         corrected = self._noisy * self.records / np.maximum(self.records - 1, 1)
         noise: Floats = np.maximum((shares * (1 - shares)) @ corrected, _LEAST_NOISE * most)
-        return noise
+        return np.maximum(noise, (1 - self._fakes.part) * noise + self._fakes.part * most)
 
     def _weights(self, matching: Floats, noise: Floats, most: Floats) -> Floats:
         """The weight of every ratio τ² / s: the likelihood of z, times the prior of the τ for which it stands."""

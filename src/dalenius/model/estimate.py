@@ -1,7 +1,8 @@
 """A count that a release gives: what is certain, what is estimated, and how far the estimate may be off.
 
 Let X be the true count. The release fixes low <= X <= high. If within every bucket each assignment of the values to
-the rows is equally likely, X has the mean and the variance that are held here. Counts are whole, so the interval is
+the rows is equally likely (and with fake values each choice of which are fake), X has the mean and the variance that
+are held here. Counts are whole, so the interval is
 
     floor(mean - 1.96 se) .. ceil(mean + 1.96 se),   cut to low .. high.
 

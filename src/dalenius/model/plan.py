@@ -12,7 +12,10 @@ from dalenius.model.solution import Solution, Status
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """How to look for a setting. `max_size=None` finds a largest size that works by itself."""
+    """How to look for a setting. `max_size=None` finds a largest size that works by itself.
+
+    `known_records` and `fake_values` are what `Problem` says.
+    """
 
     min_size: int | None = None
     max_size: int | None = None
@@ -24,19 +27,25 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class IneligibleValue:
-    """A value whose limit is below its frequency, so that no bucketization can keep it (Lemma 1)."""
+    """A value whose limit no bucketization can keep (Lemma 1).
+
+    `smallest_limit` is the smallest that one could: count / (n - Q), which is the frequency if no records are known;
+    None if that is above 1.
+    """
 
     value: str
     frequency: Fraction
     limit: Fraction
+    smallest_limit: Fraction | None
 
 
 @dataclass(frozen=True)
 class NoSolution:
     """Why the method has no setting.
 
-    `reason` is "not-eligible" (values whose limit is below their frequency), "max-size" (the largest size is too
-    small), "not-l-diverse" (Anatomy alone) or "undecided" (in a comparison: the method did not finish).
+    `reason` is "not-eligible" (values whose limit is below their frequency), "no-room-for-fakes" (the limits of all
+    values together leave no room for the fake values), "max-size" (the largest size is too small), "not-l-diverse"
+    (Anatomy alone) or "undecided" (in a comparison: the method did not finish).
     `smallest_max_size` is a largest size with which the method has a setting, the smallest one if `is_smallest`; None
     if none was found.
     """
@@ -49,12 +58,17 @@ class NoSolution:
 
 @dataclass(frozen=True)
 class Plan:
-    """A solution, or the reason why there is none, and what a publisher should know about it."""
+    """A solution, or the reason why there is none, and what a publisher should know about it.
+
+    `unprotected` is what the same method finds where the adversary knows no records and there are no fake values; None
+    if that is the plan itself, if there is no setting to compare with it, or if it was not found in time.
+    """
 
     problem: Problem
     solution: Solution
     no_solution: NoSolution | None = None
     notes: tuple[str, ...] = ()
+    unprotected: Solution | None = None
 
     @property
     def status(self) -> Status:
@@ -68,7 +82,8 @@ class Plan:
         for value, limit in sorted(
             zip(self.problem.values, self.problem.limits, strict=True), key=lambda pair: pair[1]
         ):
-            group = next((group for group in groups if limit * group.size >= 1), None)
+            known = self.problem.known_records
+            group = next((group for group in groups if limit * (group.size - known) >= 1), None)
             if group is not None:
                 needs[group].append(value)
         return {group: tuple(values) for group, values in needs.items()}

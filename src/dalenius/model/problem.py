@@ -62,7 +62,8 @@ class Problem:
     """Counts, the exact limit of each value, the bucket sizes that are allowed, and what the adversary may know.
 
     `known_records` (Q) records of every bucket may be known to the adversary; `fake_values` (sigma) fake values are
-    added to every bucket. A bucket of size S holds S records and S + sigma values.
+    added to every bucket. A bucket of size S holds S records and S + sigma values, of which, fakes included, at most
+    floor(limit * (S - Q)) are the same: the limits hold even against somebody who can tell fakes from real values.
     """
 
     values: tuple[str, ...]

@@ -14,6 +14,9 @@ class Progress(Protocol):
     def advance(self, rows: int) -> None:
         """So many more rows are done."""
 
+    def tell(self, sentence: str) -> None:
+        """Something to know before the work goes on."""
+
 
 class Silent:
     """Tells nobody."""
@@ -22,4 +25,7 @@ class Silent:
         """Nothing."""
 
     def advance(self, rows: int) -> None:
+        """Nothing."""
+
+    def tell(self, sentence: str) -> None:
         """Nothing."""

@@ -35,12 +35,15 @@ class Status(StrEnum):
 class CertificateRow:
     """One inequality that every valid setting satisfies, with its multiplier.
 
-    Write b(S) for the number of buckets of size S and cap(i, S) = floor(limit_i * S).
+    Write b(S) for the number of buckets of size S, and
+        cap(i, S) = ceil(K * floor(limit_i * max(0, S - known_records)) * S / (S + fake_values)),
+    where K >= 1 is the certificate's `units`. Without known records and fake values, and with K = 1, that is
+    floor(limit_i * S).
     With `sizes` empty the row is the privacy constraint of the one value in `values`:
-        sum over S of cap(i, S) b(S)  >=  count_i.
+        sum over S of cap(i, S) b(S)  >=  K count_i.
     Otherwise it is Gale's condition for the sizes in `sizes` (closed ranges) and the values in `values`:
-        sum over S in `sizes` of (sum over i not in `values` of cap(i, S)  -  S) b(S)  >=  - sum over i in `values` of
-        count_i.
+        sum over S in `sizes` of (sum over i not in `values` of cap(i, S)  -  K S) b(S)
+            >=  - sum over i in `values` of K count_i.
     """
 
     multiplier: Fraction
@@ -61,16 +64,24 @@ class Certificate:
 
     If `proves` is "no-setting", `bound` is the same formula without the (S - 1)^2: it is above 0, which no valid
     setting could be, so there is none.
+
+    A setting is valid if its buckets can be filled so that at most a share limit_i of the records that are not known
+    have value i, fake values included, each size's fakes in proportion to its records. The rows hold for every such
+    setting whatever K = `units` is.
     """
 
     bound: Fraction
     rows: tuple[CertificateRow, ...]
     proves: Proof = "loss"
+    units: int = 1
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer of one method to one problem."""
+    """The answer of one method to one problem.
+
+    `partition` has the quotas of records alone: fake values are drawn for one release (`solve.fakes.with_fakes`).
+    """
 
     method: Method
     status: Status

@@ -25,6 +25,7 @@ _KEY_BYTES = 8
 _UNPACKED = 40  # bytes of working arrays for each record of a piece, of which a few are under way
 _PLACED = 64  # bytes of working arrays for each record that is being placed
 _LONGEST_LIST = 64 * MIB
+_FAKE_BYTES = 48  # for each fake value while marks are drawn, at most
 _VALUE_BYTES = 4500  # that solving, and describing in the manifest, take for each sensitive value
 _MOST_BATCH_ROWS = 2**19
 _LEAST_BATCH_ROWS = 2**8
@@ -75,6 +76,15 @@ class Budget:
             raise UsageError(
                 f"{values:,} sensitive values do not fit into a memory of {self.total // MIB:,} MiB",
                 f"Give --memory {(self.total - self.spare + needed) // MIB + 1}MiB, or group the values.",
+            )
+
+    def check_fakes(self, fakes: int) -> None:
+        """Refuse more fake values than marks have room for: which slots they are is decided for all of them at once."""
+        needed = fakes * _FAKE_BYTES
+        if needed > self.spare // 4:
+            raise UsageError(
+                f"{fakes:,} fake values do not fit into a memory of {self.total // MIB:,} MiB",
+                f"Give --memory {(self.total - self.spare + 4 * needed) // MIB + 1}MiB, or have fewer fake values.",
             )
 
     def keys_fit(self, rows: int) -> bool:

@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import AES256
-from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+from dalenius.place.key_stream import KeyStream, Purpose
 
 KEY_BYTES = 32
 ROUNDS = 10
@@ -54,7 +53,7 @@ class KeyedPermutations:
         self._tables = np.empty(int(self._starts[-1]), dtype=self.dtype)
         for number, (side, size) in enumerate(zip(sides, sizes, strict=True)):
             table = self._tables[int(self._starts[number]) : int(self._starts[number + 1])]
-            stream = _KeyStream(key, number)
+            stream = KeyStream(key, Purpose.ORDER, number)
             table[:] = stream.below(side, len(table)) if side else np.argsort(stream.words(size), kind="stable")
 
     @property
@@ -131,24 +130,3 @@ def _network(tables: Unsigned, ranks: Unsigned) -> Unsigned:
     left *= side
     left += right
     return left
-
-
-class _KeyStream:
-    """The AES-256-CTR key stream of one permutation: its number is the upper half of the counter block."""
-
-    def __init__(self, key: bytes, number: int) -> None:
-        self._encryptor = Cipher(AES256(key), CTR(number.to_bytes(8, "big") + bytes(8))).encryptor()
-
-    def words(self, count: int) -> npt.NDArray[np.uint64]:
-        """The next 64-bit numbers."""
-        return np.frombuffer(self._encryptor.update(bytes(8 * count)), dtype="<u8").astype(np.uint64)
-
-    def below(self, bound: int, count: int) -> npt.NDArray[np.uint64]:
-        """Uniform integers in 0 .. bound-1: words beyond the last whole multiple of the bound are thrown away."""
-        last = np.uint64(2**64 // bound * bound - 1)
-        kept = self.words(count)
-        while True:
-            kept = kept[kept <= last]
-            if len(kept) == count:
-                return kept % np.uint64(bound)
-            kept = np.concatenate((kept, self.words(count - len(kept))))

@@ -7,6 +7,9 @@ position p is in bucket first_j + (p mod b_j). The positions of a bucket are b_j
 floor or ceil(a_ij / b_j) of each value.
 
 The record of rank r gets slot pi_i(r), with pi_i a keyed random permutation: nothing is left of the order of the file.
+
+With sigma fake values in every bucket the same is dealt from the inflated quotas, S_j + sigma slots to a bucket, and
+marks.py says which are fake. The record of rank r gets the slot that comes after pi_i(r) others that are not fake.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.model.setting import Partition
+from dalenius.place.marks import Marks
 from dalenius.place.permutation import KeyedPermutations, Unsigned, narrow_type
 
 Integers = npt.NDArray[np.int64]
@@ -28,10 +32,11 @@ _LONG_RUN = 2**11  # from here on, records of one value are placed by themselves
 class Placement:
     """Where every record goes: a function of (value, rank) and the key, the same on every engine."""
 
-    def __init__(self, partition: Partition, key: bytes) -> None:
-        quotas = np.asarray(partition.quotas, dtype=np.int64)
-        sizes = quotas.sum(axis=1)
-        self._permuted = KeyedPermutations(key, [int(size) for size in sizes])
+    def __init__(self, partition: Partition, key: bytes, marks: Marks | None = None) -> None:
+        if marks is None and partition.fake_values:
+            raise ValueError(f"{partition.fake_values:,} fake values in every bucket, and no marks that say which")
+        self._marks = marks if partition.fake_values else None
+        self._permuted = KeyedPermutations(key, [sum(row) for row in partition.quotas])
         self._cells = _Cells(partition)
 
     def buckets(self, values: npt.NDArray[np.integer], starts: Integers) -> tuple[Integers, Integers]:
@@ -47,6 +52,8 @@ class Placement:
             for done in range(0, int(counts[value]), _BLOCK):
                 first, count = int(begins[value]) + done, min(_BLOCK, int(counts[value]) - done)
                 slots = self._permuted.run(value, int(starts[value]) + done, count)
+                if self._marks is not None:
+                    slots = self._marks.real_slots(value, slots)
                 buckets[first : first + count] = self._cells.run(value, slots)
         short = np.flatnonzero((counts < _LONG_RUN) & (counts > 0))
         places = _ranges(begins[short], counts[short])
@@ -54,6 +61,8 @@ class Placement:
         for first in range(0, len(places), _BLOCK):
             block = slice(first, first + _BLOCK)
             slots = self._permuted(which[block], ranks[block])
+            if self._marks is not None:
+                slots = self._marks.real_slots(which[block], slots)
             buckets[places[block]] = self._cells.buckets(which[block], slots)
         return order, buckets
 
@@ -68,7 +77,7 @@ class _Cells:
     """The quotas that are not empty, each a run of a value's slots in one size group, found by binary search."""
 
     def __init__(self, partition: Partition) -> None:
-        quotas = np.asarray(partition.quotas, dtype=np.int64)
+        quotas = np.asarray(partition.slots, dtype=np.int64)
         self._type = narrow_type(2 * int(quotas.sum()))
         used = quotas > 0
         widest = int(used.sum(axis=1).max())
@@ -124,18 +133,52 @@ class _Cells:
         return position
 
 
+class SlotMap:
+    """The arithmetic both ways: the bucket of a slot, and the slots of a value in a bucket."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._cells = _Cells(partition)
+        self._slots = np.asarray(partition.slots, dtype=np.int64)
+        self._start = np.cumsum(self._slots, axis=1) - self._slots
+        self._before = np.cumsum(self._slots, axis=0) - self._slots
+        self._number = np.asarray([group.buckets for group in partition.setting.groups], dtype=np.int64)
+        self._first = 1 + np.cumsum(self._number) - self._number
+
+    def bucket_of(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> Integers:
+        """The bucket of each slot, of the value that is given with it (or one for all)."""
+        which, asked = np.broadcast_arrays(np.asarray(values, dtype=np.int64), np.asarray(slots, dtype=np.int64))
+        return self._cells.buckets(which.ravel(), asked.ravel()).astype(np.int64)
+
+    def slots_in(self, buckets: npt.ArrayLike, values: npt.ArrayLike) -> tuple[Integers, Integers]:
+        """All slots of a value in a bucket, for many such pairs (or one): the number of the pair, and the slot.
+
+        They are the positions p with P <= p < P + a' and p = k (mod b), so the first is P + ((k - P) mod b).
+        """
+        bucket, value = np.broadcast_arrays(np.asarray(buckets, dtype=np.int64), np.asarray(values, dtype=np.int64))
+        bucket, value = bucket.ravel(), value.ravel()
+        group = np.searchsorted(self._first, bucket, side="right") - 1
+        number = self._number[group]
+        first = (bucket - self._first[group] - self._before[value, group]) % number
+        counts = np.maximum(-((first - self._slots[value, group]) // number), 0)
+        which = np.repeat(np.arange(len(bucket)), counts)
+        turn = _ranges(np.zeros_like(counts), counts)
+        return which, (self._start[value, group] + first)[which] + turn * number[which]
+
+
 def values_by_bucket(partition: Partition, rows: int) -> Iterator[tuple[Integers, Integers]]:
     """ST from the quotas alone: (bucket, value) of every slot, by bucket and then by value, about `rows` at a time.
 
     A bucket that is larger than `rows` comes in several pieces.
     """
     first_bucket = 1
+    quotas = partition.slots
     for j, group in enumerate(partition.setting.groups):
-        ends = np.cumsum([row[j] for row in partition.quotas])
-        for first in range(0, group.buckets, max(1, rows // group.size)):
-            last = min(group.buckets, first + max(1, rows // group.size))
-            for turn in range(0, group.size, rows):
-                turns = min(group.size, turn + rows) - turn
+        ends = np.cumsum([row[j] for row in quotas])
+        size = group.size + partition.fake_values
+        for first in range(0, group.buckets, max(1, rows // size)):
+            last = min(group.buckets, first + max(1, rows // size))
+            for turn in range(0, size, rows):
+                turns = min(size, turn + rows) - turn
                 buckets = np.repeat(np.arange(first, last) + first_bucket, turns)
                 yield buckets, _dealt(ends, group.buckets, (first, last), (turn, turns))
         first_bucket += group.buckets

@@ -1,4 +1,4 @@
-"""Job files: the roles of the columns, the limits and the solver's settings in one TOML file.
+"""Job files: the roles of the columns, the limits, the solver's settings and the adversary in one TOML file.
 
 [table]
 sensitive = "Disease"
@@ -15,6 +15,10 @@ HIV = "0.02"
 [solve]
 method = "optimal"
 max_size = 50
+
+[adversary]
+corrupted = 1                     # records of a bucket that somebody may know
+fakes = 2                         # fake sensitive values added to every bucket
 """
 
 from __future__ import annotations
@@ -89,12 +93,20 @@ class SolveSection(_Section):
     time_limit: Annotated[Decimal, Field(strict=False, gt=0)] | None = None
 
 
+class AdversarySection(_Section):
+    """What the adversary may know, and what is added against it."""
+
+    corrupted: int | None = Field(default=None, ge=0)
+    fakes: int | None = Field(default=None, ge=0)
+
+
 class Job(_Section):
     """A whole job file."""
 
     table: TableSection = TableSection()
     limits: LimitsSection = LimitsSection()
     solve: SolveSection = SolveSection()
+    adversary: AdversarySection = AdversarySection()
 
 
 def read_job(path: Path) -> Job:
@@ -127,6 +139,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "table": TableSection,
     "limits": LimitsSection,
     "solve": SolveSection,
+    "adversary": AdversarySection,
 }
 
 

@@ -32,7 +32,10 @@ def evaluate(
 
 
 def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tuple[CodedTable, CodedRelease]:
-    """The table and the release in the same codes. They must have the same values as often, column by column."""
+    """The table and the release in the same codes. They must have the same values as often, column by column.
+
+    Fake values come on top of those of the table: ST has each at least as often.
+    """
     columns = folder.manifest.columns
     names = [column.name for column in columns.quasi_identifiers]
     sensitive = columns.sensitive.name
@@ -52,8 +55,7 @@ def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tupl
         )
     for name, before, after in zip(names, truth, rows, strict=True):
         _require_same(name, before, after)
-    if not folder.manifest.adversary.fake_values:
-        _require_same(sensitive, truth_values, values)
+    _require_same(sensitive, truth_values, values, len(values) - len(buckets))
     domains = tuple(len(dictionary) for dictionary in dictionaries)
     return (
         CodedTable(tuple(truth), truth_values, domains, len(kinds)),
@@ -61,9 +63,11 @@ def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tupl
     )
 
 
-def _require_same(name: str, before: Codes, after: Codes) -> None:
+def _require_same(name: str, before: Codes, after: Codes, more: int = 0) -> None:
+    """The same values as often, but for `more` values that the release has and the table has not."""
     most = int(max(before.max(), after.max())) + 2
-    if not np.array_equal(np.bincount(before + 1, minlength=most), np.bincount(after + 1, minlength=most)):
+    beyond = np.bincount(after + 1, minlength=most) - np.bincount(before + 1, minlength=most)
+    if (beyond < 0).any() or beyond.sum() != more:
         raise InputError(
             f"the column {name!r} does not have the same values in the table and in the release",
             "Give the table that the release was made from.",

@@ -44,7 +44,10 @@ class CodedTable:
 
 @dataclass(frozen=True)
 class CodedRelease:
-    """QIT as codes and a bucket a row, ST as a bucket and a code a value: in any order, with any bucket numbers."""
+    """QIT as codes and a bucket a row, ST as a bucket and a code a value: in any order, with any bucket numbers.
+
+    Values that a bucket has beyond its rows are fake, as many in every bucket.
+    """
 
     attributes: tuple[Codes, ...]
     buckets: Integers
@@ -60,8 +63,12 @@ class Answerer:
         value_numbers, bucket_of_value, slots = np.unique(
             release.value_buckets, return_inverse=True, return_counts=True
         )
-        if not np.array_equal(numbers, value_numbers) or (slots < rows).any():
+        if not np.array_equal(numbers, value_numbers):
             raise UsageError("QIT and ST do not have the same buckets")
+        fakes = slots - rows
+        self.fake_values = int(fakes[0]) if len(fakes) else 0
+        if self.fake_values < 0 or (fakes != self.fake_values).any():
+            raise UsageError("some buckets have more values than others for their rows")
         self._slots = slots.astype(np.float64)
         self._truth = [_Column(codes, size) for codes, size in zip(table.attributes, table.domains, strict=True)]
         self._sensitive = _Column(table.sensitive, table.sensitive_domain)

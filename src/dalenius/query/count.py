@@ -7,7 +7,9 @@ max(0, a + c - S) and min(a, c). Parts on both are in `patterns`. Buckets are in
 
 On request, what all buckets together show is learned as well (`learned`).
 
-With sigma fake values in every bucket, S is the number of values, and sigma rows are there that match nothing.
+With sigma fake values in every bucket S is the number of values, and there are sigma more rows that match nothing, to
+which the fake values belong: any sigma of the values, all with the same chance. A condition on quasi-identifiers alone
+is still exact then, and one on the sensitive column alone is not.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ class Counter(AbstractContextManager["Counter"]):
 
     def _learned(self, answers: list[GroupEstimate], parts: _Parts) -> list[GroupEstimate]:
         """The answers with what is learned, or with the reason why nothing is."""
-        if parts.mixed is None and not self._fakes and all(answer.estimate.exact for answer in answers):
+        if parts.mixed is None and all(answer.estimate.exact for answer in answers):
             return [replace(a, estimate=replace(a.estimate, learned=certain(a.estimate))) for a in answers]
         reason = self._not_learned if parts.mixed is None else MIXED
         if reason is None and self._learner is None:
@@ -125,7 +127,7 @@ class Counter(AbstractContextManager["Counter"]):
         """One pass over the tables; of one table only, if the other has no say."""
         on_rows = parts.on_rows or any(name != self._sensitive for name in by)
         on_values = parts.on_values or self._sensitive in by
-        if not self._fakes and not (on_rows and on_values):
+        if not on_values or not (on_rows or self._fakes):
             table: TableName = "st" if on_values else "qit"
             for group, count in self._tables.counts(table, parts.values if on_values else parts.rows, by):
                 yield GroupEstimate(dict(zip(by, group, strict=True)), Estimate.of(count, 0, count, count))

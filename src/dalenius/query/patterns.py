@@ -13,6 +13,8 @@ Only rows that accept different values differ, and only values that are accepted
 class. With Y a set of value types, "Y, and the rows that accept a value outside Y" is a cover, and a smallest cover has
 a Y that is a union of rows' accepted sets. So the unions are all that need be tried; or so with sides changed.
 If both families are larger than MOST_COVERS, a part of them is used: the bounds hold, and may not be the closest.
+
+With fake values S counts the values, and rows that accept nothing are added to make up S: the fakes are theirs.
 """
 
 from __future__ import annotations

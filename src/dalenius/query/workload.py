@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import UsageError
-from dalenius.infer.compositions import FAKES, Compositions, UnsupportedError, compositions
+from dalenius.infer.compositions import Compositions, UnsupportedError, compositions
 from dalenius.infer.learned import Association
 from dalenius.model.estimate import NORMAL_95, ROUNDING
 from dalenius.query.coded import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
@@ -121,7 +121,7 @@ def answer(
         pairs = list(pool.map(lambda query: answerer.answer_by_class(query, classes, number), queries))
     answers = _answers([row for row, _ in pairs])
     matching = np.array([by_class for _, by_class in pairs], dtype=np.float64)
-    return replace(answers, learned=learned_answers(answers, found, matching, queries))
+    return replace(answers, learned=learned_answers(answers, found, matching, queries, answerer.fake_values))
 
 
 def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
@@ -141,17 +141,15 @@ def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
 
 def coded_compositions(release: CodedRelease) -> Compositions:
     """The classes of a release that is in any order."""
-    if len(release.values) != len(release.buckets):
-        raise UnsupportedError(FAKES)
     order = np.argsort(release.value_buckets, kind="stable")
     return compositions([(release.value_buckets[order], release.values[order])])
 
 
 def learned_answers(
-    answers: Answers, found: Compositions, matching: Floats, queries: Sequence[WorkloadQuery]
+    answers: Answers, found: Compositions, matching: Floats, queries: Sequence[WorkloadQuery], fake_values: int = 0
 ) -> Answers:
     """The answers with learned estimates, given the matching rows by class."""
-    association = Association(found.slots)
+    association = Association(found.slots, found.buckets, fake_values)
     wanted = np.zeros((len(queries), found.slots.shape[1]))
     for line, query in zip(wanted, queries, strict=True):
         line[query.sensitive] = 1

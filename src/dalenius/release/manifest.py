@@ -1,7 +1,8 @@
 """The manifest of a release: what the two tables are, and under which limits they were made.
 
-It holds nothing that the tables do not show, beyond the limits themselves and how good the setting is: no path, no
-time, no seed, no order of a file.
+It holds nothing that the tables do not show, beyond the limits themselves, what the adversary may know, and how good
+the setting is: no path, no time, no seed, no order of a file. Counts of values are those of the rows of ST: with fake
+values, how many records a value has is not stated. (A limit that a rule makes of frequencies is made of that number.)
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ FORMAT: Literal[1] = 1
 FILE = "manifest.json"
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
+MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 _LARGEST = 256 * 2**20  # bytes of a manifest: 100,000 values need about 20 MB
 
 
@@ -58,7 +60,7 @@ class Tables(_Part):
     """The two tables, joined by the bucket column."""
 
     qit: Annotated[TableFile, Field(description="The quasi-identifiers and the bucket: one row a record.")]
-    st: Annotated[TableFile, Field(description="The bucket and the sensitive value: one row a record.")]
+    st: Annotated[TableFile, Field(description="The bucket and the sensitive value: one row a record or fake value.")]
 
 
 class Column(_Part):
@@ -79,22 +81,22 @@ class Columns(_Part):
 class SizeGroupPart(_Part):
     """So many buckets of this size."""
 
-    size: Count
+    size: Annotated[Count, Field(description="Records in a bucket, that is its rows in QIT; fake values do not count.")]
     buckets: Count
 
 
 class Worst(_Part):
-    """The bucket where a value is inferred with the largest probability: count / size."""
+    """The bucket where a value's count / (size - adversary.known_records) is largest, which its limit bounds."""
 
-    count: Count
-    size: Count
+    count: Annotated[Count, Field(description="Rows of ST with the value in the bucket, real or fake.")]
+    size: Annotated[Count, Field(description="Records in the bucket.")]
 
 
 class Value(_Part):
-    """A sensitive value, its records, its limit, and the most that the release lets anybody infer."""
+    """A sensitive value, how often ST has it, its limit, and the most that the release lets anybody infer."""
 
     value: Annotated[str, Field(description="Its text.")]
-    count: Count
+    count: Annotated[Count, Field(description="Rows of ST with the value; without fake values, its records.")]
     limit: Annotated[Ratio, Field(description="The exact limit: 1/50, or 1.")]
     worst: Worst
 
@@ -102,8 +104,17 @@ class Value(_Part):
 class Adversary(_Part):
     """What the adversary is assumed to know beyond the release and the quasi-identifiers."""
 
-    known_records: Annotated[int, Field(ge=0, description="Records of a bucket that the adversary may know.")]
-    fake_values: Annotated[int, Field(ge=0, description="Fake sensitive values in each bucket.")]
+    known_records: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=MOST_IN_A_BUCKET,
+            description="Records of a bucket that the adversary may know; every bucket has more.",
+        ),
+    ]
+    fake_values: Annotated[
+        int, Field(ge=0, le=MOST_IN_A_BUCKET, description="Fake sensitive values in each bucket, in ST alone.")
+    ]
 
 
 class Manifest(_Part):
@@ -118,7 +129,7 @@ class Manifest(_Part):
     tables: Tables
     columns: Columns
     null_value: Annotated[str | None, Field(description="The name under which nulls of the sensitive column count.")]
-    rows: Count
+    rows: Annotated[Count, Field(description="Records: the rows of QIT.")]
     buckets: Count
     setting: Annotated[list[SizeGroupPart], Field(min_length=1, description="In ascending order of size.")]
     loss: Annotated[int, Field(ge=0, description="The sum of (bucket size - 1)^2.")]
@@ -130,6 +141,11 @@ class Manifest(_Part):
     adversary: Adversary
     strata: Annotated[list[str], Field(description="The columns whose values cut the table into strata.")]
     values: Annotated[list[Value], Field(min_length=1, description="In the order of the sensitive column's type.")]
+
+    @property
+    def slots(self) -> int:
+        """What ST has rows for: the records and the fake values."""
+        return self.rows + self.adversary.fake_values * self.buckets
 
     def to_json(self) -> str:
         """The text of manifest.json."""

@@ -1,10 +1,25 @@
 """The one thing that solvers know of a limit: how many records of a value a bucket may hold.
 
-    cap[i, S] = floor(f'_i * S)
+An adversary who knows Q records of a bucket of size S leaves S - Q, of which a value may be at most a share f'_i. So
 
-computed on exact rationals, so that every privacy test is an integer comparison. Notation used by all solvers
-(Section 3 of the paper): o_i records carry value i, n = sum of o_i, S is a bucket size, b the number of buckets of
-that size.
+    c[i, S] = floor(f'_i * max(0, S - Q))
+
+of the values in a bucket of size S may be i, computed on exact rationals, so that every privacy test is an integer
+comparison. Without fake values that is how many records of value i it may hold: cap[i, S] = c[i, S].
+
+With sigma fake values in every bucket, c[i, S] is for records and fakes together, and the fakes of a size are in
+proportion to its records: a records of value i in buckets of size S come with sigma a / S fakes. So a (S + sigma) / S
+values must find room. Solvers count in units of 1/K record, K a power of two (K = 1 without fakes):
+
+    cap[i, S] = ceil(K c[i, S] S / (S + sigma)),      K o_i units of value i,      K S units in a bucket of size S.
+
+Rounding up keeps every setting that is valid in exact proportion, so that a lower bound is one for those settings too;
+`gale.py` goes back to whole records, and `fakes.py` to whole fakes. K > m (1 + sigma), so that the caps of all values
+together reach K S only where the values can fill S + sigma slots: if sum_i c[i, S] <= S + sigma - 1, then
+sum_i cap[i, S] < K S - K S / (S + sigma) + m <= K S.
+
+Notation used by all solvers (Section 3 of the paper): o_i records carry value i, n = sum of o_i, S is a bucket size, b
+the number of buckets of that size.
 """
 
 from __future__ import annotations
@@ -16,6 +31,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.errors import CountsError
 from dalenius.model.problem import Problem
 
 Integers = npt.NDArray[np.int64]
@@ -23,6 +39,9 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _INT64_MAX = 2**63 - 1
+_USUAL_UNITS = 2**20  # of a record, where there are fake values
+_MOST = 2**58  # units, times 1 + sigma: products of them with a few more factors still fit in 63 bits
+_LARGE_SIZE = 2**20  # above every size that is searched: the caps of all values together fit too
 
 
 def cap_matrix(limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
@@ -47,21 +66,54 @@ def _caps_of_large_fractions(numerators: list[int], denominators: list[int], siz
     return caps
 
 
-def smallest_size(limit: Fraction) -> int:
-    """The smallest bucket that may hold a record with this limit: ceil(1 / f')."""
-    return -(-limit.denominator // limit.numerator)
+def smallest_size(limit: Fraction, known_records: int = 0) -> int:
+    """The smallest bucket that may hold a record with this limit: ceil(1 / f') records that nobody knows, and Q."""
+    return -(-limit.denominator // limit.numerator) + known_records
+
+
+def units_of_a_record(total: int, values: int, fake_values: int) -> int:
+    """K: 1 without fakes; else a power of two above m (1 + sigma), 2^20 if n leaves room for that."""
+    if not fake_values:
+        return 1
+    least = 1 << (values * (1 + fake_values)).bit_length()
+    most = min(_MOST // (total * (1 + fake_values)), 2**62 // (values * min(total, _LARGE_SIZE)))
+    units = max(least, min(_USUAL_UNITS, 1 << max(0, most.bit_length() - 1)))
+    if units > most:
+        raise CountsError(
+            f"{fake_values} fake values in every bucket cannot be shared out exactly between {values:,} values of "
+            f"{total:,} records",
+            "Use fewer fake values, or none.",
+        )
+    return units
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A problem as the solvers see it: counts as an array, and caps for whatever sizes they ask about."""
+    """A problem as the solvers see it: counts as an array, and caps for whatever sizes they ask about.
+
+    `counts`, `caps` and `needs` are in units of 1/K record; sizes, numbers of buckets and `total` are whole.
+    """
 
     problem: Problem
 
     @cached_property
-    def counts(self) -> Integers:
+    def units(self) -> int:
+        """K, the units that a record is counted in."""
+        return units_of_a_record(self.total, len(self.problem.counts), self.problem.fake_values)
+
+    @cached_property
+    def records(self) -> Integers:
         """o_i."""
         return np.asarray(self.problem.counts, dtype=np.int64)
+
+    @cached_property
+    def counts(self) -> Integers:
+        """K o_i."""
+        return self.records * self.units
+
+    def needs(self, sizes: Integers) -> Integers:
+        """K S, what it takes to fill a bucket."""
+        return sizes * self.units
 
     @cached_property
     def total(self) -> int:
@@ -91,7 +143,7 @@ class Instance:
 
     def distinct_caps(self, sizes: Integers) -> Integers:
         """cap[., S] once for each different limit."""
-        return cap_matrix(self._distinct[0], np.asarray(sizes, dtype=np.int64))
+        return self._with_fakes(self._most(self._distinct[0], sizes), sizes)
 
     def by_distinct_limit(self, weights: Floats) -> Floats:
         """Weights of values, added up by limit."""
@@ -100,7 +152,22 @@ class Instance:
 
     def caps(self, sizes: Integers) -> Integers:
         """cap[i, S] for the given sizes."""
-        return cap_matrix(self.problem.limits, np.asarray(sizes, dtype=np.int64))
+        return self._with_fakes(self.most_values(sizes), sizes)
+
+    def most_values(self, sizes: Integers) -> Integers:
+        """c[i, S] for the given sizes: the most values i in a bucket, records and fakes together."""
+        return self._most(self.problem.limits, sizes)
+
+    def _most(self, limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
+        return cap_matrix(limits, np.maximum(np.asarray(sizes, dtype=np.int64) - self.problem.known_records, 0))
+
+    def _with_fakes(self, most: Integers, sizes: Integers) -> Integers:
+        """ceil(K c S / (S + sigma)) = K c - floor(K c sigma / (S + sigma)), which does not overflow."""
+        fakes = self.problem.fake_values
+        if not fakes:
+            return most
+        units = most * self.units
+        return np.asarray(units - units * fakes // (np.asarray(sizes, dtype=np.int64) + fakes))
 
 
 def binding_rows(caps: Integers, counts: Integers) -> tuple[Integers, Integers]:

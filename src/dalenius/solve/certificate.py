@@ -27,33 +27,35 @@ from dalenius.model.solution import Certificate, CertificateRow, Proof
 from dalenius.solve.caps import Floats, Instance, Integers
 from dalenius.solve.cuts import Cut, Row
 
-_BITS = 48  # multipliers are rounded down to multiples of 2^-48
+_BITS = 48  # multipliers are rounded down to multiples of 2^-48 / K
 _CELLS = 4_000_000  # values x sizes whose caps are held at once
 _ROUNDING = 2.3e-16  # the relative error of one floating-point operation
 
 
 @dataclass(frozen=True)
 class ExactBound:
-    """A lower bound, the multipliers behind it (in units of 2^-48) and lambda."""
+    """A lower bound, the multipliers behind it (`weights`, in units of 1 / `scale`) and lambda."""
 
     bound: Fraction
     slope: Fraction
     cuts: tuple[Row, ...]
     weights: tuple[int, ...]
+    scale: int
+    units: int
 
     @property
     def multipliers(self) -> Floats:
         """The multipliers as floating-point numbers, which they are exactly."""
-        return np.asarray([weight / 2**_BITS for weight in self.weights])
+        return np.asarray([weight / self.scale for weight in self.weights])
 
     def certificate(self, proves: Proof = "loss") -> Certificate:
         """The bound in a form that others can check: on the loss, or above 0 to show that no setting exists."""
         rows = (
-            CertificateRow(Fraction(weight, 2**_BITS), tuple(np.flatnonzero(cut.values).tolist()), cut.sizes)
+            CertificateRow(Fraction(weight, self.scale), tuple(np.flatnonzero(cut.values).tolist()), cut.sizes)
             for cut, weight in zip(self.cuts, self.weights, strict=True)
             if isinstance(cut, Cut)
         )
-        return Certificate(self.bound, tuple(rows), proves)
+        return Certificate(self.bound, tuple(rows), proves, self.units)
 
 
 Costs = Callable[[Integers], list[int]]
@@ -124,10 +126,11 @@ def exact_bound(
 
     `only` (ascending) are the sizes in question where all others are known to have no buckets.
     """
-    weights = [int(y * 2**_BITS) if y > 0 else 0 for y in multipliers]
+    scale = 2**_BITS * instance.units  # a power of two: the products and quotients below are exact
+    weights = [int(y * scale) if y > 0 else 0 for y in multipliers]
     used = [k for k, weight in enumerate(weights) if weight]
     cuts, weights = [cuts[k] for k in used], [weights[k] for k in used]
-    rounded = np.asarray([weight / 2**_BITS for weight in weights])
+    rounded = np.asarray([weight / scale for weight in weights])
     near, ceiling = [], np.inf
     for sizes in size_pieces(instance) if only is None else [only]:
         rate, error = reduced_rates(instance, sizes, cuts, rounded, costs)
@@ -135,18 +138,19 @@ def exact_bound(
         near.append((sizes, rate - error))
     # Only sizes that could be the minimum, given the error bound, are looked at exactly.
     candidates = np.concatenate([sizes[rate <= ceiling] for sizes, rate in near])
-    reduced = _exact_reduced(instance, candidates, cuts, weights, costs)
+    reduced = _exact_reduced(instance, candidates, cuts, weights, costs, scale)
     slope = min(Fraction(r, size) for r, size in zip(reduced, candidates.tolist(), strict=True))
     start = sum(weight * cut.right for weight, cut in zip(weights, cuts, strict=True))
-    return ExactBound((start + slope * instance.total) / 2**_BITS, slope / 2**_BITS, tuple(cuts), tuple(weights))
+    bound = (start + slope * instance.total) / scale
+    return ExactBound(bound, slope / scale, tuple(cuts), tuple(weights), scale, instance.units)
 
 
 def _exact_reduced(
-    instance: Instance, sizes: Integers, cuts: Sequence[Row], weights: Sequence[int], costs: Costs
+    instance: Instance, sizes: Integers, cuts: Sequence[Row], weights: Sequence[int], costs: Costs, scale: int
 ) -> list[int]:
-    """2^48 r(S), exactly."""
+    """scale * r(S), exactly."""
     caps = instance.caps(sizes)
-    reduced = [cost * 2**_BITS for cost in costs(sizes)]
+    reduced = [cost * scale for cost in costs(sizes)]
     for cut, weight in zip(cuts, weights, strict=True):
         for j, a in enumerate(cut.coefficients(sizes, caps).tolist()):
             reduced[j] -= weight * a
@@ -160,9 +164,9 @@ def possible_sizes(instance: Instance, bound: ExactBound, loss: int) -> tuple[In
     for sizes in size_pieces(instance):
         rate, error = reduced_rates(instance, sizes, bound.cuts, bound.multipliers, loss_costs)
         keep = sizes[(rate - error - float(bound.slope)) * sizes <= float(slack) * (1 + 1e-9) + 1e-9]
-        exact = _exact_reduced(instance, keep, bound.cuts, bound.weights, loss_costs)
+        exact = _exact_reduced(instance, keep, bound.cuts, bound.weights, loss_costs, bound.scale)
         for size, r in zip(keep.tolist(), exact, strict=True):
-            d = Fraction(r, 2**_BITS) - bound.slope * size
+            d = Fraction(r, bound.scale) - bound.slope * size
             limit = instance.total // size if d == 0 else min(instance.total // size, int(slack // d))
             if limit > 0:
                 sizes_kept.append(size)

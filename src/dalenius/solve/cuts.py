@@ -2,11 +2,12 @@
 
 Write b(S) for the number of buckets of size S. Two kinds of inequality, both with integer coefficients:
 
-    PC   for value i:                    sum_S cap[i, S] b(S)  >=  o_i
-    Gale for sizes J and values I:       sum_{S in J} (cap[not I, S] - S) b(S)  >=  -o(I)
+    PC   for value i:                    sum_S cap[i, S] b(S)  >=  K o_i
+    Gale for sizes J and values I:       sum_{S in J} (cap[not I, S] - K S) b(S)  >=  -K o(I)
 
-where cap[not I, S] adds the caps of all values outside I, and o(I) the counts inside. The second is Gale's condition
-(`gale.py`) with the minimum resolved: it is tightest for I = {i : sum_{S in J} cap[i, S] b(S) >= o_i}.
+where cap[not I, S] adds the caps of all values outside I, and o(I) the counts inside; all but b and S is in units of
+1/K record (`caps.py`). The second is Gale's condition (`gale.py`) with the minimum resolved: it is tightest for
+I = {i : sum_{S in J} cap[i, S] b(S) >= K o_i}.
 
 Both are defined for every size, not only for those that a linear program has as columns so far.
 
@@ -22,7 +23,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dalenius.solve.caps import Floats, Integers, Mask
+from dalenius.solve.caps import Floats, Instance, Integers, Mask
 
 _PRIVACY_ROWS_A_ROUND = 8
 _SIZE_ROWS_A_ROUND = 6
@@ -34,6 +35,10 @@ class Row(Protocol):
     @property
     def right(self) -> int:
         """The right-hand side."""
+
+    @property
+    def units(self) -> int:
+        """What to divide the row by for numbers of the size of a record."""
 
     @property
     def key(self) -> object:
@@ -71,6 +76,11 @@ class LossRow:
         return -self.most
 
     @property
+    def units(self) -> int:
+        """The loss is as it is."""
+        return 1
+
+    @property
     def key(self) -> object:
         """What makes two rows the same."""
         return self
@@ -93,12 +103,13 @@ class LossRow:
 class Cut:
     """PC for the one value in `values` if `sizes` is empty; else Gale's condition for `sizes` and `values`.
 
-    `values` is a mask over all values; `sizes` are closed ranges of sizes.
+    `values` is a mask over all values; `sizes` are closed ranges of sizes; `units` is K.
     """
 
     values: Mask
     sizes: tuple[tuple[int, int], ...]
     right: int
+    units: int
 
     @property
     def key(self) -> tuple[bytes, tuple[tuple[int, int], ...]]:
@@ -112,14 +123,14 @@ class Cut:
         inside = np.zeros(len(sizes), dtype=np.bool_)
         for low, high in self.sizes:
             inside |= (sizes >= low) & (sizes <= high)
-        return np.where(inside, caps[~self.values].sum(axis=0) - sizes, 0)
+        return np.where(inside, caps[~self.values].sum(axis=0) - sizes * self.units, 0)
 
     def form(self, size: int) -> Form | None:
-        """The value's caps for PC; for Gale's condition, inside its sizes, the caps of the values outside I less S."""
+        """The value's caps for PC; for Gale's condition, inside its sizes, the caps of values outside I less K S."""
         if not self.sizes:
             return Form(self.values)
         inside = any(low <= size <= high for low, high in self.sizes)
-        return Form(~self.values, per_size=1) if inside else None
+        return Form(~self.values, per_size=self.units) if inside else None
 
     @property
     def edges(self) -> tuple[int, ...]:
@@ -127,38 +138,39 @@ class Cut:
         return tuple(edge for low, high in self.sizes for edge in (low, high + 1))
 
 
-def privacy_cut(counts: Integers, value: int) -> Cut:
+def privacy_cut(instance: Instance, value: int) -> Cut:
     """PC for one value."""
-    mask = np.zeros(len(counts), dtype=np.bool_)
+    mask = np.zeros(len(instance.counts), dtype=np.bool_)
     mask[value] = True
-    return Cut(mask, (), int(counts[value]))
+    return Cut(mask, (), int(instance.counts[value]), instance.units)
 
 
-def size_cut(counts: Integers, saturated: Mask, sizes: tuple[tuple[int, int], ...]) -> Cut:
+def size_cut(instance: Instance, saturated: Mask, sizes: tuple[tuple[int, int], ...]) -> Cut:
     """Gale's condition for some sizes, with the saturated values in I."""
-    return Cut(saturated, sizes, -int(counts[saturated].sum()))
+    return Cut(saturated, sizes, -int(instance.counts[saturated].sum()), instance.units)
 
 
 def violated(
-    counts: Integers, sizes: Integers, caps: Integers, buckets: Floats | Integers, tolerance: float
+    instance: Instance, sizes: Integers, caps: Integers, buckets: Floats | Integers, tolerance: float
 ) -> Iterator[Cut]:
     """Violated privacy constraints, and Gale's condition violated by the sizes up to, or from, some size.
 
     `sizes` (ascending) are those with a positive number of buckets. The worst few of each kind are returned; a
-    violation counts if it is more than `tolerance` records. Exact for integral `buckets`.
+    violation counts if it is more than `tolerance` units. Exact for integral `buckets`.
     """
+    counts = instance.counts
     taken = caps * buckets
     missing = counts - taken.sum(axis=1)
     for i in _worst(missing, tolerance, _PRIVACY_ROWS_A_ROUND):
-        yield privacy_cut(counts, i)
+        yield privacy_cut(instance, i)
     for direction in (1, -1):
         reach = np.cumsum(taken[:, ::direction], axis=1)
-        need = np.cumsum((sizes * buckets)[::direction])
+        need = np.cumsum((instance.needs(sizes) * buckets)[::direction])
         unfilled = need - np.minimum(reach, counts[:, None]).sum(axis=0)
         for j in _worst(unfilled, tolerance, _SIZE_ROWS_A_ROUND):
             edge = int(sizes[::direction][j])
             span = (1, edge) if direction == 1 else (edge, _LARGEST_SIZE)
-            yield size_cut(counts, reach[:, j] >= counts, (span,))
+            yield size_cut(instance, reach[:, j] >= counts, (span,))
 
 
 _LARGEST_SIZE = 2**62

@@ -13,7 +13,7 @@ from dalenius.solve.caps import Integers
 
 
 def most_buckets(caps: Integers, counts: Integers, sizes: Integers) -> Integers:
-    """bmax(S) for every size at once, at most n // S.
+    """bmax(S) for every size at once, at most n // S. All three are in the same units (`Instance.needs` for sizes).
 
     Newton's method from the right on the concave, piecewise linear g. At b, with I = {i : c_i b >= o_i}, the line
     through g is  o(I) + (c(not I) - S) b,  and its root is where every solution b' with g(b') >= 0 must end:

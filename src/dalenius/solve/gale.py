@@ -9,6 +9,9 @@ flow: for every set J of sizes,
 The paper's Example 5 shows that PC, FC and CC are not enough for three sizes; this is what is. When the flow falls
 short, the minimum cut names a set J that violates the condition.
 
+With fake values all of this is in units of 1/K record (`caps.py`), and the flow of whole records is a second one: the
+first, divided by K, shows that it exists wherever the rooms are rounded up, u_ij <= ceil(cap[i, S_j] b_j / K).
+
 The flow is kept as the m x q matrix of quotas, and augmenting paths are sought between the q sizes alone: along
 j <- j' all values can move records at once, up to sum_i min(x_ij', u_ij - x_ij). That is exact for any count that
 fits in 63 bits.
@@ -21,6 +24,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from dalenius.errors import SolverError
 from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting, Partition, Violation
 from dalenius.solve.caps import Instance, Integers
@@ -34,31 +38,65 @@ def validate_setting(problem: Problem, setting: BucketSetting) -> Partition | Vi
     if setting.records != instance.total:
         return Violation("capacity", setting.records, instance.total, sizes=tuple(sizes.tolist()))
     room = instance.caps(sizes) * buckets
-    quotas, cut = fill_sizes(instance.counts, room, sizes * buckets)
-    if cut is None:
-        return Partition(setting, tuple(tuple(row) for row in quotas.tolist()))
-    return _violation(instance.counts, room, sizes, sizes * buckets, cut)
+    quotas, cut = fill_sizes(instance.counts, room, instance.needs(sizes) * buckets)
+    if cut is not None:
+        return _violation(instance, room, sizes, buckets, cut)
+    if instance.units > 1:
+        quotas = whole_quotas(instance, sizes, buckets)
+    return Partition(setting, tuple(tuple(row) for row in quotas.tolist()))
 
 
-def _violation(counts: Integers, room: Integers, sizes: Integers, need: Integers, cut: Integers) -> Violation:
-    """The cut in the words of Theorem 3 where it is one of its constraints, and as a cut otherwise."""
+def whole_quotas(instance: Instance, sizes: Integers, buckets: Integers) -> Integers:
+    """Quotas in whole records for a setting with fakes that is valid in units of 1/K record.
+
+    They exist for the rooms ceil(cap b / K): a flow in units, divided by K, is within these whole numbers. None is
+    above c b, with c = c[i, S], since cap <= K c. As far as possible a quota a leaves room for floor(sigma a / S) fakes
+    too: a + floor(sigma a / S) = floor(a (S + sigma) / S) <= c b, that is, a <= ((c b + 1) S - 1) // (S + sigma).
+    """
+    fakes = instance.problem.fake_values
+    slots = instance.most_values(sizes) * buckets
+    most = -(-instance.caps(sizes) * buckets // instance.units)
+    in_proportion = np.minimum(most, slots + 1 + (-(slots + 1) * fakes - 1) // (sizes + fakes))
+    quotas, cut = fill_sizes(instance.records, in_proportion, sizes * buckets)
+    if cut is not None:
+        quotas, cut = fill_sizes(instance.records, most, sizes * buckets, quotas)
+    if cut is not None:
+        raise SolverError(
+            f"records in whole numbers do not fill the sizes {sizes[cut].tolist()}, which fractions do",
+            "This is probably a bug in Dalenius: please report it.",
+        )
+    return quotas
+
+
+def _violation(instance: Instance, room: Integers, sizes: Integers, buckets: Integers, cut: Integers) -> Violation:
+    """The cut in the words of Theorem 3 where it is one of its constraints, and as a cut otherwise.
+
+    In records: what there is, in units, is rounded down, and stays below what is needed, which is whole.
+    """
+    counts, units = instance.counts, instance.units
     over = np.flatnonzero(room.sum(axis=1) < counts)
     if over.size:
         i = int(over[0])
-        return Violation("privacy", int(room[i].sum()), int(counts[i]), values=(i,), sizes=tuple(sizes.tolist()))
+        have, need = int(room[i].sum()) // units, int(instance.records[i])
+        return Violation("privacy", have, need, values=(i,), sizes=tuple(sizes.tolist()))
     reach = room[:, cut].sum(axis=1)
     return Violation(
         "fill" if len(cut) == 1 else "cut",
-        have=int(np.minimum(reach, counts).sum()),
-        need=int(need[cut].sum()),
+        have=int(np.minimum(reach, counts).sum()) // units,
+        need=int((sizes * buckets)[cut].sum()),
         values=tuple(np.flatnonzero(reach >= counts).tolist()),
         sizes=tuple(sizes[cut].tolist()),
     )
 
 
-def fill_sizes(counts: Integers, room: Integers, need: Integers) -> tuple[Integers, Integers | None]:
-    """A maximum flow: (quotas, None) if it fills every size, else (quotas, the violated set J of columns)."""
-    quotas = _greedy(counts, room, need)
+def fill_sizes(
+    counts: Integers, room: Integers, need: Integers, start: Integers | None = None
+) -> tuple[Integers, Integers | None]:
+    """A maximum flow: (quotas, None) if it fills every size, else (quotas, the violated set J of columns).
+
+    It is augmented from `start`, a flow that fits, or from a good guess.
+    """
+    quotas = _greedy(counts, room, need) if start is None else start
     left = counts - quotas.sum(axis=1)
     short = need - quotas.sum(axis=0)
     while True:

@@ -20,6 +20,7 @@ from dalenius.solve.cuts import Row
 
 _INFINITY = highspy.kHighsInf
 _Status = highspy.HighsModelStatus
+_FINE = 1e-7  # a tolerance below 2^-20
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,9 @@ class BoxAnswer:
 class Box:
     """Minimise cost . z over integers low <= z <= high with sizes . z = total and rows . z >= rights.
 
-    All numbers are small: z is the distance from a point near the optimum, however many records there are.
+    All numbers are small: z is the distance from a point near the optimum, however many records there are. The rows are
+    whole numbers, unless `fractional` says that they are multiples of 1/K (`caps.py`): then HiGHS's tolerance has to be
+    below that.
     """
 
     cost: list[int]
@@ -181,8 +184,9 @@ class Box:
     total: int
     low: list[int]
     high: list[int]
-    rows: list[list[int]]
-    rights: list[int]
+    rows: list[list[float]]
+    rights: list[float]
+    fractional: bool = False
 
 
 def solve_box(box: Box, seconds: float, target: float) -> BoxAnswer:
@@ -193,6 +197,9 @@ def solve_box(box: Box, seconds: float, target: float) -> BoxAnswer:
     highs.setOptionValue("time_limit", max(0.01, float(seconds)))
     highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)  # the box is around a good point already
     highs.setOptionValue("objective_target", float(target))
+    if box.fractional:
+        highs.setOptionValue("mip_feasibility_tolerance", _FINE)
+        highs.setOptionValue("primal_feasibility_tolerance", _FINE)
     columns = len(box.sizes)
     for cost, low, high in zip(box.cost, box.low, box.high, strict=True):
         highs.addCol(float(cost), float(low), float(high), 0, _indices([]), np.zeros(0))

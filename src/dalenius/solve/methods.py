@@ -48,16 +48,17 @@ def _anatomy(problem: Problem, gap: float, time_limit: float) -> Solution:
 
 
 def _why_not_anatomy(found: Anatomy, problem: Problem) -> str:
-    diversity = found.diversity
+    diversity, size = found.diversity, found.size
     if found.setting is None:
-        return f"Anatomy cannot make buckets of {diversity} and {diversity + 1} from {problem.total:,} records"
+        return f"Anatomy cannot make buckets of {size} and {size + 1} from {problem.total:,} records"
     if not found.eligible:
-        largest, allowed = float(found.largest_frequency), 1 / diversity
+        different = size + problem.fake_values
+        largest, allowed = float(found.largest_frequency), 1 / different
         return (
             f"Anatomy is not eligible for {diversity}-diversity: the most frequent value has {largest:.4%} of the "
-            f"records, and at most 1/{diversity} = {allowed:.4%} is allowed; its setting only serves to compare losses"
+            f"records, and at most 1/{different} = {allowed:.4%} is allowed; its setting only serves to compare losses"
         )
-    return f"Anatomy makes buckets of {diversity} and {diversity + 1}, which are not in the range of sizes"
+    return f"Anatomy makes buckets of {size} and {size + 1}, which are not in the range of sizes"
 
 
 def _solution(

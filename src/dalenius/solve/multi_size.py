@@ -3,6 +3,9 @@
 Split the records by the optimal two-size setting, partition them between the two sizes (Section 4.3), and do the same
 to each part as long as the loss falls. Each part is solved under the limits of the whole table, so the union of the
 parts is valid. There is no guarantee on the loss; `optimal.py` has one.
+
+With fake values a part's records are whole, and may be up to one record a value over what is in proportion (`gale.py`):
+a split is then kept only if the whole setting is valid with it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataclasses import replace
 from dalenius.errors import SolverError, UndecidedError
 from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting, SizeGroup, Violation
+from dalenius.solve.gale import validate_setting
 from dalenius.solve.two_size import two_size
 from dalenius.solve.validate import validate_two_size
 
@@ -25,6 +29,7 @@ def multi_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | 
         return None
     done: list[SizeGroup] = []
     pending = [(problem, start)]
+    whole = start
     while pending:
         part, split = pending.pop()
         if len(split.groups) == 1:
@@ -41,10 +46,24 @@ def multi_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | 
             with suppress(UndecidedError):  # out of time: the group stays as it is
                 better = two_size(inner, deadline)
             if better is not None and better.loss < group.loss:
+                split_further = _replaced(whole, group, better)
+                if problem.fake_values and isinstance(validate_setting(problem, split_further), Violation):
+                    done.append(group)
+                    continue
+                whole = split_further
                 pending.append((inner, better))
             else:
                 done.append(group)
     return BucketSetting.of((group.size, group.buckets) for group in done)
+
+
+def _replaced(setting: BucketSetting, group: SizeGroup, better: BucketSetting) -> BucketSetting:
+    """The setting with the buckets of one group cut up as `better` has it."""
+    buckets = {kept.size: kept.buckets for kept in setting.groups}
+    buckets[group.size] -= group.buckets
+    for other in better.groups:
+        buckets[other.size] = buckets.get(other.size, 0) + other.buckets
+    return BucketSetting.of(buckets.items())
 
 
 def _with_counts(problem: Problem, counts: tuple[int, ...]) -> Problem:

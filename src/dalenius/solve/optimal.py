@@ -299,30 +299,31 @@ def _box(
     high: list[int],
 ) -> Box:
     """The integer program in z = b - base, without the cuts that no point of the box violates."""
-    rows, rights = [], []
+    rows: list[list[float]] = []
+    rights: list[float] = []
     for cut in cuts:
         row = cut.coefficients(sizes, caps).tolist()
         right = cut.right - _dot(row, base)
         if sum(a * (lo if a > 0 else hi) for a, lo, hi in zip(row, low, high, strict=True)) < right:
-            rows.append(row)
-            rights.append(right)
+            rows.append(row if cut.units == 1 else [a / cut.units for a in row])
+            rights.append(right if cut.units == 1 else right / cut.units)
     total = instance.total - _dot(sizes.tolist(), base)
-    return Box(loss_costs(sizes), sizes.tolist(), total, low, high, rows, rights)
+    return Box(loss_costs(sizes), sizes.tolist(), total, low, high, rows, rights, instance.units > 1)
 
 
 def _broken(instance: Instance, sizes: Integers, caps: Integers, buckets: Integers) -> list[Cut]:
     """Cuts that an integral setting violates; none iff it is valid."""
     used = np.flatnonzero(buckets)
     sizes, caps, buckets = sizes[used], caps[:, used], buckets[used]
-    found = list(violated(instance.counts, sizes, caps, buckets, 0))
+    found = list(violated(instance, sizes, caps, buckets, 0))
     if found:
         return found
-    _, short = fill_sizes(instance.counts, caps * buckets, sizes * buckets)
+    _, short = fill_sizes(instance.counts, caps * buckets, instance.needs(sizes) * buckets)
     if short is None:
         return []
     reach = (caps[:, short] * buckets[short]).sum(axis=1)
     spans = tuple((int(s), int(s)) for s in sizes[short])
-    return [size_cut(instance.counts, reach >= instance.counts, spans)]
+    return [size_cut(instance, reach >= instance.counts, spans)]
 
 
 def _dot(left: list[int], right: list[int]) -> int:

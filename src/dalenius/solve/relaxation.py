@@ -88,15 +88,15 @@ def relax(instance: Instance, deadline: float = math.inf) -> Relaxation | NoSett
 
 
 def _single_value_proof(instance: Instance) -> ExactBound | None:
-    """A value that no mix of these sizes can hold: max_S cap[i, S] / S < o_i / n. Its PC alone is the proof.
+    """A value that no mix of these sizes can hold: max_S cap[i, S] / S < K o_i / n. Its PC alone is the proof.
 
     Linear programs may miss it, because the difference can be far below their tolerance.
     """
     last = instance.last_size
     room = instance.caps(np.asarray([last]))[:, 0].tolist()
-    tight = [i for i, count in enumerate(instance.problem.counts) if room[i] * instance.total < count * last]
+    tight = [i for i, count in enumerate(instance.counts.tolist()) if room[i] * instance.total < count * last]
     for i in tight[:_SINGLE_PROOFS]:
-        proof = exact_bound(instance, [privacy_cut(instance.counts, i)], np.ones(1), no_costs)
+        proof = exact_bound(instance, [privacy_cut(instance, i)], np.ones(1), no_costs)
         if proof.bound > 0:
             return proof
     return None
@@ -119,7 +119,8 @@ def _first_columns(instance: Instance) -> Integers:
     sizes = instance.sizes
     if len(sizes) <= _ALL_SIZES:
         return sizes
-    first_allowed = {smallest_size(limit) for limit in instance.problem.limits}
+    known = instance.problem.known_records
+    first_allowed = {smallest_size(limit, known) for limit in instance.problem.limits}
     spread = np.geomspace(instance.first_size, instance.last_size, _ALL_SIZES // 4)
     chosen = np.unique(np.concatenate([sorted(first_allowed)[-_ALL_SIZES:], np.rint(spread), [instance.last_size]]))
     return np.asarray(chosen[(chosen >= instance.first_size) & (chosen <= instance.last_size)], dtype=np.int64)
@@ -129,8 +130,8 @@ def _separate(instance: Instance, master: LinearMaster, answer: LinearAnswer) ->
     """Add the cuts that the answer violates."""
     used = np.flatnonzero(answer.buckets > 0)
     used = used[np.argsort(master.sizes[used])]
-    tolerance = _TOLERANCE * instance.total
-    found = violated(instance.counts, master.sizes[used], master.caps[:, used], answer.buckets[used], tolerance)
+    tolerance = _TOLERANCE * instance.total * instance.units
+    found = violated(instance, master.sizes[used], master.caps[:, used], answer.buckets[used], tolerance)
     return master.add_cuts(list(found))
 
 

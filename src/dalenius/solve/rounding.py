@@ -24,9 +24,7 @@ def round_nearby(
     instance: Instance, matrix: Integers, rights: Integers, sizes: Integers, buckets: Floats
 ) -> list[tuple[int, ...]]:
     """Whole numbers b of buckets of the given sizes with matrix b >= rights, a few, those of least loss first."""
-    if (
-        not 0 < len(sizes) <= _MOST_SIZES or instance.total * len(instance.counts) > 2**62
-    ):  # the products below must not overflow
+    if not 0 < len(sizes) <= _MOST_SIZES or _overflows(matrix, buckets):
         return []
     rounded = _roundings(buckets)
     amounts, moves = _moves(sizes)
@@ -44,6 +42,12 @@ def round_nearby(
         candidates = candidates[candidates @ row >= right]
     losses = candidates @ np.asarray(loss_costs(sizes), dtype=float)
     return [tuple(candidates[k].tolist()) for k in np.argsort(losses, kind="stable")[:3]]
+
+
+def _overflows(matrix: Integers, buckets: Floats) -> bool:
+    """Whether a row times a number of buckets near the given one might not fit in 63 bits."""
+    products = np.abs(matrix.astype(float)) @ (buckets + 2 * max(_STEPS) + 2)
+    return bool(products.max(initial=0.0) > 2.0**62)
 
 
 def _roundings(buckets: Floats) -> Integers:

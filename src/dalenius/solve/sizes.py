@@ -12,18 +12,18 @@ USUAL_MAX_SIZE = 50  # the paper's M'
 LARGEST_SIZE = 1_000_000  # sizes beyond this are not searched one by one
 
 
-def least_min_size(limits: tuple[Fraction, ...]) -> int:
-    """M = min_i ceil(1 / f'_i): no smaller bucket may hold any record."""
-    return min(smallest_size(limit) for limit in limits)
+def least_min_size(limits: tuple[Fraction, ...], known_records: int = 0) -> int:
+    """M = min_i ceil(1 / f'_i) + Q: no smaller bucket may hold any record."""
+    return min(smallest_size(limit, known_records) for limit in limits)
 
 
-def automatic_max_size(limits: tuple[Fraction, ...], total: int) -> int:
+def automatic_max_size(limits: tuple[Fraction, ...], total: int, known_records: int = 0) -> int:
     """Where the search for a largest size starts: every value fits in some bucket, and the usual sizes are in.
 
-    At most n (if the limits are eligible, Lemma 1, then ceil(1 / f'_i) <= n for every value that occurs), and at most
-    `LARGEST_SIZE`.
+    At most n (if the limits are eligible, Lemma 1, then ceil(1 / f'_i) + Q <= n for every value that occurs), and at
+    most `LARGEST_SIZE`.
     """
-    needed = max(smallest_size(limit) for limit in limits)
+    needed = max(smallest_size(limit, known_records) for limit in limits)
     return min(total, LARGEST_SIZE, max(USUAL_MAX_SIZE, needed))
 
 

@@ -82,7 +82,7 @@ def first_valid(
 ) -> Integers:
     """The first valid position of each pair of sizes, or -1: the left end of an intersection of half-lines.
 
-    `cap1` and `cap2` have one row a value and one column a pair of sizes.
+    `cap1` and `cap2` have one row a value and one column a pair of sizes, in the units of `counts`.
     """
     low = -((most1 - positions.first1) // positions.step1)  # FC(S_1): b_1 <= bmax(S_1)
     high = np.minimum(positions.last, (most2 - positions.first2) // positions.step2)  # FC(S_2)
@@ -115,7 +115,7 @@ def two_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | No
         raise _too_much(instance)
     sizes = instance.sizes
     caps = instance.caps(sizes)
-    most = most_buckets(caps, instance.counts, sizes)
+    most = most_buckets(caps, instance.counts, instance.needs(sizes))
     bcaps, bcounts = binding_rows(caps, instance.counts)
     if len(sizes) ** 2 // 2 * len(bcounts) > _MOST_CELLS:
         raise _too_much(instance)

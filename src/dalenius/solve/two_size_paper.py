@@ -29,7 +29,7 @@ _PIECE = 2048  # positions validated at once
 
 @dataclass(frozen=True)
 class PairList:
-    """Gamma(S_1, S_2) for one pair of sizes, and the caps at those sizes."""
+    """Gamma(S_1, S_2) for one pair of sizes, and the caps at those sizes, in units of 1 / `units` record."""
 
     size1: int
     size2: int
@@ -40,6 +40,7 @@ class PairList:
     last: int
     cap1: Integers
     cap2: Integers
+    units: int
 
     def pair(self, k: int) -> tuple[int, int]:
         """The k-th pair (b_1, b_2)."""
@@ -56,8 +57,18 @@ class PairList:
         most1 = np.minimum(self.cap1[:, None] * b1, counts[:, None])
         most2 = np.minimum(self.cap2[:, None] * b2, counts[:, None])
         privacy = (most1 + most2 >= counts[:, None]).all(axis=0)
-        fill = (most1.sum(axis=0) >= self.size1 * b1) & (most2.sum(axis=0) >= self.size2 * b2)
+        fill = (most1.sum(axis=0) >= self.need1 * b1) & (most2.sum(axis=0) >= self.need2 * b2)
         return np.asarray(privacy & fill)
+
+    @property
+    def need1(self) -> int:
+        """What it takes to fill a bucket of the smaller size."""
+        return self.size1 * self.units
+
+    @property
+    def need2(self) -> int:
+        """What it takes to fill a bucket of the larger size."""
+        return self.size2 * self.units
 
 
 def pair_lists(instance: Instance) -> Iterator[PairList]:
@@ -78,6 +89,7 @@ def pair_lists(instance: Instance) -> Iterator[PairList]:
                     last=int(p.last[j]),
                     cap1=caps[:, j1],
                     cap2=caps[:, j1 + 1 + j],
+                    units=instance.units,
                 )
 
 
@@ -167,11 +179,11 @@ def _fill_interval(pairs: PairList, counts: Integers, last: int) -> tuple[int, i
 
     def fills1(k: Integers) -> Mask:
         b1 = pairs.first1 - k * pairs.step1
-        return np.asarray(np.minimum(pairs.cap1[:, None] * b1, counts[:, None]).sum(axis=0) >= pairs.size1 * b1)
+        return np.asarray(np.minimum(pairs.cap1[:, None] * b1, counts[:, None]).sum(axis=0) >= pairs.need1 * b1)
 
     def fails2(k: Integers) -> Mask:
         b2 = pairs.first2 + k * pairs.step2
-        return np.asarray(np.minimum(pairs.cap2[:, None] * b2, counts[:, None]).sum(axis=0) < pairs.size2 * b2)
+        return np.asarray(np.minimum(pairs.cap2[:, None] * b2, counts[:, None]).sum(axis=0) < pairs.need2 * b2)
 
     ends = np.asarray([0]), np.asarray([last])
     return int(_first_true(fills1, *ends)[0]), int(_first_true(fails2, *ends)[0]) - 1

@@ -1,7 +1,7 @@
 """Is a bucket setting valid, and which records go where? One size (Lemma 2) and two sizes (Theorem 3).
 
 Each function returns the record partition, or the constraint that fails and where. `gale.py` does the same for any
-number of sizes.
+number of sizes. With fake values the same conditions hold in units of 1/K record (`caps.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting, Partition, SizeGroup, Violation
 from dalenius.solve.caps import Instance, Integers
+from dalenius.solve.gale import whole_quotas
 
 Verdict = Partition | Violation
 
@@ -24,7 +25,8 @@ def validate_one_size(problem: Problem, group: SizeGroup) -> Verdict:
     over = np.flatnonzero(room < instance.counts)
     if over.size:
         i = int(over[0])
-        return Violation("privacy", int(room[i]), int(instance.counts[i]), values=(i,), sizes=(group.size,))
+        have = int(room[i]) // instance.units
+        return Violation("privacy", have, int(instance.records[i]), values=(i,), sizes=(group.size,))
     return Partition(BucketSetting((group,)), tuple((count,) for count in problem.counts))
 
 
@@ -40,21 +42,25 @@ def validate_two_size(problem: Problem, small: SizeGroup, large: SizeGroup) -> V
     if small.size >= large.size:
         raise ValueError(f"the first size must be the smaller one, got {small.size} and {large.size}")
     instance = Instance(problem)
-    counts, sizes = instance.counts, (small.size, large.size)
+    counts, units, sizes = instance.counts, instance.units, (small.size, large.size)
     if small.records + large.records != instance.total:
         return Violation("capacity", small.records + large.records, instance.total, sizes=sizes)
     room = instance.caps(np.asarray(sizes)) * np.asarray([small.buckets, large.buckets])
     over = np.flatnonzero(room.sum(axis=1) < counts)
     if over.size:
         i = int(over[0])
-        return Violation("privacy", int(room[i].sum()), int(counts[i]), values=(i,), sizes=sizes)
+        have = int(room[i].sum()) // units
+        return Violation("privacy", have, int(instance.records[i]), values=(i,), sizes=sizes)
     most = np.minimum(room, counts[:, None])
     for j, group in enumerate((small, large)):
-        if most[:, j].sum() < group.records:
-            return Violation("fill", int(most[:, j].sum()), group.records, sizes=(group.size,))
-    quotas = _partition_two(counts, most, large.records)
+        if most[:, j].sum() < group.records * units:
+            return Violation("fill", int(most[:, j].sum()) // units, group.records, sizes=(group.size,))
     groups = [j for j, group in enumerate((small, large)) if group.buckets]
     setting = BucketSetting(tuple((small, large)[j] for j in groups))
+    if units > 1:
+        quotas = whole_quotas(instance, np.asarray(sizes), np.asarray([small.buckets, large.buckets]))
+    else:
+        quotas = _partition_two(counts, most, large.records)
     return Partition(setting, tuple(tuple(row) for row in quotas[:, groups].tolist()))
 
 

@@ -1,0 +1,205 @@
+"""Audit a release: play simulated attackers against it, and say what each of them gets.
+
+Without the truth, an attack says what the attacker believes and how often that is above a limit; with it, how often
+that is right. Only what the release promises can be broken: limits with so many known records, and that order says
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.audit.attacks.corruption import NAME as CORRUPTION
+from dalenius.audit.attacks.corruption import Exposure, corruption
+from dalenius.audit.attacks.learning import NAME as LEARNING
+from dalenius.audit.attacks.learning import learning
+from dalenius.audit.attacks.negative import NAME as NEGATIVE
+from dalenius.audit.attacks.negative import negative
+from dalenius.audit.attacks.order import NAME as ORDER
+from dalenius.audit.attacks.order import order_attack
+from dalenius.audit.attacks.people import ITERATIONS, People, align, plain_rows
+from dalenius.audit.attacks.reading import MOST_ENTRIES, Outline, Sample, draw, limits_of, outline, sample
+from dalenius.audit.files import require_folder
+from dalenius.audit.runs import Integers, WholeBuckets
+from dalenius.engines.truth import control_people, truth_classes
+from dalenius.errors import InputError, UsageError
+from dalenius.infer.candidates import Floats
+from dalenius.infer.naive_bayes import ROUNDS
+from dalenius.infer.negative import negative_pairs
+from dalenius.model.attack import Attack, Audit
+from dalenius.model.progress import Progress, Silent
+from dalenius.release.folder import ReleaseFolder, open_release
+
+__all__ = ["ATTACKS", "Audit", "audit"]
+
+ATTACKS = (CORRUPTION, NEGATIVE, LEARNING, ORDER)
+_MOST_CONTROL = 100_000  # people outside of the release
+_ENGINE_MEMORY = 2**30  # bytes, before the engine that reads the truth spills to the disk
+
+
+def audit(
+    folder: str | os.PathLike[str],
+    *,
+    truth: Any = None,
+    table: str | None = None,
+    attacks: Sequence[str] = ATTACKS,
+    known: int | None = None,
+    control: Any = None,
+    progress: Progress | None = None,
+    most_entries: int = MOST_ENTRIES,
+) -> Audit:
+    """Attack the release in a folder.
+
+    `truth` is the table that it was made of: a path (with `table`, for a DuckDB file that has several), a DataFrame, a
+    pyarrow Table or a DuckDB relation. `known` is how many records of a bucket the corrupting attacker knows; without
+    it, as many as the release promises to withstand, and at least one. `control` is a table of people who are not in
+    the release. `most_entries` bounds memory: where a release has more candidates, a random sample of buckets is used.
+    """
+    path = Path(folder)
+    require_folder(path)
+    release = open_release(path)
+    return _Auditor(release, truth, table, control, progress or Silent(), most_entries).run(_wanted(attacks), known)
+
+
+def _wanted(attacks: Sequence[str]) -> list[str]:
+    for name in attacks:
+        if name not in ATTACKS:
+            raise UsageError(f"there is no attack {name!r}", f"There are: {', '.join(ATTACKS)}.")
+    return [name for name in ATTACKS if name in attacks]
+
+
+class _Auditor:
+    """What the attacks share: the sample, the truth, frequencies."""
+
+    def __init__(
+        self, release: ReleaseFolder, truth: Any, table: str | None, control: Any, progress: Progress, most: int
+    ) -> None:
+        self._release, self._truth, self._table, self._control = release, truth, table, control
+        self._progress, self._most = progress, most
+        self._limits = limits_of(release)
+        self._exposure = Exposure(self._limits, release.manifest.adversary.fake_values)
+        self._counts: dict[int, Integers] = {}  # slots by value, for each size
+        self._notes: list[str] = []
+
+    def run(self, attacks: Sequence[str], known: int | None) -> Audit:
+        """The attacks in their order."""
+        manifest = self._release.manifest
+        promised = manifest.adversary.known_records
+        known = max(1, promised) if known is None else known
+        if known < 0:
+            raise UsageError(f"{known} known records cannot be", "Give 0 or more.")
+        found, drawn, outside = self._read()
+        people = self._people(drawn) if self._truth is not None and drawn.candidates.rows else None
+        frequencies = self._frequencies(people)
+        results = [self._attack(name, found, drawn, people, frequencies, known, promised, outside) for name in attacks]
+        return Audit(
+            tuple(results),
+            manifest.rows,
+            manifest.buckets,
+            promised,
+            manifest.adversary.fake_values,
+            drawn.candidates.rows,
+            tuple(self._notes),
+        )
+
+    def _read(self) -> tuple[Outline, Sample, Integers | None]:
+        manifest = self._release.manifest
+        others, outside = self._others() if self._control is not None else (None, None)
+        self._progress.stage("Reading", 2 * manifest.tables.st.rows + manifest.rows)
+        found = outline(self._release, self._watch, self._progress.advance)
+        chosen = draw(found, self._most, np.random.default_rng(0))
+        drawn, notes = sample(self._release, found, chosen, self._progress.advance, others)
+        self._notes += notes
+        if not drawn.whole and drawn.candidates.rows:
+            self._notes.append(
+                f"A random sample of {drawn.candidates.rows:,} of {manifest.rows:,} rows is attacked; "
+                "people above their limit by known records are counted in all of them"
+            )
+        return found, drawn, outside
+
+    def _watch(self, whole: WholeBuckets) -> None:
+        self._exposure.add(whole)
+        sizes = whole.sizes - self._release.manifest.adversary.fake_values
+        by_run = whole.of_runs(sizes)
+        for size in np.unique(sizes).tolist():
+            held = self._counts.setdefault(size, np.zeros(len(self._limits), np.int64))
+            runs = (by_run == size) & (whole.codes < len(held))
+            np.add.at(held, whole.codes[runs], whole.counts[runs])
+
+    def _others(self) -> tuple[pa.Table, Integers]:
+        """People who are not in the release, and the numbers of their values; -1 for one that the release has not."""
+        manifest = self._release.manifest
+        kinds = {
+            column.name: self._release.schema("qit").field(column.name).type
+            for column in manifest.columns.quasi_identifiers
+        }
+        plain = pa.schema(
+            [(name, kind.value_type if pa.types.is_dictionary(kind) else kind) for name, kind in kinds.items()]
+        )
+        sensitive = manifest.columns.sensitive.name
+        rows, values = control_people(self._control, None, plain, sensitive, manifest.null_value, _MOST_CONTROL)
+        if not rows.num_rows and not values:
+            raise InputError("the control table has no rows", "Give people who are not in the release.")
+        place = {entry.value: number for number, entry in enumerate(manifest.values)}
+        return rows, np.array([place.get(value or "", -1) for value in values], np.int64)
+
+    def _people(self, drawn: Sample) -> People:
+        manifest = self._release.manifest
+        self._progress.stage("Aligning", ITERATIONS)
+        classes = truth_classes(
+            self._truth,
+            self._table,
+            plain_rows(drawn.rows),
+            drawn.candidates.rows,
+            manifest.columns.sensitive.name,
+            [entry.value for entry in manifest.values],
+            manifest.null_value,
+            _ENGINE_MEMORY,
+        )
+        people = align(drawn.candidates, classes, drawn.whole, manifest.rows, lambda: self._progress.advance(1))
+        everyone = drawn.candidates.rows
+        rest = "; for the others, success is estimated from the table's margins" if people.pinned < everyone else ""
+        self._notes.append(f"Who has which value is certain for {people.pinned:,} of {everyone:,} people{rest}")
+        return people
+
+    def _frequencies(self, people: People | None) -> Floats:
+        """The share of every value among all people, as the release shows it, or as the truth has it."""
+        if people is not None and people.whole:
+            counts = np.bincount(people.classes.cell_values, people.classes.cell_counts, minlength=len(self._limits))
+        else:
+            counts = np.sum(list(self._counts.values()), axis=0).astype(np.float64)
+        shares: Floats = counts / counts.sum()
+        return shares
+
+    def _attack(
+        self,
+        name: str,
+        found: Outline,
+        drawn: Sample,
+        people: People | None,
+        frequencies: Floats,
+        known: int,
+        promised: int,
+        outside: Integers | None,
+    ) -> Attack:
+        candidates, limits = drawn.candidates, self._limits
+        if name == CORRUPTION:
+            self._progress.stage("Corruption")
+            return corruption(self._exposure, candidates, limits, people, frequencies, known, promised)
+        if not candidates.rows:
+            return Attack(name, 0, notes=(f"Every bucket has more than {self._most:,} candidates: too many to attack",))
+        if name == NEGATIVE:
+            self._progress.stage("Negative")
+            pairs = negative_pairs(self._release)
+            return negative(candidates, drawn.rows, pairs, limits, people, frequencies)
+        if name == LEARNING:
+            self._progress.stage("Learning", ROUNDS)
+            return learning(candidates, limits, people, frequencies, outside, lambda: self._progress.advance(1))
+        self._progress.stage("Order")
+        return order_attack(self._release, found, self._counts, drawn, people)

@@ -1,0 +1,222 @@
+"""What dp-risk found, as tables for people and as an object for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dalenius.cli.render import print_whole, printable, show_notes
+from dalenius.model.dp_risk import PROMISE, DpRisk, EpsilonRisk, GroupRisk, Ratio, ReleaseRisk, SizeRisk, ValueRisk
+
+FORMAT_VERSION = 1
+
+
+def risk_object(risk: DpRisk) -> dict[str, Any]:
+    """The answer as one JSON object. The keys are a contract (docs/json.md)."""
+    release = risk.release
+    return {
+        "format": FORMAT_VERSION,
+        "people": risk.people,
+        "groups": risk.groups,
+        "draws": risk.draws,
+        "least_shown": risk.least_shown,
+        "exact": risk.exact,
+        "mean_share": risk.mean_share,
+        "noise_alone": risk.noise_alone,
+        "epsilons": [_epsilon_object(entry) for entry in risk.epsilons],
+        "sizes": [
+            {
+                "least": entry.least,
+                "most": entry.most,
+                "groups": entry.groups,
+                "people": entry.people,
+                "exact": entry.exact,
+                "noise_alone": entry.noise_alone,
+                "epsilons": [_epsilon_object(inner) for inner in entry.epsilons],
+            }
+            for entry in risk.sizes
+        ],
+        "top": [_group_object(group) for group in risk.top],
+        "where": _group_object(risk.predicate) if risk.predicate is not None else None,
+        "theorem": [
+            {"size": point.size, "count": point.count, "factor": point.factor, **_ratio_object(point.ratio)}
+            for point in risk.theorem
+        ],
+        "release": _release_object(release) if release is not None else None,
+        "notes": list(risk.notes),
+    }
+
+
+def _epsilon_object(entry: EpsilonRisk) -> dict[str, Any]:
+    return {
+        "epsilon": entry.epsilon,
+        "pinned": entry.pinned,
+        "pinned_standard_error": entry.pinned_error,
+        "pinned_rightly": entry.pinned_rightly,
+        "pinned_rightly_standard_error": entry.pinned_rightly_error,
+        "mean_estimate": entry.mean_estimate,
+        "median_relative_error": entry.median_relative_error,
+    }
+
+
+def _ratio_object(ratio: Ratio) -> dict[str, Any]:
+    return {
+        "epsilon": ratio.epsilon,
+        "mean": ratio.mean,
+        "variance": ratio.variance,
+        "median": ratio.median,
+        "interval": list(ratio.interval),
+    }
+
+
+def _group_object(group: GroupRisk) -> dict[str, Any]:
+    return {
+        "size": group.size,
+        "group": group.group,
+        "pinned": list(group.pinned),
+        "pinned_rightly": list(group.pinned_rightly),
+        "values": [_value_object(value) for value in group.values],
+        "more_values": group.more_values,
+    }
+
+
+def _value_object(value: ValueRisk) -> dict[str, Any]:
+    return {
+        "value": value.value,
+        "count": value.count,
+        "limit": str(value.limit),
+        "above": value.above,
+        "released": str(value.released) if value.released is not None else None,
+        "ratios": [
+            {**_ratio_object(ratio), "pinned": chance} for ratio, chance in zip(value.ratios, value.pinned, strict=True)
+        ],
+    }
+
+
+def _release_object(release: ReleaseRisk) -> dict[str, Any]:
+    return {
+        "status": release.status,
+        "buckets": release.buckets,
+        "mse": release.mse,
+        "above_limit": release.above_limit,
+        "mean_share": release.mean_share,
+        "largest_share": release.largest_share,
+    }
+
+
+def show_risk(risk: DpRisk) -> None:
+    """The answer for people."""
+    console = Console(soft_wrap=False)
+    if risk.epsilons:
+        print_whole(console, _by_epsilon(risk))
+        for number in range(len(risk.epsilons)):
+            print_whole(console, _by_size(risk.sizes, number))
+        if risk.top:
+            print_whole(console, _top(risk))
+    if risk.predicate is not None:
+        print_whole(console, _predicate(risk.predicate))
+    print_whole(console, _theorem(risk))
+    show_notes(console, risk.notes)
+    console.print(Text(PROMISE))
+    if risk.release is not None:
+        console.print(Text(_RELEASE))
+
+
+_RELEASE = (
+    "The release keeps the limits against an observer of buckets. Somebody who learns across buckets may know more, "
+    "and unlike differential privacy it gives no guarantee for several releases together."
+)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _by_epsilon(risk: DpRisk) -> Table:
+    title = f"{risk.people:,} people in {risk.groups:,} groups; share pinned above the limit ({risk.draws:,} draws)"
+    table = _table(title, "observer sees", "pinned", "rightly", "mean estimate", "median relative error")
+    for entry in risk.epsilons:
+        table.add_row(
+            f"noisy counts, epsilon {entry.epsilon:g}",
+            f"{entry.pinned:.2%} ± {entry.pinned_error:.2%}",
+            f"{entry.pinned_rightly:.2%} ± {entry.pinned_rightly_error:.2%}",
+            f"{entry.mean_estimate:.4f}",
+            f"{entry.median_relative_error:.3g}",
+        )
+    if risk.noise_alone is not None:
+        table.add_row("noise and no counts", f"{risk.noise_alone:.2%}", "-", "-", "-")
+    if risk.exact is not None and risk.mean_share is not None:
+        table.add_row("exact counts", f"{risk.exact:.2%}", f"{risk.exact:.2%}", f"{risk.mean_share:.4f}", "0")
+    if (release := risk.release) is not None:
+        above = f"{release.above_limit / risk.people:.2%}"
+        table.add_row("F'-private release", above, above, f"{release.mean_share:.4f}", "-")
+    return table
+
+
+def _by_size(sizes: Sequence[SizeRisk], number: int) -> Table:
+    title = f"By size of the group, epsilon {sizes[0].epsilons[number].epsilon:g}"
+    columns = ("noise alone", "pinned", "rightly", "median relative error")
+    table = _table(title, "people in group", "groups", "people", "exact", *columns)
+    for entry in sizes:
+        e = entry.epsilons[number]
+        cells = (f"{e.pinned:.1%}", f"{e.pinned_rightly:.1%}", f"{e.median_relative_error:.3g}")
+        span = f"{entry.least:,}" if entry.least == entry.most else f"{entry.least:,} to {entry.most:,}"
+        numbers = (f"{entry.groups:,}", f"{entry.people:,}", f"{entry.exact:.1%}", f"{entry.noise_alone:.1%}")
+        table.add_row(span, *numbers, *cells)
+    return table
+
+
+def _top(risk: DpRisk) -> Table:
+    title = f"Groups with most people pinned rightly; those of fewer than {risk.least_shown:,} people are not named"
+    epsilons = [f"rightly at {entry.epsilon:g}" for entry in risk.epsilons]
+    table = _table(title, "people", *epsilons)
+    table.add_column("group")
+    for group in risk.top:
+        pairs = (group.group or {}).items()
+        shown = ", ".join(f"{printable(k)}={'null' if v is None else printable(v)}" for k, v in pairs)
+        table.add_row(f"{group.size:,}", *(f"{number:,.1f}" for number in group.pinned_rightly), Text(shown or "-"))
+    return table
+
+
+def _predicate(group: GroupRisk) -> Table:
+    title = f"Who meets the condition: x = {group.size:,} people; Y/X, and the chance that it is above the limit"
+    columns = ("y", "y/x", "limit", "release", "epsilon", "theorem: mean", "variance", "median", "95 % interval")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("value")
+    for column in (*columns, "pinned"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for value in group.values:
+        for ratio, chance in zip(value.ratios, value.pinned, strict=True):
+            table.add_row(
+                Text(printable(value.value)),
+                f"{value.count:,}",
+                f"{value.count / group.size:.4f}",
+                f"{float(value.limit):.4f}",
+                f"{float(value.released):.4f}" if value.released is not None else "-",
+                *_ratio_cells(ratio),
+                f"{chance:.1%}",
+            )
+    return table
+
+
+def _theorem(risk: DpRisk) -> Table:
+    title = "Theorem 2 and the simulation, where half of a group carry the value (y/x = 0.5)"
+    columns = ("x", "factor", "epsilon", "theorem: mean", "variance", "median", "95 % interval")
+    table = _table(title, *columns)
+    for point in risk.theorem:
+        table.add_row(f"{point.size:,}", f"{point.factor:.8g}", *_ratio_cells(point.ratio))
+    return table
+
+
+def _ratio_cells(ratio: Ratio) -> tuple[str, ...]:
+    low, high = ratio.interval
+    numbers = (f"{ratio.mean:.4g}", f"{ratio.variance:.3g}", f"{ratio.median:.4g}", f"{low:.3g} to {high:.3g}")
+    return (f"{ratio.epsilon:g}", *numbers)

@@ -1,0 +1,205 @@
+"""Who may have what, as a release leaves it open: the rows of buckets, and the values that each row may have.
+
+Buckets with the same number S of rows and d of different values are a `Block`, in which everything is a dense array:
+bucket b of the block has the values v[b, 1..d] with counts c[b, 1..d], and the rows first[b] ... first[b] + S - 1. What
+an attacker believes is for every block an array p[b, r, j], the probability that row r of bucket b has value v[b, j].
+
+With sigma fake values in every bucket, the counts add up to S + sigma, and p has one more row, of mass sigma, for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dalenius.engines.arrays import filled
+from dalenius.release.types import is_text
+
+_BLOCK_ENTRIES = 2**18  # of a block: what is worked out for it stays small
+_MOST_KINDS = 200  # values of an ordered column that are told apart; where there are more, ranges are
+_RANGES = 50
+_CELLS = 2**20  # of a table of sensitive values by values of a column
+_FEW_TEXTS = 20  # that a column of text may have, however few the rows
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Beliefs = list[Floats]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Buckets with the same number of rows and of different values. `buckets` are places in `Candidates.numbers`."""
+
+    buckets: Integers
+    first_rows: Integers
+    size: int
+    fakes: int
+    values: Integers
+    counts: Integers
+
+    @property
+    def rows(self) -> Integers:
+        """The rows of each bucket: buckets x size."""
+        return self.first_rows[:, None] + np.arange(self.size)
+
+    @property
+    def slots(self) -> int:
+        """How many values each bucket has, fakes included."""
+        return self.size + self.fakes
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of beliefs: the fakes are the last row."""
+        return len(self.buckets), self.size + (self.fakes > 0), self.values.shape[1]
+
+    @property
+    def masses(self) -> Floats:
+        """What the rows of a belief add up to."""
+        return np.array([1.0] * self.size + [float(self.fakes)] * (self.fakes > 0))
+
+    def shares(self) -> Floats:
+        """Beliefs of somebody who knows nothing but the bucket: count / slots."""
+        plain = (self.counts / self.slots)[:, None, :]
+        shares: Floats = plain * self.masses[:, None]
+        return shares
+
+
+@dataclass(frozen=True)
+class Column:
+    """A quasi-identifier as codes from 0 to kinds - 1."""
+
+    name: str
+    codes: npt.NDArray[np.int32]
+    kinds: int
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Buckets and their rows, which are numbered in the order of buckets, and the quasi-identifiers as codes.
+
+    `values` is the number of sensitive values. Codes may go on beyond the rows: with people who are not in the release.
+    """
+
+    numbers: Integers
+    bucket_of: Integers
+    blocks: tuple[Block, ...]
+    values: int
+    fakes: int
+    columns: tuple[Column, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many people there are."""
+        return len(self.bucket_of)
+
+    def shares(self) -> Beliefs:
+        """What the buckets alone say."""
+        return [block.shares() for block in self.blocks]
+
+    def counts(self) -> Floats:
+        """How often each value is there."""
+        found = np.zeros(self.values)
+        for block in self.blocks:
+            np.add.at(found, block.values, block.counts)
+        return found
+
+
+def blocks(
+    bucket_of: Integers, cell_buckets: Integers, cell_values: Integers, cell_counts: Integers, fakes: int
+) -> tuple[Block, ...]:
+    """From the bucket of every row, ascending from 0, and the (bucket, value, count) of every cell, in that order."""
+    number = int(bucket_of[-1]) + 1 if len(bucket_of) else 0
+    sizes = np.bincount(bucket_of, minlength=number)
+    different = np.bincount(cell_buckets, minlength=number)
+    first_rows, first_cells = np.cumsum(sizes) - sizes, np.cumsum(different) - different
+    shapes = sizes * (int(different.max(initial=0)) + 1) + different
+    order = np.argsort(shapes, kind="stable")
+    ends = np.flatnonzero(np.diff(shapes[order])) + 1
+    found = []
+    for alike in np.split(order, ends):
+        for buckets in _split(alike, int(sizes[alike[0]]) + 1, int(different[alike[0]])) if len(alike) else ():
+            cells = first_cells[buckets][:, None] + np.arange(different[buckets[0]])
+            found.append(
+                Block(
+                    buckets,
+                    first_rows[buckets],
+                    int(sizes[buckets[0]]),
+                    fakes,
+                    cell_values[cells].astype(np.int64),
+                    cell_counts[cells].astype(np.int64),
+                )
+            )
+    return tuple(found)
+
+
+def _split(alike: Integers, rows: int, different: int) -> Iterator[Integers]:
+    step = max(1, _BLOCK_ENTRIES // max(1, rows * different))
+    for start in range(0, len(alike), step):
+        yield alike[start : start + step]
+
+
+def encoded(name: str, column: pa.ChunkedArray, rows: int, values: int) -> Column | None:
+    """A quasi-identifier as codes; None if nearly every row has a text of its own, of which nothing can be learned.
+
+    Ordered columns with many values are cut into ranges with about as many rows each; of texts the most frequent are
+    told apart, as far as a table of them by sensitive values has room. `rows` are those of the release.
+    """
+    if not len(column):
+        return Column(name, np.zeros(0, np.int32), 1)
+    indices, entries = _indices(column)
+    used, codes = np.unique(indices, return_inverse=True)
+    most = max(2, min(_CELLS // max(1, values), 2**15))
+    if _is_ordered(entries.type):
+        if len(used) > min(_MOST_KINDS, most):
+            codes = _ranges(used, codes, entries, min(_RANGES, most - 1))
+    elif len(used) > max(_FEW_TEXTS, rows / 10):
+        return None
+    elif len(used) > most:
+        order = np.argsort(-np.bincount(codes), kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.minimum(np.arange(len(order)), most - 1)
+        codes = place[codes]
+    return Column(name, codes.astype(np.int32), int(codes.max(initial=0)) + 1)
+
+
+def _indices(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.integer], pa.Array]:
+    """Places in a list of different entries; a null has the place after its end."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        whole = pa.concat_arrays(column.unify_dictionaries().chunks)
+    else:
+        if pa.types.is_string_view(kind) or pa.types.is_null(kind):
+            column = column.cast(pa.large_string())
+        elif pa.types.is_float16(kind):
+            column = column.cast(pa.float32())
+        elif pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+            column = column.cast(pa.decimal128(38, kind.scale))
+        whole = pa.concat_arrays(column.dictionary_encode().unify_dictionaries().chunks)
+    return filled(whole.indices, len(whole.dictionary)), whole.dictionary
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    return not (
+        is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    )
+
+
+def _ranges(used: npt.NDArray[np.integer], codes: Integers, entries: pa.Array, ranges: int) -> Integers:
+    """The range of every row by the middle of its entry's rows; nulls have a code of their own, the last."""
+    counts = np.bincount(codes, minlength=len(used))
+    rank = np.empty(len(entries) + 1, np.int64)
+    rank[filled(pc.sort_indices(entries), 0).astype(np.int64)] = np.arange(len(entries))
+    rank[-1] = len(entries)
+    order = np.argsort(rank[used], kind="stable")
+    middles = np.cumsum(counts[order]) - counts[order] / 2
+    place = np.empty(len(used), np.int64)
+    there = max(1, int(counts[used < len(entries)].sum()))
+    place[order] = np.minimum(middles * ranges / there, ranges - 1).astype(np.int64)
+    place[used == len(entries)] = ranges
+    found: Integers = np.unique(place[codes], return_inverse=True)[1]
+    return found

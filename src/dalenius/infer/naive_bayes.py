@@ -1,0 +1,109 @@
+"""The learning attacker: naive Bayes fitted to a release by expectation maximisation (deFinetti attack, Kifer 2009).
+
+A record with sensitive value x has value z in quasi-identifier a with probability theta_a(z | x), independently of the
+other quasi-identifiers. Nobody knows who has x, so theta is learned together with that:
+
+    M   N_a(x, z)  = sum of p(r, x) over the rows r with value z in a,
+        theta_a    = (N_a(x, z) + P_a(z)) / (sum over z of N_a(x, z) + 1),      P_a(z) the share of z among all rows;
+    E   p(r, .)    in proportion to the product over a of theta_a(z_ra | x) / P_a(z_ra), and matched within r's bucket
+                   (`matching`),
+
+from p(r, x) = count / size. It converges slowly and learns noise when it is left to run: a dozen rounds are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.infer.candidates import Beliefs, Block, Candidates, Column, Floats, Integers
+from dalenius.infer.matching import matched
+
+ROUNDS = 12
+_CHANGE = 1e-3  # of a row's beliefs, in the mean, below which nothing more is to be learned
+_LEAST = -60.0  # the logarithm of the smallest likelihood: products of eight of them are still numbers
+
+
+@dataclass(frozen=True)
+class NaiveBayes:
+    """What was learned: beliefs, and for every column log theta(z | x) / P(z) by x and z."""
+
+    beliefs: Beliefs
+    tables: tuple[Floats, ...]
+    rounds: int
+
+
+def learn(candidates: Candidates, rounds: int = ROUNDS, each_round: Callable[[], None] | None = None) -> NaiveBayes:
+    """Fit, until beliefs hardly change or for so many rounds."""
+    beliefs = candidates.shares()
+    sums = _zeros(candidates)
+    for block, p in zip(candidates.blocks, beliefs, strict=True):
+        _add(sums, candidates, block, p)
+    tables = _tables(candidates, sums)
+    done = 0
+    while done < rounds:
+        done += 1
+        change, sums = 0.0, _zeros(candidates)
+        for place, block in enumerate(candidates.blocks):
+            p = matched(block, likelihood(candidates, block, tables))
+            change += float(np.abs(p - beliefs[place]).sum())
+            beliefs[place] = p
+            _add(sums, candidates, block, p)
+        tables = _tables(candidates, sums)
+        if each_round is not None:
+            each_round()
+        if change < _CHANGE * candidates.rows:
+            break
+    return NaiveBayes(beliefs, tuple(tables), done)
+
+
+def likelihood(candidates: Candidates, block: Block, tables: list[Floats]) -> Floats:
+    """The product over columns for each row's values, the largest of a row being 1; fakes can be anything."""
+    buckets, rows, different = block.shape
+    logs = np.zeros((buckets, rows, different))
+    for column, table in zip(candidates.columns, tables, strict=True):
+        logs[:, : block.size] += table.ravel().take(_places(column, block))
+    logs -= logs.max(axis=2, keepdims=True)
+    np.maximum(logs, _LEAST, out=logs)
+    return np.exp(logs, out=logs)
+
+
+def log_scores(tables: tuple[Floats, ...], columns: tuple[Column, ...], rows: Integers, frequencies: Floats) -> Floats:
+    """For people without a bucket: log (frequency of x times the product over columns), rows x values."""
+    with np.errstate(divide="ignore"):
+        scores = np.tile(np.log(frequencies), (len(rows), 1))
+    for column, table in zip(columns, tables, strict=True):
+        scores += table[:, column.codes[rows]].T
+    return scores
+
+
+def _places(column: Column, block: Block) -> Integers:
+    """Where the table of a column has each row's value and each of its sensitive values."""
+    codes = column.codes[block.rows].astype(np.int64)
+    places: Integers = block.values[:, None, :] * column.kinds + codes[:, :, None]
+    return places
+
+
+def _zeros(candidates: Candidates) -> list[Floats]:
+    return [np.zeros(candidates.values * column.kinds) for column in candidates.columns]
+
+
+def _add(sums: list[Floats], candidates: Candidates, block: Block, p: Floats) -> None:
+    """The block's part of N_a, for every column."""
+    weights = np.ascontiguousarray(p[:, : block.size]).ravel()
+    for total, column in zip(sums, candidates.columns, strict=True):
+        total += np.bincount(_places(column, block).ravel(), weights=weights, minlength=len(total))
+
+
+def _tables(candidates: Candidates, sums: list[Floats]) -> list[Floats]:
+    found = []
+    for column, flat in zip(candidates.columns, sums, strict=True):
+        counts = flat.reshape(candidates.values, column.kinds)
+        shares = np.bincount(column.codes[: candidates.rows], minlength=column.kinds) / max(1, candidates.rows)
+        theta = (counts + shares) / (counts.sum(axis=1, keepdims=True) + 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # a value that nobody in the release has says nothing
+            found.append(np.where(shares > 0, np.log(theta / shares), 0.0))
+    return found

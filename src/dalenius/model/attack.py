@@ -1,0 +1,86 @@
+"""What a simulated attacker got out of a release: attacks, what they are held against, and promises that they broke."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_NORMAL_95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of people with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, count: float, people: int, z: float = _NORMAL_95) -> Share | None:
+        """Wilson's interval for `count` of `people`; the count may be an expected one. None if there are no people.
+
+        With p = count / people and n people, the interval is
+
+            (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n).
+        """
+        if people <= 0:
+            return None
+        share = min(max(count / people, 0.0), 1.0)
+        centre = share + z * z / (2 * people)
+        reach = z * math.sqrt(share * (1 - share) / people + z * z / (4 * people * people))
+        scale = 1 + z * z / people
+        low, high = (centre - reach) / scale, (centre + reach) / scale
+        return cls(share, min(share, max(0.0, low)), max(share, min(1.0, high)))
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attacker. What the release alone does not show, and the truth was not given for, is None.
+
+    `success` is the share of people whose value is guessed, `baseline` that of guessing by count / size within the
+    bucket, and `control` that of the same guesses on people whom they cannot be about. A claim is a (person, value)
+    whose probability the attacker puts above the value's limit; `claims_right` of them are true, and `mean_limit` is
+    the mean of their limits. `broken` are promises of the release that the attack broke, as sentences.
+    """
+
+    name: str
+    people: int
+    success: Share | None = None
+    baseline: Share | None = None
+    control: Share | None = None
+    people_above_limit: int | None = None
+    claims: int | None = None
+    claims_right: int | None = None
+    mean_limit: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All attacks on a release. `used` of its rows were looked at by attacks that learn: all, or a sample."""
+
+    attacks: tuple[Attack, ...]
+    rows: int
+    buckets: int
+    known_records: int
+    fake_values: int
+    used: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Promises that an attack broke, as sentences."""
+        return tuple(sentence for attack in self.attacks for sentence in attack.broken)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether some rows were left out."""
+        return self.used < self.rows
+
+    def __getitem__(self, name: str) -> Attack:
+        return next(attack for attack in self.attacks if attack.name == name)

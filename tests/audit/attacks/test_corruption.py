@@ -1,0 +1,155 @@
+"""Known records: against all that can be known of small buckets, tried one by one, and against what is promised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dalenius
+from dalenius.audit.attacks.corruption import Exposure
+from dalenius.audit.audit import audit
+from dalenius.audit.runs import BucketStream
+from dalenius.model.attack import Attack
+from tests.audit.attacks.tables import VALUES, add_fakes, table
+from tests.handmade import Handmade, edit_manifest, hospital
+
+
+def by_trying(buckets: list[list[int]], limits: list[Fraction], known: int) -> int:
+    """People in buckets where some choice of known records of others leaves a value above its limit."""
+    people = 0
+    for bucket in buckets:
+        rest = len(bucket) - min(known, len(bucket) - 1)
+        left = [Counter(chosen) for chosen in combinations(bucket, rest)]
+        if any(Fraction(count, rest) > limits[value] for counts in left for value, count in counts.items()):
+            people += len(bucket)
+    return people
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=6),
+    st.lists(st.fractions(min_value="1/20", max_value=1), min_size=4, max_size=4),
+)
+def test_people_above_their_limit_are_those_found_by_trying(buckets: list[list[int]], limits: list[Fraction]) -> None:
+    exposure, stream = Exposure(limits, 0), BucketStream()
+    numbers = np.repeat(np.arange(len(buckets)) + 1, [len(bucket) for bucket in buckets])
+    codes = np.array([code for bucket in buckets for code in sorted(bucket)], dtype=np.int32)
+    for whole in [*stream.add(numbers, codes), stream.finish()]:
+        exposure.add(whole)
+    for known in range(7):
+        assert exposure.people_above(known, 0) == by_trying(buckets, limits, known)
+        ratio = exposure.worst_ratio(known, 0)
+        assert (ratio > 1 + 1e-12) == (exposure.people_above(known, 0) > 0)
+
+
+def corrupted(folder: Path, known: int | None = None) -> Attack:
+    return audit(folder, attacks=["corruption"], known=known)["corruption"]
+
+
+def test_it_succeeds_where_nobody_counted_on_it(tmp_path: Path) -> None:
+    folder = hospital().write(tmp_path / "r")
+    found = corrupted(folder)
+    assert found.details["known"] == 1
+    assert found.people_above_limit == 12
+    assert found.success is not None
+    assert found.baseline is not None
+    assert found.success.share > found.baseline.share
+    assert audit(folder, attacks=["corruption"]).broken == ()  # nothing was promised against it
+    assert "promises nothing" in found.notes[0]
+    by_known = found.details["by_known"]
+    assert [entry["known"] for entry in by_known] == [0, 1, 2, 3]
+    assert by_known[0]["people_above_limit"] == 0
+    assert by_known[3]["success"] == pytest.approx(1.0)
+
+
+def test_a_promise_that_does_not_hold_is_broken(tmp_path: Path) -> None:
+    folder = hospital().write(tmp_path / "r")
+    edit_manifest(folder, lambda manifest: manifest["adversary"].update(known_records=1))
+    found = audit(folder, attacks=["corruption"])
+    assert found.known_records == 1
+    (sentence,) = found.broken
+    assert sentence.startswith("12 people")
+    edit_manifest(folder, lambda manifest: manifest["values"][0].update(limit="1/5"))
+    edit_manifest(folder, lambda manifest: manifest["adversary"].update(known_records=0))
+    assert "knows no record" in audit(folder, attacks=["corruption"]).broken[0]
+
+
+def test_it_does_not_succeed_where_sizes_allow_for_it(tmp_path: Path) -> None:
+    """Five different values in each bucket of five: one known leaves 1/4, which is the limit exactly; two leave 1/3."""
+    made = Handmade(
+        types={"z": pa.int32()},
+        rows=[(k,) for k in range(20)],
+        values=VALUES[:5] * 4,
+        buckets=[k // 5 + 1 for k in range(20)],
+        limits=dict.fromkeys(VALUES, "1/4"),
+    )
+    folder = made.write(tmp_path / "r")
+    edit_manifest(folder, lambda manifest: manifest["adversary"].update(known_records=1))
+    found = audit(folder, attacks=["corruption"], known=1)
+    assert found.broken == ()
+    assert found["corruption"].people_above_limit == 0
+    assert found["corruption"].claims == 0
+    assert found["corruption"].success is not None
+    assert found["corruption"].success.share == pytest.approx(1 / 4)
+    more = audit(folder, attacks=["corruption"], known=2)
+    assert more["corruption"].people_above_limit == 20
+    assert more["corruption"].details["by_known"][2]["worst_ratio"] == pytest.approx(4 / 3)
+    assert more.broken == ()
+
+
+def test_random_records_known_give_the_hypergeometric_success(tmp_path: Path) -> None:
+    """Buckets of a, a, b, c: with one known at random, a is known half of the time (1/3 left), else 2/3 are a."""
+    made = Handmade(
+        types={"z": pa.int32()},
+        rows=[(k,) for k in range(2000)],
+        values=["a", "a", "b", "c"] * 500,
+        buckets=[k // 4 + 1 for k in range(2000)],
+    )
+    found = corrupted(made.write(tmp_path / "r"), 1)
+    assert found.people == 1500
+    assert found.success is not None
+    assert found.success.share == pytest.approx(1 / 2, abs=0.04)
+    assert found.baseline is not None
+    assert found.baseline.share == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize(("known", "fakes"), [(1, 0), (2, 0), (0, 2), (1, 1)])
+def test_published_releases_keep_what_they_promise(known: int, fakes: int, tmp_path: Path) -> None:
+    source = table(3000, agree=0.3, with_id=True).source()
+    release = dalenius.publish(
+        source,
+        {"uniform": "1/3"},
+        sensitive="Disease",
+        quasi_identifiers=["kind", "id"],
+        known_records=known,
+        fake_values=fakes,
+    )
+    found = release.audit(truth=source, attacks=["corruption"], known=known)
+    assert found.broken == ()
+    assert found["corruption"].people_above_limit == 0
+    by_known = found["corruption"].details["by_known"]
+    assert by_known[known]["worst_ratio"] <= 1
+    most = found["corruption"].details["by_known"][-1]["success"]
+    assert most == pytest.approx(1 / (1 + fakes), abs=0.07)  # all others known: one value left, and the fakes
+
+
+def test_fakes_count_only_beyond_what_is_promised(tmp_path: Path) -> None:
+    made = table(600, with_id=True, limit="1/3")
+    folder = made.write(tmp_path / "r")
+    held: dict[int, set[str]] = {}
+    for bucket, value in zip(made.buckets, made.values, strict=True):
+        held.setdefault(bucket, set()).add(value)
+    add_fakes(folder, [next(value for value in VALUES if value not in held[bucket]) for bucket in sorted(held)])
+    found = corrupted(folder, 1)
+    assert found.people_above_limit == 0  # 1 / (3 + 1 - 1), if nobody can tell fake from real
+    assert corrupted(folder, 2).people_above_limit == 600
+    edit_manifest(folder, lambda manifest: manifest["adversary"].update(known_records=1))
+    assert corrupted(folder, 1).people_above_limit == 600  # 1 / (3 - 1), whatever the fakes are
+    assert audit(folder, attacks=["corruption"]).broken

@@ -1,0 +1,147 @@
+"""The command as scripts and people see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+
+from dalenius.cli.main import main
+from tests.handmade import edit_manifest, hospital
+
+Run = Callable[..., Result]
+ATTACKS = ["corruption", "negative", "learning", "order"]
+TOP = ["format", "rows", "buckets", "known_records", "fake_values", "sampled", "broken", "notes"]
+KEYS = [
+    *["people", "success", "success_interval", "baseline", "baseline_interval", "control", "control_interval"],
+    *["people_above_limit", "claims", "claims_right", "mean_limit", "details", "notes"],
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in a folder that has a release and the table that it was made of."""
+    monkeypatch.chdir(tmp_path)
+    hospital().write(tmp_path / "release")
+    pyarrow.parquet.write_table(hospital().source(), "hospital.parquet")
+    return lambda *words: CliRunner().invoke(main, ["audit", *words], catch_exceptions=False)
+
+
+def test_json_has_the_keys_of_the_contract(run: Run) -> None:
+    result = run("release", "--truth", "hospital.parquet", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert list(found) == [*TOP, *ATTACKS]
+    assert (found["format"], found["rows"], found["buckets"]) == (1, 12, 4)
+    assert (found["known_records"], found["fake_values"], found["sampled"], found["broken"]) == (0, 0, None, [])
+    for name in ATTACKS:
+        assert list(found[name]) == KEYS
+        low, high = found[name]["success_interval"]
+        assert 0 <= low <= found[name]["success"] <= high <= 1
+    assert set(found["corruption"]["details"]) == {"known", "by_known", "most_exposed"}
+    assert set(found["corruption"]["details"]["by_known"][0]) == {
+        "known",
+        "worst_ratio",
+        "people_above_limit",
+        "success",
+    }
+    shared = {"mean_belief", "calibration", "most_exposed"}
+    assert set(found["learning"]["details"]) == shared | {"rounds", "columns", "by_quasi_identifiers"}
+    assert set(found["negative"]["details"]) == shared | {"pairs", "strongest", "mean_ruled_out", "left_with_one"}
+    assert set(found["order"]["details"]) == {"decoder", "canonical", "decoders"}
+
+
+def test_without_the_truth_nothing_is_said_about_it(run: Run) -> None:
+    found = json.loads(run("release", "--json").stdout)
+    for name in ("negative", "learning", "order"):
+        assert found[name]["success"] is None
+        assert found[name]["success_interval"] is None
+        assert found[name]["claims_right"] is None
+    assert found["corruption"]["success"] is not None
+
+
+def test_text(run: Run) -> None:
+    result = run("release", "--truth", "hospital.parquet")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert "12 rows in 4 buckets" in result.stdout
+    for name in ATTACKS:
+        assert f"\n {name} " in result.stdout
+    assert "F'-privacy does not cover what is learned across buckets" in result.stdout
+    assert result.stdout.splitlines()[-1] == "No promise was broken by these attacks."
+
+
+def test_a_broken_promise(run: Run) -> None:
+    edit_manifest(Path("release"), lambda manifest: manifest["adversary"].update(known_records=1))
+    result = run("release", "--attack", "corruption")
+    assert result.exit_code == 1
+    assert "BROKEN: 12 people" in result.stdout
+    again = run("release", "--attack", "corruption", "--json")
+    assert again.exit_code == 1
+    assert len(json.loads(again.stdout)["broken"]) == 1
+
+
+def test_some_attacks_and_known_records(run: Run) -> None:
+    found = json.loads(run("release", "--attack", "order", "--attack", "corruption", "--known", "2", "--json").stdout)
+    assert list(found)[len(TOP) :] == ["corruption", "order"]
+    assert found["corruption"]["details"]["known"] == 2
+    none = json.loads(run("release", "--attack", "corruption", "--known", "0", "--json").stdout)
+    assert none["corruption"]["people_above_limit"] == 0
+
+
+def test_csv_truth_and_control(run: Run) -> None:
+    pyarrow.csv.write_csv(hospital().source(), "hospital.csv")
+    by_text = run("release", "--truth", "hospital.csv", "--json").stdout
+    assert by_text == run("release", "--truth", "hospital.parquet", "--json").stdout
+    result = run("release", "--truth", "hospital.csv", "--control", "hospital.csv", "--json")
+    assert json.loads(result.stdout)["learning"]["control"] is not None
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--json"], ["--truth", "hospital.parquet"], ["--truth", "hospital.parquet", "--json"]]
+)
+def test_no_row_and_no_path_in_the_output(words: list[str], run: Run) -> None:
+    output = run("release", *words).output
+    for private in ("54321", "61234", "71236", "hospital.parquet", str(Path.cwd())):
+        assert private not in output
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["release", "--truth", "nowhere.parquet"], "input"),
+        (["release", "--table", "people"], "usage"),
+        (["release", "--control", "nowhere.csv"], "input"),
+        (["release", "--control", "hospital.parquet", "--attack", "order"], "usage"),
+        (["release", "--attack", "magic"], "usage"),
+        (["nowhere"], "release"),
+    ],
+)
+def test_wrong_use(words: list[str], kind: str, run: Run) -> None:
+    result = run(*words, "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"]["kind"] == kind
+
+
+def test_a_truth_without_a_column(run: Run) -> None:
+    pyarrow.parquet.write_table(hospital().source().drop_columns(["Zipcode"]), "other.parquet")
+    result = run("release", "--truth", "other.parquet", "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"]["kind"] == "no-such-column"
+
+
+def damaged(manifest: dict[str, Any]) -> None:
+    manifest["values"] = manifest["values"][1:]
+
+
+def test_a_release_that_is_not_one(run: Run) -> None:
+    edit_manifest(Path("release"), damaged)
+    result = run("release", "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"]["kind"] == "release"
