@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -22,7 +23,7 @@ import duckdb
 
 from bench.charts import save
 from bench.machine import machine
-from bench.publish import COMMAND, ENVIRONMENT, RESULTS
+from bench.publish import COMMAND, DOCS, ENVIRONMENT, RESULTS
 
 COLUMNS = ("Age", "Gender", "Education", "Marital", "Race", "WorkClass", "Country", "Occupation")
 RELEASES: dict[str, tuple[str, ...]] = {
@@ -68,6 +69,25 @@ def audits(table: Path, sensitive: str, folder: Path) -> Rows:
     return rows
 
 
+def summary(rows: Rows) -> str:
+    """The table of the documentation."""
+    kinds = ("success", "baseline", "control")
+    heads = ("sensitive", "release", "MSE", "attack", *kinds, "above limit", "claims", "right", "mean limit")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in rows:
+        if row["attack"] == "all":
+            continue
+        shares = " | ".join(f"{row[kind]:.3f}" for kind in kinds)
+        right = f"{row['claims_right'] / row['claims']:.3f} | {row['mean_limit']:.3f}" if row["claims"] else "- | -"
+        lines.append(
+            f"| {row['sensitive']} | {row['release']} | {row['mse']:.2f} | {row['attack']} | {shares} | "
+            f"{row['people_above_limit']:,} | {row['claims']:,} | {right} |"
+        )
+    runs = [row for row in rows if row["attack"] == "all"]
+    seconds, memory = max(row["seconds"] for row in runs), max(row["MiB"] for row in runs)
+    return "\n".join([*lines, "", f"Each audit took at most {seconds:.0f} s and {memory:.0f} MiB, as a process.", ""])
+
+
 def chart(rows: Rows) -> Any:
     shown = [
         {**row, "kind": kind, "share": row[kind]}
@@ -85,8 +105,9 @@ def chart(rows: Rows) -> Any:
             y=altair.Y("share:Q", title="right guesses"),
             color=altair.Color("kind:N", title=None, sort=["control", "baseline", "success"]),
             column=altair.Column("release:N", title=None, sort=list(RELEASES)),
+            row=altair.Row("sensitive:N", title=None, sort=["Occupation", "Education"]),
         )
-        .properties(width=150, height=200, title=f"{rows[0]['sensitive']}: what attackers get right")
+        .properties(width=150, height=170)
     )
 
 
@@ -107,9 +128,9 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     result = {"machine": machine(duckdb=duckdb.__version__), "rows": given.rows, "attacks": rows}
     (RESULTS / "attacks.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    charts = [chart([row for row in rows if row["sensitive"] == name]) for name in ("Occupation", "Education")]
-    for name, drawn in zip(("occupation", "education"), charts, strict=True):
-        save([drawn], Path(__file__).parent.parent / "docs" / "images" / f"attacks-{name}")
+    (RESULTS / "attacks.md").write_text(summary(rows), encoding="utf-8")
+    save([chart(rows)], RESULTS / "attacks")
+    shutil.copyfile(RESULTS / "attacks.svg", DOCS / "images" / "bench-attacks.svg")
     print(f"wrote {RESULTS / 'attacks.json'}")
 
 

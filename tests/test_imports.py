@@ -12,7 +12,7 @@ import pytest
 import dalenius
 
 SOURCE = Path(dalenius.__file__).parent
-DOORS = {"duckdb": "engines/*.py", "highspy": "solve/highs.py"}
+DOORS = {"duckdb": "engines/*.py", "highspy": "solve/highs.py", "opendp": "ratio/noise.py"}
 
 
 def imported(path: Path) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dalenius
@@ -33,6 +33,7 @@ def by_trying(buckets: list[list[int]], limits: list[Fraction], known: int) -> i
     return people
 
 
+@example([[3, 3]], [Fraction(1)] * 4)  # a probability of 1 is not above a limit of 1
 @given(
     st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=6),
     st.lists(st.fractions(min_value="1/20", max_value=1), min_size=4, max_size=4),

@@ -78,11 +78,9 @@ def test_values_that_go_with_the_sorting_break_no_promise(tmp_path: Path) -> Non
     """Sorted rows beside sorted values agree where kinds tell values: no secret of the order, and no success of it."""
     made = table(agree=1.0)
     found = decoded(made.write(tmp_path / "r"), made.source())
-    by_place = next(d for d in found["order"].details["decoders"] if d["decoder"] == "the k-th row has the k-th value")
-    assert by_place["success"] > 0.95
-    assert found["order"].details["decoder"] != by_place["decoder"]
-    assert found["order"].success is not None
-    assert found["order"].success.share < 0.5
+    assert found["order"].details["canonical"]
+    for decoder in found["order"].details["decoders"]:
+        assert decoder["success"] < decoder["baseline"] + 0.04, decoder["decoder"]
     assert found["order"].claims == 0
     assert found.broken == ()
 

@@ -10,7 +10,7 @@ and 1 where that is more. It is above the limit f iff S + sigma - q < c / f, tha
 
     q* = S + sigma + 1 - ceil(c / f)
 
-known records on, on exact ratios. At most S - 1 are others', so q* > S - 1 never comes. A bucket's q* is the smallest
+known records on, on exact ratios; for f = 1 never. At most S - 1 are others', so q* > S - 1 never comes. A bucket's q* is the smallest
 of its values', and that is all that has to be kept of it.
 
 Random. In a possible world, with fakes drawn from the truth where it is given and otherwise at random, records become
@@ -101,7 +101,8 @@ class Exposure:
             if pair not in self._needed:
                 code, count = pair
                 limit = self._limits[code] if code < len(self._limits) else Fraction(1)
-                self._needed[pair] = min(_FAR, -(-count * limit.denominator // limit.numerator))
+                above = limit < 1  # nothing is above a limit of 1
+                self._needed[pair] = min(_FAR, -(-count * limit.denominator // limit.numerator)) if above else 0
             found.append(self._needed[pair])
         needed: Integers = np.array(found, np.int64)[inverse.ravel()]
         return needed
