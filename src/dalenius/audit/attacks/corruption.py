@@ -10,8 +10,8 @@ and 1 where that is more. It is above the limit f iff S + sigma - q < c / f, tha
 
     q* = S + sigma + 1 - ceil(c / f)
 
-known records on, on exact ratios; for f = 1 never. At most S - 1 are others', so q* > S - 1 never comes. A bucket's q* is the smallest
-of its values', and that is all that has to be kept of it.
+known records on, on exact ratios; for f = 1 never. At most S - 1 are others', so q* > S - 1 never comes. A bucket's q*
+is the smallest of its values', and that is all that has to be kept of it.
 
 Random. In a possible world, with fakes drawn from the truth where it is given and otherwise at random, records become
 known one after another in random order, and the rest is guessed by the counts that are left.
