@@ -58,6 +58,32 @@ def test_every_bucket_keeps_the_limits_with_records_known(known: int, fakes: int
     assert (release.manifest.adversary.known_records, release.manifest.adversary.fake_values) == (known, fakes)
 
 
+def test_fakes_are_drawn_for_the_order_in_which_values_are_dealt() -> None:
+    """Whole numbers are dealt by size, not as text: 9 before 10. With few buckets not every order can be marked."""
+    counts = {1: 1, 2: 1, 3: 1, 4: 3, 5: 3, 6: 2, 7: 1, 8: 4, 9: 1, 10: 1, 11: 17, 12: 1, 13: 1, 14: 1, 15: 1, 16: 9}
+    counts |= {17: 1, 18: 10, 19: 5, 20: 1, 21: 1, 22: 1, 23: 1, 24: 1, 25: 1, 26: 2, 27: 2, 28: 1, 29: 8}
+    values = np.repeat(list(counts), list(counts.values()))
+    table = pa.table({"id": np.arange(len(values)), "Disease": values})
+    limits = {"theta": 5, "base": "0.2"}
+    for seed in range(15):
+        release = dalenius.publish(
+            table, limits, sensitive="Disease", quasi_identifiers=["id"], fake_values=1, seed=seed
+        )
+        assert release.manifest.tables.st.rows == len(values) + release.manifest.buckets
+
+
+def test_the_publisher_is_told_whom_fakes_do_not_help() -> None:
+    table = pa.table({"id": range(6), "Disease": ["Flu"] * 3 + ["Asthma"] * 2 + ["HIV"]})
+    release = dalenius.publish(
+        table, {"uniform": "9/10"}, sensitive="Disease", quasi_identifiers=["id"], fake_values=1, min_size=6
+    )
+    shown = Counter(release.st["Disease"].to_pylist())
+    truth = Counter(table["Disease"].to_pylist())
+    helped = next(iter(shown - truth))
+    (note,) = [note for note in release.notes if note.startswith("fakes do not help")]
+    assert note.startswith(f"fakes do not help {6 - truth[helped]} records")
+
+
 def test_wide_records_take_fakes_too() -> None:
     table = people()
     far = pa.array([2**62 if person % 2 else -(2**62) for person in table["id"].to_pylist()])

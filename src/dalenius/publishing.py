@@ -23,7 +23,6 @@ from dalenius.engines.sources import open_source
 from dalenius.errors import NoSolutionError, SelfCheckError, UsageError
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.progress import Progress, Silent
-from dalenius.model.setting import Partition
 from dalenius.model.solution import Method, Status
 from dalenius.place.budget import Budget
 from dalenius.place.marking import draw_marks
@@ -36,13 +35,13 @@ from dalenius.place.survey import Survey, survey
 from dalenius.place.wide import WideRecords
 from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
-from dalenius.protect.avoiding import Avoiding
+from dalenius.protect.avoiding import MOST_ROUNDS, Avoiding
+from dalenius.protect.partition import dealt, price, unprotected
 from dalenius.published import Release
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.release.staging import Staging, staging, writable
 from dalenius.release.write import FORMATS, Format
-from dalenius.solve.fakes import with_fakes
 from dalenius.writing import PublishOptions, Roles, Work, write_release
 
 
@@ -64,7 +63,7 @@ def publish(
     time_limit: float = 60.0,
     known_records: int = 0,
     fake_values: int = 0,
-    avoid_ruled_out: bool = True,
+    avoid_ruled_out: bool = False,
     null_value: str | None = None,
     memory: int | None = None,
     seed: int | None = None,
@@ -78,8 +77,8 @@ def publish(
     most that the whole program may take, in bytes. A `seed` makes the release reproducible and unfit for publication.
 
     The limits hold even for an adversary who knows any `known_records` records of a bucket. `fake_values` fake values
-    go into every bucket, against adversaries who know more; with `avoid_ruled_out`, they are exchanged until none is
-    one that what can be learned from the release rules out for a record of its bucket.
+    go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
+    of their bucket by what can be learned from the release; `avoid_ruled_out` exchanges those, which has a price.
 
     >>> import dalenius, pyarrow
     >>> table = pyarrow.table({"Age": [31, 42, 53, 64], "Disease": ["Flu", "Flu", "HIV", "Flu"]})
@@ -128,7 +127,8 @@ def publish_table(
             for sentence in price(plan):
                 told.tell(sentence)
             budget.check_fakes(solving.fake_values * (plan.solution.setting.buckets if plan.solution.setting else 0))
-            work = Work(found, plan, _partition(found, plan, options.seed), budget, options, stage)
+            partition = dealt(plan, found.sensitive.texts, _random(options.seed))
+            work = Work(found, plan, partition, budget, options, stage)
             with ThreadPoolExecutor(_cores()) as workers, writable():
                 made, avoided = _placed(source, roles, work, workers, told)
         told.stage("Verifying", made.tables.qit.rows + made.tables.st.rows)
@@ -201,32 +201,11 @@ def _solved(plan: Plan) -> Plan:
     return plan
 
 
-def price(plan: Plan) -> tuple[str, ...]:
-    """What known records and fake values cost, as a sentence for the publisher; none where there is nothing to say."""
-    loss, without = plan.solution.loss, plan.unprotected.loss if plan.unprotected is not None else None
-    if loss is None or without is None:
-        return ()
-    times = f", {loss / without:.2f} times" if without else ""
-    return (f"the price of protection: a loss of {loss:,} instead of {without:,}{times}",)
-
-
 def _judged(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
     """The policy by which the release is verified: itself, or, where fakes hide its counts, what it comes to."""
     if not plan.problem.fake_values:
         return policy
     return LimitPolicy(values=dict(zip(plan.problem.values, plan.problem.limits, strict=True)))
-
-
-def _partition(found: Survey, plan: Plan, seed: int | None) -> Partition:
-    """The solution's quotas with the values in the order of the sensitive column's type, the order of ST, and fakes."""
-    partition = plan.solution.partition
-    if partition is None:  # pragma: no cover (_solved has seen to it)
-        raise SelfCheckError("a plan without a partition")
-    partition = with_fakes(plan.problem, partition, _random(seed))
-    place = {text: place for place, text in enumerate(plan.problem.values)}
-    order = [place[text] for text in found.sensitive.texts]
-    quotas, fakes = (tuple(rows[i] for i in order) if rows else () for rows in (partition.quotas, partition.fakes))
-    return Partition(partition.setting, quotas, fakes)
 
 
 def _random(seed: int | None) -> random.Random:
@@ -244,14 +223,14 @@ def _placed(
     key = secrets.token_bytes(KEY_BYTES) if seed is None else hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
     marks = draw_marks(work.partition, key) if work.partition.fakes else None
     made = _place(source, roles, work, Placement(work.partition, key, marks), workers, told)
-    if marks is None or not work.options.avoid_ruled_out:
+    if marks is None:
         return made, ()
-    avoiding = Avoiding(work.partition, _random(seed))
+    avoiding = Avoiding(work.partition, _random(seed), MOST_ROUNDS if work.options.avoid_ruled_out else 0)
     told.stage("Learning")
     while (marks := avoiding.improved(ReleaseFolder(work.stage.folder, made), marks)) is not None:
         made = _place(source, roles, work, Placement(work.partition, key, marks), workers, told)
         told.stage("Learning")
-    return made, avoiding.report.sentences() if avoiding.report is not None else ()
+    return made, (*unprotected(work.partition), *avoiding.sentences())
 
 
 def _place(

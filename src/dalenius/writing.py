@@ -48,7 +48,7 @@ class PublishOptions:
     force: bool = False
     memory: int | None = None
     seed: int | None = None
-    avoid_ruled_out: bool = True
+    avoid_ruled_out: bool = False
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,8 @@ def test_nothing_bad_nothing_moved() -> None:
     ("report", "words"),
     [
         (Avoidance(0, 0, 10, 0, 0, 0), ["no negative association"]),
+        (Avoidance(0, 2, 10, 4, 4, 3), ["2 negative associations were", "of 10 fake values, 4 are ruled out"]),
+        (Avoidance(1, 0, 10, 4, 0, 0), ["0 negative associations were", "0 are after 1 round"]),
         (
             Avoidance(2, 3, 10, 4, 0, 0),
             ["3 negative associations were", "of 10 fake values, 4 were", "0 are after 2 rounds"],

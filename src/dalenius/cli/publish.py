@@ -74,9 +74,9 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 @solver_options
 @adversary_options
 @click.option(
-    "--allow-ruled-out",
+    "--avoid-ruled-out",
     is_flag=True,
-    help="Leave fakes where they are drawn, even if what can be learned from the release rules them out.",
+    help="Exchange fakes that what can be learned from the release rules out; it has a price (see the documentation).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def publish_command(
@@ -89,7 +89,7 @@ def publish_command(
     table_name: str | None,
     memory: str | None,
     seed: int | None,
-    allow_ruled_out: bool,
+    avoid_ruled_out: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -112,7 +112,7 @@ def publish_command(
         if size is None or size >= _PLENTY:
             _keep_freed_memory()
         try:
-            how = (kind, force, table_name, size, seed, not allow_ruled_out)
+            how = (kind, force, table_name, size, seed, avoid_ruled_out)
             release = _publish(table, asked, columns, hidden, out, how, as_json)
         except NoSolutionError as error:
             _print_no_solution(error, as_json)

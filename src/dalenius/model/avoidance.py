@@ -29,13 +29,17 @@ class Avoidance:
 
     def sentences(self) -> tuple[str, ...]:
         """The publisher's notes."""
-        if not self.pairs:
-            return (*self.notes, "no negative association was learned from the release, so every fake may stay")
+        if not self.pairs and not self.rounds:
+            return (*self.notes, "no negative association was learned from the release, so no fake is ruled out")
         learned = "1 negative association was" if self.pairs == 1 else f"{self.pairs:,} negative associations were"
+        of_fakes = f"{learned} learned from the release; of {self.fakes:,} fake values"
+        if not self.rounds:
+            told = f"{of_fakes}, {self.ruled_out_after:,} are ruled out for a record of their bucket"
+            return (*self.notes, told)
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds:,} rounds"
         told = (
-            f"{learned} learned from the release; of {self.fakes:,} fake values, {self.ruled_out_before:,} were ruled "
-            f"out for a record of their bucket before exchanges, and {self.ruled_out_after:,} are after {rounds}"
+            f"{of_fakes}, {self.ruled_out_before:,} were ruled out for a record of their bucket before exchanges, and "
+            f"{self.ruled_out_after:,} are after {rounds}"
         )
         if self.complete:
             return (*self.notes, told)

@@ -25,8 +25,9 @@ MOST_ROUNDS = 6
 class Avoiding:
     """The rounds of one release. `report` is about the release that was looked at last."""
 
-    def __init__(self, partition: Partition, rng: Random) -> None:
-        self._partition, self._rng = partition, rng
+    def __init__(self, partition: Partition, rng: Random, most_rounds: int = MOST_ROUNDS) -> None:
+        """With no rounds at all it only looks."""
+        self._partition, self._rng, self._most = partition, rng, most_rounds
         self._rounds = 0
         self._before: int | None = None
         self._learned: list[NegativePairs] = []
@@ -50,7 +51,7 @@ class Avoiding:
             buckets_left=len(np.unique(buckets[bad])),
             notes=pairs.notes,
         )
-        if not bad.any() or self._rounds == MOST_ROUNDS:
+        if not bad.any() or self._rounds == self._most:
             return None
         earlier = [_ruled_out(folder, learned) for learned in self._learned[:-1]]
         found = exchanges(self._partition, marks, AnyRuledOut([now, *earlier]), self._rng)
@@ -58,6 +59,10 @@ class Avoiding:
             return None
         self._rounds += 1
         return marks.moved(found.moves)
+
+    def sentences(self) -> tuple[str, ...]:
+        """The publisher's notes."""
+        return self.report.sentences() if self.report is not None else ()
 
 
 def _ruled_out(folder: ReleaseFolder, pairs: NegativePairs) -> RuledOut:

@@ -34,6 +34,7 @@ from dalenius.solve.markable import can_be_marked
 _FRACTION_BITS = 20  # shares are multiples of 2^-20 fakes
 _KEY_BITS = 64
 _DRAWS = 64
+_SPREADS = 64
 
 
 class RandomBits(Protocol):
@@ -146,12 +147,29 @@ def _lifted(share: Integers, possible: Mask, one: int) -> Integers:
 
 
 def _within(share: Integers, records: Integers, room: Integers, total: int, one: int) -> Integers:
-    """Shares that fit. What is over goes where it only rounds up, then to any value with records, then to any value."""
+    """Shares that fit. What is over goes where it only rounds up, then in proportion, then to any value with room."""
     fitting = np.minimum(share, room)
     present = records > 0
-    for most in (np.where(present, -(-share // one) * one, 0), np.where(present, room, 0), room):
-        free = np.maximum(np.minimum(most, room) - fitting, 0)
+    free = np.maximum(np.minimum(np.where(present, -(-share // one) * one, 0), room) - fitting, 0)
+    fitting = fitting + portion(free, min(total - int(fitting.sum()), int(free.sum())))
+    fitting = _in_proportion(fitting, share, room, total)
+    for most in (np.where(present, room, 0), room):
+        free = np.maximum(most - fitting, 0)
         fitting = fitting + portion(free, min(total - int(fitting.sum()), int(free.sum())))
+    return fitting
+
+
+def _in_proportion(fitting: Integers, share: Integers, room: Integers, total: int) -> Integers:
+    """What is missing from the total, given to values with room in proportion to their shares, round by round."""
+    for _ in range(_SPREADS):
+        missing = total - int(fitting.sum())
+        weights = np.where(fitting < room, share, 0).astype(float)
+        if missing <= 0 or not weights.any():
+            break
+        given = np.minimum(room - fitting, np.floor(weights * (missing / weights.sum())).astype(np.int64))
+        if not given.any():
+            break
+        fitting = fitting + given
     return fitting
 
 
