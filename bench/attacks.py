@@ -1,6 +1,6 @@
 """make bench-attacks TABLE=...: what the simulated attackers find in releases of a real table, and what that takes.
 
-The table is a Parquet file with the columns of the census stand-in. A row number is published as a quasi-identifier
+The table is a Parquet file with the columns of the census stand-in. A row number, as text, is published as a quasi-identifier
 besides, so that the true value of every row is known; the attackers do not use it. Every audit is a process of its own.
 
     python -m bench.attacks census.parquet [--rows 300000]
@@ -121,7 +121,7 @@ def main() -> None:
         numbered = Path(folder, "table.parquet")
         columns = ", ".join(COLUMNS)
         head = f"(SELECT * FROM '{given.table}' LIMIT {given.rows})"  # noqa: S608
-        numbering = f"SELECT row_number() OVER () AS id, {columns} FROM {head}"  # noqa: S608
+        numbering = f"SELECT format('p{{:07d}}', row_number() OVER ()) AS id, {columns} FROM {head}"  # noqa: S608
         duckdb.execute(f"COPY ({numbering}) TO '{numbered}' (FORMAT parquet)")
         for sensitive in ("Occupation", "Education"):
             rows += audits(numbered, sensitive, Path(folder))

@@ -72,6 +72,16 @@ def test_fakes_are_drawn_for_the_order_in_which_values_are_dealt() -> None:
         assert release.manifest.tables.st.rows == len(values) + release.manifest.buckets
 
 
+@pytest.mark.parametrize("fakes", [2, 3, 4])
+def test_as_many_values_as_records_take_fakes(fakes: int) -> None:
+    """Fakes drawn at random can hardly ever be marked here: each has two buckets to go to, and all want as many."""
+    table = pa.table({"id": range(500), "Disease": [f"D{number:03d}" for number in range(500)]})
+    release = dalenius.publish(
+        table, {"uniform": "0.3"}, sensitive="Disease", quasi_identifiers=["id"], fake_values=fakes, gap=0.1
+    )
+    assert release.verify(against=table).verified
+
+
 def test_the_publisher_is_told_whom_fakes_do_not_help() -> None:
     table = pa.table({"id": range(6), "Disease": ["Flu"] * 3 + ["Asthma"] * 2 + ["HIV"]})
     release = dalenius.publish(

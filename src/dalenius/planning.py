@@ -139,11 +139,12 @@ def _solved(problem: Problem, method: Method, options: PlanOptions, resolved: Re
 
 
 def _priced(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
-    """The plan with what the same method finds without known records and fake values."""
+    """The plan with what the same method finds without known records and fake values, in what is left of the time."""
     protected = plan.problem
     if plan.no_solution is not None or not (protected.known_records or protected.fake_values):
         return plan
-    open_options = replace(options, known_records=0, fake_values=0)
+    left = max(_MOMENT, options.time_limit - plan.solution.seconds)
+    open_options = replace(options, known_records=0, fake_values=0, time_limit=left)
     problem = _problem(protected.values, protected.counts, resolved, open_options)
     try:
         found = _solved(problem, plan.solution.method, open_options, resolved)

@@ -22,7 +22,7 @@ from dalenius.engines.delimited import missing_column
 from dalenius.engines.sources import open_source
 from dalenius.errors import NoSolutionError, SelfCheckError, UsageError
 from dalenius.model.plan import Plan, PlanOptions
-from dalenius.model.progress import Progress, Silent
+from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.model.solution import Method, Status
 from dalenius.place.budget import Budget
 from dalenius.place.marking import draw_marks
@@ -135,6 +135,7 @@ def publish_table(
         with ThreadPoolExecutor(1) as disk:
             stage.sync(disk)
             _verify(stage, _judged(policy, plan), min(found.batch_rows, BATCH_ROWS), told)
+        told.stage(LAST_STAGE)
         with writable():
             stage.commit(options.force)
     return Release(ReleaseFolder(out, made), (*_notes(found, plan, left_out), *price(plan), *avoided))

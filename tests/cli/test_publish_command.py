@@ -93,6 +93,32 @@ def test_a_job_file_can_name_the_adversary_and_an_option_goes_first(run: Run) ->
     assert any("no negative association was learned" in note for note in found["notes"])
 
 
+def test_avoiding_fakes_without_fakes_is_wrong_use(run: Run) -> None:
+    result = run(*ARGUMENTS, "--avoid-ruled-out")
+    assert result.exit_code == 2
+    assert "--fakes" in result.stderr
+
+
+def test_once_the_release_is_there_an_interrupt_comes_too_late(run: Run) -> None:
+    """Whoever is told "interrupted" can rely on it that nothing was published."""
+    program = """
+import os, signal, sys
+from dalenius.release.staging import Staging
+commit = Staging.commit
+def interrupted(self, force):
+    commit(self, force)
+    os.kill(os.getpid(), signal.SIGINT)
+Staging.commit = interrupted
+from dalenius.cli.main import entry
+entry()
+"""
+    words = [sys.executable, "-c", program, *ARGUMENTS, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verified"]
+    assert dalenius.load("release").verify().verified
+
+
 def test_no_room_for_known_records_is_no_solution(run: Run) -> None:
     result = run(*ARGUMENTS, "--corrupted", "7", "--json")
     assert result.exit_code == 3

@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dalenius.model.progress import Progress, Silent
+from dalenius.model.progress import LAST_STAGE, Progress, Silent
 
 if TYPE_CHECKING:
     import rich.progress
+
+
+@contextmanager
+def finishing() -> Iterator[Callable[[Progress], Progress]]:
+    """Makes of any progress one whose last stage cannot be interrupted, nor what follows it to the end of the context.
+
+    Whoever is told that a run was interrupted can then rely on it that nothing has changed.
+    """
+    before: dict[signal.Signals, Any] = {}
+
+    def begin() -> None:
+        if threading.current_thread() is threading.main_thread():
+            for one in (signal.SIGINT, signal.SIGTERM):
+                before[one] = signal.signal(one, signal.SIG_IGN)
+
+    try:
+        yield lambda progress: _Finishing(progress, begin)
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+class _Finishing:
+    def __init__(self, progress: Progress, begin: Callable[[], None]) -> None:
+        self._progress, self._begin = progress, begin
+        self.advance, self.tell = progress.advance, progress.tell
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        if name == LAST_STAGE:
+            self._begin()
+        self._progress.stage(name, total)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import json
 import re
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,16 @@ from typing import Any
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, reported
-from dalenius.cli.options import PlanRequest, adversary_options, policy_options, request, solver_options
+from dalenius.cli.options import (
+    PlanRequest,
+    adversary_options,
+    policy_options,
+    quasi_identifiers_option,
+    request,
+    solver_options,
+)
 from dalenius.errors import NoSolutionError, UsageError
+from dalenius.model.progress import Progress
 
 _EPILOG = """\b
 Examples:
@@ -35,12 +44,7 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 @click.command("publish", epilog=_EPILOG)
 @click.argument("table", type=click.Path(path_type=Path), metavar="TABLE")
 @click.option("--sensitive", metavar="COLUMN", help="The sensitive column.")
-@click.option(
-    "--quasi-identifiers",
-    multiple=True,
-    metavar="A,B,...",
-    help="The columns to publish beside it. Repeatable; names with commas go in double quotes.",
-)
+@quasi_identifiers_option("The columns to publish beside it.")
 @click.option(
     "--identifiers",
     multiple=True,
@@ -111,13 +115,18 @@ def publish_command(
         size = bytes_of(memory) if memory is not None else None
         if size is None or size >= _PLENTY:
             _keep_freed_memory()
-        try:
-            how = (kind, force, table_name, size, seed, avoid_ruled_out)
-            release = _publish(table, asked, columns, hidden, out, how, as_json)
-        except NoSolutionError as error:
-            _print_no_solution(error, as_json)
-            sys.exit(NO_SOLUTION)
-        _print(release, out, time.perf_counter() - started, as_json)
+        if avoid_ruled_out and not asked.options.fake_values:
+            raise UsageError("--avoid-ruled-out is about fake values, and there are none", "Give --fakes N as well.")
+        from dalenius.cli.progress import finishing
+
+        how = (kind, force, table_name, size, seed, avoid_ruled_out)
+        with finishing() as to_the_end:
+            try:
+                release = _publish(table, asked, columns, hidden, out, how, as_json, to_the_end)
+            except NoSolutionError as error:
+                _print_no_solution(error, as_json)
+                sys.exit(NO_SOLUTION)
+            _print(release, out, time.perf_counter() - started, as_json)
 
 
 def _keep_freed_memory() -> None:
@@ -160,6 +169,7 @@ def _publish(
     out: Path,
     how: tuple[Any, bool, str | None, int | None, int | None, bool],
     as_json: bool,
+    to_the_end: Callable[[Progress], Progress],
 ) -> Any:
     from dalenius.cli.progress import shown_progress
     from dalenius.publishing import publish_table
@@ -169,7 +179,8 @@ def _publish(
     options = PublishOptions(asked.null_value, table_name, kind, force, memory, seed, avoid)
     roles = Roles(asked.sensitive or "", columns, hidden)
     with shown_progress(as_json) as progress:
-        return publish_table(table, roles, asked.policy, out, asked.method, asked.options, options, progress)
+        told = to_the_end(progress)
+        return publish_table(table, roles, asked.policy, out, asked.method, asked.options, options, told)
 
 
 def _print(release: Any, out: Path, seconds: float, as_json: bool) -> None:

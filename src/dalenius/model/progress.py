@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+LAST_STAGE = "Publishing"  # when it begins, what was made is about to take its place: too late to stop
+
 
 class Progress(Protocol):
     """Told about stages as they begin, and about rows as they are done."""

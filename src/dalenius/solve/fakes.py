@@ -33,7 +33,7 @@ from dalenius.solve.markable import can_be_marked
 
 _FRACTION_BITS = 20  # shares are multiples of 2^-20 fakes
 _KEY_BITS = 64
-_DRAWS = 64
+_DRAWS = 24
 _SPREADS = 64
 
 
@@ -66,18 +66,22 @@ def with_fakes(problem: Problem, partition: Partition, rng: RandomBits | None = 
 def _markable_fakes(
     records: Integers, slots: Integers, group: SizeGroup, fake_values: int, rng: RandomBits
 ) -> Integers:
-    """phi_i that can be marked (`markable.py`): drawn again while they cannot, the second half without lifting.
+    """phi_i that can be marked (`markable.py`): drawn again while they cannot.
 
-    With few buckets and many values it may take some draws; the buckets of rare values are then the same few.
+    With few buckets and many values it may take some draws; the buckets of rare values are then the same few. If none
+    of `_DRAWS` will do, rare values are not lifted; and then those that are rounded up are not chosen at random but
+    spread evenly over the values as they are dealt, from a random start on, which spreads them over the buckets.
     """
-    for draw in range(2 * _DRAWS):
-        lift = draw < _DRAWS
-        fakes = fakes_of_a_group(records, slots, group.size, group.buckets, fake_values, rng, lift=lift)
+    for draw in range(4 * _DRAWS):
+        lift, shuffled = draw // _DRAWS % 2 == 0, draw < 2 * _DRAWS
+        fakes = fakes_of_a_group(
+            records, slots, group.size, group.buckets, fake_values, rng, lift=lift, shuffled=shuffled
+        )
         if can_be_marked(records + fakes, fakes, group.buckets, fake_values):
             return fakes
     raise UndecidedError(
-        f"no place was found for fake values in {group.buckets:,} buckets of size {group.size}, in {2 * _DRAWS} draws",
-        f"Give another --fakes than {fake_values}, or a larger --min-size, which makes fewer sizes.",
+        f"no place was found for fake values in {group.buckets:,} buckets of size {group.size}, in {4 * _DRAWS} draws",
+        f"Group the rarest sensitive values; or give another --fakes than {fake_values}, or a larger --min-size.",
     )
 
 
@@ -90,6 +94,7 @@ def fakes_of_a_group(
     rng: RandomBits,
     *,
     lift: bool = True,
+    shuffled: bool = True,
 ) -> Integers:
     """phi_i for one size group; `slots` are c[i, S] b.
 
@@ -110,7 +115,7 @@ def fakes_of_a_group(
     share = _proportional(records, size, fake_values, one)
     share = _lifted(share, (records > 0) & (room > 0), one) if lift else share
     expected = _within(share, records, room * one, total * one, one)
-    order = _random_order(len(records), rng)
+    order = _random_order(len(records), rng) if shuffled else np.arange(len(records))
     ends = np.cumsum(expected[order]) + rng.getrandbits(bits) if bits else np.cumsum(expected[order])
     reached = ends // one
     whole = np.empty_like(expected)
