@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from dalenius.audit.verify import verify
 from dalenius.policy.limits import LimitPolicy
+from tests.audit.generated import passes_and_lower_limits_fail
 from tests.audit.test_verify import failed, releases
 from tests.handmade import Handmade, edit_manifest, hospital, restate_hashes, rewrite
 
@@ -253,16 +253,4 @@ def protected_releases(draw: st.DrawFn) -> Handmade:
 
 @given(protected_releases(), st.integers(1, 9), st.data())
 def test_generated_releases_pass_and_lower_limits_fail(made: Handmade, batch_rows: int, data: st.DataObject) -> None:
-    with TemporaryDirectory() as scratch:
-        folder = made.write(Path(scratch))
-        verdict = verify(folder, batch_rows=batch_rows)
-        assert verdict.findings == ()
-        assert verdict.verified
-        value = data.draw(st.sampled_from(sorted(made.limits)))
-        below = Fraction(made.limits[value]) * (1 - Fraction(1, 10**30))
-        exact = {name: Fraction(limit) for name, limit in made.limits.items()}
-        verdict = verify(folder, policy=LimitPolicy(values={**exact, value: below}), batch_rows=batch_rows)
-        assert failed(verdict) == {"limits"}
-        sizes, shown = Counter(made.buckets), Counter(made.shown())
-        over = [b for b, size in sizes.items() if Fraction(shown[b, value], size - made.known_records) > below]
-        assert verdict["limits"].count == len(over)
+    passes_and_lower_limits_fail(made, batch_rows, data)

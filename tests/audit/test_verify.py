@@ -21,6 +21,7 @@ from dalenius.audit.verify import verify
 from dalenius.errors import ReleaseError
 from dalenius.model.finding import Outcome, Verdict
 from dalenius.policy.limits import LimitPolicy
+from tests.audit.generated import passes_and_lower_limits_fail
 from tests.handmade import CATEGORY, Handmade, edit_manifest, hospital, many_types, order, restate_hashes, write_table
 
 
@@ -220,22 +221,7 @@ def releases(draw: st.DrawFn) -> Handmade:
 
 @given(releases(), st.integers(1, 9), st.data())
 def test_generated_releases_pass_and_lower_limits_fail(made: Handmade, batch_rows: int, data: st.DataObject) -> None:
-    with TemporaryDirectory() as scratch:
-        folder = made.write(Path(scratch))
-        verdict = verify(folder, batch_rows=batch_rows)
-        assert verdict.findings == ()
-        assert verdict.verified
-        value = data.draw(st.sampled_from(sorted(made.limits)))
-        below = Fraction(made.limits[value]) * (1 - Fraction(1, 10**30))
-        lower = LimitPolicy.of(values={**made.limits, value: below})
-        verdict = verify(folder, policy=lower, batch_rows=batch_rows)
-        assert failed(verdict) == {"limits"}
-        over = sum(
-            1
-            for bucket, size in Counter(made.buckets).items()
-            if Fraction(list(zip(made.buckets, made.values, strict=True)).count((bucket, value)), size) > below
-        )
-        assert verdict["limits"].count == over
+    passes_and_lower_limits_fail(made, batch_rows, data)
 
 
 @given(releases(), st.data())

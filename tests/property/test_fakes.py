@@ -22,10 +22,10 @@ from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import multi_size
 from dalenius.solve.optimal import lower_bound, optimal
 from dalenius.solve.two_size import two_size
-from dalenius.solve.two_size_paper import full_pruning, loss_pruning, no_pruning
 from dalenius.solve.validate import validate_one_size, validate_two_size
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems, large_problems
+from tests.property.two_size_searches import agree_on_two_sizes
 
 Search = Callable[[Problem], BucketSetting | None]
 
@@ -77,15 +77,7 @@ def test_optimal_is_the_best_setting_in_proportion(problem: Problem) -> None:
 @given(problems_with_fakes)
 @settings(max_examples=100)
 def test_every_two_size_search_is_the_best_two_size_setting(problem: Problem) -> None:
-    expected = best(problem, most_sizes=2)
-    searches: list[Search] = [two_size]
-    if problem.min_size < min(problem.max_size, problem.total):
-        searches += [no_pruning, loss_pruning, full_pruning]
-    for search in searches:
-        found = search(problem)
-        assert (found is None) == (expected is None)
-        if found is not None and expected is not None:
-            assert found.loss == brute_force.loss(expected)
+    agree_on_two_sizes(problem, best(problem, most_sizes=2))
 
 
 @given(problems_with_fakes)

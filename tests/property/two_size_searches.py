@@ -1,0 +1,23 @@
+"""All searches for two sizes against the best setting that was found by trying everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dalenius.model.problem import Problem
+from dalenius.model.setting import BucketSetting
+from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size_paper import full_pruning, loss_pruning, no_pruning
+from tests.property import brute_force
+
+
+def agree_on_two_sizes(problem: Problem, expected: brute_force.Sizes | None) -> None:
+    """Every search finds a setting of the expected loss, or none where there is none."""
+    searches: list[Callable[[Problem], BucketSetting | None]] = [two_size]
+    if problem.min_size < min(problem.max_size, problem.total):
+        searches += [no_pruning, loss_pruning, full_pruning]
+    for search in searches:
+        found = search(problem)
+        assert (found is None) == (expected is None)
+        if found is not None and expected is not None:
+            assert found.loss == brute_force.loss(expected)
