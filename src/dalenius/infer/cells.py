@@ -63,7 +63,7 @@ class Values:
         """The values with at least so many rows; and what is left out, if anything is."""
         counts = self._counts
         if counts is None:
-            note = f"{self._column} has more than {MOST_TEXTS:,} different values, so nothing is learned of it."
+            note = f"{self._column} has more than {MOST_TEXTS:,} different values, so nothing is learned of it"
             return Cells(self._column, (), _none), note
         often = [text for text, count in counts.items() if count >= least]
         chosen = sorted(often, key=lambda text: (-counts[text], text or ""))[:MOST_CELLS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +52,8 @@ class ReleaseFolder:
             else:
                 yield from self._parquet_batches(table, columns, rows, coded)
         except OSError as error:
-            raise ReleaseError(
-                f"{self._entry(table).file} cannot be read: {error.strerror or 'it is damaged'}"
-            ) from None
+            why = os.strerror(error.errno) if error.errno else "it is damaged"  # Arrow's own words have the path
+            raise ReleaseError(f"{self._entry(table).file} cannot be read: {why}") from None
         except (pa.ArrowException, ValueError):
             raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
 
