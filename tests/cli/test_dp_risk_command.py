@@ -15,8 +15,9 @@ from dalenius.cli.main import main
 
 Run = Callable[..., Result]
 
-GROUP_KEYS = {"size", "group", "pinned", "pinned_rightly", "values", "more_values"}
-VALUE_KEYS = {"value", "count", "limit", "above", "released", "ratios"}
+GROUP_KEYS = {"size", "group", "pinned", "pinned_rightly", "release", "values", "more_values"}
+VALUE_KEYS = {"value", "count", "limit", "above", "released", "released_mean", "ratios"}
+SHARE_KEYS = {"mean_share", "largest_share", "above_limit"}
 RATIO_KEYS = {"epsilon", "mean", "variance", "median", "interval"}
 EPSILON_KEYS = {
     "epsilon",
@@ -37,9 +38,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("COLUMNS", "60")
     rows = ["zyxlone,31,HIV", "zyxpair,32,HIV", "zyxpair,32,Cold"]
     rows += [f"manyfolk,40,{value}" for value in ["HIV"] * 30 + ["Flu"] * 10 + ["Cold"] * 20]
-    rows += [f"zyxnine,50,{value}" for value in ["Flu"] * 9]
-    rows += [f"tenfold,50,{value}" for value in ["Flu"] * 10]
-    rows += [f"flufolk,60,{value}" for value in ["Flu"] * 40]
+    rows += [f"zyxnine,50,{value}" for value in ["HIV"] * 4 + ["Flu"] * 5]
+    rows += [f"tenfold,50,{value}" for value in ["HIV"] * 5 + ["Flu"] * 5]
+    rows += [f"flufolk,60,{value}" for value in ["Flu"] * 60]
     Path("people.csv").write_text("Town,Age,Disease\n" + "\n".join(rows) + "\n")
 
     def invoke(*words: str) -> Result:
@@ -73,16 +74,22 @@ def test_the_object(run: Run) -> None:
         "where",
         "theorem",
         "release",
+        "group_rows",
         "notes",
     }
-    assert (found["format"], found["people"], found["groups"], found["draws"]) == (1, 122, 6, 300)
+    assert found["group_rows"] is None
+    assert (found["format"], found["people"], found["groups"], found["draws"]) == (1, 142, 6, 300)
     assert found["least_shown"] == 10
     assert [entry["epsilon"] for entry in found["epsilons"]] == [0.1, 1.0]
     assert all(set(entry) == EPSILON_KEYS for entry in found["epsilons"])
     for entry in found["sizes"]:
-        assert set(entry) == {"least", "most", "groups", "people", "exact", "noise_alone", "epsilons"}
+        assert set(entry) == {"least", "most", "groups", "people", "exact", "noise_alone", "release", "epsilons"}
+        assert set(entry["release"]) == SHARE_KEYS
+        assert entry["release"]["above_limit"] == 0
         assert all(set(inner) == EPSILON_KEYS for inner in entry["epsilons"])
     assert all(set(group) == GROUP_KEYS for group in [*found["top"], found["where"]])
+    assert all(set(group["release"]) == SHARE_KEYS for group in [*found["top"], found["where"]])
+    assert {group["size"] for group in found["top"]} == {1, 2, 9, 10, 60}  # nobody of flufolk is above a limit
     for value in found["where"]["values"]:
         assert set(value) == VALUE_KEYS
         assert all(set(ratio) == RATIO_KEYS | {"pinned"} for ratio in value["ratios"])
@@ -109,12 +116,53 @@ def test_the_numbers_of_the_paper(run: Run) -> None:
 def test_the_tables(run: Run) -> None:
     result = run("--quasi-identifiers", "Town", "--epsilon", "0.1", "--epsilon", "1", *LIMITS)
     assert result.exit_code == 0
-    assert "122 people in 6 groups" in result.stdout
+    assert "142 people in 6 groups" in result.stdout
     for words in ("noisy counts, epsilon 0.1", "noise and no counts", "exact counts", "F'-private release", "50 to 99"):
         assert words in result.stdout
     assert result.stdout.count("By size of the group") == 2
     assert "Town=manyfolk" in result.stdout
-    assert "Simulating 122 rows" in result.stderr
+    for words in ("release: mean share of own value", "largest in any bucket", "above limit"):
+        assert result.stdout.count(words) >= 2
+    assert "Simulating 142 rows" in result.stderr
+
+
+def test_listed_groups_with_theorem_and_simulation(run: Run) -> None:
+    words = ["--quasi-identifiers", "Town", "--epsilon", "0.1,1", *LIMITS, "--top", "1"]
+    result = run(*words)
+    listing = result.stdout[result.stdout.index("Groups with most people pinned rightly") :].split("\n\n")[0]
+    for column in ("x", "y", "limit", "theorem: mean", "variance", "median", "95 % interval", "pinned", "rightly"):
+        assert column in listing
+    (line,) = (line for line in listing.splitlines() if "manyfolk" in line)
+    group = parsed(run(*words, "--json"))["top"][0]
+    assert (group["size"], group["values"][0]["value"], group["values"][0]["count"]) == (60, "HIV", 30)
+    assert line.split()[:5] == ["60", "HIV", "30", "0.3000", "0.1"]
+    assert f"{0.5 * (1 + 200 / 3600):.4g}" in line.split()
+    assert "flufolk" not in result.stdout
+    none = run("--quasi-identifiers", "Town", "--epsilon", "1", "--uniform", "1")
+    assert "nobody is pinned rightly" in " ".join(none.stdout.split())
+
+
+def test_the_file_of_groups(run: Run) -> None:
+    words = ["--quasi-identifiers", "Town,Age", "--epsilon", "0.1,1", *LIMITS, "--groups", "groups.csv"]
+    assert parsed(run(*words, "--json"))["group_rows"] == 22
+    text = Path("groups.csv").read_text()
+    assert len(text.splitlines()) == 1 + 22
+    assert "zyx" not in text
+    assert "manyfolk" in text
+    assert "tenfold" in text
+    refused = run(*words, "--json")
+    assert refused.exit_code == 2
+    assert json.loads(refused.stdout)["error"]["kind"] == "usage"
+    shown = run(*words, "--force", "--least-shown", "1")
+    assert shown.exit_code == 0
+    assert "22 rows on all groups are in groups.csv: not for publication." in " ".join(shown.stdout.split())
+    assert "zyxlone" in Path("groups.csv").read_text()
+
+
+def test_the_help_says_what_is_listed_and_that_it_is_not_for_publication() -> None:
+    text = " ".join(CliRunner().invoke(main, ["dp-risk", "--help"]).stdout.split())
+    assert "most people pinned rightly at the smallest epsilon" in text
+    assert "Not for publication" in text
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -152,6 +200,11 @@ def test_a_job_file_names_the_columns(run: Run) -> None:
         (["--epsilon", "1"], "usage"),
         (["--epsilon", "1", "--quasi-identifiers", "Town", "--draws", "1"], "usage"),
         (["--epsilon", "1", "--quasi-identifiers", "Twn"], "no-such-column"),
+        (["--epsilon", "1", "--quasi-identifiers", "Town", "--force"], "usage"),
+        (["--epsilon", "1", "--quasi-identifiers", "Town", "--groups", "groups.json"], "usage"),
+        (["--epsilon", "1", "--quasi-identifiers", "Town", "--groups", "nowhere/groups.csv"], "output"),
+        (["--epsilon", "1", "--quasi-identifiers", "Town", "--groups", "people.csv", "--force"], "usage"),
+        (["--epsilon", "1", "--where", "Age = '40'", "--groups", "groups.csv"], "usage"),
         (["--epsilon", "1", "--where", "Age > 3"], "query"),
         (["--epsilon", "1", "--where", "Disease = 'HIV'"], "query"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dalenius.cli.failures import reported
-from dalenius.cli.options import policy_options, request, solver_options
+from dalenius.cli.options import policy_options, quasi_identifiers_option, request, solver_options
 from dalenius.cli.publish import names
 from dalenius.errors import UsageError
 
@@ -19,25 +19,26 @@ Examples:
       --epsilon 0.01,0.1,1 --theta 8 --base 0.02
   dalenius dp-risk hospital.csv --sensitive Disease --where "Gender = 'F' AND Zipcode = '61434'" \\
       --epsilon 0.1 --uniform 0.2 --json
+  dalenius dp-risk hospital.csv --job job.toml --epsilon 0.1,1 --groups groups.parquet
 """
 
 
 @click.command("dp-risk", epilog=_EPILOG)
 @click.argument("table", type=click.Path(path_type=Path), metavar="TABLE")
 @click.option("--sensitive", metavar="COLUMN", help="The sensitive column.")
-@click.option(
-    "--quasi-identifiers",
-    multiple=True,
-    metavar="A,B,...",
-    help="The columns that make the groups. Repeatable; names with commas go in double quotes.",
-)
+@quasi_identifiers_option("The columns that make the groups.")
 @click.option("--epsilon", "epsilons", multiple=True, required=True, metavar="E,...", help="Each above 0. Repeatable.")
 @click.option("--where", metavar="EXPRESSION", help="One more group: all who meet this SQL condition.")
 @click.option("--draws", type=int, default=1_000, show_default=True, metavar="N", help="Draws of the noise, by OpenDP.")
 @click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
 @click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
 @click.option(
-    "--top", type=int, default=20, show_default=True, metavar="N", help="List the groups with most people pinned."
+    "--top",
+    type=int,
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="List so many groups: those with most people pinned rightly at the smallest epsilon, where there are any.",
 )
 @click.option(
     "--least-shown",
@@ -45,8 +46,16 @@ Examples:
     default=10,
     show_default=True,
     metavar="K",
-    help="Show the quasi-identifiers of listed groups of at least so many people.",
+    help="Show the quasi-identifiers of groups of at least so many people, in the list and in the file of --groups.",
 )
+@click.option(
+    "--groups",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write every group, a row for each value in it and each epsilon, to FILE (.parquet or .csv). "
+    "Not for publication.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE, once the new one is complete.")
 @policy_options
 @solver_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -59,6 +68,8 @@ def dp_risk_command(
     table_name: str | None,
     top: int,
     least_shown: int,
+    groups: Path | None,
+    force: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -75,6 +86,8 @@ def dp_risk_command(
             raise UsageError(
                 "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
             )
+        if force and groups is None:
+            raise UsageError("--force is given, and there is no file to replace", "It goes with --groups FILE.")
         listed = _numbers(epsilons)
         from dalenius.cli.progress import shown_progress
         from dalenius.ratio.risk import dp_risk
@@ -90,6 +103,8 @@ def dp_risk_command(
                 draws=draws,
                 top=top,
                 least_shown=least_shown,
+                groups_file=groups,
+                force=force,
                 null_value=asked.null_value,
                 table=table_name,
                 method=asked.method,
@@ -101,7 +116,7 @@ def dp_risk_command(
         if as_json:
             click.echo(json.dumps(risk_object(risk), allow_nan=False))
         else:
-            show_risk(risk)
+            show_risk(risk, groups)
 
 
 def _numbers(texts: tuple[str, ...]) -> list[float]:

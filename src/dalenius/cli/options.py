@@ -22,6 +22,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _RULES = ("theta", "uniform", "l_diversity", "beta")
 
 
+def quasi_identifiers_option(what: str) -> Callable[[Command], Command]:
+    """Columns by name; `what` says what they are for."""
+    return click.option(
+        "--quasi-identifiers",
+        multiple=True,
+        metavar="A,B,...",
+        help=f"{what} Repeatable; names with commas go in double quotes.",
+    )
+
+
 def policy_options(command: Command) -> Command:
     """The job file, and the limits as options."""
     for option in reversed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -11,7 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from dalenius.cli.render import print_whole, printable, show_notes
-from dalenius.model.dp_risk import PROMISE, DpRisk, EpsilonRisk, GroupRisk, Ratio, ReleaseRisk, SizeRisk, ValueRisk
+from dalenius.model.dp_risk import (
+    PROMISE,
+    DpRisk,
+    EpsilonRisk,
+    GroupRisk,
+    Ratio,
+    ReleaseRisk,
+    ReleaseShares,
+    SizeRisk,
+    ValueRisk,
+)
 
 FORMAT_VERSION = 1
 
@@ -37,6 +48,7 @@ def risk_object(risk: DpRisk) -> dict[str, Any]:
                 "people": entry.people,
                 "exact": entry.exact,
                 "noise_alone": entry.noise_alone,
+                "release": _shares_object(entry.release),
                 "epsilons": [_epsilon_object(inner) for inner in entry.epsilons],
             }
             for entry in risk.sizes
@@ -48,6 +60,7 @@ def risk_object(risk: DpRisk) -> dict[str, Any]:
             for point in risk.theorem
         ],
         "release": _release_object(release) if release is not None else None,
+        "group_rows": risk.group_rows,
         "notes": list(risk.notes),
     }
 
@@ -80,6 +93,7 @@ def _group_object(group: GroupRisk) -> dict[str, Any]:
         "group": group.group,
         "pinned": list(group.pinned),
         "pinned_rightly": list(group.pinned_rightly),
+        "release": _shares_object(group.release),
         "values": [_value_object(value) for value in group.values],
         "more_values": group.more_values,
     }
@@ -92,9 +106,20 @@ def _value_object(value: ValueRisk) -> dict[str, Any]:
         "limit": str(value.limit),
         "above": value.above,
         "released": str(value.released) if value.released is not None else None,
+        "released_mean": value.released_mean,
         "ratios": [
             {**_ratio_object(ratio), "pinned": chance} for ratio, chance in zip(value.ratios, value.pinned, strict=True)
         ],
+    }
+
+
+def _shares_object(shares: ReleaseShares | None) -> dict[str, Any] | None:
+    if shares is None:
+        return None
+    return {
+        "mean_share": shares.mean_share,
+        "largest_share": shares.largest_share,
+        "above_limit": shares.above_limit,
     }
 
 
@@ -109,8 +134,8 @@ def _release_object(release: ReleaseRisk) -> dict[str, Any]:
     }
 
 
-def show_risk(risk: DpRisk) -> None:
-    """The answer for people."""
+def show_risk(risk: DpRisk, file: Path | None = None) -> None:
+    """The answer for people; `file` has all groups."""
     console = Console(soft_wrap=False)
     if risk.epsilons:
         print_whole(console, _by_epsilon(risk))
@@ -118,10 +143,16 @@ def show_risk(risk: DpRisk) -> None:
             print_whole(console, _by_size(risk.sizes, number))
         if risk.top:
             print_whole(console, _top(risk))
+        elif not any(entry.pinned_rightly for entry in risk.epsilons):
+            console.print(Text("In no group is anybody above a limit, so nobody is pinned rightly.\n"))
     if risk.predicate is not None:
         print_whole(console, _predicate(risk.predicate))
     print_whole(console, _theorem(risk))
     show_notes(console, risk.notes)
+    if file is not None:
+        unnamed = f"Groups of fewer than {risk.least_shown:,} people are not named there."
+        rows = f"{risk.group_rows:,} rows on all groups are in {printable(str(file))}: not for publication."
+        console.print(Text(f"{rows} {unnamed if risk.least_shown > 1 else 'All groups are named there.'}"))
     console.print(Text(PROMISE))
     if risk.release is not None:
         console.print(Text(_RELEASE))
@@ -131,6 +162,13 @@ _RELEASE = (
     "The release keeps the limits against an observer of buckets. Somebody who learns across buckets may know more, "
     "and unlike differential privacy it gives no guarantee for several releases together."
 )
+
+
+_SHARES = ("release: mean share of own value", "largest in any bucket")
+
+
+def _shares_cells(shares: ReleaseShares | None) -> tuple[str, str]:
+    return (f"{shares.mean_share:.4f}", f"{shares.largest_share:.4f}") if shares is not None else ("-", "-")
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -163,11 +201,13 @@ def _by_epsilon(risk: DpRisk) -> Table:
 
 def _by_size(sizes: Sequence[SizeRisk], number: int) -> Table:
     title = f"By size of the group, epsilon {sizes[0].epsilons[number].epsilon:g}"
-    columns = ("noise alone", "pinned", "rightly", "median relative error")
-    table = _table(title, "people in group", "groups", "people", "exact", *columns)
+    columns = ("noise alone", "pinned", "rightly", "mean estimate", "median relative error")
+    table = _table(title, "people in group", "groups", "people", "exact", *columns, *_SHARES, "above limit")
     for entry in sizes:
         e = entry.epsilons[number]
-        cells = (f"{e.pinned:.1%}", f"{e.pinned_rightly:.1%}", f"{e.median_relative_error:.3g}")
+        cells = [f"{e.pinned:.1%}", f"{e.pinned_rightly:.1%}", f"{e.mean_estimate:.4f}"]
+        cells += [f"{e.median_relative_error:.3g}", *_shares_cells(entry.release)]
+        cells.append(f"{entry.release.above_limit:,}" if entry.release is not None else "-")
         span = f"{entry.least:,}" if entry.least == entry.most else f"{entry.least:,} to {entry.most:,}"
         numbers = (f"{entry.groups:,}", f"{entry.people:,}", f"{entry.exact:.1%}", f"{entry.noise_alone:.1%}")
         table.add_row(span, *numbers, *cells)
@@ -175,24 +215,39 @@ def _by_size(sizes: Sequence[SizeRisk], number: int) -> Table:
 
 
 def _top(risk: DpRisk) -> Table:
-    title = f"Groups with most people pinned rightly; those of fewer than {risk.least_shown:,} people are not named"
-    epsilons = [f"rightly at {entry.epsilon:g}" for entry in risk.epsilons]
-    table = _table(title, "people", *epsilons)
+    """A row for each epsilon, about the value that most people are pinned rightly to."""
+    title = "Groups with most people pinned rightly (at the smallest epsilon), and the value that is pinned on most"
+    columns = ("y", "limit", "epsilon", "theorem: mean", "variance", "median", "95 % interval", "pinned", "rightly")
+    table = _table(title, "x", "value", *columns, *_SHARES)
     table.add_column("group")
+    table.caption = f"Groups of fewer than {risk.least_shown:,} people are not named."
+    table.caption_justify = "left"
     for group in risk.top:
-        pairs = (group.group or {}).items()
+        value, pairs = group.values[0], (group.group or {}).items()
         shown = ", ".join(f"{printable(k)}={'null' if v is None else printable(v)}" for k, v in pairs)
-        table.add_row(f"{group.size:,}", *(f"{number:,.1f}" for number in group.pinned_rightly), Text(shown or "-"))
+        first = (f"{group.size:,}", Text(printable(value.value)), f"{value.count:,}", f"{float(value.limit):.4f}")
+        last = (*_shares_cells(group.release), Text(shown or "-"))
+        for number, (ratio, chance) in enumerate(zip(value.ratios, value.pinned, strict=True)):
+            cells = (*_ratio_cells(ratio), f"{chance:.1%}", f"{group.pinned_rightly[number]:,.1f}")
+            table.add_row(*(("",) * len(first) if number else first), *cells, *(("",) * len(last) if number else last))
     return table
 
 
 def _predicate(group: GroupRisk) -> Table:
     title = f"Who meets the condition: x = {group.size:,} people; Y/X, and the chance that it is above the limit"
-    columns = ("y", "y/x", "limit", "release", "epsilon", "theorem: mean", "variance", "median", "95 % interval")
+    columns = ("y", "y/x", "limit", "epsilon", "theorem: mean", "variance", "median", "95 % interval", "pinned")
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("value")
-    for column in (*columns, "pinned"):
+    for column in (*columns, *_SHARES):
         table.add_column(column, justify="right", no_wrap=True)
+    if (shares := group.release) is not None:
+        table.caption = (
+            f"All {group.size:,} people together: {_SHARES[0]} {shares.mean_share:.4f}, "
+            f"{_SHARES[1]} {shares.largest_share:.4f}, people above their limit {shares.above_limit:,}."
+        )
+    if group.more_values:
+        table.caption = f"{table.caption or ''} {group.more_values:,} more values are left out.".lstrip()
+    table.caption_justify = "left"
     for value in group.values:
         for ratio, chance in zip(value.ratios, value.pinned, strict=True):
             table.add_row(
@@ -200,9 +255,10 @@ def _predicate(group: GroupRisk) -> Table:
                 f"{value.count:,}",
                 f"{value.count / group.size:.4f}",
                 f"{float(value.limit):.4f}",
-                f"{float(value.released):.4f}" if value.released is not None else "-",
                 *_ratio_cells(ratio),
                 f"{chance:.1%}",
+                f"{value.released_mean:.4f}" if value.released_mean is not None else "-",
+                f"{float(value.released):.4f}" if value.released is not None else "-",
             )
     return table
 

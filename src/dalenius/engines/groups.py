@@ -12,6 +12,7 @@ leave this module only if the group has as many people as the caller asks for.
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,6 +32,7 @@ from dalenius.model.problem import ValueCounts
 
 MEMORY = 2 * 10**9  # bytes, for each of two connections
 _TRIPLES_AT_ONCE = 2**14
+_ROWS_AT_ONCE = 2**15
 
 
 @dataclass(frozen=True)
@@ -114,17 +116,53 @@ class GroupTables:
             yield from self._connection.sql(query).to_arrow_reader(_TRIPLES_AT_ONCE)
 
     def leading(self, scores: pa.Table, top: int, least_shown: int) -> list[Group]:
-        """The groups with the largest sum of y * score. `scores` has x, y, v and score; what it lacks scores 0."""
+        """The groups with the largest sum of y * score, where it is above 0. `scores` has x, y, v and score."""
         key = ", ".join(self._key)
         with plain_errors():
             self._register("scores", scores)
             found = self._connection.execute(
-                f"""SELECT {key}, any_value(x), sum(y * coalesce(score, 0)) AS total
-                FROM cells LEFT JOIN scores USING (x, y, v)
-                GROUP BY {key} ORDER BY total DESC, any_value(x) DESC, {key} LIMIT {int(top)}"""  # noqa: S608
+                f"""SELECT {key}, x, total
+                FROM (SELECT {key}, any_value(x) AS x, sum(y * score) AS total
+                      FROM cells JOIN scores USING (x, y, v) GROUP BY {key})
+                WHERE total > 0 ORDER BY total DESC, x DESC, {self._order(least_shown)} LIMIT {int(top)}"""  # noqa: S608
             ).fetchall()
             self._connection.unregister("scores")
             return [self._group(tuple(row[:-2]), int(row[-2]), least_shown) for row in found]
+
+    def keep(self, simulated: pa.Table) -> None:
+        """Keep what was simulated of some triples, for `every_row`: x, y, v, the epsilon's position e, and the rest."""
+        with plain_errors(), self._connection.cursor() as other:  # `triples` may not be at its end yet
+            other.register("part", simulated)
+            other.execute("CREATE TABLE IF NOT EXISTS simulated AS SELECT * FROM part LIMIT 0")
+            other.execute("INSERT INTO simulated SELECT * FROM part")
+            other.unregister("part")
+
+    def every_row(self, values: pa.Table, least_shown: int) -> Iterator[pa.RecordBatch]:
+        """Every group, value in it and epsilon, largest groups first, in batches: what was kept, beside `values`.
+
+        `values` has v, the value, and the mean share and what else a release gives it. Groups of fewer than
+        `least_shown` people have nulls for their quasi-identifiers, and come in an order that does not depend on them.
+        """
+        named = f"x >= {int(least_shown)}"
+        shown = [f"CASE WHEN {named} THEN {name} END AS {name}" for name in self._key]
+        query = f"""
+            SELECT number AS "group", {named} AS named, {", ".join(shown)}, value, x, y, "limit", above, epsilon,
+                theorem_mean, theorem_variance, median, low, high, pinned,
+                release_mean_share, release_largest_share, release_group_mean_share
+            FROM (SELECT *, sum(y * release_mean_share) OVER (PARTITION BY number) / x AS release_group_mean_share
+                  FROM (SELECT *, dense_rank() OVER (ORDER BY x DESC, {self._order(least_shown)}) AS number FROM cells)
+                  JOIN listing USING (v))
+            JOIN simulated USING (x, y, v) ORDER BY number, v, e"""  # noqa: S608
+        with plain_errors():
+            self._register("listing", values)
+            yield from self._connection.sql(query).to_arrow_reader(_ROWS_AT_ONCE)
+            self._connection.unregister("listing")
+
+    def _order(self, least_shown: int) -> str:
+        """An order of groups of one size that tells nothing of quasi-identifiers that are not shown."""
+        shown = [f"CASE WHEN x >= {int(least_shown)} THEN {name} END" for name in self._key]
+        key = ", ".join(self._key)
+        return f"{', '.join(shown)}, hash({secrets.randbits(63)}, {key}), {key}"
 
     def _group(self, key: tuple[str | None, ...], size: int, least_shown: int) -> Group:
         same = " AND ".join(f"{name} IS NOT DISTINCT FROM ?" for name in self._key)

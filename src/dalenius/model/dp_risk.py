@@ -39,11 +39,25 @@ class TheoremPoint:
 
 
 @dataclass(frozen=True)
+class ReleaseShares:
+    """What an F'-private release tells about some of the people: the share of their own value in their buckets.
+
+    `mean_share` is the mean over these people, expected over the random placement of the release; `largest_share` the
+    largest that any placement can give one of them; `above_limit` the number of them whose share is above the limit.
+    """
+
+    mean_share: float
+    largest_share: float
+    above_limit: int
+
+
+@dataclass(frozen=True)
 class ValueRisk:
     """One sensitive value in one group: `count` (y) people carry it.
 
     `above` says whether y/x is above the limit. `pinned` has for each epsilon the chance that Y/X is. `released` is
-    the largest share that the value has in a bucket of the release; None without a release.
+    the largest share that the value has in a bucket of the release, `released_mean` the share that somebody who
+    carries it can expect in theirs; None without a release.
     """
 
     value: str
@@ -53,20 +67,23 @@ class ValueRisk:
     ratios: tuple[Ratio, ...]
     pinned: tuple[float, ...]
     released: Fraction | None
+    released_mean: float | None
 
 
 @dataclass(frozen=True)
 class GroupRisk:
     """One group of `size` (x) people. `group` has its quasi-identifiers, as text; None if it is too small to show.
 
-    `pinned` and `pinned_rightly` are expected numbers of people, for each epsilon. `values` are those with most people
-    pinned, `more_values` the number of the others.
+    `pinned` and `pinned_rightly` are expected numbers of people, for each epsilon. `release` is what a release tells
+    about its people. `values` are those with most people pinned, those above their limit first, `more_values` the
+    number of the others.
     """
 
     size: int
     group: dict[str, str | None] | None
     pinned: tuple[float, ...]
     pinned_rightly: tuple[float, ...]
+    release: ReleaseShares | None
     values: tuple[ValueRisk, ...]
     more_values: int
 
@@ -95,7 +112,7 @@ class SizeRisk:
     """The groups of `least` to `most` people.
 
     `exact` is the share of people whose y/x is above the limit, `noise_alone` the share that would be pinned if both
-    counts were 0 and the noise were all there is.
+    counts were 0 and the noise were all there is. `release` is what a release tells about their people.
     """
 
     least: int
@@ -104,6 +121,7 @@ class SizeRisk:
     people: int
     exact: float
     noise_alone: float
+    release: ReleaseShares | None
     epsilons: tuple[EpsilonRisk, ...]
 
 
@@ -128,7 +146,8 @@ class DpRisk:
     """The whole answer. Without quasi-identifiers there are no `groups`, `epsilons`, `sizes` and `top`.
 
     `exact` and `mean_share` are what exact counts would tell: the share of people with y/x above the limit, and the
-    mean of y/x over people. `noise_alone` is the share that noise without any counts would pin.
+    mean of y/x over people. `noise_alone` is the share that noise without any counts would pin. `group_rows` is the
+    number of rows in the file of all groups; None if none was asked for.
     """
 
     people: int
@@ -144,4 +163,5 @@ class DpRisk:
     predicate: GroupRisk | None
     theorem: tuple[TheoremPoint, ...]
     release: ReleaseRisk | None
+    group_rows: int | None
     notes: tuple[str, ...]

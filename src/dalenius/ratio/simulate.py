@@ -51,10 +51,15 @@ def noise_alone(thresholds: Floats) -> Floats:
     return np.asarray(0.25 / (1.0 + thresholds))
 
 
+def quantiles(sizes: Integers, counts: Integers, noise: Noise) -> Floats:
+    """The lower end of the central interval, the median and the upper end, a column for each (x, y)."""
+    ratios, _ = noisy_ratios(sizes, counts, noise)
+    return np.asarray(np.quantile(ratios, [INTERVAL[0], 0.5, INTERVAL[1]], axis=1, overwrite_input=True))
+
+
 def ratio(size: int, count: int, noise: Noise) -> Ratio:
     """Theorem 2's mean and variance of Y/X, and the simulated median and central interval."""
-    ratios, _ = noisy_ratios(np.array([size]), np.array([count]), noise)
-    low, median, high = np.quantile(ratios[0], [INTERVAL[0], 0.5, INTERVAL[1]])
+    low, median, high = quantiles(np.array([size]), np.array([count]), noise)[:, 0]
     return Ratio(
         noise.epsilon,
         theorem.mean(size, count, noise.epsilon),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dalenius.model.dp_risk import EpsilonRisk, SizeRisk
+from dalenius.model.dp_risk import EpsilonRisk, ReleaseShares, SizeRisk
 from dalenius.ratio.noise import Floats, Noise
 from dalenius.ratio.simulate import Integers, Mask, noise_alone, noisy_ratios, pinned
 
@@ -93,8 +93,8 @@ class Tally:
             self.alone += np.bincount(places, block.people * noise_alone(block.thresholds), width)
         return chances
 
-    def by_size(self, groups: Integers) -> tuple[SizeRisk, ...]:
-        """One entry for each range of sizes that has people."""
+    def by_size(self, groups: Integers, releases: Sequence[ReleaseShares | None]) -> tuple[SizeRisk, ...]:
+        """One entry for each range of sizes that has people. `groups` and `releases` have one for each range."""
         upper = np.append(self.edges[1:] - 1, 0)
         return tuple(
             SizeRisk(
@@ -104,6 +104,7 @@ class Tally:
                 int(self.people[i]),
                 float(self.above[i] / self.people[i]),
                 float(self.alone[i] / self.people[i]),
+                releases[i],
                 self._risks(slice(i, i + 1)),
             )
             for i in np.flatnonzero(self.people).tolist()

@@ -26,22 +26,29 @@ describe the bulk of the distribution well; where x is not many times b they do 
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Number = TypeVar("Number", float, npt.NDArray[np.float64])
+
 
 def scale(epsilon: float) -> float:
     """b = 1/ε: a person changes a count by at most 1."""
     return 1.0 / epsilon
 
 
-def factor(size: float, epsilon: float) -> float:
+def factor(size: Number, epsilon: float) -> Number:
     """The theorem's mean of Y/X, as a multiple of y/x: 1 + 2b²/x²."""
     return 1.0 + 2.0 * (scale(epsilon) / size) ** 2
 
 
-def mean(size: float, count: float, epsilon: float) -> float:
+def mean(size: Number, count: Number, epsilon: float) -> Number:
     """(y/x) (1 + 2b²/x²)."""
     return count / size * factor(size, epsilon)
 
 
-def variance(size: float, count: float, epsilon: float) -> float:
+def variance(size: Number, count: Number, epsilon: float) -> Number:
     """(2b²/x²) (1 + (y/x)²)."""
     return 2.0 * (scale(epsilon) / size) ** 2 * (1.0 + (count / size) ** 2)
