@@ -1,7 +1,8 @@
 """make bench-attacks TABLE=...: what the simulated attackers find in releases of a real table, and what that takes.
 
-The table is a Parquet file with the columns of the census stand-in. A row number, as text, is published as a quasi-identifier
-besides, so that the true value of every row is known; the attackers do not use it. Every audit is a process of its own.
+The table is a Parquet file with the columns of the census stand-in. A row number, as text, is published as a
+quasi-identifier besides, so that the true value of every row is known; attackers who learn leave it out. Every audit is
+a process of its own.
 
     python -m bench.attacks census.parquet [--rows 300000]
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,9 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
 
+from dalenius.cli.attacks import show_audit
 from dalenius.cli.main import main
+from dalenius.model.attack import Attack, Audit, Share
 from tests.handmade import edit_manifest, hospital
 
 Run = Callable[..., Result]
@@ -20,7 +24,7 @@ ATTACKS = ["corruption", "negative", "learning", "order"]
 TOP = ["format", "rows", "buckets", "known_records", "fake_values", "sampled", "broken", "notes"]
 KEYS = [
     *["people", "success", "success_interval", "baseline", "baseline_interval", "control", "control_interval"],
-    *["people_above_limit", "claims", "claims_right", "mean_limit", "details", "notes"],
+    *["people_above_limit", "claims", "claims_right", "claims_right_interval", "mean_limit", "details", "notes"],
 ]
 
 
@@ -44,7 +48,13 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
         assert list(found[name]) == KEYS
         low, high = found[name]["success_interval"]
         assert 0 <= low <= found[name]["success"] <= high <= 1
-    assert set(found["corruption"]["details"]) == {"known", "by_known", "most_exposed"}
+        assert found[name]["people_above_limit"] <= found[name]["people"]
+    below, above = found["corruption"]["claims_right_interval"]
+    assert 0 < below < found["corruption"]["claims_right"] / found["corruption"]["claims"] < above < 1
+    assert found["order"]["claims_right_interval"] is None  # there are no claims
+    assert set(found["corruption"]["details"]) == {"known", "chosen", "random", "by_known", "most_exposed"}
+    assert set(found["corruption"]["details"]["chosen"]) == {"people", "people_above_limit", "worst_ratio"}
+    assert set(found["corruption"]["details"]["random"]) == {"people", "rows"}
     assert set(found["corruption"]["details"]["by_known"][0]) == {
         "known",
         "worst_ratio",
@@ -99,8 +109,38 @@ def test_csv_truth_and_control(run: Run) -> None:
     pyarrow.csv.write_csv(hospital().source(), "hospital.csv")
     by_text = run("release", "--truth", "hospital.csv", "--json").stdout
     assert by_text == run("release", "--truth", "hospital.parquet", "--json").stdout
-    result = run("release", "--truth", "hospital.csv", "--control", "hospital.csv", "--json")
-    assert json.loads(result.stdout)["learning"]["control"] is not None
+    strangers = [f"X,{number},99,Flu" for number in range(3)]
+    Path("strangers.csv").write_text("\n".join(["Gender,Zipcode,Age,Disease", *strangers]), encoding="utf-8")
+    learned, beside = (
+        json.loads(run("release", "--truth", "hospital.csv", "--json", *words).stdout)["learning"]
+        for words in ([], ["--control", "strangers.csv"])
+    )
+    assert beside["control"] == 1.0  # nobody is like them, and Flu is the most frequent
+    assert beside["control_interval"][1] == 1.0
+    assert {**beside, "control": 0, "control_interval": 0} == {**learned, "control": 0, "control_interval": 0}
+
+
+def test_what_is_null_without_the_truth(run: Run) -> None:
+    """As docs/json.md says."""
+    found = json.loads(run("release", "--json").stdout)
+    null = {name: {key for key, value in found[name].items() if value is None} for name in ATTACKS}
+    unknown = {"success", "success_interval", "control", "control_interval", "claims_right", "claims_right_interval"}
+    assert null["corruption"] == set()
+    assert null["learning"] - {"mean_limit"} == null["negative"] - {"mean_limit"} == unknown
+    assert null["order"] == unknown | {"people_above_limit", "claims", "mean_limit"}
+    assert found["order"]["details"]["decoder"] is None
+    assert found["order"]["details"]["decoders"][0]["success"] is None
+
+
+def test_intervals_are_not_shown_where_they_would_promise_too_much() -> None:
+    """In a sample whose truth is fitted."""
+    share = Share.of(30, 100)
+    for approximate, shown in ((False, "30.0% (21.9% to 39.6%)"), (True, "30.0%")):
+        found = Audit((Attack("negative", 100, share),), 1000, 300, 0, 0, 100, approximate=approximate)
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            show_audit(found)
+        assert shown in text.getvalue()
+        assert ("21.9%" in text.getvalue()) != approximate
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.infer.candidates import blocks, encoded
+from dalenius.infer.candidates import Column, blocks, encoded
 
 
 def test_blocks_hold_every_bucket_once() -> None:
@@ -32,7 +32,7 @@ def test_blocks_hold_every_bucket_once() -> None:
 
 
 def codes(cells: Sequence[object], kind: pa.DataType | None = None, values: int = 5) -> np.ndarray | None:
-    column = encoded("c", pa.chunked_array([pa.array(list(cells), kind)]), len(cells), values)
+    column = encoded("c", pa.chunked_array([pa.array(list(cells), kind)]), values)
     return None if column is None else column.codes
 
 
@@ -60,7 +60,7 @@ def test_many_numbers_are_cut_into_ranges_in_their_order() -> None:
 )
 def test_types(kind: pa.DataType) -> None:
     column = pa.chunked_array([pa.array([0, 1, None, 1], pa.int32()).cast(kind)])
-    found = encoded("c", column, 4, 5)
+    found = encoded("c", column, 5)
     assert found is not None
     assert found.codes[1] == found.codes[3]
     assert len(set(found.codes.tolist())) == 3
@@ -68,7 +68,7 @@ def test_types(kind: pa.DataType) -> None:
 
 def test_categories_of_batches_with_other_dictionaries() -> None:
     chunks = [pa.array(cells).dictionary_encode() for cells in (["x", "y"], ["y", "z", None])]
-    found = encoded("c", pa.chunked_array(chunks), 5, 5)
+    found = encoded("c", pa.chunked_array(chunks), 5)
     assert found is not None
     assert found.codes[1] == found.codes[2]
     assert len(set(found.codes.tolist())) == 4
@@ -79,3 +79,47 @@ def test_texts_that_are_nearly_keys_are_left_out_and_rare_ones_put_together() ->
     many = [f"town {i % 90}" for i in range(1000)]
     assert len(set(np.asarray(codes(many)).tolist())) == 90
     assert len(set(np.asarray(codes(many, values=2**17)).tolist())) == 8
+
+
+def coded_with(
+    cells: Sequence[object], others: Sequence[object], kind: pa.DataType | None = None
+) -> tuple[Column, Column]:
+    """The column by itself, and with people who are not in the release."""
+    column = pa.chunked_array([pa.array(list(cells), kind)])
+    plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    alone = encoded("c", column, 5)
+    both = encoded("c", column, 5, pa.chunked_array([pa.array(list(others), plain)]))
+    assert alone is not None
+    assert both is not None
+    assert both.kinds == alone.kinds
+    np.testing.assert_array_equal(both.codes[: len(cells)], alone.codes)
+    return alone, both
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_other_people_are_coded_by_what_the_release_has(kind: pa.DataType) -> None:
+    alone, both = coded_with(["x", "y", "x", "z"], ["elsewhere", "z", None, "x", "nowhere"], kind)
+    unknown = alone.kinds
+    assert both.codes[4:].tolist() == [unknown, alone.codes[3], unknown, alone.codes[0], unknown]
+    assert coded_with(["x", None], [None], kind)[1].codes[2] == coded_with(["x", None], [], kind)[0].codes[1]
+
+
+def test_texts_of_other_people_drop_no_column() -> None:
+    cells = [f"town {i % 15}" for i in range(100)]
+    coded_with(cells, [f"elsewhere {i}" for i in range(3000)])
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.int32(), pa.date32(), pa.decimal64(12, 2), pa.decimal128(15, 2)])
+def test_numbers_of_other_people_go_by_the_edges_of_the_release(kind: pa.DataType) -> None:
+    """Even numbers are there: an odd one is in the range of the even one below, whatever others there are."""
+    cells = pa.array((np.random.default_rng(0).permutation(1000) * 2).tolist(), pa.int32()).cast(kind)
+    others = pa.array([-5, 0, 1, 777, 1998, 1999, 5000], pa.int32()).cast(kind)
+    alone, both = coded_with(cells.to_pylist(), others.to_pylist(), kind)
+    code = dict(zip(cells.to_pylist(), alone.codes.tolist(), strict=True))
+    below = pa.array([0, 0, 0, 776, 1998, 1998, 1998], pa.int32()).cast(kind).to_pylist()
+    assert both.codes[1000:].tolist() == [code[number] for number in below]
+
+
+def test_a_number_that_is_not_a_kind_is_unknown() -> None:
+    alone, both = coded_with([1, 3, 1], [2, 3], pa.int16())
+    assert both.codes[3:].tolist() == [alone.kinds, alone.codes[1]]

@@ -49,3 +49,13 @@ def test_beliefs_have_the_margins_of_the_buckets() -> None:
     for block, p in zip(made.blocks, learn(made, rounds=3).beliefs, strict=True):
         np.testing.assert_allclose(p.sum(axis=2), 1, rtol=1e-9)
         np.testing.assert_allclose(p.sum(axis=1), block.counts, rtol=1e-9)
+
+
+def test_a_cell_that_nobody_has_says_nothing() -> None:
+    made, _ = candidates(1.0)
+    learned = learn(made)
+    column = made.columns[0]
+    outside = (Column(column.name, np.append(column.codes, np.int32(column.kinds)), column.kinds),)
+    frequencies = np.arange(1, 9) / 36
+    scores = log_scores(learned.tables, outside, np.array([made.rows]), frequencies)
+    np.testing.assert_allclose(scores[0], np.log(frequencies))

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.audit.attacks.corruption import NAME as CORRUPTION
-from dalenius.audit.attacks.corruption import Exposure, corruption
+from dalenius.audit.attacks.corruption import corruption, numbers_known
+from dalenius.audit.attacks.exposure import Exposure
 from dalenius.audit.attacks.learning import NAME as LEARNING
 from dalenius.audit.attacks.learning import learning
 from dalenius.audit.attacks.negative import NAME as NEGATIVE
@@ -83,7 +84,6 @@ class _Auditor:
         self._release, self._truth, self._table, self._control = release, truth, table, control
         self._progress, self._most = progress, most
         self._limits = limits_of(release)
-        self._exposure = Exposure(self._limits, release.manifest.adversary.fake_values)
         self._counts: dict[int, Integers] = {}  # slots by value, for each size
         self._notes: list[str] = []
 
@@ -94,10 +94,17 @@ class _Auditor:
         known = max(1, promised) if known is None else known
         if known < 0:
             raise UsageError(f"{known} known records cannot be", "Give 0 or more.")
-        found, drawn, outside = self._read()
+        numbers = numbers_known(max(group.size for group in manifest.setting))
+        exposure = Exposure(self._limits, manifest.adversary.fake_values, promised, known, numbers)
+        found, drawn, outside = self._read(exposure)
         people = self._people(drawn) if self._truth is not None and drawn.candidates.rows else None
         frequencies = self._frequencies(people)
-        results = [self._attack(name, found, drawn, people, frequencies, known, promised, outside) for name in attacks]
+        results = [
+            corruption(exposure, drawn.candidates, self._limits, people, frequencies, known, promised)
+            if name == CORRUPTION
+            else self._attack(name, found, drawn, people, frequencies, outside)
+            for name in attacks
+        ]
         return Audit(
             tuple(results),
             manifest.rows,
@@ -106,25 +113,27 @@ class _Auditor:
             manifest.adversary.fake_values,
             drawn.candidates.rows,
             tuple(self._notes),
+            people is not None and self._is_approximate(people, drawn),
         )
 
-    def _read(self) -> tuple[Outline, Sample, Integers | None]:
+    def _read(self, exposure: Exposure) -> tuple[Outline, Sample, Integers | None]:
         manifest = self._release.manifest
         others, outside = self._others() if self._control is not None else (None, None)
         self._progress.stage("Reading", 2 * manifest.tables.st.rows + manifest.rows)
-        found = outline(self._release, self._watch, self._progress.advance)
+        found = outline(self._release, lambda whole: self._watch(exposure, whole), self._progress.advance)
         chosen = draw(found, self._most, np.random.default_rng(0))
         drawn, notes = sample(self._release, found, chosen, self._progress.advance, others)
         self._notes += notes
         if not drawn.whole and drawn.candidates.rows:
             self._notes.append(
                 f"A random sample of {drawn.candidates.rows:,} of {manifest.rows:,} rows is attacked; "
-                "people above their limit by known records are counted in all of them"
+                "people above their limit by known records are counted in all of them. "
+                "The learning attacker learns from the sample alone, and gets more out of all rows"
             )
         return found, drawn, outside
 
-    def _watch(self, whole: WholeBuckets) -> None:
-        self._exposure.add(whole)
+    def _watch(self, exposure: Exposure, whole: WholeBuckets) -> None:
+        exposure.add(whole)
         sizes = whole.sizes - self._release.manifest.adversary.fake_values
         by_run = whole.of_runs(sizes)
         for size in np.unique(sizes).tolist():
@@ -143,11 +152,15 @@ class _Auditor:
             [(name, kind.value_type if pa.types.is_dictionary(kind) else kind) for name, kind in kinds.items()]
         )
         sensitive = manifest.columns.sensitive.name
-        rows, values = control_people(self._control, None, plain, sensitive, manifest.null_value, _MOST_CONTROL)
-        if not rows.num_rows and not values:
+        rows, values, everyone = control_people(
+            self._control, None, plain, sensitive, manifest.null_value, _MOST_CONTROL
+        )
+        if not everyone:
             raise InputError("the control table has no rows", "Give people who are not in the release.")
+        if len(values) < everyone:
+            self._notes.append(f"The control is a random sample of {len(values):,} of {everyone:,} people")
         place = {entry.value: number for number, entry in enumerate(manifest.values)}
-        return rows, np.array([place.get(value or "", -1) for value in values], np.int64)
+        return rows, np.array([-1 if value is None else place.get(value, -1) for value in values], np.int64)
 
     def _people(self, drawn: Sample) -> People:
         manifest = self._release.manifest
@@ -162,18 +175,33 @@ class _Auditor:
             manifest.null_value,
             _ENGINE_MEMORY,
         )
-        people = align(drawn.candidates, classes, drawn.whole, manifest.rows, lambda: self._progress.advance(1))
+        people = align(
+            drawn.candidates, classes, drawn.whole, manifest.rows, self._slots(), lambda: self._progress.advance(1)
+        )
         everyone = drawn.candidates.rows
         rest = "; for the others, success is estimated from the table's margins" if people.pinned < everyone else ""
-        self._notes.append(f"Who has which value is certain for {people.pinned:,} of {everyone:,} people{rest}")
+        certain = "nearly certain" if self._is_approximate(people, drawn) else "certain"
+        self._notes.append(f"Who has which value is {certain} for {people.pinned:,} of {everyone:,} people{rest}")
+        if self._is_approximate(people, drawn):
+            self._notes.append("In a sample that estimate is approximate, by more than the intervals of shares say")
+        if not people.converged:
+            self._notes.append(
+                f"The estimate did not settle: about {people.misplaced:,.0f} people are not where the table and the "
+                "release have them"
+            )
         return people
+
+    def _is_approximate(self, people: People, drawn: Sample) -> bool:
+        return not drawn.whole and people.pinned < drawn.candidates.rows
+
+    def _slots(self) -> Floats:
+        """How often each value is in ST."""
+        found: Floats = np.sum(list(self._counts.values()), axis=0).astype(np.float64)
+        return found
 
     def _frequencies(self, people: People | None) -> Floats:
         """The share of every value among all people, as the release shows it, or as the truth has it."""
-        if people is not None and people.whole:
-            counts = np.bincount(people.classes.cell_values, people.classes.cell_counts, minlength=len(self._limits))
-        else:
-            counts = np.sum(list(self._counts.values()), axis=0).astype(np.float64)
+        counts = self._slots() if people is None else people.classes.totals.astype(np.float64)
         shares: Floats = counts / counts.sum()
         return shares
 
@@ -184,14 +212,9 @@ class _Auditor:
         drawn: Sample,
         people: People | None,
         frequencies: Floats,
-        known: int,
-        promised: int,
         outside: Integers | None,
     ) -> Attack:
         candidates, limits = drawn.candidates, self._limits
-        if name == CORRUPTION:
-            self._progress.stage("Corruption")
-            return corruption(self._exposure, candidates, limits, people, frequencies, known, promised)
         if not candidates.rows:
             return Attack(name, 0, notes=(f"Every bucket has more than {self._most:,} candidates: too many to attack",))
         if name == NEGATIVE:

@@ -43,12 +43,10 @@ def _table(found: Audit) -> Table:
         table.add_row(
             attack.name,
             f"{attack.people:,}",
-            _share(attack.success),
-            _share(attack.baseline),
-            _share(attack.control),
+            *(_share(share, found.approximate) for share in (attack.success, attack.baseline, attack.control)),
             _number(attack.people_above_limit),
             _number(attack.claims),
-            _percent(_right(attack)),
+            _percent(attack.right.share if attack.right else None),
             _percent(attack.mean_limit),
         )
     return table
@@ -59,11 +57,11 @@ def _sentences(attack: Attack) -> Iterator[str]:
     if not details:
         return
     if attack.name == "corruption":
-        above, known = attack.people_above_limit or 0, details["known"]
-        worst = next(entry["worst_ratio"] for entry in details["by_known"] if entry["known"] == known)
+        chosen, random, known = details["chosen"], details["random"], details["known"]
         yield (
-            f"with {known:,} records of each bucket known, chosen by the attacker, {above:,} people are where a value "
-            f"is above its limit; the worst is {worst:.2f} times the limit. Guesses are with {known:,} known at random."
+            f"with {known:,} chosen records of others in each bucket known, {chosen['people_above_limit']:,} of "
+            f"{chosen['people']:,} people can be put above a limit; the worst is {chosen['worst_ratio']:.2f} times "
+            f"the limit. Guesses and claims are with {known:,} random records known, about {random['people']:,} others."
         )
     elif attack.name == "negative":
         yield (
@@ -87,16 +85,15 @@ def _claims(attack: Attack) -> str:
     if not attack.claims:
         return "the attacker believes nothing with a probability above its limit."
     believed = f"believed with a mean probability of {attack.details['mean_belief']:.1%}"
-    right = f", and {_percent(_right(attack))} are true" if attack.claims_right is not None else ""
+    right = f", and {attack.right.share:.1%} are true" if attack.right is not None else ""
     return f"{attack.claims:,} claims are above their limits (mean {attack.mean_limit or 0:.1%}), {believed}{right}."
 
 
-def _right(attack: Attack) -> float | None:
-    return attack.claims_right / attack.claims if attack.claims and attack.claims_right is not None else None
-
-
-def _share(share: Share | None) -> str:
-    return "-" if share is None else f"{share.share:.1%} ({share.low:.1%} to {share.high:.1%})"
+def _share(share: Share | None, approximate: bool) -> str:
+    """With its interval, unless that would promise too much."""
+    if share is None or approximate:
+        return _percent(share.share if share else None)
+    return f"{share.share:.1%} ({share.low:.1%} to {share.high:.1%})"
 
 
 def _percent(share: float | None) -> str:

@@ -121,6 +121,7 @@ def _attack_object(attack: Attack) -> dict[str, Any]:
         "people_above_limit": attack.people_above_limit,
         "claims": attack.claims,
         "claims_right": attack.claims_right,
+        "claims_right_interval": [attack.right.low, attack.right.high] if attack.right is not None else None,
         "mean_limit": attack.mean_limit,
         "details": dict(attack.details),
         "notes": list(attack.notes),

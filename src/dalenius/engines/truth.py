@@ -33,7 +33,8 @@ Integers = npt.NDArray[np.int64]
 class TruthClasses:
     """The class of every row, the records of each class, and the cells (class, value) of the table with their counts.
 
-    Cells are in ascending order of class, then of value; `total` is the number of records in the table.
+    Cells are in ascending order of class, then of value. `totals` are the records of the whole table with each value,
+    `total` all of them.
     """
 
     class_of: Integers
@@ -41,6 +42,7 @@ class TruthClasses:
     cell_classes: Integers
     cell_values: Integers
     cell_counts: Integers
+    totals: Integers
     total: int
 
 
@@ -69,26 +71,44 @@ def truth_classes(
         connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
         connection.register("release", _numbered(rows, number))
         connection.register("known", _known(values))
-        return _classes(connection, len(columns))
+        return _classes(connection, len(columns), len(values))
 
 
 def control_people(
     source: Any, table: str | None, schema: pa.Schema, sensitive: str, null_value: str | None, most: int
-) -> tuple[pa.Table, list[str | None]]:
-    """The quasi-identifiers of the first people in a table, in the types of a release, and their sensitive values."""
+) -> tuple[pa.Table, list[str | None], int]:
+    """People of a table in the types of a release, their sensitive values, and how many people the table has.
+
+    There are `most` of them at the most: where the table has more, each is as likely to be among them.
+    """
     with _opened(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
         listed = [quoted(name) for name in schema.names]
         text = f"CAST({quoted(sensitive)} AS VARCHAR) AS the_sensitive_value"
-        found = relation.project(", ".join([*listed, text])).limit(most).to_arrow_table()
+        chosen = relation.project(", ".join([*listed, text]))
+        found, everyone = _sampled(chosen.to_arrow_reader(_BATCH_ROWS), most)
         values = [null_value if value is None else value for value in found.column(len(listed)).to_pylist()]
         with plain_arrow_errors():
             try:
-                return found.select(list(range(len(listed)))).cast(schema), values
+                return found.select(list(range(len(listed)))).cast(schema), values, everyone
             except pa.ArrowInvalid:
                 raise InputError(
                     "the control table has columns that are not of the release's types",
                     "Give people with the same columns, written in the same way.",
                 ) from None
+
+
+def _sampled(reader: pa.RecordBatchReader, most: int) -> tuple[pa.Table, int]:
+    """The rows with the smallest of random keys, in their order, and how many rows there are."""
+    rng = np.random.default_rng(0)  # nothing secret: which people stand for the others
+    kept, keys, everyone = reader.schema.empty_table(), np.zeros(0), 0
+    for batch in reader:
+        kept = pa.concat_tables([kept, pa.Table.from_batches([batch])])
+        keys = np.append(keys, rng.random(batch.num_rows))
+        everyone += batch.num_rows
+        if len(keys) > most:
+            first = np.sort(np.argpartition(keys, most)[:most])
+            kept, keys = kept.take(arrow_array(first)), keys[first]
+    return kept, everyone
 
 
 @contextmanager
@@ -114,7 +134,7 @@ def _known(values: Sequence[str]) -> pa.Table:
     return pa.Table.from_arrays([pa.array(list(values), pa.string()), places], names=["s", "code"])
 
 
-def _classes(connection: duckdb.DuckDBPyConnection, columns: int) -> TruthClasses:
+def _classes(connection: duckdb.DuckDBPyConnection, columns: int, values: int) -> TruthClasses:
     # a stream has no known length, and the engine would keep the whole table in memory beside it
     connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     types = {side: column_types(connection, side) for side in ("source", "release")}
@@ -146,7 +166,10 @@ def _classes(connection: duckdb.DuckDBPyConnection, columns: int) -> TruthClasse
     ).to_arrow_table()
     classes, codes, counts = (_numbers(found.column(place)) for place in range(3))
     records = np.bincount(classes, weights=counts, minlength=int(class_of.max(initial=-1)) + 1).astype(np.int64)
-    return TruthClasses(class_of, records, classes, codes, counts, int(total))
+    everywhere = connection.sql("SELECT code, sum(n)::BIGINT FROM cells GROUP BY code").to_arrow_table()
+    totals = np.zeros(values, np.int64)
+    totals[_numbers(everywhere.column(0))] = _numbers(everywhere.column(1))
+    return TruthClasses(class_of, records, classes, codes, counts, totals, int(total))
 
 
 def _column(connection: duckdb.DuckDBPyConnection, query: str) -> Integers:

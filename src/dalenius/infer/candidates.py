@@ -71,7 +71,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Column:
-    """A quasi-identifier as codes from 0 to kinds - 1."""
+    """A quasi-identifier as codes from 0 to kinds - 1; people outside of the release may have the code kinds."""
 
     name: str
     codes: npt.NDArray[np.int32]
@@ -143,28 +143,53 @@ def _split(alike: Integers, rows: int, different: int) -> Iterator[Integers]:
         yield alike[start : start + step]
 
 
-def encoded(name: str, column: pa.ChunkedArray, rows: int, values: int) -> Column | None:
+def encoded(name: str, column: pa.ChunkedArray, values: int, others: pa.ChunkedArray | None = None) -> Column | None:
     """A quasi-identifier as codes; None if nearly every row has a text of its own, of which nothing can be learned.
 
     Ordered columns with many values are cut into ranges with about as many rows each; of texts the most frequent are
-    told apart, as far as a table of them by sensitive values has room. `rows` are those of the release.
+    told apart, as far as a table of them by sensitive values has room. `others` are the cells of people who are not in
+    the release. They are coded as its rows are and have no say in it; what no row has is the code after the last.
     """
     if not len(column):
-        return Column(name, np.zeros(0, np.int32), 1)
+        return Column(name, np.zeros(0 if others is None else len(others), np.int32), 1)
     indices, entries = _indices(column)
-    used, codes = np.unique(indices, return_inverse=True)
+    used, rows = np.unique(indices, return_inverse=True)
+    counts = np.bincount(rows)
+    codes = np.arange(len(used))
     most = max(2, min(_CELLS // max(1, values), 2**15))
+    ranges = 0
     if _is_ordered(entries.type):
         if len(used) > min(_MOST_KINDS, most):
-            codes = _ranges(used, codes, entries, min(_RANGES, most - 1))
-    elif len(used) > max(_FEW_TEXTS, rows / 10):
+            ranges = min(_RANGES, most - 1)
+            codes = _ranges(used, counts, entries, ranges)
+    elif len(used) > max(_FEW_TEXTS, len(column) / 10):
         return None
     elif len(used) > most:
-        order = np.argsort(-np.bincount(codes), kind="stable")
-        place = np.empty(len(order), np.int64)
-        place[order] = np.minimum(np.arange(len(order)), most - 1)
-        codes = place[codes]
-    return Column(name, codes.astype(np.int32), int(codes.max(initial=0)) + 1)
+        codes[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(len(used)), most - 1)
+    kinds = int(codes.max()) + 1
+    found = codes[rows]
+    if others is not None:
+        code_of = np.full(len(entries) + 1, kinds)
+        code_of[used] = codes
+        found = np.append(found, _codes_of_others(others, entries, code_of, kinds, ranges > 0))
+    return Column(name, found.astype(np.int32), kinds)
+
+
+def _codes_of_others(
+    column: pa.ChunkedArray, entries: pa.Array, code_of: Integers, kinds: int, ranged: bool
+) -> Integers:
+    """Codes by the entries of the release; in ranges, that of the last entry which is not larger."""
+    indices, everything = _indices(pa.chunked_array([entries, *column.cast(entries.type).chunks]))
+    codes = np.full(len(everything) + 1, kinds)
+    codes[indices[: len(entries)]] = code_of[:-1]
+    codes[-1] = code_of[-1]
+    if ranged:
+        order = filled(pc.sort_indices(everything), 0).astype(np.int64)
+        known = np.flatnonzero(codes[order] < kinds)
+        last = np.searchsorted(known, np.arange(len(order)), side="right") - 1
+        codes[order] = codes[order][known[np.maximum(last, 0)]]
+    found: Integers = codes[indices[len(entries) :]]
+    return found
 
 
 def _indices(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.integer], pa.Array]:
@@ -189,9 +214,8 @@ def _is_ordered(kind: pa.DataType) -> bool:
     )
 
 
-def _ranges(used: npt.NDArray[np.integer], codes: Integers, entries: pa.Array, ranges: int) -> Integers:
-    """The range of every row by the middle of its entry's rows; nulls have a code of their own, the last."""
-    counts = np.bincount(codes, minlength=len(used))
+def _ranges(used: npt.NDArray[np.integer], counts: Integers, entries: pa.Array, ranges: int) -> Integers:
+    """The range of every used entry by the middle of its rows; nulls have a code of their own, the last."""
     rank = np.empty(len(entries) + 1, np.int64)
     rank[filled(pc.sort_indices(entries), 0).astype(np.int64)] = np.arange(len(entries))
     rank[-1] = len(entries)
@@ -201,5 +225,5 @@ def _ranges(used: npt.NDArray[np.integer], codes: Integers, entries: pa.Array, r
     there = max(1, int(counts[used < len(entries)].sum()))
     place[order] = np.minimum(middles * ranges / there, ranges - 1).astype(np.int64)
     place[used == len(entries)] = ranges
-    found: Integers = np.unique(place[codes], return_inverse=True)[1]
+    found: Integers = np.unique(place, return_inverse=True)[1]
     return found

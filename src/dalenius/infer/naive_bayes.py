@@ -71,11 +71,14 @@ def likelihood(candidates: Candidates, block: Block, tables: list[Floats]) -> Fl
 
 
 def log_scores(tables: tuple[Floats, ...], columns: tuple[Column, ...], rows: Integers, frequencies: Floats) -> Floats:
-    """For people without a bucket: log (frequency of x times the product over columns), rows x values."""
+    """For people without a bucket: log (frequency of x times the product over columns), rows x values.
+
+    A cell that nobody in the release has says nothing: the code after the last has the logarithm 0.
+    """
     with np.errstate(divide="ignore"):
         scores = np.tile(np.log(frequencies), (len(rows), 1))
     for column, table in zip(columns, tables, strict=True):
-        scores += table[:, column.codes[rows]].T
+        scores += np.pad(table, ((0, 0), (0, 1)))[:, column.codes[rows]].T
     return scores
 
 

@@ -59,10 +59,18 @@ class Attack:
     notes: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
 
+    @property
+    def right(self) -> Share | None:
+        """The share of claims that are true."""
+        return Share.of(self.claims_right, self.claims) if self.claims and self.claims_right is not None else None
+
 
 @dataclass(frozen=True)
 class Audit:
-    """All attacks on a release. `used` of its rows were looked at by attacks that learn: all, or a sample."""
+    """All attacks on a release. `used` of its rows were looked at by attacks that learn: all, or a sample.
+
+    `approximate` says that in this sample the truth is not certain, so that intervals do not cover all of the error.
+    """
 
     attacks: tuple[Attack, ...]
     rows: int
@@ -71,6 +79,7 @@ class Audit:
     fake_values: int
     used: int
     notes: tuple[str, ...] = ()
+    approximate: bool = False
 
     @property
     def broken(self) -> tuple[str, ...]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 
+import dalenius
 from tests.handmade import Handmade, edit_manifest, restate_hashes, rewrite
 
 VALUES = ["ague", "bile", "cold", "dropsy", "evil", "flux"]
@@ -34,6 +39,37 @@ def table(
         values=[VALUES[value] for value in values.tolist()],
         buckets=buckets.tolist(),
         limits=dict.fromkeys(VALUES, limit),
+    )
+
+
+def named(made: Handmade) -> Handmade:
+    """With a name for everybody: it tells the truth of every row, and nothing is learned from it."""
+    rows = [(*row, f"person {number}") for number, row in enumerate(made.rows)]
+    return replace(made, types={**made.types, "name": pa.string()}, rows=rows)
+
+
+def published(rows: int, agree: float, fakes: int) -> Handmade:
+    """The buckets of a release that the program made of such a table, with what everybody really has."""
+    source = named(table(rows, agree)).source()
+    with tempfile.TemporaryDirectory() as folder:
+        limits = {"uniform": "1/3"}
+        columns = ["kind", "noise", "name"]
+        dalenius.publish(
+            source, limits, sensitive="Disease", quasi_identifiers=columns, fake_values=fakes, out=folder, force=True
+        )
+        qit, st = (pyarrow.parquet.read_table(Path(folder) / f"{name}.parquet") for name in ("qit", "st"))
+    value_of = dict(zip(source["name"].to_pylist(), source["Disease"].to_pylist(), strict=True))
+    values = [value_of[name] for name in qit["name"].to_pylist()]
+    buckets = qit["bucket"].to_pylist()
+    left = Counter(zip(st["bucket"].to_pylist(), st["Disease"].to_pylist(), strict=True))
+    left -= Counter(zip(buckets, values, strict=True))
+    return Handmade(
+        types={"kind": pa.string(), "noise": pa.int16()},
+        rows=list(zip(qit["kind"].to_pylist(), qit["noise"].to_pylist(), strict=True)),
+        values=values,
+        buckets=buckets,
+        limits=dict.fromkeys(VALUES, "1/3"),
+        fakes=list(left.elements()),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from dalenius.audit.audit import audit
 from dalenius.model.attack import Attack
-from tests.audit.attacks.tables import VALUES, add_fakes, table
+from tests.audit.attacks.tables import VALUES, add_fakes, named, published, table
 from tests.handmade import Handmade
 
 
@@ -54,13 +55,17 @@ def test_the_alignment_estimates_what_the_exact_truth_shows(tmp_path: Path) -> N
 
 
 def test_beliefs_are_calibrated_where_the_model_is_right(tmp_path: Path) -> None:
-    found = learn(table(agree=0.5, with_id=True), tmp_path / "r")
+    found = learn(named(table(9000, agree=0.5)), tmp_path / "r")
     bins = found.details["calibration"]
     assert [entry["from"] for entry in bins] == [k / 10 for k in range(10)]
-    assert sum(entry["candidates"] for entry in bins) == 9000
-    for entry in bins:
-        if entry["candidates"] > 300:
-            assert entry["right"] == pytest.approx(entry["mean_belief"], abs=0.15)
+    assert sum(entry["candidates"] for entry in bins) == 27000
+    assert sum(entry["right"] * entry["candidates"] for entry in bins) == pytest.approx(9000)
+    checked = [entry for entry in bins if entry["candidates"] > 300]
+    assert len(checked) >= 8
+    for entry in checked:
+        # learning from 9,000 people leaves an error of its own, beside that of counting
+        deviation = (entry["mean_belief"] * (1 - entry["mean_belief"]) / entry["candidates"]) ** 0.5
+        assert entry["right"] == pytest.approx(entry["mean_belief"], abs=4 * deviation + 0.03)
 
 
 def test_without_the_truth_it_says_what_is_believed(tmp_path: Path) -> None:
@@ -86,6 +91,48 @@ def test_the_control_is_about_other_people(tmp_path: Path) -> None:
     assert outside.share > 0.95  # what is learned is about anybody
 
 
+def test_the_control_changes_nothing_else(tmp_path: Path) -> None:
+    """People from elsewhere, with texts and numbers that nobody in the release has."""
+    made = table(agree=0.7, with_id=True)
+    folder, source = made.write(tmp_path / "r"), made.source()
+    others = pa.table(
+        {
+            "kind": [f"elsewhere {k}" for k in range(5000)],
+            "noise": pa.array([k % 2000 for k in range(5000)], pa.int16()),
+            "id": pa.array([k * 1000 for k in range(5000)], pa.int64()),
+            "Disease": ["bile"] * 5000,
+        }
+    )
+    alone = audit(folder, truth=source, attacks=["learning"])["learning"]
+    beside = audit(folder, truth=source, attacks=["learning"], control=others)["learning"]
+    assert beside.control != alone.control
+    assert replace(beside, control=None) == replace(alone, control=None)
+
+
+def test_a_large_control_is_a_random_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted: first 2,000 whose values go with kinds, then 2,000 for whom they do not."""
+    monkeypatch.setattr("dalenius.audit.audit._MOST_CONTROL", 1000)
+    made = table(agree=1.0)
+    parts = [table(2001, agree=1.0, seed=5).source(), table(2001, agree=0.0, seed=6).source()]
+    found = audit(made.write(tmp_path / "r"), attacks=["learning"], control=pa.concat_tables(parts))
+    assert found["learning"].control is not None
+    assert found["learning"].control.share == pytest.approx((1 + 1 / 6) / 2, abs=0.07)  # four standard deviations
+    assert "The control is a random sample of 1,000 of 4,002 people" in found.notes
+
+
+def test_a_null_is_not_the_empty_text(tmp_path: Path) -> None:
+    made = table(600, agree=1.0)
+    values = ["" if value == "ague" else value for value in made.values]
+    folder = replace(made, values=values, limits={}).write(tmp_path / "r")
+    others = replace(made, values=values).source()
+    nulls = others.set_column(2, "Disease", pa.array([None if value == "" else value for value in values], pa.string()))
+    shares = [audit(folder, control=people, attacks=["learning"])["learning"].control for people in (others, nulls)]
+    assert shares[0] is not None
+    assert shares[1] is not None
+    assert shares[0].share > 0.95
+    assert shares[1].share == pytest.approx(1 - values.count("") / 600, abs=0.05)
+
+
 def test_most_exposed_are_buckets(tmp_path: Path) -> None:
     exposed = learn(table(), tmp_path / "r").details["most_exposed"]
     assert len(exposed) == 10
@@ -97,6 +144,7 @@ def test_a_sample_of_a_large_release(tmp_path: Path) -> None:
     made = table(agree=1.0, with_id=True)
     found = audit(made.write(tmp_path / "r"), truth=made.source(), most_entries=6000)
     assert found.sampled
+    assert not found.approximate  # the number tells every row's truth
     assert 1000 < found.used < 2000
     learned = found["learning"]
     assert learned.people == found.used
@@ -104,6 +152,27 @@ def test_a_sample_of_a_large_release(tmp_path: Path) -> None:
     assert learned.success.share > 0.95
     assert learned.details["by_quasi_identifiers"] is None
     assert any("sample" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("agree", "fakes"), [(0.3, 0), (0.8, 0), (0.6, 1)])
+def test_the_alignment_against_the_truth_of_every_row(agree: float, fakes: int, tmp_path: Path) -> None:
+    """One release with and without names: whole, and a sample of it."""
+    made = published(4500, agree, fakes)
+    assert len(made.fakes) == fakes * max(made.buckets)
+    folders = {name: way.write(tmp_path / name) for name, way in (("names", named(made)), ("none", made))}
+    for most, near in ((10**7, 0.01), (10_000, 0.03)):
+        exact = audit(folders["names"], truth=named(made).source(), attacks=["learning"], most_entries=most)
+        fitted = audit(folders["none"], truth=made.source(), attacks=["learning"], most_entries=most)
+        assert fitted.sampled == (most < 10**7)
+        assert (exact.approximate, fitted.approximate) == (False, fitted.sampled)
+        assert any("approximate" in note for note in fitted.notes) == fitted.sampled
+        known, estimated = exact["learning"], fitted["learning"]
+        assert known.details["columns"] == estimated.details["columns"] == ["kind", "noise"]
+        assert known.claims == estimated.claims
+        for right, near_it in ((known.success, estimated.success), (known.baseline, estimated.baseline)):
+            assert right is not None
+            assert near_it is not None
+            assert near_it.share == pytest.approx(right.share, abs=near)
 
 
 def test_buckets_that_are_too_large_are_not_attacked(tmp_path: Path) -> None:

@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dalenius
+from dalenius.audit.attacks.dealing import Windows, dealt
+from dalenius.audit.attacks.reading import Outline
 from dalenius.audit.audit import audit
 from dalenius.model.attack import Audit
 from tests.audit.attacks.tables import VALUES, table
@@ -69,7 +73,11 @@ def test_it_finds_nothing_in_a_published_release(tmp_path: Path) -> None:
     order = found["order"]
     assert found.broken == ()
     assert order.details["canonical"]
-    assert len(order.details["decoders"]) == 5
+    assert [decoder["decoder"] for decoder in order.details["decoders"]] == [
+        "values in random order",
+        "rows by 'id', values by count",
+        "rows by 'id', values by value",
+    ]
     for decoder in order.details["decoders"]:
         assert decoder["success"] < decoder["baseline"] + 0.04, decoder["decoder"]
 
@@ -100,6 +108,114 @@ def test_rows_left_with_their_values_in_place(tmp_path: Path) -> None:
 
 
 def test_without_the_truth_nobody_can_tell(tmp_path: Path) -> None:
-    order = decoded(in_file_order().write(tmp_path / "r"), None)["order"]
-    assert (order.success, order.baseline, order.control) == (None, None, None)
+    made = in_file_order()
+    folder = made.write(tmp_path / "r")
+    order = decoded(folder, None)["order"]
+    assert (order.success, order.control) == (None, None)
+    assert (order.people_above_limit, order.claims, order.claims_right) == (None, None, None)
     assert "truth" in order.notes[0]
+    assert order.people == len(made.rows)
+    assert order.baseline is not None
+    with_truth = audit(folder, truth=made.source(), attacks=["learning"])["learning"].baseline
+    assert with_truth is not None
+    assert order.baseline.share == pytest.approx(with_truth.share, abs=0.01)
+    assert order.details["canonical"]
+    assert order.details["decoder"] is None
+    assert [(entry["decoder"], entry["success"]) for entry in order.details["decoders"]] == [
+        ("values in random order", None),
+        ("rows by 'id', values by count", None),
+        ("rows by 'id', values by value", None),
+    ]
+
+
+@pytest.mark.parametrize("as_published", [True, False])
+def test_the_first_rows_are_decoded_as_all_are(
+    as_published: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dalenius.audit.attacks.order._ROWS", 1000)
+    made = in_file_order()
+    folder = made.write(tmp_path / "r")
+    if as_published:
+        rewrite(folder, "qit", lambda rows: rows.sort(key=lambda row: row["id"]))
+    found = decoded(folder, made.source())
+    order = found["order"]
+    assert any("walks 1,000 rows" in note for note in order.notes)
+    assert order.people == 1000
+    assert order.success is not None
+    assert order.success.low > 0.6
+    assert found.broken
+
+
+@pytest.mark.parametrize("most", [10**6, 9000])
+def test_a_run_of_buckets_is_decoded_as_all_are(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows by bucket, and within it in the order of values: the first 1,000 would be those of the first size alone."""
+    sizes = {3: 500, 5: 300}
+    rng, rows, values, buckets = np.random.default_rng(0), [], [], []
+    for size, number in sizes.items():
+        first = max(buckets, default=0)
+        dealt_out = np.sort(rng.integers(0, 6, size * number))
+        values += [VALUES[value] for value in dealt_out.tolist()]
+        buckets += [first + k % number + 1 for k in range(size * number)]
+    rows = [(int(name),) for name in rng.permutation(len(values))]
+    made = Handmade({"id": pa.int64()}, rows, values, buckets)
+    value_of = dict(zip((row[0] for row in rows), values, strict=True))
+    folder = made.write(tmp_path / "r")
+    rewrite(folder, "qit", lambda kept: kept.sort(key=lambda row: (row["bucket"], value_of[row["id"]])))
+    monkeypatch.setattr("dalenius.audit.attacks.order._ROWS", 1000)
+    found = audit(folder, truth=made.source(), attacks=["order"], most_entries=most)["order"]
+    by_value = next(entry for entry in found.details["decoders"] if entry["decoder"].endswith("values by value"))
+    assert by_value["success"] > 0.95
+    drawn = found.details["decoders"][0]["people"]
+    assert by_value["people"] == pytest.approx(drawn / 3, rel=0.01 if drawn == 3000 else 0.2)
+    assert (drawn == 3000) == (most == 10**6)
+
+
+def test_runs_have_all_sizes_in_proportion() -> None:
+    sizes = np.repeat([2, 3, 7], [3000, 2000, 100])
+    found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True)
+    windows = Windows.drawn(found, 1270, np.random.default_rng(0))
+    assert {size: number for size, (_, number) in windows.runs.items()} == {2: 300, 3: 200, 7: 10}
+    for size, (first, number) in windows.runs.items():
+        group = np.flatnonzero(sizes == size)
+        np.testing.assert_array_equal(np.flatnonzero(windows.inside & (sizes == size)), group[first : first + number])
+    assert Windows.drawn(found, 10**6, np.random.default_rng(0)).inside.all()
+
+
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=6),
+    st.integers(1, 12),
+    st.integers(0, 11),
+    st.integers(1, 12),
+)
+def test_what_a_run_of_buckets_is_dealt(counts: list[int], number: int, first: int, length: int) -> None:
+    """Against dealing the values out one by one."""
+    first %= number
+    length = min(length, number - first)
+    held, turn = dealt(np.array(counts), number, first, length)
+    at = 0
+    for value, count in enumerate(counts):
+        hit = [(at + k) % number - first for k in range(count) if 0 <= (at + k) % number - first < length]
+        at += count
+        assert held[value] == len(hit)
+        if hit:
+            assert turn[value] == hit[0]
+
+
+def test_claims_go_by_the_success_of_each_value(tmp_path: Path) -> None:
+    """The k-th row has the k-th value for a and b; c and d are the other way round."""
+    values, buckets = [], []
+    for bucket in range(300):
+        for value in "abcd":
+            values.append(value)
+            buckets.append(bucket + 1)
+    rows = [(int(name),) for name in np.random.default_rng(0).permutation(1200)]
+    value_of = {row[0]: value for row, value in zip(rows, values, strict=True)}
+    made = Handmade({"id": pa.int64()}, rows, values, buckets, limits=dict.fromkeys("abcd", "1/4"))
+    folder = made.write(tmp_path / "r")
+    place = {"a": 0, "b": 1, "d": 2, "c": 3}
+    rewrite(folder, "qit", lambda kept: kept.sort(key=lambda row: (row["bucket"], place[value_of[row["id"]]])))
+    order = decoded(folder, made.source())["order"]
+    assert order.details["decoder"] == "the k-th row has the k-th value"
+    assert order.success is not None
+    assert order.success.share == pytest.approx(1 / 2)
+    assert order.claims == order.claims_right == order.people_above_limit == 600

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -89,3 +90,53 @@ def test_other_values_of_the_same_people(tmp_path: Path) -> None:
     moved = source.set_column(3, "Disease", pa.array(["Flu"] * 11 + ["HIV"]))
     with pytest.raises(InputError, match="sensitive values are others"):
         audit(hospital().write(tmp_path / "r"), truth=moved)
+
+
+def test_values_that_do_not_go_into_the_buckets(tmp_path: Path) -> None:
+    """Rows 0 and 1 are in one bucket with a and b: both cannot have b."""
+    made = Handmade({"id": pa.int64()}, [(k,) for k in range(4)], ["a", "b", "a", "b"], [1, 1, 2, 2])
+    folder = made.write(tmp_path / "r")
+    wrong = pa.table({"id": [0, 1, 2, 3], "Disease": ["b", "b", "a", "a"]})
+    with pytest.raises(InputError, match="cannot have given this release"):
+        audit(folder, truth=wrong)
+    other_way_round = pa.table({"id": [0, 1, 2, 3], "Disease": ["b", "a", "a", "b"]})
+    assert any("certain for 4 of 4" in note for note in audit(folder, truth=other_way_round).notes)  # may well be
+
+
+@pytest.mark.parametrize(("swapped", "most"), [(2, 4_000_000), (3000, 4_000_000), (3000, 6000)])
+def test_values_shuffled_among_people(swapped: int, most: int, tmp_path: Path) -> None:
+    made = table(3000, with_id=True)
+    values = list(made.values)
+    if swapped == 2:
+        other = next(k for k, bucket in enumerate(made.buckets) if bucket != made.buckets[0] and values[k] != values[0])
+        values[0], values[other] = values[other], values[0]
+    else:
+        values = [values[k] for k in np.random.default_rng(0).permutation(3000).tolist()]
+    source = made.source()
+    shuffled = source.set_column(source.column_names.index("Disease"), "Disease", pa.array(values))
+    with pytest.raises(InputError, match="cannot have given this release"):
+        audit(made.write(tmp_path / "r"), truth=shuffled, most_entries=most)
+
+
+def test_classes_of_several_people(tmp_path: Path) -> None:
+    """No row is certain of its own: six pairs of twins, whose values do not go into the buckets."""
+    made = Handmade(
+        types={"z": pa.int64()},
+        rows=[(k % 12,) for k in range(24)],
+        values=["a", "b"] * 6 + ["a", "b"] * 6,
+        buckets=[k % 12 // 2 + 1 for k in range(24)],
+    )
+    folder = made.write(tmp_path / "r")
+    audit(folder, truth=made.source())
+    source = made.source()
+    wrong = ["a" if z < 6 else "b" for z in source["z"].to_pylist()]
+    with pytest.raises(InputError, match="cannot have given this release"):
+        audit(folder, truth=source.set_column(1, "Disease", pa.array(wrong)))
+
+
+def test_a_fit_that_has_not_come_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = table(3000, agree=0.5)
+    folder = made.write(tmp_path / "r")
+    assert not any("did not settle" in note for note in audit(folder, truth=made.source()).notes)
+    monkeypatch.setattr("dalenius.audit.attacks.people.ITERATIONS", 8)
+    assert any("did not settle" in note for note in audit(folder, truth=made.source()).notes)

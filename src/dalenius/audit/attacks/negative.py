@@ -6,7 +6,7 @@ in proportion to their counts; where all are ruled out, none is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -54,10 +54,9 @@ def negative(
     limits: Sequence[Fraction],
     people: People | None,
     frequencies: Floats,
-    step: Callable[[int], None] = lambda _: None,
 ) -> Attack:
     """Exclude, renormalise, and score."""
-    octets = _octets(candidates, rows, pairs, step)
+    octets = _octets(candidates, rows, pairs)
     beliefs: Beliefs = []
     excluded, alone = 0, 0
     for block in candidates.blocks:
@@ -78,15 +77,13 @@ def negative(
     return attack(NAME, found, people is not None, details, tuple(note.rstrip(".") for note in pairs.notes))
 
 
-def _octets(candidates: Candidates, rows: pa.Table, pairs: Pairs, step: Callable[[int], None]) -> Octets | None:
+def _octets(candidates: Candidates, rows: pa.Table, pairs: Pairs) -> Octets | None:
     """The ruled out values of every row, eight to an octet; None if nothing is ruled out."""
     if not pairs.pairs:
         return None
-    parts = []
-    for batch in rows.select(list(pairs.columns)).to_batches(max_chunksize=max(1, _BITS_AT_ONCE // candidates.values)):
-        parts.append(np.packbits(pairs.ruled_out(batch), axis=1, bitorder="little"))
-        step(batch.num_rows)
-    return np.concatenate(parts)
+    at_once = max(1, _BITS_AT_ONCE // candidates.values)
+    batches = rows.select(list(pairs.columns)).to_batches(max_chunksize=at_once)
+    return np.concatenate([np.packbits(pairs.ruled_out(batch), axis=1, bitorder="little") for batch in batches])
 
 
 def _ruled_out(block: Block, octets: Octets | None) -> Bits:

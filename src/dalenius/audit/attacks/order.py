@@ -4,22 +4,23 @@ The attacker knows the algorithm: values are dealt out to the buckets of a size 
 records were dealt in the order of a file, and that order is known, then the next record of a value goes to the bucket
 after the last one's: walk the rows, keep for each value the bucket that it must hit next, and take the value whose turn
 it is. Which value is dealt first is not known, so the order of counts and the order of values are tried; and whether
-the k-th row of a bucket has the k-th value.
+the k-th row of a bucket has the k-th value. Of a large release the first rows are walked; where rows are in the order
+of buckets these would be the smallest buckets, so there it is a run of buckets of each size, at a random place.
 
 Rows are walked as they are published, and in the order of each column with nearly as many values as rows: the file may
 have been in that order. Where quasi-identifiers and values are associated, sorted rows beside sorted values agree more
-often than chance: that is association, and no secret of the order. So in a release in canonical order, a function of
-what is published, the rows of a bucket are taken in random order first, which loses nothing of the source's.
+often than chance: that is association, and no secret of the order. A release in canonical order is a function of what
+is published: there the published order is not decoded, and chance is shown in its place.
 
-Claims are made where the decoder beats the baseline: all guesses of values whose limit is below its share of right
-ones.
+Claims are made where the decoder beats the baseline: all guesses of the values which it gets right more often than
+their limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -27,8 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.audit.arrays import integers
+from dalenius.audit.attacks.dealing import Windows, walk
 from dalenius.audit.attacks.people import People
-from dalenius.audit.attacks.reading import Outline, Sample, first_buckets, limits_of, values_in_file_order
+from dalenius.audit.attacks.reading import Outline, Sample, limits_of, published_rows, values_in_file_order
 from dalenius.audit.attacks.scoring import guesses
 from dalenius.audit.runs import Integers
 from dalenius.infer.candidates import Candidates, Floats
@@ -40,64 +42,74 @@ _ROWS = 200_000  # that are walked
 _STEPS = 20_000_000  # rows times values
 _SURE = 4.0  # standard deviations: the best of several decoders is lucky
 _COLUMNS = 2
+_ABOVE = 1e-9
 _NO_TRUTH = "Whether decoding succeeds can only be told with the truth: give --truth"
+_CANONICAL = (
+    "Both tables are in the canonical order, a function of what is published: as published they tell nothing, and the "
+    "order attack tries columns that are nearly keys; the decoder in random order shows chance"
+)
+_NOT_CANONICAL = "The tables are not in the canonical order: dalenius verify does not pass this release"
 
 
 @dataclass(frozen=True)
 class _Decoder:
     name: str
     guessed: Integers  # by row, -1 where there is no guess
-    of_order: bool  # whether it goes by the published order, which the canonical one may be
+    chance: bool = False  # whether it goes by dice, to be held against the others
 
 
 @dataclass(frozen=True)
 class _Result:
     decoder: _Decoder
-    success: Share
-    baseline: Share
-    control: Share
     people: int
-    right: float
+    baseline: Share
+    success: Share | None = None
+    control: Share | None = None
+
+    @property
+    def gain(self) -> float:
+        """What the decoder has over the bucket."""
+        return self.success.share - self.baseline.share if self.success is not None else 0.0
 
 
 def order_attack(
-    folder: ReleaseFolder,
-    found: Outline,
-    counts: dict[int, Integers],
-    sample: Sample,
-    people: People | None,
-    step: Callable[[int], None] = lambda _: None,
+    folder: ReleaseFolder, found: Outline, counts: dict[int, Integers], sample: Sample, people: People | None
 ) -> Attack:
     """The best of the decoders. `counts` are how many slots of each value the buckets of each size have together."""
-    if people is None:
-        return Attack(NAME, sample.candidates.rows, notes=(_NO_TRUTH,))
-    canonical = found.in_order and sample.in_order
-    results = []
-    for decoder in _decoders(folder, found, counts, sample, step):
-        if canonical and decoder.of_order:
-            decoder = replace(decoder, guessed=_in_random_order(decoder.guessed, sample.candidates))
-        result = _judged(decoder, sample.candidates, people)
-        if result is not None:
-            results.append(result)
-    if not results:
-        return Attack(NAME, 0, notes=("None of the rows that were decoded is in the sample",))
-    best = max(results, key=lambda result: result.success.share - result.baseline.share)
-    claims = _claims(best, limits_of(folder), people, sample.candidates) if _beats(best) else (0, 0, 0, None)
-    broken = tuple(_sentence(result) for result in results if _beats(result))
+    candidates, canonical = sample.candidates, found.in_order and sample.in_order
+    most = max(1, min(_ROWS, _STEPS // max(1, candidates.values)))
+    windows = Windows.drawn(found, most, np.random.default_rng(0))
+    judged = (
+        _judged(decoder, candidates, people)
+        for decoder in _decoders(folder, found, counts, sample, canonical, windows, most)
+    )
+    results = [result for result in judged if result is not None]
+    notes = [_CANONICAL if canonical else _NOT_CANONICAL]
+    if most < int(found.sizes.sum()) and not all(result.decoder.chance for result in results):
+        notes.append(
+            f"The order attack walks {most:,} rows: the first ones, or if rows are in the order of buckets, a run of "
+            "buckets of each size, at a random place"
+        )
     details = {
-        "decoder": best.decoder.name,
+        "decoder": None,
         "canonical": canonical,
         "decoders": [
-            {"decoder": r.decoder.name, "success": r.success.share, "baseline": r.baseline.share, "people": r.people}
-            for r in results
+            {
+                "decoder": result.decoder.name,
+                "success": result.success.share if result.success else None,
+                "baseline": result.baseline.share,
+                "people": result.people,
+            }
+            for result in results
         ],
     }
-    notes = (
-        ("Both tables are in the canonical order, a function of what is published",)
-        if canonical
-        else ("The tables are not in the canonical order: dalenius verify does not pass this release",)
+    if people is None:
+        expected = Share.of(float(_baseline(candidates, None).sum()), candidates.rows)
+        return Attack(NAME, candidates.rows, baseline=expected, details=details, notes=(_NO_TRUTH, *notes))
+    best = max(results, key=lambda result: result.gain)
+    above, made, right, mean_limit = (
+        _claims(best, limits_of(folder), people, candidates) if _beats(best) else (0, 0, 0, None)
     )
-    above, made, right, mean_limit = claims
     return Attack(
         NAME,
         best.people,
@@ -108,24 +120,10 @@ def order_attack(
         made,
         right,
         mean_limit,
-        details=details,
-        notes=notes,
-        broken=broken,
+        details | {"decoder": best.decoder.name},
+        tuple(notes),
+        tuple(_sentence(result) for result in results if _beats(result)),
     )
-
-
-def decode(buckets: Integers, number: int, counts: Integers) -> Integers:
-    """For each row the value (a place in `counts`) whose turn it is in the row's bucket; values are dealt in order."""
-    turn = (np.cumsum(counts) - counts) % number
-    left = counts.copy()
-    found = np.empty(len(buckets), np.int64)
-    for row, bucket in enumerate(buckets.tolist()):
-        late = np.where(left > 0, (bucket - turn) % number, number)
-        guess = int(late.argmin())
-        found[row] = guess
-        turn[guess] = (bucket + 1) % number
-        left[guess] -= 1
-    return found
 
 
 def _decoders(
@@ -133,41 +131,38 @@ def _decoders(
     found: Outline,
     counts: dict[int, Integers],
     sample: Sample,
-    step: Callable[[int], None],
+    canonical: bool,
+    windows: Windows,
+    most: int,
 ) -> Iterator[_Decoder]:
     candidates = sample.candidates
-    most = max(1, min(_ROWS, _STEPS // max(1, candidates.values)))
-    walked = first_buckets(folder, most)
-    there = np.flatnonzero(sample.places < len(walked))
-    for kind in ("count", "value"):
-        by_place = _walk(walked, found, counts, kind)
-        guessed = np.full(candidates.rows, -1)
-        guessed[there] = by_place[sample.places[there]]
-        yield _Decoder(f"rows as published, values by {kind}", guessed, True)
-        step(1)
-    yield _Decoder("the k-th row has the k-th value", _by_place(folder, candidates), True)
-    step(1)
+    by_place = _by_place(folder, candidates)
+    if canonical:
+        yield _Decoder("values in random order", _in_random_order(by_place, candidates), chance=True)
+    else:
+        yield _Decoder("the k-th row has the k-th value", by_place)
+        places, buckets = published_rows(folder, most)
+        if by_bucket := _ascending(buckets):
+            places, buckets = published_rows(folder, folder.manifest.rows, found.numbers[windows.inside])
+        there = np.searchsorted(places, sample.places)
+        walked = np.append(places, -1)[there] == sample.places
+        for kind in ("count", "value"):
+            guessed = np.append(walk(buckets, found, counts, kind, windows if by_bucket else None), -1)
+            yield _Decoder(f"rows as published, values by {kind}", np.where(walked, guessed[there], -1))
     for name, order in _orders(sample):
-        rows = order[:most]
+        buckets = candidates.numbers[candidates.bucket_of[order]]
+        by_bucket = _ascending(buckets)
+        rows = (
+            np.flatnonzero(windows.inside[candidates.bucket_of[order]]) if by_bucket else np.arange(len(order))[:most]
+        )
         for kind in ("count", "value"):
             guessed = np.full(candidates.rows, -1)
-            guessed[rows] = _walk(candidates.numbers[candidates.bucket_of[rows]], found, counts, kind)
-            yield _Decoder(f"rows by {name!r}, values by {kind}", guessed, False)
+            guessed[order[rows]] = walk(buckets[rows], found, counts, kind, windows if by_bucket else None)
+            yield _Decoder(f"rows by {name!r}, values by {kind}", guessed)
 
 
-def _walk(buckets: Integers, found: Outline, counts: dict[int, Integers], kind: str) -> Integers:
-    """Decode the rows of each size group by themselves."""
-    place = np.minimum(np.searchsorted(found.numbers, buckets), len(found.numbers) - 1)
-    sizes = found.sizes[place]
-    guessed = np.full(len(buckets), -1)
-    for size in np.unique(sizes).tolist():
-        group = np.flatnonzero(found.sizes == size)
-        rows = np.flatnonzero(sizes == size)
-        held = counts[size]
-        values = np.argsort(-held, kind="stable") if kind == "count" else np.arange(len(held))
-        values = values[held[values] > 0]
-        guessed[rows] = values[decode(np.searchsorted(group, place[rows]), len(group), held[values])]
-    return guessed
+def _ascending(buckets: Integers) -> bool:
+    return bool((np.diff(buckets) >= 0).all())
 
 
 def _by_place(folder: ReleaseFolder, candidates: Candidates) -> Integers:
@@ -205,20 +200,21 @@ def _orders(sample: Sample) -> Iterator[tuple[str, Integers]]:
                 yield name, order
 
 
-def _judged(decoder: _Decoder, candidates: Candidates, people: People) -> _Result | None:
+def _judged(decoder: _Decoder, candidates: Candidates, people: People | None) -> _Result | None:
     """The guesses against the truth, the bucket's most frequent value, and somebody else's truth."""
     guessed = decoder.guessed >= 0
     number = int(guessed.sum())
+    baseline = Share.of(float(_baseline(candidates, people)[guessed].sum()), number)
+    if baseline is None:
+        return None
+    if people is None:
+        return _Result(decoder, number, baseline)
     right = float(people.right(candidates, decoder.guessed).sum())
-    baseline = float(_baseline(candidates, people)[guessed].sum())
     totals = np.zeros(candidates.values)
     for block, truth in zip(candidates.blocks, people.truth, strict=True):
         np.add.at(totals, block.values, truth[:, : block.size].sum(axis=1))
     control = float((totals / max(1, candidates.rows))[decoder.guessed[guessed]].sum())
-    shares = [Share.of(count, number) for count in (right, baseline, control)]
-    if shares[0] is None or shares[1] is None or shares[2] is None:
-        return None
-    return _Result(decoder, shares[0], shares[1], shares[2], number, right)
+    return _Result(decoder, number, baseline, Share.of(right, number), Share.of(control, number))
 
 
 def _claims(
@@ -226,30 +222,39 @@ def _claims(
 ) -> tuple[int, int, int, float | None]:
     """People above their limit, claims, claims that are right, and the mean of their limits."""
     most = np.array([float(limit) for limit in limits])
-    guessed = result.decoder.guessed
-    claimed = (guessed >= 0) & (most[guessed] < result.success.share)
-    number = int(claimed.sum())
-    right = round(float(people.right(candidates, np.where(claimed, guessed, -1)).sum()))
-    return number, number, right, float(most[guessed[claimed]].mean()) if number else None
+    rows = np.flatnonzero(result.decoder.guessed >= 0)
+    guessed, right = result.decoder.guessed[rows], people.right(candidates, result.decoder.guessed)[rows]
+    number = np.bincount(guessed, minlength=len(most))
+    believed = np.bincount(guessed, weights=right, minlength=len(most)) / np.maximum(number, 1)
+    claimed = (believed > most + _ABOVE)[guessed]
+    made = int(claimed.sum())
+    mean_limit = float(most[guessed[claimed]].mean()) if made else None
+    return made, made, round(float(right[claimed].sum())), mean_limit
 
 
-def _baseline(candidates: Candidates, people: People) -> Floats:
+def _baseline(candidates: Candidates, people: People | None) -> Floats:
+    """By row, the probability that the bucket's most frequent value is right; without the truth, its share."""
     found = np.zeros(candidates.rows)
-    for block, truth in zip(candidates.blocks, people.truth, strict=True):
-        top = guesses(block.counts / block.slots)[:, None, :]
-        found[block.rows] = (top * truth[:, : block.size]).sum(axis=2)
+    for place, block in enumerate(candidates.blocks):
+        shares = block.counts / block.slots
+        top = guesses(shares)[:, None, :]
+        truth = people.truth[place][:, : block.size] if people is not None else shares[:, None, :]
+        found[block.rows] = (top * truth).sum(axis=2)
     return found
 
 
 def _beats(result: _Result) -> bool:
     """Whether the decoder is right more often than the bucket alone, beyond what luck explains."""
-    low = Share.of(result.right, result.people, _SURE)
+    if result.success is None or result.decoder.chance:
+        return False
+    low = Share.of(result.success.share * result.people, result.people, _SURE)
     high = Share.of(result.baseline.share * result.people, result.people, _SURE)
     return low is not None and high is not None and low.low > high.high
 
 
 def _sentence(result: _Result) -> str:
+    success = result.success.share if result.success is not None else 0.0
     return (
-        f"order tells values ({result.decoder.name}): {result.success.share:.1%} of {result.people:,} people are "
-        f"decoded, and {result.baseline.share:.1%} would be guessed"
+        f"order tells values ({result.decoder.name}): {success:.1%} of {result.people:,} people are decoded, and "
+        f"{result.baseline.share:.1%} would be guessed"
     )

@@ -88,7 +88,7 @@ def sample(
     step: Callable[[int], None],
     others: pa.Table | None = None,
 ) -> tuple[Sample, tuple[str, ...]]:
-    """The chosen buckets with their rows. `others` are people who are not in the release, coded in the same way."""
+    """The chosen buckets with their rows. `others` are people who are not in the release, coded as its rows."""
     manifest = folder.manifest
     names = [column.name for column in manifest.columns.quasi_identifiers]
     numbers = found.numbers[chosen]
@@ -120,15 +120,20 @@ def values_in_file_order(folder: ReleaseFolder, numbers: Integers) -> tuple[Inte
     return np.concatenate(buckets), np.concatenate(values)
 
 
-def first_buckets(folder: ReleaseFolder, rows: int) -> Integers:
-    """The buckets of the first rows of QIT, as published."""
-    parts, left = [np.zeros(0, np.int64)], rows
+def published_rows(folder: ReleaseFolder, most: int, numbers: Integers | None = None) -> tuple[Integers, Integers]:
+    """The first rows of QIT's file, of some buckets or of all: their places in it, and their buckets."""
+    places, buckets, first, left = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0, most
     for batch in folder.batches("qit", [folder.manifest.columns.bucket], rows=_ROWS_AT_ONCE):
-        parts.append(integers(batch.column(0)).view(np.int64)[:left])
-        left -= len(parts[-1])
-        if left <= 0:
+        numbered = integers(batch.column(0)).view(np.int64)
+        wanted = np.ones(len(numbered), bool) if numbers is None else _places(numbers, numbered)[1]
+        there = np.flatnonzero(wanted)[:left]
+        places.append(first + there)
+        buckets.append(numbered[there])
+        first += batch.num_rows
+        left -= len(there)
+        if not left:
             break
-    return np.concatenate(parts)
+    return np.concatenate(places), np.concatenate(buckets)
 
 
 def _value_codes(folder: ReleaseFolder) -> ValueCodes:
@@ -211,17 +216,10 @@ def _places(numbers: Integers, buckets: Integers) -> tuple[Integers, npt.NDArray
 def _columns(rows: pa.Table, others: pa.Table | None, values: int) -> tuple[list[Column], tuple[str, ...]]:
     found, left_out = [], []
     for name in rows.schema.names:
-        column = rows.column(name)
-        if others is not None:
-            plain = others.column(name)
-            chunks = [
-                chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in column.chunks
-            ]
-            column = pa.chunked_array([chunk.cast(plain.type) for chunk in [*chunks, *plain.chunks]], plain.type)
-        coded = encoded(name, column, rows.num_rows, values)
+        coded = encoded(name, rows.column(name), values, others.column(name) if others is not None else None)
         if coded is None:
             left_out.append(name)
         else:
             found.append(coded)
-    note = f"Nearly every row has a value of its own in {', '.join(map(repr, left_out))}, so nothing is learned of it."
+    note = f"Nearly every row has a value of its own in {', '.join(map(repr, left_out))}, so nothing is learned of it"
     return found, (note,) if left_out else ()
