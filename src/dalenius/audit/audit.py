@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ from dalenius.audit.attacks.people import ITERATIONS, People, align, plain_rows
 from dalenius.audit.attacks.reading import MOST_ENTRIES, Outline, Sample, draw, limits_of, outline, sample
 from dalenius.audit.files import require_folder
 from dalenius.audit.runs import Integers, WholeBuckets
+from dalenius.audit.verify import verify
 from dalenius.engines.truth import control_people, truth_classes
-from dalenius.errors import InputError, UsageError
+from dalenius.errors import InputError, ReleaseError, UsageError
 from dalenius.infer.candidates import Floats
 from dalenius.infer.naive_bayes import ROUNDS
 from dalenius.infer.negative import negative_pairs
@@ -40,6 +42,7 @@ from dalenius.release.folder import ReleaseFolder, open_release
 __all__ = ["ATTACKS", "Audit", "audit"]
 
 ATTACKS = (CORRUPTION, NEGATIVE, LEARNING, ORDER)
+_NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
 _MOST_CONTROL = 100_000  # people outside of the release
 _ENGINE_MEMORY = 2**30  # bytes, before the engine that reads the truth spills to the disk
 
@@ -64,8 +67,29 @@ def audit(
     """
     path = Path(folder)
     require_folder(path)
-    release = open_release(path)
-    return _Auditor(release, truth, table, control, progress or Silent(), most_entries).run(_wanted(attacks), known)
+    release, wanted = open_release(path), _wanted(attacks)
+    told = progress or Silent()
+    told.stage("Verifying")
+    failed = [check.check for check in verify(path).checks if not check.passed]
+    if not _NEEDED.isdisjoint(failed) or ("sizes" in failed and "order" not in failed):
+        raise _not_whole(failed)
+    try:
+        found = _Auditor(release, truth, table, control, told, most_entries).run(wanted, known)
+    except (ArithmeticError, LookupError, ValueError, pa.ArrowException):
+        if not failed:
+            raise
+        raise _not_whole(failed) from None
+    if failed:
+        note = f"dalenius verify does not pass this release: {', '.join(failed)}"
+        found = replace(found, notes=(note, *found.notes))
+    return found
+
+
+def _not_whole(failed: Sequence[str]) -> ReleaseError:
+    return ReleaseError(
+        f"the release does not hold together ({', '.join(failed)}), so there is nothing to attack",
+        "Run 'dalenius verify' on it.",
+    )
 
 
 def _wanted(attacks: Sequence[str]) -> list[str]:

@@ -150,7 +150,7 @@ def test_the_first_rows_are_decoded_as_all_are(
 def test_a_run_of_buckets_is_decoded_as_all_are(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows by bucket, and within it in the order of values: the first 1,000 would be those of the first size alone."""
     sizes = {3: 500, 5: 300}
-    rng, rows, values, buckets = np.random.default_rng(0), [], [], []
+    rng, values, buckets = np.random.default_rng(0), list[str](), list[int]()
     for size, number in sizes.items():
         first = max(buckets, default=0)
         dealt_out = np.sort(rng.integers(0, 6, size * number))
