@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -101,19 +99,16 @@ def test_avoiding_fakes_without_fakes_is_wrong_use(run: Run) -> None:
 
 def test_once_the_release_is_there_an_interrupt_comes_too_late(run: Run) -> None:
     """Whoever is told "interrupted" can rely on it that nothing was published."""
-    program = """
-import os, signal, sys
+    done = interrupted(
+        """
 from dalenius.release.staging import Staging
 commit = Staging.commit
-def interrupted(self, force):
+def stopped(self, force):
     commit(self, force)
     os.kill(os.getpid(), signal.SIGINT)
-Staging.commit = interrupted
-from dalenius.cli.main import entry
-entry()
+Staging.commit = stopped
 """
-    words = [sys.executable, "-c", program, *ARGUMENTS, "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["verified"]
     assert dalenius.load("release").verify().verified
@@ -228,24 +223,31 @@ def test_sizes(text: str, size: int) -> None:
     assert bytes_of(text) == size
 
 
-def test_ctrl_c_leaves_nothing_and_says_so(tmp_path: Path) -> None:
-    rows = "\n".join(f"{k},{k % 7},{k % 5}" for k in range(400_000))
-    (tmp_path / "large.csv").write_text("n,q,s\n" + rows + "\n", encoding="utf-8")
-    words = [COMMAND, "publish", "large.csv", "--sensitive", "s", "--quasi-identifiers", "n,q", "--uniform", "1/3"]
-    process = subprocess.Popen(
-        [*words, "--out", "release"], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+def interrupted(before: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, which gets a Ctrl-C when the program says so."""
+    program = f"import os, signal\n{before}\nfrom dalenius.cli.main import entry\nentry()"
+    words = [sys.executable, "-c", program, *ARGUMENTS, "--json"]
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("stage", ["survey", "plan_counts", "place_records", "write_release", "_verify"])
+def test_ctrl_c_leaves_nothing_and_says_so(run: Run, stage: str) -> None:
+    before = sorted(path.name for path in Path().iterdir())
+    done = interrupted(
+        f"""
+import dalenius.publishing as publishing
+proper = publishing.{stage}
+def stopped(*words, **options):
+    found = proper(*words, **options)
+    os.kill(os.getpid(), signal.SIGINT)
+    return found
+publishing.{stage} = stopped
+"""
     )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("Placing"):
-            break
-    time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted" in errors
-    assert "Traceback" not in errors
-    assert [p.name for p in tmp_path.iterdir()] == ["large.csv"]
+    assert done.returncode == 130, done.stderr
+    assert json.loads(done.stdout)["error"]["kind"] == "interrupted"
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in Path().iterdir()) == before
 
 
 def test_a_terminal_gets_a_bar(run: Run) -> None:
