@@ -225,7 +225,8 @@ def test_sizes(text: str, size: int) -> None:
 
 def interrupted(before: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, which gets a Ctrl-C when the program says so."""
-    program = f"import os, signal\n{before}\nfrom dalenius.cli.main import entry\nentry()"
+    awake = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # a shell's background jobs ignore it
+    program = f"import os, signal\n{awake}\n{before}\nfrom dalenius.cli.main import entry\nentry()"
     words = [sys.executable, "-c", program, *ARGUMENTS, "--json"]
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
 
