@@ -85,7 +85,7 @@ class Handmade:
         texts = list(dict.fromkeys(map(self.text, sorted(shown, key=order))))
         file = {"bytes": 1, "sha256": "0" * 64}
         return {
-            "format": 1,
+            "format": 2,
             "program": {"name": "dalenius", "version": "0.1.0"},
             "randomness": "cryptographic",
             "tables": {
@@ -108,7 +108,7 @@ class Handmade:
             "bound": None,
             "gap": None,
             "adversary": {"known_records": self.known_records, "fake_values": len(self.fakes) // len(sizes)},
-            "strata": [],
+            "strata": None,
             "values": [
                 {
                     "value": text,

@@ -166,7 +166,7 @@ def _manifest(
         bound=solution.bound,
         gap=solution.gap,
         adversary=form.Adversary(known_records=work.plan.problem.known_records, fake_values=fakes),
-        strata=[],
+        strata=None,
         values=[
             form.Value(value=text, count=sum(slots), limit=str(limits[text]), worst=_worst(work, slots))
             for text, slots in zip(found.sensitive.texts, work.partition.slots, strict=True)

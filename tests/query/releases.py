@@ -71,7 +71,7 @@ def write_release(
             pyarrow.parquet.write_table(part, path / f"{name}.parquet", row_group_size=row_group_size)
     sizes, numbers_of = np.unique(np.unique(np.array(buckets), return_counts=True)[1], return_counts=True)
     manifest = Manifest(
-        format=1,
+        format=2,
         program=Program(name="dalenius", version="0.1.0"),
         randomness="seeded: not for publication",
         tables=Tables(
@@ -94,7 +94,7 @@ def write_release(
         bound=None,
         gap=None,
         adversary=Adversary(known_records=0, fake_values=len(fakes) // len(set(buckets))),
-        strata=[],
+        strata=None,
         values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1))],
     )
     (path / FILE).write_text(manifest.to_json(), encoding="utf-8")

@@ -56,9 +56,6 @@ def _columns(manifest: Manifest) -> Iterator[str]:
         yield f"{plural(twice, 'column')} named for more than one role"
     if columns.bucket.lower() in {name.lower() for name in published}:
         yield "the bucket column has the name of a published column"
-    unknown = set(manifest.strata) - set(published[:-1])
-    if unknown or len(set(manifest.strata)) < len(manifest.strata):
-        yield "the strata are not different quasi-identifiers"
 
 
 def _totals(manifest: Manifest) -> Iterator[str]:

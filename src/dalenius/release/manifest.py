@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from dalenius.errors import ReleaseError
 from dalenius.model.solution import Method, Status
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
 FILE = "manifest.json"
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
@@ -117,10 +117,48 @@ class Adversary(_Part):
     ]
 
 
+class Cut(_Part):
+    """A question to a row: is its value at most this one? Then go on at `below`; if not, or null or NaN, at `above`."""
+
+    column: Annotated[str, Field(description="A quasi-identifier.")]
+    at_most: Annotated[str, Field(description="The text of a value, in the order of the column's type.")]
+    below: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
+    above: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
+
+
+class Leaf(_Part):
+    """Where a row arrives. Leaves that were merged have the same stratum."""
+
+    stratum: Annotated[Count, Field(description="The number of the stratum, from 1.")]
+
+
+class Stratum(_Part):
+    """The records of some leaves, in buckets of their own: those that follow on the buckets of the stratum before."""
+
+    rows: Count
+    setting: Annotated[list[SizeGroupPart], Field(min_length=1, description="In ascending order of size.")]
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets it has."""
+        return sum(group.buckets for group in self.setting)
+
+
+class Strata(_Part):
+    """How the table was cut. The stratum of a record is a function of its quasi-identifiers."""
+
+    tree: Annotated[list[Cut | Leaf], Field(min_length=1, description="Every row starts at place 0.")]
+    margin: Annotated[
+        Ratio,
+        Field(description="A leaf in which a value's share is above `margin` times its limit was merged with others."),
+    ]
+    strata: Annotated[list[Stratum], Field(min_length=1, description="In the order of their buckets.")]
+
+
 class Manifest(_Part):
     """A whole manifest. The JSON schema in the documentation is made from this class."""
 
-    format: Annotated[Literal[1], Field(description="The version of the release format.")]
+    format: Annotated[Literal[2], Field(description="The version of the release format.")]
     program: Program
     randomness: Annotated[
         Literal["cryptographic", "seeded: not for publication"],
@@ -139,7 +177,7 @@ class Manifest(_Part):
     bound: Annotated[int | None, Field(description="No setting of these sizes has a smaller loss, if known.")]
     gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
     adversary: Adversary
-    strata: Annotated[list[str], Field(description="The columns whose values cut the table into strata.")]
+    strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]
     values: Annotated[list[Value], Field(min_length=1, description="In the order of the sensitive column's type.")]
 
     @property
