@@ -13,6 +13,6 @@ def bucket_contents(quotas: np.ndarray, buckets: int) -> np.ndarray:
         BucketSetting.of([(int(quotas.sum()) // buckets, buckets)]), tuple((int(quota),) for quota in quotas)
     )
     contents = np.zeros((len(quotas), buckets), dtype=int)
-    for numbers, values in values_by_bucket(partition, 1000):
+    for numbers, values in values_by_bucket([partition], 1000):
         np.add.at(contents, (values, numbers - 1), 1)
     return contents

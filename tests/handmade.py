@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -28,7 +28,9 @@ CATEGORY = pa.dictionary(pa.int32(), pa.string())
 class Handmade:
     """What goes into a release: rows of quasi-identifiers, one sensitive value a row, and the bucket of each.
 
-    `fakes` are (bucket, value) pairs that ST has besides, as many in every bucket.
+    `fakes` are (bucket, value) pairs that ST has besides, as many in every bucket. `tree` cuts the table into strata:
+    its places are cuts, (column, value, below, above), and leaves, the numbers of their strata. Buckets are to be
+    numbered stratum after stratum.
     """
 
     types: Mapping[str, pa.DataType]
@@ -41,6 +43,8 @@ class Handmade:
     null_value: str | None = None
     fakes: Sequence[tuple[int, Any]] = ()
     known_records: int = 0
+    tree: Sequence[tuple[str, Any, int, int] | int] = ()
+    margin: str = "1"
 
     def write(self, folder: Path, kind: str = "parquet") -> Path:
         """The release in a folder, with limits of 1 where none are given."""
@@ -69,6 +73,41 @@ class Handmade:
     def text(self, value: Any) -> str:
         """The name of a sensitive value."""
         return self.null_value or "?" if value is None else text_of(value)
+
+    def leaf(self, row: tuple[Any, ...]) -> int:
+        """The place in the tree where a row arrives."""
+        place = 0
+        while not isinstance(node := self.tree[place], int):
+            column, value, below, above = node
+            cell = row[list(self.types).index(column)]
+            missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
+            place = below if not missing and order(cell) <= order(value) else above
+        return place
+
+    def stratum(self, row: tuple[Any, ...]) -> int:
+        """The stratum of a row, from 1."""
+        number = self.tree[self.leaf(row)]
+        assert isinstance(number, int)
+        return number
+
+    def strata(self) -> dict[str, Any] | None:
+        """What the manifest says of the strata; those of the buckets are those of their rows."""
+        if not self.tree:
+            return None
+        of_bucket = {bucket: self.stratum(row) for row, bucket in zip(self.rows, self.buckets, strict=True)}
+        sizes = Counter(self.buckets)
+        strata = []
+        for number in sorted({node for node in self.tree if isinstance(node, int)}):
+            mine = Counter(sizes[bucket] for bucket, stratum in of_bucket.items() if stratum == number)
+            setting = [{"size": size, "buckets": buckets} for size, buckets in sorted(mine.items())]
+            strata.append({"rows": sum(size * buckets for size, buckets in mine.items()), "setting": setting})
+        tree = [
+            {"stratum": node}
+            if isinstance(node, int)
+            else {"column": node[0], "at_most": cut_text(node[1]), "below": node[2], "above": node[3]}
+            for node in self.tree
+        ]
+        return {"tree": tree, "margin": self.margin, "strata": strata}
 
     def manifest(self, kind: str) -> dict[str, Any]:
         sizes = Counter(self.buckets)
@@ -108,7 +147,7 @@ class Handmade:
             "bound": None,
             "gap": None,
             "adversary": {"known_records": self.known_records, "fake_values": len(self.fakes) // len(sizes)},
-            "strata": None,
+            "strata": self.strata(),
             "values": [
                 {
                     "value": text,
@@ -138,6 +177,38 @@ def order(cell: Any) -> tuple[Any, ...]:
 def text_of(value: Any) -> str:
     """The text by which a sensitive value is known."""
     return str(value).lower() if isinstance(value, bool | float) else str(value)
+
+
+def cut_text(value: Any) -> str:
+    """The text of a value at which a column is cut."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return f"{value.astimezone(datetime.UTC).replace(tzinfo=None)}+00"
+    return format(value, "f") if isinstance(value, Decimal) else text_of(value)
+
+
+def in_strata(made: Handmade, tree: Sequence[tuple[str, Any, int, int] | int], sizes: Sequence[int]) -> Handmade:
+    """The rows in strata, with buckets of these sizes in turn as far as there are rows for them, else one bucket.
+
+    Leaves are where `tree` has numbers: the strata are numbered anew, in the order of these, without those that nobody
+    is in. A leaf without rows joins the first stratum.
+    """
+    whole = replace(made, tree=tree)
+    wanted = [whole.stratum(row) for row in made.rows]
+    number = {old: new for new, old in enumerate(sorted(set(wanted)), 1)}
+    held: list[int] = [0] * len(made.rows)
+    last = 0
+    for old in sorted(set(wanted)):
+        rows = [place for place, stratum in enumerate(wanted) if stratum == old]
+        parts: list[list[int]] = []
+        for size in sizes:
+            if len(rows) > size:
+                parts, rows = [*parts, rows[:size]], rows[size:]
+        for part in sorted([*parts, rows], key=len):
+            last += 1
+            for place in part:
+                held[place] = last
+    numbered = [number.get(node, 1) if isinstance(node, int) else node for node in tree]
+    return replace(made, tree=numbered, buckets=held)
 
 
 def column(kind: pa.DataType, cells: list[Any]) -> pa.Array:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.audit.verify import verify
+from dalenius.dealing import Stratifier, whole
 from dalenius.engines.arrays import plain_arrow_errors
 from dalenius.engines.arrow import Source
 from dalenius.engines.delimited import missing_column
@@ -35,8 +36,9 @@ from dalenius.place.survey import Survey, survey
 from dalenius.place.wide import WideRecords
 from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
+from dalenius.policy.strata import StrataWish
 from dalenius.protect.avoiding import MOST_ROUNDS, Avoiding
-from dalenius.protect.partition import dealt, price, unprotected
+from dalenius.protect.partition import price, unprotected
 from dalenius.published import Release
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.manifest import Manifest
@@ -59,11 +61,12 @@ def publish(
     method: Method | str = Method.OPTIMAL,
     min_size: int | None = None,
     max_size: int | None = None,
-    gap: float = 1e-4,
+    gap: float | None = None,
     time_limit: float = 60.0,
     known_records: int = 0,
     fake_values: int = 0,
     avoid_ruled_out: bool = False,
+    strata: str | int | Sequence[str] | None = "auto",
     null_value: str | None = None,
     memory: int | None = None,
     seed: int | None = None,
@@ -87,8 +90,8 @@ def publish(
     True
     """
     roles = Roles(sensitive, _listed(quasi_identifiers), _listed(identifiers))
-    options = PublishOptions(null_value, table_name, format, force, memory, seed, avoid_ruled_out)
-    solving = PlanOptions(min_size, max_size, gap, time_limit, known_records, fake_values)
+    options = PublishOptions(null_value, table_name, format, force, memory, seed, avoid_ruled_out, strata)
+    solving = PlanOptions.of(min_size, max_size, gap, time_limit, known_records, fake_values)
     if out is not None:
         return publish_table(table, roles, limits, Path(out), method, solving, options, progress)
     temporary = tempfile.mkdtemp(prefix="dalenius-")
@@ -114,11 +117,17 @@ def publish_table(
     told = progress if progress is not None else Silent()
     _check(roles, options)
     budget = Budget.of(options.memory)
+    key = _key(options.seed)
+    wish = StrataWish.of(options.strata, roles.quasi_identifiers)
+    stratifier = Stratifier(wish, solving, budget, key) if wish.kind != "none" else None
     with staging(out, options.force) as stage:
         with plain_arrow_errors(), open_source(table, options.table, budget.engine) as source:
             left_out = _left_out(source, roles)
             told.stage("Counting")
-            found = survey(source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance)
+            sample = stratifier.sample if stratifier is not None else None
+            found = survey(
+                source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance, sample
+            )
             budget.check_values(len(found.sensitive.texts))
             told.stage("Solving")
             counts = found.sensitive.value_counts
@@ -126,11 +135,13 @@ def publish_table(
             plan = _solved(plan_counts(counts, policy, method, solving))
             for sentence in price(plan):
                 told.tell(sentence)
-            budget.check_fakes(solving.fake_values * (plan.solution.setting.buckets if plan.solution.setting else 0))
-            partition = dealt(plan, found.sensitive.texts, _random(options.seed))
-            work = Work(found, plan, partition, budget, options, stage)
             with ThreadPoolExecutor(_cores()) as workers, writable():
-                made, avoided = _placed(source, roles, work, workers, told)
+                rng = _random(options.seed)
+                deal = stratifier.cut(source, found, plan, workers, rng, told) if stratifier is not None else None
+                deal = deal if deal is not None else whole(plan, found, rng)
+                budget.check_fakes(solving.fake_values * deal.setting.buckets)
+                work = Work(found, plan, deal, budget, options, stage)
+                made, avoided = _placed(source, roles, work, key, workers, told)
         told.stage("Verifying", made.tables.qit.rows + made.tables.st.rows)
         with ThreadPoolExecutor(1) as disk:
             stage.sync(disk)
@@ -213,25 +224,27 @@ def _random(seed: int | None) -> random.Random:
     return secrets.SystemRandom() if seed is None else random.Random(f"dalenius seed {seed}")  # noqa: S311 (for tests)
 
 
-def _placed(
-    source: Source, roles: Roles, work: Work, workers: ThreadPoolExecutor, told: Progress
-) -> tuple[Manifest, tuple[str, ...]]:
-    """Every record to its bucket and into the tables; with fakes, again until none is ruled out, as far as possible.
+def _key(seed: int | None) -> bytes:
+    """The key of everything that is random in a release but fakes; it is forgotten at the end."""
+    return secrets.token_bytes(KEY_BYTES) if seed is None else hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
 
-    The key is forgotten at the end.
-    """
-    seed = work.options.seed
-    key = secrets.token_bytes(KEY_BYTES) if seed is None else hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
-    marks = draw_marks(work.partition, key) if work.partition.fakes else None
-    made = _place(source, roles, work, Placement(work.partition, key, marks), workers, told)
+
+def _placed(
+    source: Source, roles: Roles, work: Work, key: bytes, workers: ThreadPoolExecutor, told: Progress
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Every record to its bucket and into the tables; with fakes, again until none is ruled out, as far as possible."""
+    parts = work.deal.parts
+    marks = draw_marks(parts, key) if work.deal.fake_values else None
+    made = _place(source, roles, work, Placement(parts, key, marks), workers, told)
     if marks is None:
         return made, ()
-    avoiding = Avoiding(work.partition, _random(seed), MOST_ROUNDS if work.options.avoid_ruled_out else 0)
+    rounds = MOST_ROUNDS if work.options.avoid_ruled_out else 0
+    avoiding = Avoiding(parts, _random(work.options.seed), rounds)
     told.stage("Learning")
     while (marks := avoiding.improved(ReleaseFolder(work.stage.folder, made), marks)) is not None:
-        made = _place(source, roles, work, Placement(work.partition, key, marks), workers, told)
+        made = _place(source, roles, work, Placement(parts, key, marks), workers, told)
         told.stage("Learning")
-    return made, (*unprotected(work.partition), *avoiding.sentences())
+    return made, (*unprotected(parts), *avoiding.sentences())
 
 
 def _place(
@@ -243,7 +256,19 @@ def _place(
     try:
         rows = work.survey.batch_rows
         schema = pa.schema([work.survey.schema.field(name) for name in roles.quasi_identifiers])
-        place_records(source, schema, work.survey.sensitive, placement, records, workers, rows, told.advance)
+        deal, sensitive = work.deal, work.survey.sensitive
+        place_records(
+            source,
+            schema,
+            sensitive,
+            deal.cutter,
+            deal.counts,
+            placement,
+            records,
+            workers,
+            rows,
+            told.advance,
+        )
         told.stage("Writing", work.survey.rows)
         return write_release(roles, work, records, workers, told)
     finally:
@@ -251,15 +276,15 @@ def _place(
 
 
 def _records(roles: Roles, work: Work) -> Records:
-    setting, found = work.partition.setting, work.survey
+    groups, found = work.deal.groups, work.survey
     known = {name: domain for name, domain in found.domains.items() if domain is not None}
     if len(known) == len(roles.quasi_identifiers):
-        layout = Layout(known, setting.buckets)
+        layout = Layout(known, work.deal.setting.buckets)
         if layout.fits:
-            pieces = Pieces.of(setting, work.budget.piece_rows(setting))
+            pieces = Pieces.of(groups, work.budget.piece_rows(groups))
             return PackedRecords(layout, pieces, None if work.budget.keys_fit(found.rows) else work.stage.folder)
     schema = pa.schema([*(found.schema.field(name) for name in roles.quasi_identifiers), ("bucket", pa.int64())])
-    pieces = Pieces.of(setting, work.budget.piece_rows(setting, 6 * found.row_bytes + 40))
+    pieces = Pieces.of(groups, work.budget.piece_rows(groups, 6 * found.row_bytes + 40))
     return WideRecords(schema, found.domains, pieces, work.stage.folder)
 
 

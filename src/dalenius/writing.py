@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 
+from dalenius.dealing import MARGIN, Deal
 from dalenius.engines.arrays import arrow_array
 from dalenius.errors import SelfCheckError
 from dalenius.model.plan import Plan
 from dalenius.model.progress import Progress
-from dalenius.model.setting import Partition
+from dalenius.model.setting import BucketSetting
 from dalenius.model.version import VERSION
 from dalenius.place.budget import Budget
 from dalenius.place.domains import Domain, Range
+from dalenius.place.in_parallel import in_parallel
 from dalenius.place.slots import values_by_bucket
-from dalenius.place.stream import Records, in_parallel
+from dalenius.place.stream import Records
 from dalenius.place.survey import Survey
 from dalenius.release import manifest as form
 from dalenius.release.staging import Staging
@@ -49,6 +52,7 @@ class PublishOptions:
     memory: int | None = None
     seed: int | None = None
     avoid_ruled_out: bool = False
+    strata: str | int | Sequence[str] | None = "auto"
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Work:
 
     survey: Survey
     plan: Plan
-    partition: Partition
+    deal: Deal
     budget: Budget
     options: PublishOptions
     stage: Staging
@@ -92,9 +96,9 @@ def write_release(roles: Roles, work: Work, records: Records, workers: Executor,
 
 def _write_st(work: Work, st: TableWriter) -> form.TableFile:
     """ST follows from the quotas alone: no record is looked at."""
-    rows = work.budget.piece_rows(work.partition.setting)
+    rows = work.budget.piece_rows(work.deal.groups)
     try:
-        for buckets, values in values_by_bucket(work.partition, rows):
+        for buckets, values in values_by_bucket(work.deal.parts, rows):
             st.write([arrow_array(buckets), work.survey.sensitive.decode(values)])
         return st.finish()
     finally:
@@ -138,8 +142,8 @@ def _manifest(
     qit: form.TableFile,
     st: form.TableFile,
 ) -> form.Manifest:
-    found, setting, solution = work.survey, work.partition.setting, work.plan.solution
-    fakes = work.partition.fake_values
+    found, deal, setting = work.survey, work.deal, work.deal.setting
+    fakes = deal.fake_values
     if qit.rows != found.rows or st.rows != found.rows + fakes * setting.buckets:
         raise SelfCheckError(f"{found.rows:,} records went in, and {qit.rows:,} and {st.rows:,} came out")
     limits = dict(zip(work.plan.problem.values, work.plan.problem.limits, strict=True))
@@ -158,29 +162,50 @@ def _manifest(
         null_value=work.options.null_value if found.sensitive.null_code is not None else None,
         rows=found.rows,
         buckets=setting.buckets,
-        setting=[form.SizeGroupPart(size=group.size, buckets=group.buckets) for group in setting.groups],
+        setting=_setting(setting),
         loss=setting.loss,
         mse=float(setting.mse),
-        method=solution.method,
-        status=solution.status,
-        bound=solution.bound,
-        gap=solution.gap,
+        method=deal.method,
+        status=deal.status,
+        bound=deal.bound,
+        gap=deal.gap,
         adversary=form.Adversary(known_records=work.plan.problem.known_records, fake_values=fakes),
-        strata=None,
+        strata=_strata(deal),
         values=[
-            form.Value(value=text, count=sum(slots), limit=str(limits[text]), worst=_worst(work, slots))
-            for text, slots in zip(found.sensitive.texts, work.partition.slots, strict=True)
+            form.Value(value=text, count=count, limit=str(limits[text]), worst=worst)
+            for text, (count, worst) in zip(found.sensitive.texts, _slots(work), strict=True)
         ],
     )
 
 
-def _worst(work: Work, slots: Sequence[int]) -> form.Worst:
-    """Round-robin puts at most ceil(slots / buckets) of a value into a bucket of a size group."""
-    known = work.plan.problem.known_records
-    found = [
-        (Fraction(-(-number // group.buckets), group.size - known), -(-number // group.buckets), group.size)
-        for number, group in zip(slots, work.partition.setting.groups, strict=True)
-        if number
+def _strata(deal: Deal) -> form.Strata | None:
+    if deal.cutter is None:
+        return None
+    tree: list[form.Cut | form.Leaf] = [
+        form.Leaf(stratum=found + 1)
+        if isinstance(found, int)
+        else form.Cut(column=found[0], at_most=found[1], below=found[2], above=found[3])
+        for found in deal.cutter.questions()
     ]
-    _, count, size = max(found)
-    return form.Worst(count=count, size=size)
+    strata = [form.Stratum(rows=part.setting.records, setting=_setting(part.setting)) for part in deal.parts]
+    return form.Strata(tree=tree, margin=str(MARGIN), strata=strata)
+
+
+def _setting(setting: BucketSetting) -> list[form.SizeGroupPart]:
+    return [form.SizeGroupPart(size=group.size, buckets=group.buckets) for group in setting.groups]
+
+
+def _slots(work: Work) -> Iterator[tuple[int, form.Worst]]:
+    """For each value its slots, and the worst case: round-robin puts at most ceil(slots / buckets) into a bucket."""
+    known = work.plan.problem.known_records
+    totals = np.zeros(len(work.survey.sensitive.texts), dtype=np.int64)
+    cases: list[set[tuple[int, int]]] = [set() for _ in totals]
+    for part in work.deal.parts:
+        slots = np.asarray(part.slots, dtype=np.int64)
+        most = -(-slots // [group.buckets for group in part.setting.groups])
+        totals += slots.sum(axis=1)
+        for value, j in np.argwhere(most).tolist():
+            cases[value].add((int(most[value, j]), part.setting.groups[j].size))
+    for total, found in zip(totals.tolist(), cases, strict=True):
+        _, count, size = max((Fraction(count, size - known), count, size) for count, size in found)
+        yield total, form.Worst(count=count, size=size)

@@ -102,7 +102,7 @@ def test_rows_are_where_the_model_says_whatever_the_data() -> None:
     random = np.random.default_rng(7)
     totals, found = [], None
     for _ in range(4000):
-        order, buckets = Placement(partition, random.bytes(32)).buckets(values, np.zeros(4, np.int64))
+        order, buckets = Placement([partition], random.bytes(32)).buckets(values, np.zeros(4, np.int64))
         if found is None:
             by_bucket = np.argsort(buckets, kind="stable")
             found = compositions([(buckets[by_bucket].astype(np.int64), values[order][by_bucket])])

@@ -28,7 +28,7 @@ def test_drawing_marks_takes_what_the_budget_says() -> None:
     budget = Budget(total=1000 * MIB, spare=4 * 48 * buckets)
     budget.check_fakes(buckets)
     tracemalloc.start()
-    draw_marks(partition, bytes(32))
+    draw_marks([partition], bytes(32))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 48 * buckets

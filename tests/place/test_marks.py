@@ -69,14 +69,14 @@ def records(partition: Partition) -> tuple[np.ndarray, np.ndarray]:
 
 def places(partition: Partition, marks: Marks) -> list[int]:
     """The bucket of every record, value by value and rank by rank."""
-    order, buckets = Placement(partition, KEY, marks).buckets(*records(partition))
+    order, buckets = Placement([partition], KEY, marks).buckets(*records(partition))
     return [int(bucket) for _, bucket in sorted(zip(order.tolist(), buckets.tolist(), strict=True))]
 
 
 def contents(partition: Partition) -> Counter[tuple[int, int]]:
     """What ST shows."""
     shown: Counter[tuple[int, int]] = Counter()
-    for buckets, values in values_by_bucket(partition, 50):
+    for buckets, values in values_by_bucket([partition], 50):
         shown.update(zip(buckets.tolist(), values.tolist(), strict=True))
     return shown
 
@@ -84,13 +84,13 @@ def contents(partition: Partition) -> Counter[tuple[int, int]]:
 @settings(max_examples=50)
 @given(partition=marked_partitions(4), number=st.integers(0, 2**32))
 def test_the_margins_are_exact(partition: Partition, number: int) -> None:
-    assert_margins(partition, draw_marks(partition, key(number)))
+    assert_margins(partition, draw_marks([partition], key(number)))
 
 
 @settings(max_examples=50)
 @given(partition=marked_partitions(), number=st.integers(0, 2**32))
 def test_records_and_fake_values_together_are_what_st_shows(partition: Partition, number: int) -> None:
-    marks = draw_marks(partition, key(number))
+    marks = draw_marks([partition], key(number))
     shown = contents(partition)
     assert shown == Counter((bucket, value) for bucket, value, _ in dealt(partition))
     values, _ = records(partition)
@@ -106,7 +106,7 @@ def test_records_and_fake_values_together_are_what_st_shows(partition: Partition
 @settings(max_examples=50)
 @given(partition=marked_partitions())
 def test_real_slots_are_the_others_in_ascending_order(partition: Partition) -> None:
-    marks = draw_marks(partition, KEY)
+    marks = draw_marks([partition], KEY)
     fake = set(fake_slots(marks))
     for value, row in enumerate(partition.slots):
         real = [slot for slot in range(sum(row)) if (value, slot) not in fake]
@@ -116,19 +116,9 @@ def test_real_slots_are_the_others_in_ascending_order(partition: Partition) -> N
 
 @settings(max_examples=50)
 @given(partition=marked_partitions())
-def test_slots_and_buckets_both_ways(partition: Partition) -> None:
-    slot_map = SlotMap(partition)
-    all_slots = dealt(partition)
-    numbers, values, slots = (np.asarray(column) for column in zip(*all_slots, strict=True))
-    assert slot_map.bucket_of(values, slots).tolist() == numbers.tolist()
-    pairs = [
-        (bucket, value) for bucket in range(1, partition.setting.buckets + 1) for value in range(len(partition.slots))
-    ]
-    which, found = slot_map.slots_in(*np.asarray(pairs).T)
-    assert sorted((*pairs[k], slot) for k, slot in zip(which.tolist(), found.tolist(), strict=True)) == sorted(
-        all_slots
-    )
-    assert slot_map.slots_in(*pairs[-1])[1].tolist() == [slot for *pair, slot in all_slots if tuple(pair) == pairs[-1]]
+def test_the_buckets_of_slots(partition: Partition) -> None:
+    numbers, values, slots = (np.asarray(column) for column in zip(*dealt(partition), strict=True))
+    assert SlotMap([partition]).bucket_of(values, slots).tolist() == numbers.tolist()
 
 
 GRIDS = [  # quotas, fakes, buckets; the number of markings
@@ -154,7 +144,7 @@ def test_all_markings_with_the_margins_are_equally_likely(
     draws = 8 * number + 200
     seen: Counter[tuple[tuple[int, ...], ...]] = Counter()
     for seed in range(draws):
-        values, numbers = draw_marks(partition, key(seed)).current()
+        values, numbers = draw_marks([partition], key(seed)).current()
         turns, held = np.divmod(first[values] + numbers, buckets)
         seen[tuple(tuple(sorted(turns[held == bucket].tolist())) for bucket in range(buckets))] += 1
     assert set(seen) <= set(every)
@@ -168,7 +158,7 @@ def test_margins_that_no_marking_has_are_refused() -> None:
     """Values 0 and 2 have their one slot in the first bucket, and both are to be fake."""
     partition = partition_of([(2, 3)], [(0,), (2,), (0,), (1,), (3,)], [(1,), (0,), (1,), (1,), (0,)])
     with pytest.raises(SelfCheckError, match="no choice of 1 fake slots in each of 3 buckets"):
-        draw_marks(partition, KEY)
+        draw_marks([partition], KEY)
 
 
 @settings(max_examples=60)
@@ -190,36 +180,36 @@ def test_marks_are_found_if_and_only_if_there_are_any(buckets: int, counts: list
             network.add_edge(value, f"bucket {bucket}", capacity=number)
     partition = partition_of([(sum(quotas) // buckets, buckets)], zip(quotas), zip(fakes))
     if nx.maximum_flow_value(network, "source", "sink") == sigma * buckets:
-        assert_margins(partition, draw_marks(partition, KEY))
+        assert_margins(partition, draw_marks([partition], KEY))
     else:
         with pytest.raises(SelfCheckError):
-            draw_marks(partition, KEY)
+            draw_marks([partition], KEY)
 
 
 def test_fake_values_that_do_not_fill_the_buckets_are_refused() -> None:
     with pytest.raises(SelfCheckError, match="3 fake values and 7 slots for 2 buckets"):
-        draw_marks(partition_of([(2, 2)], [(2,), (2,)], [(2,), (1,)]), KEY)
+        draw_marks([partition_of([(2, 2)], [(2,), (2,)], [(2,), (1,)])], KEY)
 
 
 def test_no_fake_values_no_marks() -> None:
     partition = partition_of([(2, 2)], [(2,), (2,)], [])
-    marks = draw_marks(partition, KEY)
+    marks = draw_marks([partition], KEY)
     assert fake_slots(marks) == []
-    assert places(partition, marks) == [int(b) for b in Placement(partition, KEY).buckets(*records(partition))[1]]
+    assert places(partition, marks) == [int(b) for b in Placement([partition], KEY).buckets(*records(partition))[1]]
 
 
 def test_fake_values_without_marks_are_refused() -> None:
     with pytest.raises(ValueError, match="1 fake values in every bucket, and no marks"):
-        Placement(partition_of([(2, 2)], [(2,), (2,)], [(1,), (1,)]), KEY)
+        Placement([partition_of([(2, 2)], [(2,), (2,)], [(1,), (1,)])], KEY)
 
 
 def test_marks_use_no_numbers_that_the_order_uses() -> None:
     """Another key gives other marks, and the marks of two groups alike are not the same."""
     partition = partition_of([(3, 1000), (6, 1000)], [(2000, 4000), (1000, 2000)], [(500, 500), (500, 500)])
-    values, slots = draw_marks(partition, KEY).current()
+    values, slots = draw_marks([partition], KEY).current()
     own = {(value, slot) for value, slot in zip(values.tolist(), slots.tolist(), strict=True)}
-    assert own == set(fake_slots(draw_marks(partition, KEY)))
-    assert len(own & set(fake_slots(draw_marks(partition, key(7))))) < 1000
+    assert own == set(fake_slots(draw_marks([partition], KEY)))
+    assert len(own & set(fake_slots(draw_marks([partition], key(7))))) < 1000
 
 
 @st.composite
@@ -235,7 +225,7 @@ def test_after_exchanges_the_margins_hold_and_only_their_records_have_moved(
 ) -> None:
     """Mark v in bucket g and w in h; then w in g and v in h. Repeated, on marks that have been moved before."""
     partition, choices = case
-    marks = draw_marks(partition, KEY)
+    marks = draw_marks([partition], KEY)
     bucket = {(value, slot): number for number, value, slot in dealt(partition)}
     for one, other in choices:
         fake = fake_slots(marks)
@@ -263,7 +253,7 @@ def slots_of_records(partition: Partition, marks: Marks) -> list[tuple[int, int]
 
 def test_a_record_that_moves_there_and_back_is_where_it_was() -> None:
     partition = partition_of([(3, 40)], [(80,), (40,)], [(20,), (20,)])
-    marks = draw_marks(partition, KEY)
+    marks = draw_marks([partition], KEY)
     fake = {slot for value, slot in fake_slots(marks) if value == 0}
     real = min(set(range(100)) - fake)
     there = marks.moved([(0, min(fake), real)])
@@ -286,7 +276,7 @@ def test_a_record_that_moves_there_and_back_is_where_it_was() -> None:
     ],
 )
 def test_moves_that_make_no_sense_are_refused(value: int, fake: str, real: str | int, complaint: str) -> None:
-    marks = draw_marks(partition_of([(3, 40)], [(80,), (40,)], [(20,), (20,)]), KEY)
+    marks = draw_marks([partition_of([(3, 40)], [(80,), (40,)], [(20,), (20,)])], KEY)
     first = min(slot for value, slot in fake_slots(marks) if value == 0)
     other = min(set(range(100)) - {slot for value, slot in fake_slots(marks) if value == 0})
     known: dict[str | int, int] = {"fake": first, "real": other, 1000: 1000}
@@ -306,4 +296,4 @@ def test_moves_that_make_no_sense_are_refused(value: int, fake: str, real: str |
 )
 def test_odd_shapes(size: int, buckets: int, quotas: tuple[int, ...], fakes: tuple[int, ...]) -> None:
     partition = partition_of([(size, buckets)], zip(quotas), zip(fakes))
-    assert_margins(partition, draw_marks(partition, KEY))
+    assert_margins(partition, draw_marks([partition], KEY))

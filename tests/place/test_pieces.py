@@ -16,7 +16,7 @@ from dalenius.place.pieces import Pieces
 )
 def test_pieces_are_whole_buckets_and_hold_every_record(groups: list[tuple[int, int]], rows: int) -> None:
     setting = BucketSetting.of(groups)
-    pieces = Pieces.of(setting, rows)
+    pieces = Pieces.of(setting.groups, rows)
     of_bucket = np.repeat([g.size for g in setting.groups], [g.buckets for g in setting.groups])
     bounds = [*pieces.first_buckets.tolist(), setting.buckets + 1]
     assert bounds[0] == 1
@@ -27,6 +27,6 @@ def test_pieces_are_whole_buckets_and_hold_every_record(groups: list[tuple[int, 
 
 
 def test_cutting_a_batch() -> None:
-    pieces = Pieces.of(BucketSetting.of([(2, 6)]), 4)
+    pieces = Pieces.of(BucketSetting.of([(2, 6)]).groups, 4)
     assert pieces.first_buckets.tolist() == [1, 3, 5]
     assert pieces.cut(np.asarray([1, 1, 2, 5, 6, 6])).tolist() == [0, 3, 3, 6]

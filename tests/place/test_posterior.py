@@ -120,7 +120,7 @@ def test_corruption_of_placed_records_is_right_as_often_as_promised(fakes: int, 
     spread = np.zeros(4)
     for number in range(40):
         key = number.to_bytes(32, "little")
-        order, placed = Placement(partition, key, draw_marks(partition, key)).buckets(values, np.zeros(4, np.int64))
+        order, placed = Placement([partition], key, draw_marks([partition], key)).buckets(values, np.zeros(4, np.int64))
         held_by: list[list[int]] = [[] for _ in range(buckets)]
         for record, bucket in zip(order.tolist(), placed.tolist(), strict=True):
             held_by[bucket - 1].append(int(values[record]))

@@ -27,16 +27,16 @@ Make = Callable[[Path], Records]
 
 
 def packed_in_memory(_: Path) -> Records:
-    return PackedRecords(Layout(DOMAINS, SETTING.buckets), Pieces.of(SETTING, 17), None)
+    return PackedRecords(Layout(DOMAINS, SETTING.buckets), Pieces.of(SETTING.groups, 17), None)
 
 
 def packed_on_disk(folder: Path) -> Records:
-    return PackedRecords(Layout(DOMAINS, SETTING.buckets), Pieces.of(SETTING, 17), folder)
+    return PackedRecords(Layout(DOMAINS, SETTING.buckets), Pieces.of(SETTING.groups, 17), folder)
 
 
 def wide(folder: Path) -> Records:
     schema = pa.schema([("age", pa.int16()), ("name", pa.string()), ("bucket", pa.int64())])
-    return WideRecords(schema, DOMAINS, Pieces.of(SETTING, 17), folder)
+    return WideRecords(schema, DOMAINS, Pieces.of(SETTING.groups, 17), folder)
 
 
 def rows() -> tuple[list[int | None], list[str], np.ndarray]:
@@ -94,7 +94,7 @@ def test_a_layout_knows_what_fits() -> None:
 
 def test_wide_pieces_may_be_read_by_many_threads_at_once(tmp_path: Path) -> None:
     setting = BucketSetting.of([(4, 5000)])
-    pieces = Pieces.of(setting, 500)
+    pieces = Pieces.of(setting.groups, 500)
     schema = pa.schema([("text", pa.string()), ("bucket", pa.int64())])
     records = WideRecords(schema, {}, pieces, tmp_path)
     texts = np.asarray([f"{k:06d}" * 5 for k in range(setting.records)])
@@ -111,7 +111,7 @@ def test_equal_wide_rows_are_not_in_the_order_of_their_values(tmp_path: Path) ->
     """What `part` is given is ordered by value; if rows tie, nothing of that order may be left."""
     setting = BucketSetting.of([(1000, 1)])
     records = WideRecords(
-        pa.schema([("f", pa.float64()), ("bucket", pa.int64())]), {}, Pieces.of(setting, 1000), tmp_path
+        pa.schema([("f", pa.float64()), ("bucket", pa.int64())]), {}, Pieces.of(setting.groups, 1000), tmp_path
     )
     bits = np.arange(1000, dtype=np.uint64) | np.uint64(0x7FF8 << 48)
     by_value = np.random.default_rng(3).permutation(1000)

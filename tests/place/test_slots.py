@@ -48,7 +48,7 @@ def test_records_in_any_batches_fill_the_buckets_as_round_robin_does(
     rng = np.random.default_rng(seed)
     counts = [sum(row) for row in partition.quotas]
     values = rng.permutation(np.repeat(np.arange(len(counts)), counts)).astype(np.uint16)
-    placement = Placement(partition, KEY)
+    placement = Placement([partition], KEY)
     starts = np.zeros(len(counts), dtype=np.int64)
     contents: dict[int, list[int]] = {}
     for batch in np.array_split(values, batches):
@@ -67,7 +67,7 @@ def test_the_bucket_depends_on_value_and_rank_alone(partition: Partition, seed: 
     rng = np.random.default_rng(seed)
     counts = [sum(row) for row in partition.quotas]
     values = rng.permutation(np.repeat(np.arange(len(counts)), counts)).astype(np.uint16)
-    placement = Placement(partition, KEY)
+    placement = Placement([partition], KEY)
 
     def by_rank(batch: np.ndarray, starts: np.ndarray) -> dict[tuple[int, int], int]:
         order, buckets = placement.buckets(batch, starts)
@@ -89,7 +89,7 @@ def test_the_bucket_depends_on_value_and_rank_alone(partition: Partition, seed: 
 def test_st_follows_from_the_quotas(partition: Partition, rows: int) -> None:
     contents: dict[int, list[int]] = {}
     last = (0, -1)
-    for buckets, values in values_by_bucket(partition, rows):
+    for buckets, values in values_by_bucket([partition], rows):
         assert len(buckets) == len(values) > 0
         for pair in zip(buckets.tolist(), values.tolist(), strict=True):
             assert last <= pair
@@ -104,7 +104,7 @@ def test_a_record_is_equally_likely_in_every_slot_of_its_value() -> None:
     keys = 6000
     hits = np.zeros(31)
     for number in range(keys):
-        placement = Placement(partition, number.to_bytes(32, "little"))
+        placement = Placement([partition], number.to_bytes(32, "little"))
         _, buckets = placement.buckets(np.zeros(1, dtype=np.uint16), np.zeros(2, dtype=np.int64))
         hits[buckets[0]] += 1
     expected = keys * 2 / 60  # two slots of value 0 in each of the 30 buckets

@@ -37,7 +37,7 @@ def fakes_by_bucket(partition: Partition, marks: Marks) -> dict[int, Counter[int
     """The values of the fakes of each bucket."""
     found: dict[int, Counter[int]] = {bucket: Counter() for bucket in range(1, partition.setting.buckets + 1)}
     values, slots = marks.current()
-    for value, bucket in zip(values.tolist(), SlotMap(partition).bucket_of(values, slots).tolist(), strict=True):
+    for value, bucket in zip(values.tolist(), SlotMap([partition]).bucket_of(values, slots).tolist(), strict=True):
         found[bucket][value] += 1
     return found
 
@@ -45,7 +45,7 @@ def fakes_by_bucket(partition: Partition, marks: Marks) -> dict[int, Counter[int
 def shown_by_bucket(partition: Partition) -> dict[int, Counter[int]]:
     """What ST shows."""
     found: dict[int, Counter[int]] = {bucket: Counter() for bucket in range(1, partition.setting.buckets + 1)}
-    for buckets, values in values_by_bucket(partition, 1000):
+    for buckets, values in values_by_bucket([partition], 1000):
         for bucket, value in zip(buckets.tolist(), values.tolist(), strict=True):
             found[bucket][value] += 1
     return found
@@ -74,11 +74,11 @@ def some_exchange(partition: Partition, marks: Marks, table: Booleans) -> bool:
 
 @given(marked_partitions(), st.integers(0, 2**32), st.floats(0, 0.9))
 def test_a_round_of_exchanges(partition: Partition, seed: int, share: float) -> None:
-    marks = draw_marks(partition, seed.to_bytes(32, "little"))
+    marks = draw_marks([partition], seed.to_bytes(32, "little"))
     shape = (partition.setting.buckets, len(partition.quotas))
     table = np.random.default_rng(seed).random(shape) < share
     before = fakes_by_bucket(partition, marks)
-    found = exchanges(partition, marks, ruled_out(table), seeded(seed))
+    found = exchanges([partition], marks, ruled_out(table), seeded(seed))
     after_marks = marks.moved(found.moves)
     after = fakes_by_bucket(partition, after_marks)
 
@@ -106,35 +106,35 @@ def test_a_round_of_exchanges(partition: Partition, seed: int, share: float) -> 
 def test_the_only_exchange_there_is() -> None:
     """Buckets {a, b, c} and {a, b, c}, the fakes a and b: they can only be exchanged with each other."""
     partition = partition_of([(2, 2)], [[1], [1], [2]], [[1], [1], [0]])
-    marks = draw_marks(partition, bytes(32))
+    marks = draw_marks([partition], bytes(32))
     (where,) = (bucket for bucket, held in fakes_by_bucket(partition, marks).items() if held[0])
     table = np.zeros((2, 3), dtype=bool)
     table[where - 1, 0] = True
-    found = exchanges(partition, marks, ruled_out(table), seeded(0))
+    found = exchanges([partition], marks, ruled_out(table), seeded(0))
     assert (found.bad_before, found.unresolved, found.buckets_left, len(found.moves)) == (1, 0, 0, 2)
     assert fakes_by_bucket(partition, marks.moved(found.moves))[where] == Counter({1: 1})
     table[:, 0] = True  # the fake a is nowhere admissible: it stays
-    found = exchanges(partition, marks, ruled_out(table), seeded(0))
+    found = exchanges([partition], marks, ruled_out(table), seeded(0))
     assert (found.bad_before, found.unresolved, found.buckets_left, len(found.moves)) == (1, 1, 1, 0)
     table[:, 0] = False
     table[where - 1, :] = [True, True, False]  # b may not come in its place
-    found = exchanges(partition, marks, ruled_out(table), seeded(0))
+    found = exchanges([partition], marks, ruled_out(table), seeded(0))
     assert (found.bad_before, found.unresolved, found.buckets_left, len(found.moves)) == (1, 1, 1, 0)
 
 
 def test_an_exchange_may_settle_two_bad_fakes() -> None:
     partition = partition_of([(2, 2)], [[1], [1], [2]], [[1], [1], [0]])
-    marks = draw_marks(partition, bytes(32))
+    marks = draw_marks([partition], bytes(32))
     fakes = fakes_by_bucket(partition, marks)
     table = np.array([[x in fakes[bucket] for x in range(3)] for bucket in (1, 2)])
-    found = exchanges(partition, marks, ruled_out(table), seeded(0))
+    found = exchanges([partition], marks, ruled_out(table), seeded(0))
     assert (found.bad_before, found.unresolved, len(found.moves)) == (2, 0, 2)
 
 
 def test_nothing_bad_nothing_moved() -> None:
     partition = partition_of([(2, 2)], [[1], [1], [2]], [[1], [1], [0]])
-    marks = draw_marks(partition, bytes(32))
-    found = exchanges(partition, marks, ruled_out(np.zeros((2, 3), dtype=bool)), seeded(0))
+    marks = draw_marks([partition], bytes(32))
+    found = exchanges([partition], marks, ruled_out(np.zeros((2, 3), dtype=bool)), seeded(0))
     assert (found.bad_before, found.unresolved, found.moves.shape) == (0, 0, (0, 3))
     assert [part.tolist() for part in marks.moved(found.moves).current()] == [part.tolist() for part in marks.current()]
 

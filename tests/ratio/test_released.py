@@ -44,7 +44,7 @@ def test_own_shares_against_placements() -> None:
     values = np.repeat(np.arange(3), [6, 4, 2])
     sums, draws = np.zeros(12), 2_000
     for number in range(draws):
-        order, buckets = Placement(SMALL, number.to_bytes(32, "big")).buckets(values, np.zeros(3, dtype=np.int64))
+        order, buckets = Placement([SMALL], number.to_bytes(32, "big")).buckets(values, np.zeros(3, dtype=np.int64))
         placed = np.empty(12, dtype=np.int64)
         placed[order] = buckets
         size, held = Counter(placed.tolist()), Counter(zip(placed.tolist(), values.tolist(), strict=True))

@@ -10,7 +10,7 @@ from fractions import Fraction
 from dalenius.audit.report import MANIFEST, Report, named, plural
 from dalenius.model.problem import LARGEST_TOTAL
 from dalenius.model.solution import Status
-from dalenius.release.manifest import SEEDED, Manifest
+from dalenius.release.manifest import SEEDED, Manifest, Strata
 
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
 
@@ -24,6 +24,7 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *_quality(manifest),
         *_adversary(manifest),
         *_values(manifest),
+        *(_strata(manifest, manifest.strata) if manifest.strata is not None else ()),
     ):
         report.found(MANIFEST, problem)
     if manifest.randomness == SEEDED:
@@ -38,7 +39,9 @@ def is_countable(manifest: Manifest) -> bool:
 def _largest(manifest: Manifest) -> int:
     """The largest number of rows that it speaks of, records and fake values together."""
     fakes = manifest.adversary.fake_values
-    rows = sum((group.size + fakes) * group.buckets for group in manifest.setting)
+    strata = manifest.strata.strata if manifest.strata is not None else []
+    settings = [manifest.setting, [group for stratum in strata for group in stratum.setting]]
+    rows = max(sum((group.size + fakes) * group.buckets for group in setting) for setting in settings)
     return max(rows, manifest.slots, manifest.buckets, manifest.tables.qit.rows, manifest.tables.st.rows)
 
 
@@ -118,6 +121,30 @@ def _values(manifest: Manifest) -> Iterator[str]:
         if worst.count > Fraction(value.limit) * (worst.size - known):
             less = f" less {known:,} known" if known else ""
             yield f"{case}{less}, is above its limit {_shown(Fraction(value.limit))}"
+
+
+def _strata(manifest: Manifest, strata: Strata) -> Iterator[str]:
+    """Rows and settings of the strata, which add up to those of the release; the tree is looked at by itself."""
+    disordered, other = 0, 0
+    together: Counter[int] = Counter()
+    for stratum in strata.strata:
+        sizes = [group.size for group in stratum.setting]
+        disordered += sorted(set(sizes)) != sizes
+        other += sum(group.size * group.buckets for group in stratum.setting) != stratum.rows
+        for group in stratum.setting:
+            together[group.size] += group.buckets
+    if disordered:
+        yield f"the sizes of {plural(disordered, 'stratum', 'strata')} are not ascending"
+    if other:
+        yield f"{plural(other, 'stratum has', 'strata have')} other rows than their settings add up to"
+    rows = sum(stratum.rows for stratum in strata.strata)
+    if rows != manifest.rows:
+        yield f"the strata's rows add up to {_shown(rows)}, and the manifest says {_shown(manifest.rows)}"
+    stated: Counter[int] = Counter()
+    for group in manifest.setting:
+        stated[group.size] += group.buckets
+    if together != stated:
+        yield "the strata's settings do not add up to the setting"
 
 
 def _is_rounded(number: float, exact: Fraction) -> bool:

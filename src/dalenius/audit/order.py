@@ -62,15 +62,15 @@ def _row(column: pa.Array, place: int) -> pa.Array:
 
 def _steps(column: pa.Array, equal: Bits) -> Iterator[tuple[Bits, Bits]]:
     """For each row but the first, among those equal so far: is it less than the row above, is it equal to it."""
-    column = _simple(column)
-    if pa.types.is_dictionary(column.type) or _is_bytes(column.type):
+    column = simple(column)
+    if pa.types.is_dictionary(column.type) or is_bytes(column.type):
         if pa.types.is_dictionary(column.type) and len(column.dictionary) * _FEW <= len(column):
             keys = iter([_ranks(column)])
         else:
             yield _compared(column, equal)
             return
     else:
-        keys = _keys(column)
+        keys = order_keys(column)
     for key in keys:
         above, below = key[:-1], key[1:]
         less = below < above
@@ -81,10 +81,10 @@ def _steps(column: pa.Array, equal: Bits) -> Iterator[tuple[Bits, Bits]]:
         yield less, same
 
 
-def _simple(column: pa.Array) -> pa.Array:
+def simple(column: pa.Array) -> pa.Array:
     """The column in a layout that can be compared: categories that are not text count as what they stand for."""
     kind = column.type
-    if pa.types.is_dictionary(kind) and not _is_bytes(kind.value_type):
+    if pa.types.is_dictionary(kind) and not is_bytes(kind.value_type):
         column = column.dictionary_decode()
     elif pa.types.is_string_view(kind):
         column = column.cast(pa.large_string())
@@ -93,7 +93,8 @@ def _simple(column: pa.Array) -> pa.Array:
     return column
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether values are compared byte by byte."""
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
     return bool(is_text(kind) or binary)
 
@@ -119,7 +120,7 @@ def _compared(column: pa.Array, equal: Bits) -> tuple[Bits, Bits]:
     return less, same
 
 
-def _keys(column: pa.Array) -> Iterator[AnyIntegers]:
+def order_keys(column: pa.Array) -> Iterator[AnyIntegers]:
     """Fixed-width values as integers, most significant first; before them, whether they are null."""
     kind = column.type
     if pa.types.is_null(kind):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dalenius.model.finding import Check, Finding, Verdict, concluded
+from dalenius.release.manifest import Manifest
 
 FILES, MANIFEST, HASHES, SCHEMA = "files", "manifest", "hashes", "schema"
-SIZES, LIMITS, VALUES, ORDER, SOURCE = "sizes", "limits", "values", "order", "source"
+SIZES, STRATA, LIMITS, VALUES, ORDER, SOURCE = "sizes", "strata", "limits", "values", "order", "source"
 
 # The checks in their order, with what holds where nothing was found.
 HOLDS = {
@@ -16,6 +17,7 @@ HOLDS = {
     HASHES: "both tables are the files that the manifest names",
     SCHEMA: "columns and types are as the manifest says, and nothing else is in the files",
     SIZES: "every bucket has the size that the setting gives it, in both tables",
+    STRATA: "every record is in a bucket of the stratum that its quasi-identifiers lead to",
     LIMITS: "no bucket holds more of a value than its limit allows",
     VALUES: "counts and worst cases of all values are as the manifest says",
     ORDER: "the rows are in the canonical order",
@@ -50,8 +52,9 @@ class Report:
         self.obstacles += other.obstacles
         self.notes += other.notes
 
-    def checks(self, with_source: bool) -> tuple[Check, ...]:
-        """All checks; the comparison with the source only if it was asked for."""
+    def checks(self, with_source: bool, with_strata: bool) -> tuple[Check, ...]:
+        """All checks; the comparison with the source only if it was asked for, and that of strata if there are any."""
+        left_out = {check for check, wanted in ((SOURCE, with_source), (STRATA, with_strata)) if not wanted}
         return tuple(
             concluded(
                 name,
@@ -60,12 +63,15 @@ class Report:
                 [f"not checked: {why}" for check, why in self.obstacles if check == name],
             )
             for name, holds in HOLDS.items()
-            if with_source or name != SOURCE
+            if name not in left_out
         )
 
-    def verdict(self, with_source: bool, rows: int | None = None, buckets: int | None = None) -> Verdict:
-        """What it all adds up to."""
-        return Verdict(self.checks(with_source), tuple(self.notes), rows, buckets)
+    def verdict(self, with_source: bool, manifest: Manifest | None = None) -> Verdict:
+        """What it all adds up to; with the manifest, if it can be read."""
+        if manifest is None:
+            return Verdict(self.checks(with_source, False), tuple(self.notes))
+        checks = self.checks(with_source, manifest.strata is not None)
+        return Verdict(checks, tuple(self.notes), manifest.rows, manifest.buckets)
 
 
 def named(value: str) -> str:

@@ -15,9 +15,11 @@ from dalenius.audit.layout import check_coverage, check_layout
 from dalenius.audit.leftovers import UnusedEntries, in_no_row
 from dalenius.audit.limits import LimitsOfBuckets
 from dalenius.audit.order import OrderOfRows
-from dalenius.audit.report import LIMITS, ORDER, SCHEMA, SIZES, VALUES, Report, plural
+from dalenius.audit.report import LIMITS, ORDER, SCHEMA, SIZES, STRATA, VALUES, Report, plural
 from dalenius.audit.runs import BucketStream, Integers, NotAscendingError
 from dalenius.audit.sizes import SizesOfTable
+from dalenius.audit.strata import StrataOfRows
+from dalenius.audit.tree import Tree
 from dalenius.audit.values import ValueCodes
 from dalenius.audit.watch import Watch
 from dalenius.errors import InputError
@@ -26,7 +28,7 @@ from dalenius.release.folder import ReleaseFolder, TableName
 _FIRST_ROWS = 2**11
 _MOST_BYTES = 2**26  # of a batch
 
-RESTS_ON: dict[TableName, tuple[str, ...]] = {"qit": (SIZES, ORDER), "st": (SIZES, LIMITS, VALUES, ORDER)}
+RESTS_ON: dict[TableName, tuple[str, ...]] = {"qit": (SIZES, STRATA, ORDER), "st": (SIZES, LIMITS, VALUES, ORDER)}
 
 
 @dataclass
@@ -51,28 +53,36 @@ class _NullBucketsError(Exception):
 
 @dataclass(frozen=True)
 class Scanner:
-    """Reads the tables of one release, `rows` rows at a time."""
+    """Reads the tables of one release, `rows` rows at a time; `followed` if rows can be led through its tree."""
 
     release: ReleaseFolder
     watch: Watch
     rows: int
+    followed: bool = False
 
     def quasi_identifiers(self) -> Scan:
-        """QIT: layout, sizes and order."""
+        """QIT: layout, sizes, strata and order."""
         scan = Scan()
+        strata: StrataOfRows | None = None
         sizes, order, stream = self._sizes("qit"), OrderOfRows(), BucketStream()
         unused: dict[str, UnusedEntries] = {}
         with self._reading("qit", scan):
             for batch in self._batches("qit", scan.report):
                 *others, bucket = batch.columns
-                for whole in stream.add(_numbers(bucket)):
+                numbers = _numbers(bucket)
+                for whole in stream.add(numbers):
                     sizes.add(whole)
+                strata = strata or self._strata(batch.schema)
+                if strata is not None:
+                    strata.add(batch, numbers)
                 order.add([bucket, *others])
                 for name, column in zip(batch.schema.names, others, strict=False):
                     if pa.types.is_dictionary(column.type):
                         unused.setdefault(name, UnusedEntries()).add(column)
             sizes.add(stream.finish())
             self._conclude("qit", sizes, order, scan)
+            if strata is not None:
+                strata.conclude(self._file("qit"), scan.report)
             self._conclude_unused(unused, scan)
         return scan
 
@@ -173,9 +183,17 @@ class Scanner:
             report.found(SCHEMA, f"{self._file(table)} spells out {spelled} that no row has", count)
 
     def _sizes(self, table: TableName) -> SizesOfTable:
+        """Buckets are numbered stratum after stratum, and within a stratum by size."""
         manifest = self.release.manifest
-        setting = [(group.size, group.buckets) for group in manifest.setting]
+        settings = [part.setting for part in manifest.strata.strata] if manifest.strata else [manifest.setting]
+        setting = [(group.size, group.buckets) for groups in settings for group in groups]
         return SizesOfTable(setting, manifest.adversary.fake_values if table == "st" else 0)
+
+    def _strata(self, schema: pa.Schema) -> StrataOfRows | None:
+        strata = self.release.manifest.strata
+        if strata is None or not self.followed:
+            return None
+        return StrataOfRows(strata, Tree.of(strata, dict(zip(schema.names, schema.types, strict=True))))
 
     def _file(self, table: TableName) -> str:
         return self.release.file(table).name

@@ -21,6 +21,7 @@ from dalenius.audit.report import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA
 from dalenius.audit.scan import RESTS_ON, Scan, Scanner
 from dalenius.audit.source import check_source
 from dalenius.audit.stated import compare_values, note_other_limits
+from dalenius.audit.tree import check_tree
 from dalenius.audit.watch import Progress, Watch
 from dalenius.engines.compare import SourceTable
 from dalenius.errors import ReleaseError
@@ -68,18 +69,19 @@ def verify(
         columns = manifest.columns
         source.require_columns([*(column.name for column in columns.quasi_identifiers), columns.sensitive.name])
     check_consistency(manifest, report)
+    followed = check_tree(manifest, report)
     note_other_files(release, report)
     tables: list[TableName] = [name for name in ("qit", "st") if is_there(release.file(name), report)]
     watch = Watch((manifest.rows + manifest.slots) * (2 if with_source else 1), progress)
     try:
         limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
-        readable = _check_tables(Scanner(release, watch, batch_rows), tables, limits, report)
+        readable = _check_tables(Scanner(release, watch, batch_rows, followed), tables, limits, report)
         if source is not None:
             report.add(check_source(release, source, readable, watch))
     except BaseException:
         watch.stop()
         raise
-    return report.verdict(with_source, manifest.rows, manifest.buckets)
+    return report.verdict(with_source, manifest)
 
 
 def _manifest(path: Path, report: Report) -> Manifest | None:

@@ -23,6 +23,23 @@ class PlanOptions:
     time_limit: float = 60.0
     known_records: int = 0
     fake_values: int = 0
+    strata_gap: float = 0.01
+
+    @classmethod
+    def of(
+        cls,
+        min_size: int | None,
+        max_size: int | None,
+        gap: float | None,
+        time_limit: float,
+        known_records: int,
+        fake_values: int,
+    ) -> PlanOptions:
+        """With the gap that was asked for, of a table and of all strata together; where none was, with its own each."""
+        gaps = {} if gap is None else {"gap": gap, "strata_gap": gap}
+        return cls(
+            min_size, max_size, time_limit=time_limit, known_records=known_records, fake_values=fake_values, **gaps
+        )
 
 
 @dataclass(frozen=True)

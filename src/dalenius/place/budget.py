@@ -8,12 +8,13 @@ it.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dalenius.errors import UsageError
-from dalenius.model.setting import BucketSetting
+from dalenius.model.setting import SizeGroup
 
 MIB = 2**20
 
@@ -27,6 +28,11 @@ _PLACED = 64  # bytes of working arrays for each record that is being placed
 _LONGEST_LIST = 64 * MIB
 _FAKE_BYTES = 48  # for each fake value while marks are drawn, at most
 _VALUE_BYTES = 4500  # that solving, and describing in the manifest, take for each sensitive value
+_SAMPLED_BYTES = 512  # for each sampled record, and for what is made of it
+_MOST_SAMPLE = 2**17
+_LEAST_SAMPLE = 2**12
+_CELL_BYTES = 2**13  # for each value of each stratum: at most 4 KiB of order, and quotas
+_MOST_CELLS = 2**18
 _MOST_BATCH_ROWS = 2**19
 _LEAST_BATCH_ROWS = 2**8
 _MOST_PIECE_ROWS = 2**19
@@ -87,14 +93,33 @@ class Budget:
                 f"Give --memory {(self.total - self.spare + 4 * needed) // MIB + 1}MiB, or have fewer fake values.",
             )
 
+    @property
+    def sample_rows(self) -> int:
+        """How many records are sampled, or up to twice as many: some are long, most are not."""
+        return max(min(self.spare // 16 // _SAMPLED_BYTES, _MOST_SAMPLE), _LEAST_SAMPLE)
+
+    @property
+    def most_cells(self) -> int:
+        """How many values of strata there is room for: each has a random order, and its quotas."""
+        return min(self.spare // 8 // _CELL_BYTES, _MOST_CELLS)
+
+    def check_cells(self, cells: int) -> None:
+        """Refuse more values of strata than there is room for."""
+        if cells > self.most_cells:
+            raise UsageError(
+                f"the leaves of the strata times the sensitive values are {cells:,}, more than {self.most_cells:,}",
+                "Ask for fewer strata"
+                + (", or give more --memory." if self.most_cells < _MOST_CELLS else ", or group the values."),
+            )
+
     def keys_fit(self, rows: int) -> bool:
         """Whether packed records can stay in memory."""
         return rows * _KEY_BYTES <= self.spare // 4
 
-    def piece_rows(self, setting: BucketSetting, row_bytes: int = _UNPACKED) -> int:
+    def piece_rows(self, groups: Sequence[SizeGroup], row_bytes: int = _UNPACKED) -> int:
         """How many records are sorted and written at a time. A bucket cannot be split, so the largest has to fit."""
         most = self.spare // 4 // max(row_bytes, _UNPACKED)
-        largest = setting.groups[-1].size
+        largest = max(group.size for group in groups)
         if largest > most:
             raise UsageError(
                 f"a bucket of {largest:,} records does not fit into a memory of {self.total // MIB:,} MiB",

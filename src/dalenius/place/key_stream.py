@@ -18,8 +18,9 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 class Purpose(IntEnum):
     """What the numbers of a stream decide."""
 
-    ORDER = 0  # of the records of a value: one stream a value
+    ORDER = 0  # of the records of every value in every stratum: one stream
     MARKS = 1  # which slots are fake: one stream a size group
+    SAMPLE = 2  # which records strata are made of: one stream
 
 
 class KeyStream:

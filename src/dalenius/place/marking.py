@@ -27,7 +27,7 @@ How a size group is drawn, for positions p = t b + k (turn t, bucket k, the numb
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -44,11 +44,24 @@ _ROUNDS = 32  # of the chain, for each mark of a bucket
 _PATIENCE = 64  # steps of the repair without progress, beyond one for each value
 
 
-def draw_marks(partition: Partition, key: bytes) -> Marks:
-    """Random marks with the margins of the partition: sigma in a bucket, `fakes[i][j]` of value i in size group j.
+def draw_marks(parts: Sequence[Partition], key: bytes) -> Marks:
+    """Random marks with the margins of the partitions: sigma in a bucket, `fakes[i][j]` of value i in size group j.
 
-    A `SelfCheckError` if no marks have them.
+    There is one partition a stratum, as in slots.py. A `SelfCheckError` if no marks have these margins.
     """
+    own, found = [], []
+    before = groups = 0
+    for part in parts:
+        slots, numbers = _marks_of_stratum(part, key, groups)
+        own.append(slots)
+        found.append(numbers + before)
+        before += int(slots.sum())
+        groups += len(part.setting.groups)
+    return Marks(np.concatenate(own), np.concatenate(found))
+
+
+def _marks_of_stratum(partition: Partition, key: bytes, groups: int) -> tuple[Integers, Integers]:
+    """The slots of each value, and the numbers of those that are fake; `groups` size groups had their streams."""
     slots = np.asarray(partition.slots, dtype=np.int64)
     fakes = np.asarray(partition.fakes, dtype=np.int64) if partition.fakes else np.zeros_like(slots)
     own = slots.sum(axis=1)
@@ -56,12 +69,12 @@ def draw_marks(partition: Partition, key: bytes) -> Marks:
     found = np.empty(int(fakes.sum()), dtype=np.int64)
     done = 0
     for j, group in enumerate(partition.setting.groups if partition.fakes else ()):
-        stream = KeyStream(key, Purpose.MARKS, j)
+        stream = KeyStream(key, Purpose.MARKS, groups + j)
         for values, positions in _Group(slots[:, j], fakes[:, j], group.buckets, stream).marked():
             found[done : done + len(positions)] = positions + shift[values, j]
             done += len(positions)
     found.sort()
-    return Marks(own, found)
+    return own, found
 
 
 class _Group:

@@ -11,7 +11,8 @@ a permutation of 0 .. a^2 - 1 for any functions F_r. Results of N or more are se
 the AES-256 key stream: the network of Luby and Rackoff with true tables in place of a cipher in each round, so that a
 round is one look-up. All tables together have 10 sqrt(N) entries a value.
 
-N <= 1024: too small for the network to be trusted, so the permutation is a table, sorted by random 64-bit numbers.
+N <= 1024: too small for the network to be trusted, so the permutation is a table: 0 .. N-1 sorted by random numbers of
+54 bits. Two of them are equal for one value in 10^11, which then has these two in their order.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from dalenius.place.key_stream import KeyStream, Purpose
 KEY_BYTES = 32
 ROUNDS = 10
 LARGEST_TABLE = 1024
+_INDEX = np.uint64(LARGEST_TABLE - 1)  # the bits of a place in the table, below its random number
+_AT_ONCE = 2**20  # numbers that are sorted together
 
 Unsigned = npt.NDArray[Any]  # of the type that narrow_type says
 
@@ -51,10 +54,29 @@ class KeyedPermutations:
         index = np.int64 if self.dtype is np.uint32 else np.uint64  # int64 + uint64 would be floating point
         self._starts = np.cumsum([0, *lengths]).astype(index)
         self._tables = np.empty(int(self._starts[-1]), dtype=self.dtype)
-        for number, (side, size) in enumerate(zip(sides, sizes, strict=True)):
-            table = self._tables[int(self._starts[number]) : int(self._starts[number + 1])]
-            stream = KeyStream(key, Purpose.ORDER, number)
-            table[:] = stream.below(side, len(table)) if side else np.argsort(stream.words(size), kind="stable")
+        stream = KeyStream(key, Purpose.ORDER, 0)
+        self._draw_small(stream)
+        for number, side in enumerate(sides):
+            if side:
+                table = self._tables[int(self._starts[number]) : int(self._starts[number + 1])]
+                table[:] = stream.below(side, len(table))
+
+    def _draw_small(self, stream: KeyStream) -> None:
+        """The tables of up to 1024 entries, many at a time: rows of equal width, each sorted by itself."""
+        sizes = np.where(self._sides == 0, self._sizes, 0).astype(np.int64)
+        width = 1
+        while width <= LARGEST_TABLE:
+            among = np.flatnonzero((sizes > width // 2) & (sizes <= width))
+            for first in range(0, len(among), _AT_ONCE // width):
+                part = among[first : first + _AT_ONCE // width]
+                there = np.arange(width) < sizes[part][:, None]
+                numbers = stream.words(len(part) * width).reshape(len(part), width)
+                numbers = (numbers & ~_INDEX) | np.arange(width, dtype=np.uint64)
+                numbers[~there] = np.iinfo(np.uint64).max
+                numbers.sort(axis=1)
+                places = self._starts[part].astype(np.int64)[:, None] + np.arange(width)
+                self._tables[places[there]] = (numbers[there] & _INDEX).astype(self.dtype)
+            width *= 2
 
     @property
     def nbytes(self) -> int:

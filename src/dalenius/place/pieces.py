@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.setting import BucketSetting
+from dalenius.model.setting import SizeGroup
 from dalenius.place.domains import changed
 
 Integers = npt.NDArray[np.int64]
@@ -22,18 +22,19 @@ class Pieces:
     rows: Integers
 
     @classmethod
-    def of(cls, setting: BucketSetting, rows: int) -> Pieces:
+    def of(cls, groups: Sequence[SizeGroup], rows: int) -> Pieces:
         """Pieces of about `rows` records; a bucket is never split."""
-        sizes = np.asarray([group.size for group in setting.groups])
-        buckets = np.asarray([group.buckets for group in setting.groups])
+        sizes = np.asarray([group.size for group in groups])
+        buckets = np.asarray([group.buckets for group in groups])
+        records = int((sizes * buckets).sum())
         group_rows = np.cumsum(sizes * buckets) - sizes * buckets
         group_buckets = np.cumsum(buckets) - buckets
-        wanted = np.arange(0, setting.records, rows)
+        wanted = np.arange(0, records, rows)
         group = np.searchsorted(group_rows, wanted, side="right") - 1
         firsts = np.unique(group_buckets[group] + (wanted - group_rows[group]) // sizes[group])
         group = np.searchsorted(group_buckets, firsts, side="right") - 1
         before = group_rows[group] + (firsts - group_buckets[group]) * sizes[group]
-        return cls(firsts + 1, np.diff(np.append(before, setting.records)))
+        return cls(firsts + 1, np.diff(np.append(before, records)))
 
     def __len__(self) -> int:
         return len(self.rows)

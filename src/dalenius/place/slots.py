@@ -6,6 +6,9 @@ the values: slot t of the quota is at position P_ij + t, where P_ij counts the s
 position p is in bucket first_j + (p mod b_j). The positions of a bucket are b_j apart, so it holds S_j records, and
 floor or ceil(a_ij / b_j) of each value.
 
+A table in strata has one such partition for each of them: the buckets of a stratum follow on those of the stratum
+before, and what is called a value here is a value in a stratum, numbered stratum after stratum.
+
 The record of rank r gets slot pi_i(r), with pi_i a keyed random permutation: nothing is left of the order of the file.
 
 With sigma fake values in every bucket the same is dealt from the inflated quotas, S_j + sigma slots to a bucket, and
@@ -14,7 +17,7 @@ marks.py says which are fake. The record of rank r gets the slot that comes afte
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +35,13 @@ _LONG_RUN = 2**11  # from here on, records of one value are placed by themselves
 class Placement:
     """Where every record goes: a function of (value, rank) and the key, the same on every engine."""
 
-    def __init__(self, partition: Partition, key: bytes, marks: Marks | None = None) -> None:
-        if marks is None and partition.fake_values:
-            raise ValueError(f"{partition.fake_values:,} fake values in every bucket, and no marks that say which")
-        self._marks = marks if partition.fake_values else None
-        self._permuted = KeyedPermutations(key, [sum(row) for row in partition.quotas])
-        self._cells = _Cells(partition)
+    def __init__(self, parts: Sequence[Partition], key: bytes, marks: Marks | None = None) -> None:
+        fakes = parts[0].fake_values
+        if marks is None and fakes:
+            raise ValueError(f"{fakes:,} fake values in every bucket, and no marks that say which")
+        self._marks = marks if fakes else None
+        self._permuted = KeyedPermutations(key, [sum(row) for part in parts for row in part.quotas])
+        self._cells = _Cells(parts)
 
     def buckets(self, values: npt.NDArray[np.integer], starts: Integers) -> tuple[Integers, Integers]:
         """Place a batch: the order in which its records are handled, and the bucket of each in that order.
@@ -67,6 +71,29 @@ class Placement:
         return order, buckets
 
 
+def _quotas(parts: Sequence[Partition]) -> tuple[Integers, Integers, Integers]:
+    """Every quota that is not empty: its value, its size group, how much; by value, and then by group."""
+    values, groups, quotas = [], [], []
+    first_value = first_group = 0
+    for part in parts:
+        slots = np.asarray(part.slots, dtype=np.int64)
+        value, group = np.nonzero(slots)
+        values.append(value + first_value)
+        groups.append(group + first_group)
+        quotas.append(slots[value, group])
+        first_value += len(slots)
+        first_group += slots.shape[1]
+    return np.concatenate(values), np.concatenate(groups), np.concatenate(quotas)
+
+
+def _before(amounts: Integers, of: Integers) -> Integers:
+    """What comes before each amount, among neighbours that are `of` the same."""
+    sums = np.cumsum(amounts) - amounts
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    starts: Integers = np.repeat(sums[first], np.diff(first, append=len(of)))
+    return sums - starts
+
+
 def _ranges(begins: Integers, counts: Integers) -> Integers:
     """The numbers from each beginning on, as many as its count, one after the other."""
     shifts: Integers = np.repeat(begins - (np.cumsum(counts) - counts), counts)
@@ -76,37 +103,28 @@ def _ranges(begins: Integers, counts: Integers) -> Integers:
 class _Cells:
     """The quotas that are not empty, each a run of a value's slots in one size group, found by binary search."""
 
-    def __init__(self, partition: Partition) -> None:
-        quotas = np.asarray(partition.slots, dtype=np.int64)
-        self._type = narrow_type(2 * int(quotas.sum()))
-        used = quotas > 0
-        widest = int(used.sum(axis=1).max())
-        self._levels = (widest - 1).bit_length()
+    def __init__(self, parts: Sequence[Partition]) -> None:
+        value, group, quota = _quotas(parts)
+        buckets = np.asarray([one.buckets for part in parts for one in part.setting.groups], dtype=np.int64)
+        self._type = narrow_type(2 * int(quota.sum()))
+        lengths = np.bincount(value, minlength=sum(len(part.quotas) for part in parts))
+        firsts = np.cumsum(lengths) - lengths
+        self._levels = (max(int(lengths.max()), 1) - 1).bit_length()
         self._width = 2**self._levels
-        shape = (len(quotas), self._width)
-        largest = np.iinfo(self._type).max
-        ends = np.full(shape, largest, dtype=self._type)  # the first slot after the cell
-        shifts = np.zeros(shape, dtype=self._type)
-        number = np.ones(shape, dtype=self._type)
-        first = np.zeros(shape, dtype=self._type)
-        before = np.cumsum(quotas, axis=0) - quotas
-        start = np.cumsum(quotas, axis=1) - quotas
-        first_bucket = 1
-        place = np.cumsum(used, axis=1) - 1
-        for j, group in enumerate(partition.setting.groups):
-            rows = np.flatnonzero(used[:, j])
-            cell = (rows, place[rows, j])
-            ends[cell] = start[rows, j] + quotas[rows, j]
-            shifts[cell] = (before[rows, j] - start[rows, j]) % group.buckets
-            number[cell] = group.buckets
-            first[cell] = first_bucket
-            first_bucket += group.buckets
-        self._ends, self._shifts, self._number, self._first = (
-            ends.ravel(),
-            shifts.ravel(),
-            number.ravel(),
-            first.ravel(),
-        )
+        place = value * self._width + np.arange(len(value)) - firsts[value]
+        start = _before(quota, value)  # slots of the value in earlier groups
+        by_group = np.argsort(group, kind="stable")
+        before = np.empty_like(quota)  # slots of earlier values in the group
+        before[by_group] = _before(quota[by_group], group[by_group])
+        shape = len(lengths) * self._width
+        self._ends = np.full(shape, np.iinfo(self._type).max, dtype=self._type)  # the first slot after the cell
+        self._shifts = np.zeros(shape, dtype=self._type)
+        self._number = np.ones(shape, dtype=self._type)
+        self._first = np.zeros(shape, dtype=self._type)
+        self._ends[place] = start + quota
+        self._shifts[place] = (before - start) % buckets[group]
+        self._number[place] = buckets[group]
+        self._first[place] = (1 + np.cumsum(buckets) - buckets)[group]
 
     def run(self, value: int, slots: Unsigned) -> Unsigned:
         """The buckets of slots that all belong to one value: few cells, so each slot is compared with each end."""
@@ -134,46 +152,47 @@ class _Cells:
 
 
 class SlotMap:
-    """The arithmetic both ways: the bucket of a slot, and the slots of a value in a bucket."""
+    """The same arithmetic for slots, whoever has them."""
 
-    def __init__(self, partition: Partition) -> None:
-        self._cells = _Cells(partition)
-        self._slots = np.asarray(partition.slots, dtype=np.int64)
-        self._start = np.cumsum(self._slots, axis=1) - self._slots
-        self._before = np.cumsum(self._slots, axis=0) - self._slots
-        self._number = np.asarray([group.buckets for group in partition.setting.groups], dtype=np.int64)
-        self._first = 1 + np.cumsum(self._number) - self._number
+    def __init__(self, parts: Sequence[Partition]) -> None:
+        self._cells = _Cells(parts)
 
     def bucket_of(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> Integers:
         """The bucket of each slot, of the value that is given with it (or one for all)."""
         which, asked = np.broadcast_arrays(np.asarray(values, dtype=np.int64), np.asarray(slots, dtype=np.int64))
         return self._cells.buckets(which.ravel(), asked.ravel()).astype(np.int64)
 
-    def slots_in(self, buckets: npt.ArrayLike, values: npt.ArrayLike) -> tuple[Integers, Integers]:
-        """All slots of a value in a bucket, for many such pairs (or one): the number of the pair, and the slot.
 
-        They are the positions p with P <= p < P + a' and p = k (mod b), so the first is P + ((k - P) mod b).
-        """
-        bucket, value = np.broadcast_arrays(np.asarray(buckets, dtype=np.int64), np.asarray(values, dtype=np.int64))
-        bucket, value = bucket.ravel(), value.ravel()
-        group = np.searchsorted(self._first, bucket, side="right") - 1
-        number = self._number[group]
-        first = (bucket - self._first[group] - self._before[value, group]) % number
-        counts = np.maximum(-((first - self._slots[value, group]) // number), 0)
-        which = np.repeat(np.arange(len(bucket)), counts)
-        turn = _ranges(np.zeros_like(counts), counts)
-        return which, (self._start[value, group] + first)[which] + turn * number[which]
-
-
-def values_by_bucket(partition: Partition, rows: int) -> Iterator[tuple[Integers, Integers]]:
+def values_by_bucket(parts: Sequence[Partition], rows: int) -> Iterator[tuple[Integers, Integers]]:
     """ST from the quotas alone: (bucket, value) of every slot, by bucket and then by value, about `rows` at a time.
 
-    A bucket that is larger than `rows` comes in several pieces.
+    A bucket that is larger than `rows` comes in several pieces, and many small strata come together.
     """
-    first_bucket = 1
-    quotas = partition.slots
+    waiting: list[tuple[Integers, Integers]] = []
+    number, first_bucket = 0, 1
+    for part in parts:
+        for buckets, values in _values_of_stratum(part, first_bucket, rows):
+            waiting.append((buckets, values))
+            number += len(buckets)
+            if number >= rows:
+                yield _joined(waiting)
+                waiting, number = [], 0
+        first_bucket += part.setting.buckets
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(pieces: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    if len(pieces) == 1:
+        return pieces[0]
+    buckets, values = zip(*pieces, strict=True)
+    return np.concatenate(buckets), np.concatenate(values)
+
+
+def _values_of_stratum(partition: Partition, first_bucket: int, rows: int) -> Iterator[tuple[Integers, Integers]]:
+    quotas = np.asarray(partition.slots, dtype=np.int64)
     for j, group in enumerate(partition.setting.groups):
-        ends = np.cumsum([row[j] for row in quotas])
+        ends = np.cumsum(quotas[:, j])
         size = group.size + partition.fake_values
         for first in range(0, group.buckets, max(1, rows // size)):
             last = min(group.buckets, first + max(1, rows // size))

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from dalenius.engines.arrow import Source
+from dalenius.place.cutting import Cutter, Virtual
 from dalenius.place.domains import changed
+from dalenius.place.in_parallel import in_parallel
 from dalenius.place.published_types import as_published
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
-
-_AHEAD = 3  # batches or pieces in the works at a time
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Records(Protocol):
@@ -45,6 +41,8 @@ def place_records(
     source: Source,
     schema: pa.Schema,
     sensitive: SensitiveColumn,
+    cutter: Cutter | None,
+    counts: Sequence[int],
     placement: Placement,
     records: Records,
     workers: Executor,
@@ -53,44 +51,35 @@ def place_records(
 ) -> None:
     """Read the table again and store every record with its bucket; an error if it is not the table of before.
 
-    `schema` has the quasi-identifiers, with the types to be published.
+    `schema` has the quasi-identifiers, with the types to be published. `counts` are the records of each value, or of
+    each value in each stratum. Workers look up strata and values, ranks are counted here in the order of the table, and
+    workers place.
     """
-    placed = np.zeros(len(sensitive.counts), dtype=np.int64)
+    virtual = Virtual(sensitive, cutter)
+    placed = np.zeros(virtual.number, dtype=np.int64)
 
-    def batches() -> Iterator[tuple[list[pa.Array], Any, Any]]:
+    def encode(batch: pa.RecordBatch) -> tuple[list[pa.Array], Any, Any]:
+        columns = [as_published(column, field.type) for column, field in zip(batch.columns, schema, strict=False)]
+        values = as_published(batch.column(len(schema)), sensitive.listing.kind)
+        codes = virtual.encode(values, dict(zip(schema.names, columns, strict=True)))
+        return columns, codes, np.bincount(codes, minlength=virtual.number)
+
+    def ranked() -> Iterator[tuple[list[pa.Array], Any, Any]]:
         nonlocal placed
-        for batch in source.batches([*schema.names, sensitive.name], batch_rows):
-            values = sensitive.encode(as_published(batch.column(len(schema)), sensitive.listing.kind))
-            starts, placed = placed, placed + np.bincount(values, minlength=len(placed))
-            if (placed > sensitive.counts).any():
+        batches = source.batches([*schema.names, sensitive.name], batch_rows)
+        for columns, codes, numbers in in_parallel(encode, batches, workers, ahead=2):
+            starts, placed = placed, placed + numbers
+            if (placed > counts).any():
                 raise changed()
-            yield batch.columns[:-1], values, starts
+            yield columns, codes, starts
 
-    def work(batch: tuple[list[pa.Array], Any, Any]) -> tuple[int, Any]:
-        columns, values, starts = batch
-        columns = [as_published(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        order, buckets = placement.buckets(values, starts)
-        return len(values), records.part(columns, order, buckets)
+    def place(batch: tuple[list[pa.Array], Any, Any]) -> tuple[int, Any]:
+        columns, codes, starts = batch
+        order, buckets = placement.buckets(codes, starts)
+        return len(codes), records.part(columns, order, buckets)
 
-    for rows, part in in_parallel(work, batches(), workers):
+    for rows, part in in_parallel(place, ranked(), workers):
         records.store(part)
         advance(rows)
-    if (placed != sensitive.counts).any():
+    if (placed != counts).any():
         raise changed()
-
-
-def in_parallel(
-    work: Callable[[Item], Result], items: Iterable[Item], workers: Executor, ahead: int = _AHEAD
-) -> Iterator[Result]:
-    """The results of `work` in the order of the items, with a few under way at any time and no more."""
-    under_way: deque[Future[Result]] = deque()
-    try:
-        for item in items:
-            under_way.append(workers.submit(work, item))
-            if len(under_way) >= ahead:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        for future in under_way:
-            future.cancel()

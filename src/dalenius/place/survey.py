@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.engines.arrow import Source
 from dalenius.place.budget import Budget
-from dalenius.place.domains import Domain, Listing, distinct
+from dalenius.place.domains import Domain, Listing, codes_of, distinct
 from dalenius.place.published_types import as_published, lossless_types, published_field
+from dalenius.place.sample import Sample
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
 from dalenius.place.trackers import RangeTracker, Tracker, tracker_of
 
@@ -39,6 +42,18 @@ class Survey:
     nearly_unique: tuple[str, ...]
     unordered: tuple[str, ...]
 
+    def codes(self, sample: Sample) -> dict[str, npt.NDArray[np.uint64]]:
+        """The sampled records as codes: the sensitive column, and those that have a domain."""
+        batches = sample.batches()
+        known = {name: domain for name, domain in self.domains.items() if domain is not None}
+        own = self.sensitive.name
+        found = {name: [codes_of(domain, self._typed(one, name)) for one in batches] for name, domain in known.items()}
+        values = [self.sensitive.encode(self._typed(one, own)).astype(np.uint64) for one in batches]
+        return {name: np.concatenate(parts) for name, parts in found.items()} | {own: np.concatenate(values)}
+
+    def _typed(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        return as_published(batch.column(name), self.schema.field(name).type)
+
 
 def survey(
     source: Source,
@@ -47,15 +62,16 @@ def survey(
     null_value: str | None,
     budget: Budget,
     advance: Callable[[int], None],
+    sample: Sample | None = None,
 ) -> Survey:
-    """Read the table once."""
+    """Read the table once, and take a sample of it if one is wanted."""
     columns = [*quasi_identifiers, sensitive]
     given = source.schema(columns)
     schema = pa.schema([published_field(field) for field in given])
     batch_rows = budget.batch_rows(_first_row_bytes(source, columns))
     trackers = {name: tracker_of(schema.field(name), source, budget.lists(len(columns))) for name in quasi_identifiers}
     counter = SensitiveCounter(sensitive, schema.field(sensitive).type)
-    rows = _read(source, schema, trackers, counter, batch_rows, advance)
+    rows = _read(source, schema, trackers, counter, batch_rows, advance, sample)
     domains = {name: tracker.domain() for name, tracker in trackers.items()}
     if source.untyped:
         schema = lossless_types(schema, domains)
@@ -81,16 +97,20 @@ def _read(
     counter: SensitiveCounter,
     batch_rows: int,
     advance: Callable[[int], None],
+    sample: Sample | None,
 ) -> int:
-    """Show every batch to the trackers and the counter; how many rows there were."""
-    reading = [name for name, tracker in trackers.items() if tracker.wants_data]
+    """Show every batch to the trackers, the counter and the sample; how many rows there were."""
+    reading = [name for name, tracker in trackers.items() if tracker.wants_data or sample is not None]
     fields = [schema.field(name) for name in (*reading, counter.name)]
     rows = 0
     for batch in source.batches([field.name for field in fields], batch_rows):
         *others, last = (as_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True))
         counter.add(last)
         for name, column in zip(reading, others, strict=True):
-            trackers[name].add(column)
+            if trackers[name].wants_data:
+                trackers[name].add(column)
+        if sample is not None:
+            sample.add(pa.RecordBatch.from_arrays([*others, last], names=[field.name for field in fields]))
         rows += batch.num_rows
         advance(batch.num_rows)
     return rows

@@ -8,6 +8,8 @@ after `MOST_ROUNDS`. What is reported is what can be learned from the release th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dalenius.infer.negative import NegativePairs, negative_pairs
@@ -25,9 +27,9 @@ MOST_ROUNDS = 6
 class Avoiding:
     """The rounds of one release. `report` is about the release that was looked at last."""
 
-    def __init__(self, partition: Partition, rng: Random, most_rounds: int = MOST_ROUNDS) -> None:
+    def __init__(self, parts: Sequence[Partition], rng: Random, most_rounds: int = MOST_ROUNDS) -> None:
         """With no rounds at all it only looks."""
-        self._partition, self._rng, self._most = partition, rng, most_rounds
+        self._parts, self._rng, self._most = parts, rng, most_rounds
         self._rounds = 0
         self._before: int | None = None
         self._learned: list[NegativePairs] = []
@@ -39,7 +41,8 @@ class Avoiding:
         self._learned.append(pairs)
         now = _ruled_out(folder, pairs)
         values, slots = marks.current()
-        buckets = SlotMap(self._partition).bucket_of(values, slots)
+        buckets = SlotMap(self._parts).bucket_of(values, slots)
+        values %= len(self._parts[0].quotas)
         bad = now.of(buckets, values)
         self._before = int(bad.sum()) if self._before is None else self._before
         self.report = Avoidance(
@@ -54,7 +57,7 @@ class Avoiding:
         if not bad.any() or self._rounds == self._most:
             return None
         earlier = [_ruled_out(folder, learned) for learned in self._learned[:-1]]
-        found = exchanges(self._partition, marks, AnyRuledOut([now, *earlier]), self._rng)
+        found = exchanges(self._parts, marks, AnyRuledOut([now, *earlier]), self._rng)
         if not len(found.moves):
             return None
         self._rounds += 1

@@ -1,6 +1,7 @@
 """Exchanges that take fake values away from buckets where they are ruled out (Section 6, negative association).
 
-A fake x in bucket g1 is bad if x is ruled out for a record of g1. An exchange with another bucket g2 of the same size
+A fake x in bucket g1 is bad if x is ruled out for a record of g1. An exchange with another bucket g2 of the same size,
+in the same stratum,
 
     g1:  the fake x becomes real, a real slot of y becomes fake        y is not ruled out in g1,
     g2:  the fake y becomes real, a real slot of x becomes fake        x is not ruled out in g2,
@@ -18,8 +19,8 @@ is met, so the time is proportional to the slots of values with bad fakes, times
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -52,9 +53,35 @@ class Exchanges:
     buckets_left: int  # with a fake that stays and is bad
 
 
-def exchanges(partition: Partition, marks: Marks, ruled_out: RuledOut | AnyRuledOut, rng: Random) -> Exchanges:
-    """A round of exchanges for the bad fakes among the marks. Without any, there are no moves."""
-    return _Round(partition, marks, ruled_out, rng).made()
+def exchanges(parts: Sequence[Partition], marks: Marks, ruled_out: RuledOut | AnyRuledOut, rng: Random) -> Exchanges:
+    """A round of exchanges for the bad fakes among the marks. Without any, there are no moves.
+
+    Strata are independent of each other: each has a round of its own.
+    """
+    values, slots = marks.current()
+    found = []
+    first_value, first_bucket = 0, 1
+    for part in parts:
+        here = slice(*np.searchsorted(values, (first_value, first_value + len(part.quotas))).tolist())
+        fakes = _Fakes(values[here] - first_value, slots[here])
+        made = _Round(part, first_bucket, fakes, ruled_out, rng).made()
+        found.append(replace(made, moves=made.moves + np.asarray([first_value, 0, 0])))
+        first_value += len(part.quotas)
+        first_bucket += part.setting.buckets
+    return Exchanges(
+        np.concatenate([one.moves for one in found]),
+        sum(one.bad_before for one in found),
+        sum(one.unresolved for one in found),
+        sum(one.buckets_left for one in found),
+    )
+
+
+@dataclass(frozen=True)
+class _Fakes:
+    """The fakes of a stratum: by value, and then by slot."""
+
+    values: Integers
+    slots: Integers
 
 
 class _Candidates:
@@ -77,7 +104,14 @@ class _Candidates:
 
 
 class _Round:
-    def __init__(self, partition: Partition, marks: Marks, ruled_out: RuledOut | AnyRuledOut, rng: Random) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        first_bucket: int,
+        fakes: _Fakes,
+        ruled_out: RuledOut | AnyRuledOut,
+        rng: Random,
+    ) -> None:
         self._ruled_out, self._rng, self._sigma = ruled_out, rng, partition.fake_values
         self._groups = partition.setting.groups
         self._slots = np.asarray(partition.slots, dtype=np.int64)
@@ -86,10 +120,10 @@ class _Round:
         own = self._slots.sum(axis=1)
         self._first = np.cumsum(own) - own  # slots of earlier values: first + slot is a number for every slot
         number = np.asarray([group.buckets for group in self._groups], dtype=np.int64)
-        self._first_bucket = 1 + np.cumsum(number) - number
-        self._map = SlotMap(partition)
-        values, slots = marks.current()
-        buckets = self._map.bucket_of(values, slots)
+        self._first_bucket = first_bucket + np.cumsum(number) - number
+        self._map = SlotMap([partition])
+        values, slots = fakes.values, fakes.slots
+        buckets = self._bucket_of(values, slots)
         order = np.argsort(buckets, kind="stable")  # sigma fakes for each bucket, from the first on
         self._values, self._fakes, self._buckets = values[order], slots[order], buckets[order]
         self._numbers = self._first[values] + slots  # ascending, as `current` has them
@@ -146,9 +180,9 @@ class _Round:
         """Real slots of the value in the group, where it is not ruled out, with each fake of their buckets."""
         slots = self._start[value, j] + np.arange(self._slots[value, j])
         slots = slots[~self._are_fake(self._first[value] + slots)]
-        buckets = self._map.bucket_of(value, slots)
+        buckets = self._bucket_of(value, slots)
         fit = ~self._ruled_out.of(buckets, value)
-        fakes = ((buckets[fit, None] - 1) * self._sigma + np.arange(self._sigma)).ravel()
+        fakes = ((buckets[fit, None] - self._first_bucket[0]) * self._sigma + np.arange(self._sigma)).ravel()
         return _Candidates(np.repeat(slots[fit], self._sigma), fakes, self._values[fakes])
 
     def _offers(self, j: int, bad: Integers) -> Iterator[tuple[int, dict[int, int]]]:
@@ -172,6 +206,10 @@ class _Round:
             for fake, *lines in zip(part.tolist(), *columns, strict=True):
                 offered = {v: s for ok, v, s, x in zip(*lines, strict=True) if ok and x not in self._taken}
                 yield fake, offered
+
+    def _bucket_of(self, values: npt.ArrayLike, slots: Integers) -> Integers:
+        """The buckets of slots; those of the stratum follow on those of the strata before."""
+        return self._map.bucket_of(values, slots) + (int(self._first_bucket[0]) - 1)
 
     def _are_fake(self, numbers: Integers) -> npt.NDArray[np.bool_]:
         place = np.minimum(np.searchsorted(self._numbers, numbers), max(len(self._numbers) - 1, 0))

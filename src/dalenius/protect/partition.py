@@ -39,11 +39,12 @@ def price(plan: Plan) -> tuple[str, ...]:
     return (f"the price of protection: a loss of {loss:,} instead of {without:,}{times}",)
 
 
-def unprotected(partition: Partition) -> tuple[str, ...]:
+def unprotected(parts: Sequence[Partition]) -> tuple[str, ...]:
     """Whom fakes do not help: quotas can be worked out from the counts, and so can sizes without a fake of a value."""
     number = sum(
         records
-        for quotas, fakes in zip(partition.quotas, partition.fakes, strict=True)
+        for part in parts
+        for quotas, fakes in zip(part.quotas, part.fakes, strict=True)
         for records, fake in zip(quotas, fakes, strict=True)
         if not fake
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ def evaluate(
     """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation."""
     truth, release = encode(folder, source, table)
     pool = generate(truth.domains, truth.sensitive_domain, queries, selectivity, seed)
+    if learn and folder.manifest.strata is not None:
+        reason = "The release has strata, and records are placed at random within each only."
+        return replace(summarise(answer(truth, release, pool)), not_learned=reason)
     return summarise(answer(truth, release, pool, learn=learn))
 
 

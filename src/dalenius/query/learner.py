@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dalenius.engines.classes import coded_values, keep_runs, rows_by_class, values_that_match
 from dalenius.engines.codes import Dictionary
 from dalenius.engines.counting import Group, ReleaseTables, same_group
-from dalenius.infer.compositions import compositions
+from dalenius.infer.compositions import UnsupportedError, compositions
 from dalenius.infer.learned import Association, learned
 from dalenius.model.estimate import Estimate, GroupEstimate, Learned
 from dalenius.release.folder import ReleaseFolder
@@ -26,6 +26,8 @@ class Learner:
     """The association that a release shows. Raises UnsupportedError if the release is not one to learn from."""
 
     def __init__(self, folder: ReleaseFolder, tables: ReleaseTables) -> None:
+        if folder.manifest.strata is not None:
+            raise UnsupportedError("The release has strata, and records are placed at random within each only.")
         self._tables, self._sensitive = tables, folder.manifest.columns.sensitive.name
         self._codes = Dictionary(folder.manifest.null_value)
         found = compositions(coded_values(tables, self._codes))

@@ -66,6 +66,22 @@ def _caps_of_large_fractions(numerators: list[int], denominators: list[int], siz
     return caps
 
 
+def most_values(limits: tuple[Fraction, ...], sizes: Integers, known_records: int) -> Integers:
+    """c[i, S]: the most values i in a bucket of size S, records and fakes together."""
+    return cap_matrix(limits, np.maximum(np.asarray(sizes, dtype=np.int64) - known_records, 0))
+
+
+def caps_in_units(
+    limits: tuple[Fraction, ...], sizes: Integers, known_records: int, fake_values: int, units: int
+) -> Integers:
+    """cap[i, S] = ceil(K c S / (S + sigma)) = K c - floor(K c sigma / (S + sigma)), which does not overflow."""
+    most = most_values(limits, sizes, known_records)
+    if not fake_values:
+        return most
+    most = most * units
+    return np.asarray(most - most * fake_values // (np.asarray(sizes, dtype=np.int64) + fake_values))
+
+
 def smallest_size(limit: Fraction, known_records: int = 0) -> int:
     """The smallest bucket that may hold a record with this limit: ceil(1 / f') records that nobody knows, and Q."""
     return -(-limit.denominator // limit.numerator) + known_records
@@ -143,7 +159,7 @@ class Instance:
 
     def distinct_caps(self, sizes: Integers) -> Integers:
         """cap[., S] once for each different limit."""
-        return self._with_fakes(self._most(self._distinct[0], sizes), sizes)
+        return self._caps(self._distinct[0], sizes)
 
     def by_distinct_limit(self, weights: Floats) -> Floats:
         """Weights of values, added up by limit."""
@@ -152,22 +168,14 @@ class Instance:
 
     def caps(self, sizes: Integers) -> Integers:
         """cap[i, S] for the given sizes."""
-        return self._with_fakes(self.most_values(sizes), sizes)
+        return self._caps(self.problem.limits, sizes)
 
     def most_values(self, sizes: Integers) -> Integers:
         """c[i, S] for the given sizes: the most values i in a bucket, records and fakes together."""
-        return self._most(self.problem.limits, sizes)
+        return most_values(self.problem.limits, sizes, self.problem.known_records)
 
-    def _most(self, limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
-        return cap_matrix(limits, np.maximum(np.asarray(sizes, dtype=np.int64) - self.problem.known_records, 0))
-
-    def _with_fakes(self, most: Integers, sizes: Integers) -> Integers:
-        """ceil(K c S / (S + sigma)) = K c - floor(K c sigma / (S + sigma)), which does not overflow."""
-        fakes = self.problem.fake_values
-        if not fakes:
-            return most
-        units = most * self.units
-        return np.asarray(units - units * fakes // (np.asarray(sizes, dtype=np.int64) + fakes))
+    def _caps(self, limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
+        return caps_in_units(limits, sizes, self.problem.known_records, self.problem.fake_values, self.units)
 
 
 def binding_rows(caps: Integers, counts: Integers) -> tuple[Integers, Integers]:

@@ -23,10 +23,26 @@ from typing import Protocol
 
 import numpy as np
 
-from dalenius.solve.caps import Floats, Instance, Integers, Mask
+from dalenius.solve.caps import Floats, Integers, Mask
 
 _PRIVACY_ROWS_A_ROUND = 8
 _SIZE_ROWS_A_ROUND = 6
+
+
+class Demand(Protocol):
+    """What a cut needs to know of a problem: an `Instance`, or one of many problems that share their caps."""
+
+    @property
+    def counts(self) -> Integers:
+        """K o_i."""
+
+    @property
+    def units(self) -> int:
+        """K."""
+
+    @property
+    def total(self) -> int:
+        """n."""
 
 
 class Row(Protocol):
@@ -138,39 +154,39 @@ class Cut:
         return tuple(edge for low, high in self.sizes for edge in (low, high + 1))
 
 
-def privacy_cut(instance: Instance, value: int) -> Cut:
+def privacy_cut(demand: Demand, value: int) -> Cut:
     """PC for one value."""
-    mask = np.zeros(len(instance.counts), dtype=np.bool_)
+    mask = np.zeros(len(demand.counts), dtype=np.bool_)
     mask[value] = True
-    return Cut(mask, (), int(instance.counts[value]), instance.units)
+    return Cut(mask, (), int(demand.counts[value]), demand.units)
 
 
-def size_cut(instance: Instance, saturated: Mask, sizes: tuple[tuple[int, int], ...]) -> Cut:
+def size_cut(demand: Demand, saturated: Mask, sizes: tuple[tuple[int, int], ...]) -> Cut:
     """Gale's condition for some sizes, with the saturated values in I."""
-    return Cut(saturated, sizes, -int(instance.counts[saturated].sum()), instance.units)
+    return Cut(saturated, sizes, -int(demand.counts[saturated].sum()), demand.units)
 
 
 def violated(
-    instance: Instance, sizes: Integers, caps: Integers, buckets: Floats | Integers, tolerance: float
+    demand: Demand, sizes: Integers, caps: Integers, buckets: Floats | Integers, tolerance: float
 ) -> Iterator[Cut]:
     """Violated privacy constraints, and Gale's condition violated by the sizes up to, or from, some size.
 
     `sizes` (ascending) are those with a positive number of buckets. The worst few of each kind are returned; a
     violation counts if it is more than `tolerance` units. Exact for integral `buckets`.
     """
-    counts = instance.counts
+    counts = demand.counts
     taken = caps * buckets
     missing = counts - taken.sum(axis=1)
     for i in _worst(missing, tolerance, _PRIVACY_ROWS_A_ROUND):
-        yield privacy_cut(instance, i)
+        yield privacy_cut(demand, i)
     for direction in (1, -1):
         reach = np.cumsum(taken[:, ::direction], axis=1)
-        need = np.cumsum((instance.needs(sizes) * buckets)[::direction])
+        need = np.cumsum((demand.units * sizes * buckets)[::direction])
         unfilled = need - np.minimum(reach, counts[:, None]).sum(axis=0)
         for j in _worst(unfilled, tolerance, _SIZE_ROWS_A_ROUND):
             edge = int(sizes[::direction][j])
             span = (1, edge) if direction == 1 else (edge, _LARGEST_SIZE)
-            yield size_cut(instance, reach[:, j] >= counts, (span,))
+            yield size_cut(demand, reach[:, j] >= counts, (span,))
 
 
 _LARGEST_SIZE = 2**62

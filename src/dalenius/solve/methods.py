@@ -74,8 +74,15 @@ def _solution(
     if setting is None:
         proof_of_that = certificate if certificate is not None and certificate.proves == "no-setting" else None
         return Solution(method, Status.INFEASIBLE, *sizes, None, None, seconds=seconds, certificate=proof_of_that)
-    partition = _checked(problem, setting, method)
-    solution = Solution(method, Status.FEASIBLE, *sizes, setting, partition, proof.bound, seconds, certificate)
+    return with_proof(problem, method, _checked(problem, setting, method), proof, gap, seconds)
+
+
+def with_proof(
+    problem: Problem, method: Method, partition: Partition, proof: Optimum, gap: float, seconds: float
+) -> Solution:
+    """The solution with this partition, which is known to be valid; OPTIMAL if it is within the gap of the bound."""
+    setting, sizes = partition.setting, (problem.min_size, problem.max_size)
+    solution = Solution(method, Status.FEASIBLE, *sizes, setting, partition, proof.bound, seconds, proof.certificate)
     if proof.bound is not None and proof.bound > setting.loss:
         raise SolverError(
             f"{method} returned a loss of {setting.loss}, below the proven bound of {proof.bound}",

@@ -7,47 +7,63 @@ candidate is tested against the cuts at hand, all of them at once; the best that
 
 from __future__ import annotations
 
-from itertools import islice, product
+from functools import cache
+from itertools import product
 
 import numpy as np
 
-from dalenius.solve.caps import Floats, Instance, Integers
+from dalenius.solve.caps import Floats, Integers
 from dalenius.solve.certificate import loss_costs
+from dalenius.solve.cuts import Demand
 
 _MOST_FREE = 7  # fractional numbers that are tried both ways
 _MOST_CANDIDATES = 20_000
 _MOST_SIZES = 40  # the moves between pairs of sizes are listed, which grows with the cube
 _STEPS = (-2, -1, 1, 2)
+_CHUNK = 512  # candidates that are tested at once, the best ones first
 
 
 def round_nearby(
-    instance: Instance, matrix: Integers, rights: Integers, sizes: Integers, buckets: Floats
+    demand: Demand, matrix: Integers, rights: Integers, sizes: Integers, buckets: Floats, most: int = 3
 ) -> list[tuple[int, ...]]:
-    """Whole numbers b of buckets of the given sizes with matrix b >= rights, a few, those of least loss first."""
-    if not 0 < len(sizes) <= _MOST_SIZES or _overflows(matrix, buckets):
+    """Whole numbers b of buckets of the given sizes with matrix b >= rights: `most` of them, those of least loss."""
+    largest = _largest_product(matrix, buckets)
+    if not 0 < len(sizes) <= _MOST_SIZES or largest > 2.0**62:
         return []
-    rounded = _roundings(buckets)
-    amounts, moves = _moves(sizes)
-    missing = instance.total - rounded @ sizes
-    order = np.argsort(amounts, kind="stable")
-    first, last = (np.searchsorted(amounts[order], missing, side=side) for side in ("left", "right"))
-    matches = ((r, order[k]) for r in range(len(rounded)) for k in range(first[r], last[r]))
-    pairs = list(islice(matches, _MOST_CANDIDATES))
-    if not pairs:
-        return []
-    start, move = np.asarray(pairs).T
-    candidates = rounded[start] + moves[move]
-    candidates = candidates[(candidates >= 0).all(axis=1)]
-    for row, right in zip(matrix, rights, strict=True):
-        candidates = candidates[candidates @ row >= right]
+    candidates = _candidates(demand.total, sizes, buckets)
     losses = candidates @ np.asarray(loss_costs(sizes), dtype=float)
-    return [tuple(candidates[k].tolist()) for k in np.argsort(losses, kind="stable")[:3]]
+    order = np.argsort(losses, kind="stable")
+    exact = np.float64 if largest <= 2.0**53 else np.int64  # a product of matrices of floats is several times as fast
+    rows = np.ascontiguousarray(matrix.T, dtype=exact)
+    found: list[tuple[int, ...]] = []
+    for start in range(0, len(order), _CHUNK):
+        tested = candidates[order[start : start + _CHUNK]]
+        good = (tested.astype(exact) @ rows >= rights).all(axis=1)
+        found += [tuple(point) for point in tested[good][: most - len(found)].tolist()]
+        if len(found) == most:
+            break
+    return found
 
 
-def _overflows(matrix: Integers, buckets: Floats) -> bool:
-    """Whether a row times a number of buckets near the given one might not fit in 63 bits."""
+def _largest_product(matrix: Integers, buckets: Floats) -> float:
+    """No row times a number of buckets near the given one is larger than this."""
     products = np.abs(matrix.astype(float)) @ (buckets + 2 * max(_STEPS) + 2)
-    return bool(products.max(initial=0.0) > 2.0**62)
+    return float(products.max(initial=0.0))
+
+
+def _candidates(total: int, sizes: Integers, buckets: Floats) -> Integers:
+    """Roundings with a move that makes up for their missing records; numbers of buckets that are not negative."""
+    rounded = _roundings(buckets)
+    moves = _moves(len(sizes))
+    amounts = moves @ sizes
+    order = np.argsort(amounts, kind="stable")
+    missing = total - rounded @ sizes
+    first, last = (np.searchsorted(amounts[order], missing, side=side) for side in ("left", "right"))
+    number = last - first
+    start = np.repeat(np.arange(len(rounded)), number)[:_MOST_CANDIDATES]
+    offset = np.arange(len(start)) - np.repeat(np.cumsum(number) - number, number)[:_MOST_CANDIDATES]
+    candidates = rounded[start] + moves[order[first[start] + offset]]
+    return np.asarray(candidates[(candidates >= 0).all(axis=1)])
 
 
 def _roundings(buckets: Floats) -> Integers:
@@ -55,20 +71,23 @@ def _roundings(buckets: Floats) -> Integers:
     nearest = np.rint(buckets).astype(np.int64)
     doubt = np.abs(buckets - nearest)
     free = [int(j) for j in np.argsort(-doubt, kind="stable")[:_MOST_FREE] if doubt[j] > 1e-6]
-    down = np.floor(buckets[free]).astype(np.int64)
-    ways = np.asarray(list(product((0, 1), repeat=len(free))), dtype=np.int64).reshape(2 ** len(free), len(free))
+    ways = _ways(len(free))
     rounded = np.repeat(nearest[None, :], len(ways), axis=0)
-    rounded[:, free] = down + ways
+    rounded[:, free] = np.floor(buckets[free]).astype(np.int64) + ways
     return rounded
 
 
-def _moves(sizes: Integers) -> tuple[Integers, Integers]:
-    """Nothing, or a few buckets more or less of one or two sizes: the records that takes, and the change to b."""
-    q = len(sizes)
-    single = np.concatenate([step * np.eye(q, dtype=np.int64) for step in _STEPS])
+@cache
+def _ways(free: int) -> Integers:
+    return np.asarray(list(product((0, 1), repeat=free)), dtype=np.int64).reshape(2**free, free)
+
+
+@cache
+def _moves(sizes: int) -> Integers:
+    """Nothing, or a few buckets more or less of one or two sizes: the change to b, one row a move."""
+    single = np.concatenate([step * np.eye(sizes, dtype=np.int64) for step in _STEPS])
     first, second = np.triu_indices(len(single), k=1)
-    different = first % q != second % q
-    moves = np.concatenate(
-        [np.zeros((1, q), dtype=np.int64), single, single[first[different]] + single[second[different]]]
+    different = first % sizes != second % sizes
+    return np.concatenate(
+        [np.zeros((1, sizes), dtype=np.int64), single, single[first[different]] + single[second[different]]]
     )
-    return moves @ sizes, moves

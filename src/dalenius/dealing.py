@@ -1,0 +1,241 @@
+"""What is dealt to the buckets: one partition for the whole table, or one for each of its strata.
+
+Strata are cut by a tree of questions to quasi-identifiers, which is fitted to a sample (`strata.growing`), or asks for
+every value of named columns. A further reading of the table counts every value in every leaf. Leaves that could not
+meet the limits by themselves are merged (`strata.merging`). Then each stratum is a table of its own, under the limits
+of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dalenius.engines.arrow import Source
+from dalenius.errors import UsageError
+from dalenius.model.plan import Plan, PlanOptions
+from dalenius.model.problem import Problem
+from dalenius.model.progress import Progress
+from dalenius.model.setting import BucketSetting, Partition, SizeGroup
+from dalenius.model.solution import Method, Solution, Status
+from dalenius.place.budget import Budget
+from dalenius.place.cutting import Cutter, count_strata
+from dalenius.place.domains import Domain
+from dalenius.place.sample import Sample
+from dalenius.place.survey import Survey
+from dalenius.policy.strata import StrataWish
+from dalenius.protect.partition import dealt
+from dalenius.solve.fakes import RandomBits, with_fakes
+from dalenius.solve.many import solve_many
+from dalenius.solve.sizes import automatic_max_size
+from dalenius.strata.choosing import automatic
+from dalenius.strata.merging import merged
+from dalenius.strata.tree import Tree, every_combination, grow
+
+Integers = npt.NDArray[np.int64]
+
+MARGIN = Fraction(4, 5)
+LEAST_ROWS = 100
+
+
+@dataclass(frozen=True)
+class Deal:
+    """The partitions of the strata, in the order of their buckets, and how good they are together."""
+
+    parts: tuple[Partition, ...]
+    method: Method
+    status: Status
+    bound: int | None
+    cutter: Cutter | None = None
+
+    @cached_property
+    def groups(self) -> tuple[SizeGroup, ...]:
+        """All size groups, in the order of their buckets."""
+        return tuple(group for part in self.parts for group in part.setting.groups)
+
+    @cached_property
+    def setting(self) -> BucketSetting:
+        """All buckets together."""
+        return BucketSetting.of((group.size, group.buckets) for group in self.groups)
+
+    @property
+    def fake_values(self) -> int:
+        """Fake values in every bucket."""
+        return self.parts[0].fake_values
+
+    @property
+    def gap(self) -> float | None:
+        """As of a solution."""
+        loss = self.setting.loss
+        return None if self.bound is None else (loss - self.bound) / loss if loss else 0.0
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The records of each value, stratum after stratum."""
+        return tuple(sum(row) for part in self.parts for row in part.quotas)
+
+
+def whole(plan: Plan, found: Survey, rng: RandomBits) -> Deal:
+    """The table as one."""
+    solution = plan.solution
+    partition = dealt(plan, found.sensitive.texts, rng)
+    return Deal((partition,), solution.method, solution.status, solution.bound)
+
+
+class Stratifier:
+    """Cuts a table as it was wished; the sample is drawn while the table is read for the first time."""
+
+    def __init__(self, wish: StrataWish, options: PlanOptions, budget: Budget, key: bytes) -> None:
+        self._wish, self._options, self._budget = wish, options, budget
+        self.sample = Sample(budget.sample_rows, key) if wish.kind in ("auto", "number") else None
+
+    def cut(
+        self, source: Source, found: Survey, plan: Plan, workers: Executor, rng: RandomBits, told: Progress
+    ) -> Deal | None:
+        """The strata, solved; None if there is only one."""
+        tree, domains = self._tree(found)
+        if tree.leaves < 2:
+            return None
+        told.stage("Counting strata", found.rows)
+        cutter = Cutter(tree, domains)
+        counts = count_strata(source, found.schema, found.sensitive, cutter, workers, found.batch_rows, told.advance)
+        limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
+        ordered = [limits[text] for text in found.sensitive.texts]
+        told.stage("Merging")
+        least_rows = max(LEAST_ROWS, 2 * plan.problem.min_size)
+        stratum_of_leaf = merged(counts, ordered, MARGIN, least_rows)
+        while (number := int(stratum_of_leaf.max()) + 1) > 1:
+            by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
+            np.add.at(by_stratum, stratum_of_leaf, counts)
+            told.stage("Solving strata", number)
+            problems = [self._problem(plan, found.sensitive.texts, ordered, row) for row in by_stratum]
+            solutions = solve_many(
+                problems,
+                self._options.strata_gap,
+                self._options.time_limit,
+                lambda: told.advance(1),
+                method=plan.solution.method,
+                grow=self._options.max_size is None,
+            )
+            unsolved = [k for k, one in enumerate(solutions) if one.partition is None]
+            if not unsolved:
+                return self._deal(problems, solutions, by_stratum, cutter.merged(stratum_of_leaf), rng)
+            stratum_of_leaf = _joined(stratum_of_leaf, unsolved, int(by_stratum.sum(axis=1).argmax()))
+        return None
+
+    def _tree(self, found: Survey) -> tuple[Tree, dict[str, Domain]]:
+        """The tree, and the domains of the columns that it asks about."""
+        values = len(found.sensitive.texts)
+        if self._wish.kind == "columns":
+            domains = {name: _domain(found, name) for name in self._wish.columns}
+            tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
+            self._budget.check_cells(tree.leaves * values)
+            return tree, domains
+        usable = {
+            name: domain for name, domain in found.domains.items() if domain is not None and _can_be_cut(domain.kind)
+        }
+        leaf_rows, most_leaves = automatic(found.rows, values)
+        if self._wish.kind == "number":
+            most_leaves = self._wish.number
+            self._budget.check_cells(most_leaves * values)
+        most_leaves = min(most_leaves, self._budget.most_cells // values)
+        if most_leaves < 2 or not usable or self.sample is None:
+            return every_combination({}), {}
+        codes = found.codes(self.sample)
+        sampled = codes[found.sensitive.name]
+        least = -(-leaf_rows * len(sampled) // found.rows)
+        tree = grow([codes[name] for name in usable], sampled, least, most_leaves)
+        asked = np.unique(tree.column[tree.column >= 0])
+        place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
+        names = [list(usable)[column] for column in asked.tolist()]
+        return replace(tree, column=place[tree.column]), {name: usable[name] for name in names}
+
+    def _problem(self, plan: Plan, values: Sequence[str], limits: Sequence[Fraction], counts: Integers) -> Problem:
+        """A stratum as a problem: the values that it has, in the order in which they are dealt."""
+        there = np.flatnonzero(counts).tolist()
+        most = self._options.max_size
+        if most is None:
+            most = automatic_max_size(plan.problem.limits, plan.problem.total, plan.problem.known_records)
+        return replace(
+            plan.problem,
+            values=tuple(values[i] for i in there),
+            counts=tuple(int(counts[i]) for i in there),
+            limits=tuple(limits[i] for i in there),
+            max_size=max(most, plan.problem.min_size),
+        )
+
+    def _deal(
+        self,
+        problems: Sequence[Problem],
+        solutions: Sequence[Solution],
+        by_stratum: Integers,
+        cutter: Cutter,
+        rng: RandomBits,
+    ) -> Deal:
+        parts = tuple(
+            _with_all_values(with_fakes(problem, solution.partition, rng), np.flatnonzero(counts), len(counts))
+            for problem, solution, counts in zip(problems, solutions, by_stratum, strict=True)
+            if solution.partition is not None
+        )
+        bounds = [solution.bound for solution in solutions]
+        bound = None if None in bounds else sum(bound for bound in bounds if bound is not None)
+        deal = Deal(parts, solutions[0].method, Status.FEASIBLE, bound, cutter)
+        proven = deal.gap is not None and deal.gap <= self._options.strata_gap
+        return replace(deal, status=Status.OPTIMAL) if proven else deal
+
+
+def _joined(stratum_of_leaf: Integers, those: Iterable[int], other: int) -> Integers:
+    """Some strata joined with another one, and all numbered anew; two at least become one."""
+    into = np.arange(int(stratum_of_leaf.max()) + 1)
+    into[list(those)] = other
+    if other in those and len(list(those)) == 1:
+        into[other] = int(np.argmax(np.bincount(stratum_of_leaf) * (into != other)))
+    _, first, number = np.unique(into[stratum_of_leaf], return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number]
+
+
+def _with_all_values(partition: Partition, there: Integers, values: int) -> Partition:
+    """A partition with a line for every value of the table, empty where the stratum does not have it."""
+    nothing = (0,) * len(partition.setting.groups)
+
+    def spread(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        found = [nothing] * values
+        for place, row in zip(there.tolist(), rows, strict=True):
+            found[place] = row
+        return tuple(found)
+
+    return Partition(partition.setting, spread(partition.quotas), spread(partition.fakes) if partition.fakes else ())
+
+
+def _domain(found: Survey, name: str) -> Domain:
+    domain = found.domains[name]
+    if domain is None or not _can_be_cut(domain.kind):
+        why = "too many different values" if domain is None else f"the type {domain.kind}"
+        raise UsageError(f"the column {name!r} has {why}, so no strata can be made of it", "Name another column.")
+    return domain
+
+
+def _can_be_cut(kind: pa.DataType) -> bool:
+    """Types with an order that a value's text can stand for."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_decimal,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_date,
+        pa.types.is_timestamp,
+        pa.types.is_time,
+    )
+    return any(test(plain) for test in tests)

@@ -1,0 +1,52 @@
+"""Which strata a publisher asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dalenius.errors import UsageError
+
+_FIX = "Give auto, none, a number, or names of quasi-identifiers."
+
+
+@dataclass(frozen=True)
+class StrataWish:
+    """`auto`, `none`, at most a `number` of them, or one for each combination of the values of some `columns`."""
+
+    kind: Literal["auto", "none", "number", "columns"]
+    number: int = 0
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, asked: str | int | Sequence[str] | None, quasi_identifiers: Sequence[str]) -> StrataWish:
+        """From what was asked for; None is `none`, and a text that is neither word nor number is a column."""
+        if asked is None or asked == "none":
+            return cls("none")
+        if asked == "auto":
+            return cls("auto")
+        if isinstance(asked, str) and asked.strip().isascii() and asked.strip().isdigit() and len(asked) < 10:
+            asked = int(asked)
+        if isinstance(asked, int) and not isinstance(asked, bool):
+            return cls._at_most(asked)
+        return cls("columns", columns=_columns(asked, quasi_identifiers))
+
+    @classmethod
+    def _at_most(cls, number: int) -> StrataWish:
+        if number < 1:
+            raise UsageError(f"there cannot be {number} strata", _FIX)
+        return cls("number", number) if number > 1 else cls("none")
+
+
+def _columns(asked: Any, quasi_identifiers: Sequence[str]) -> tuple[str, ...]:
+    names = [asked] if isinstance(asked, str) else list(asked) if isinstance(asked, list | tuple) else None
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"strata are not given by a {type(asked).__name__}", _FIX)
+    for name in names:
+        if name not in quasi_identifiers:
+            raise UsageError(
+                f"strata are made of quasi-identifiers, and {name!r} is none",
+                "Whoever sees the release sees the strata, so they cannot come from other columns. " + _FIX,
+            )
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,142 @@
+"""Decision trees: cut where the sensitive value can be told best from the quasi-identifiers.
+
+Rows of a leaf are then as alike as the tree can make them. That is what strata are for: within a bucket of rows that
+are alike, whose value is whose cannot be learned, and counts that assume so are right.
+
+The tree is grown on a sample, best cut first. A cut of n rows with n_x of value x into two parts gains
+
+    G = sum over parts and x of n'_x log n'_x - n' log n'  -  (sum over x of n_x log n_x - n log n)  >= 0,
+
+the rows times the information about x. 2 G is about chi-squared where the cut says nothing of x, so with k values
+present G > k - 1 is asked of a cut: twice its mean. Limits have no say in it; `merging` sees to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+
+from dalenius.strata.lookup import Codes, Integers
+from dalenius.strata.nodes import Growing, Tree
+
+_MOST_BINS = 256  # of a column: cuts are tried between them
+_MOST_VALUES = 64  # that are told apart; the less frequent ones count as one
+_LEAST_GAIN = 1.0  # of a cut, for each value but one
+
+
+def grow(codes: Sequence[Codes], values: Codes, leaf_rows: int, most_leaves: int) -> Tree:
+    """A tree of at most so many leaves with at least `leaf_rows` rows of the sample each.
+
+    `codes` has an array a column, and `values` the code of the sensitive value of every row. The same input gives the
+    same tree.
+    """
+    sample = _Sample(codes, values)
+    growing = Growing()
+    waiting: list[tuple[float, int, _Cut]] = []
+
+    def consider(place: int, rows: Integers, histogram: Integers) -> None:
+        cut = sample.best_cut(rows, histogram, leaf_rows)
+        if cut is not None:
+            heappush(waiting, (-cut.gain, place, cut))
+
+    everything = np.arange(len(values))
+    consider(growing.add(), everything, sample.histogram(everything))
+    while waiting and growing.leaves < most_leaves:
+        _, place, cut = heappop(waiting)
+        goes_below = sample.bins[cut.column][cut.rows] <= cut.last_bin
+        below, above = cut.rows[goes_below], cut.rows[~goes_below]
+        at_most = int(sample.thresholds[cut.column][cut.last_bin])
+        # count the smaller part, and take the difference for the other
+        smaller, larger = (below, above) if len(below) <= len(above) else (above, below)
+        counted = sample.histogram(smaller)
+        parts = {id(smaller): counted, id(larger): cut.histogram - counted}
+        for place_of_part, part in zip(growing.cut(place, cut.column, at_most), (below, above), strict=True):
+            consider(place_of_part, part, parts[id(part)])
+    return growing.tree()
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    gain: float
+    column: int
+    last_bin: int
+    rows: Integers
+    histogram: Integers
+
+
+class _Sample:
+    """Rows as bins of codes. The histogram of some rows is an array: the bins of all columns x values."""
+
+    def __init__(self, codes: Sequence[Codes], values: Codes) -> None:
+        self.rows = len(values)
+        self._values, self.kinds = _frequent(values)
+        self.thresholds, self.bins = [], []
+        for column in codes:
+            thresholds, bins = _binned(column)
+            self.thresholds.append(thresholds)
+            self.bins.append(bins)
+        widths = np.array([len(thresholds) for thresholds in self.thresholds], np.int64)
+        self._first = np.cumsum(widths) - widths
+        self._column_of_bin = np.repeat(np.arange(len(widths)), widths)
+        self._last = (self._first + widths - 1)[self._column_of_bin]
+        self._cells = int(widths.sum()) * self.kinds
+        keys = [(bins + first) * self.kinds + self._values for bins, first in zip(self.bins, self._first, strict=True)]
+        self._keys: Integers = np.array(keys, np.int64).reshape(len(keys), self.rows)
+        counts = np.arange(1, self.rows + 1)
+        self._count_log_count = np.append(0.0, counts * np.log(counts))
+
+    def histogram(self, rows: Integers) -> Integers:
+        """How many of the rows have each value in each bin of each column."""
+        keys = self._keys if len(rows) == self.rows else self._keys[:, rows]
+        return np.bincount(keys.ravel(), minlength=self._cells).reshape(-1, self.kinds)
+
+    def best_cut(self, rows: Integers, histogram: Integers, leaf_rows: int) -> _Cut | None:
+        """The cut that gains most, if one gains enough and leaves enough rows on both sides; of equals, the first."""
+        total = len(rows)
+        if total < 2 * leaf_rows or not len(histogram):
+            return None
+        in_bin = histogram.sum(axis=1)
+        used = np.flatnonzero(in_bin)
+        column = self._column_of_bin[used]
+        below = np.cumsum(in_bin[used]) - column * total  # every column has all of the rows
+        allowed = (below >= leaf_rows) & (total - below >= leaf_rows)
+        if not allowed.any():
+            return None
+        everything = histogram[self._first[0] : self._last[0] + 1].sum(axis=0)
+        present = np.flatnonzero(everything)
+        running = np.cumsum(histogram[np.ix_(used, present)], axis=0)
+        running -= column[:, None] * everything[present]
+        log = self._count_log_count
+        below, running = below[allowed], running[allowed]
+        gains = log.take(running).sum(axis=1) + log.take(everything[present] - running).sum(axis=1)
+        gains -= log[below] + log[total - below]
+        gains -= log[everything[present]].sum() - log[total]
+        best = int(gains.argmax())
+        if not gains[best] > _LEAST_GAIN * max(1, len(present) - 1):
+            return None
+        place = int(used[allowed][best])
+        chosen = int(self._column_of_bin[place])
+        return _Cut(float(gains[best]), chosen, place - int(self._first[chosen]), rows, histogram)
+
+
+def _frequent(values: Codes) -> tuple[Integers, int]:
+    """Values by frequency, the rare ones pooled; and how many there are then."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    rank = np.empty(len(counts), np.int64)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return np.minimum(rank, _MOST_VALUES - 1)[inverse], min(len(counts), _MOST_VALUES)
+
+
+def _binned(column: Codes) -> tuple[Integers, Integers]:
+    """Bins with about as many rows each, as the largest code in each, and the bin of every row."""
+    if column.dtype == np.uint64:
+        column = column.view(np.int64)  # codes are below 2^63
+    used, inverse, counts = np.unique(column, return_inverse=True, return_counts=True)
+    if len(used) <= _MOST_BINS:
+        return used.astype(np.int64), inverse.astype(np.int64)
+    ends = np.searchsorted(np.cumsum(counts), np.arange(1, _MOST_BINS + 1) * (len(column) / _MOST_BINS))
+    ends = np.unique(np.minimum(ends, len(used) - 1))
+    return used[ends].astype(np.int64), np.searchsorted(ends, inverse).astype(np.int64)
