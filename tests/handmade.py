@@ -281,6 +281,11 @@ def hospital(**changes: Any) -> Handmade:
     return Handmade(**{**parts, **changes})
 
 
+def three_strata(**changes: Any) -> Handmade:
+    """The hospital's patients by age: around 40 in buckets 1 and 2, around 20 in the third, around 60 in the last."""
+    return hospital(tree=[("Age", 22, 1, 2), 2, ("Age", 43, 3, 4), 1, 3], **changes)
+
+
 def many_types() -> Handmade:
     """Every kind of column, with the cells that are easily got wrong."""
     days = [datetime.date(2020, 1, 1), datetime.date(1950, 12, 31), None, datetime.date(2020, 1, 1)]

@@ -29,11 +29,11 @@ class AtStage:
     def __init__(self, name: str, what: Callable[[], object]) -> None:
         self._name, self._what = name, what
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
         if name == self._name:
             self._what()
 
-    def advance(self, rows: int) -> None:
+    def advance(self, number: int) -> None:
         pass
 
     def tell(self, sentence: str) -> None:
@@ -71,7 +71,7 @@ def test_an_interrupt_leaves_what_was_there(name: str, before: bool, tmp_path: P
 KILLED = """
 import os, signal, sys, dalenius
 class Kill:
-    def stage(self, name, total=None):
+    def stage(self, name, total=None, unit="rows"):
         if name == sys.argv[1]:
             os.kill(os.getpid(), signal.SIGKILL)
     def advance(self, rows):

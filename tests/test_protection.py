@@ -178,6 +178,7 @@ def test_fakes_that_the_release_rules_out_are_exchanged_or_counted() -> None:
             fake_values=1,
             avoid_ruled_out=avoid,
             seed=3,
+            strata="none",
         )
         pairs = negative_pairs(open_release(release.path)).pairs
         assert ("M", "Endometriosis") in {(pair.value, pair.sensitive) for pair in pairs}

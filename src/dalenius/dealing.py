@@ -16,7 +16,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from dalenius.engines.arrow import Source
 from dalenius.errors import UsageError
@@ -26,8 +25,7 @@ from dalenius.model.progress import Progress
 from dalenius.model.setting import BucketSetting, Partition, SizeGroup
 from dalenius.model.solution import Method, Solution, Status
 from dalenius.place.budget import Budget
-from dalenius.place.cutting import Cutter, count_strata
-from dalenius.place.domains import Domain
+from dalenius.place.cutting import Cutter, Ordered, count_strata
 from dalenius.place.sample import Sample
 from dalenius.place.survey import Survey
 from dalenius.policy.strata import StrataWish
@@ -94,7 +92,7 @@ class Stratifier:
 
     def __init__(self, wish: StrataWish, options: PlanOptions, budget: Budget, key: bytes) -> None:
         self._wish, self._options, self._budget = wish, options, budget
-        self.sample = Sample(budget.sample_rows, key) if wish.kind in ("auto", "number") else None
+        self.sample = Sample(key) if wish.kind in ("auto", "number") else None
 
     def cut(
         self, source: Source, found: Survey, plan: Plan, workers: Executor, rng: RandomBits, told: Progress
@@ -103,18 +101,17 @@ class Stratifier:
         tree, domains = self._tree(found)
         if tree.leaves < 2:
             return None
-        told.stage("Counting strata", found.rows)
+        told.stage("Counting", found.rows)
         cutter = Cutter(tree, domains)
         counts = count_strata(source, found.schema, found.sensitive, cutter, workers, found.batch_rows, told.advance)
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
-        told.stage("Merging")
         least_rows = max(LEAST_ROWS, 2 * plan.problem.min_size)
         stratum_of_leaf = merged(counts, ordered, MARGIN, least_rows)
         while (number := int(stratum_of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, stratum_of_leaf, counts)
-            told.stage("Solving strata", number)
+            told.stage("Solving", number, "strata")
             problems = [self._problem(plan, found.sensitive.texts, ordered, row) for row in by_stratum]
             solutions = solve_many(
                 problems,
@@ -130,17 +127,16 @@ class Stratifier:
             stratum_of_leaf = _joined(stratum_of_leaf, unsolved, int(by_stratum.sum(axis=1).argmax()))
         return None
 
-    def _tree(self, found: Survey) -> tuple[Tree, dict[str, Domain]]:
+    def _tree(self, found: Survey) -> tuple[Tree, dict[str, Ordered]]:
         """The tree, and the domains of the columns that it asks about."""
         values = len(found.sensitive.texts)
         if self._wish.kind == "columns":
-            domains = {name: _domain(found, name) for name in self._wish.columns}
+            domains = {name: _ordered(found, name) for name in self._wish.columns}
             tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
             self._budget.check_cells(tree.leaves * values)
             return tree, domains
-        usable = {
-            name: domain for name, domain in found.domains.items() if domain is not None and _can_be_cut(domain.kind)
-        }
+        columns = {name: Ordered.of(domain) for name, domain in found.domains.items()}
+        usable = {name: column for name, column in columns.items() if column is not None}
         leaf_rows, most_leaves = automatic(found.rows, values)
         if self._wish.kind == "number":
             most_leaves = self._wish.number
@@ -148,10 +144,11 @@ class Stratifier:
         most_leaves = min(most_leaves, self._budget.most_cells // values)
         if most_leaves < 2 or not usable or self.sample is None:
             return every_combination({}), {}
-        codes = found.codes(self.sample)
-        sampled = codes[found.sensitive.name]
-        least = -(-leaf_rows * len(sampled) // found.rows)
-        tree = grow([codes[name] for name in usable], sampled, least, most_leaves)
+        sampled = found.sampled(self.sample)
+        values_of = np.concatenate([found.sensitive.encode(one) for one in sampled[found.sensitive.name]])
+        codes = [np.concatenate([column.encode(one) for one in sampled[name]]) for name, column in usable.items()]
+        least = -(-leaf_rows * len(values_of) // found.rows)
+        tree = grow(codes, values_of, least, most_leaves)
         asked = np.unique(tree.column[tree.column >= 0])
         place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
         names = [list(usable)[column] for column in asked.tolist()]
@@ -216,26 +213,11 @@ def _with_all_values(partition: Partition, there: Integers, values: int) -> Part
     return Partition(partition.setting, spread(partition.quotas), spread(partition.fakes) if partition.fakes else ())
 
 
-def _domain(found: Survey, name: str) -> Domain:
-    domain = found.domains[name]
-    if domain is None or not _can_be_cut(domain.kind):
-        why = "too many different values" if domain is None else f"the type {domain.kind}"
-        raise UsageError(f"the column {name!r} has {why}, so no strata can be made of it", "Name another column.")
-    return domain
-
-
-def _can_be_cut(kind: pa.DataType) -> bool:
-    """Types with an order that a value's text can stand for."""
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    tests = (
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_boolean,
-        pa.types.is_decimal,
-        pa.types.is_string,
-        pa.types.is_large_string,
-        pa.types.is_date,
-        pa.types.is_timestamp,
-        pa.types.is_time,
-    )
-    return any(test(plain) for test in tests)
+def _ordered(found: Survey, name: str) -> Ordered:
+    column = Ordered.of(found.domains[name])
+    if column is None:
+        raise UsageError(
+            f"no strata can be made of the column {name!r}: it has too many values, or they have no order",
+            "Name another column.",
+        )
+    return column

@@ -20,7 +20,7 @@ from dalenius.audit.thresholds import UnreadableError, can_be_cut, threshold
 from dalenius.audit.verify import verify
 from dalenius.engines.texts import texts
 from tests.audit.test_verify import failed
-from tests.handmade import CATEGORY, Handmade, column, cut_text, hospital, in_strata, many_types, order
+from tests.handmade import CATEGORY, Handmade, column, cut_text, hospital, in_strata, many_types, order, three_strata
 
 FLOATS = [-math.inf, -1.5, -0.0, 0.0, 5e-324, 0.5, 1e300, math.inf]
 MOMENT = datetime.datetime(2020, 2, 29, 23, 59, 59, 1000)  # noqa: DTZ001
@@ -140,15 +140,12 @@ def test_types_that_are_not_cut(kind: pa.DataType) -> None:
     assert not can_be_cut(kind)
 
 
-def three_strata(**changes: Any) -> Handmade:
-    """The hospital's patients by age: around 40 in the first two buckets, around 20 in the third, around 60 in the last."""
-    return hospital(tree=[("Age", 22, 1, 2), 2, ("Age", 43, 3, 4), 1, 3], **changes)
-
-
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("batch_rows", [1, 2, 3, 5, 1000])
 def test_a_right_release_passes(tmp_path: Path, kind: str, batch_rows: int) -> None:
-    merged = in_strata(hospital(), [("Age", 22, 1, 2), 1, ("Gender", "F", 3, 4), 2, ("Age", 42, 5, 6), 1, 2], [2])
+    merged = in_strata(
+        hospital(limits={}), [("Age", 22, 1, 2), 1, ("Gender", "F", 3, 4), 2, ("Age", 42, 5, 6), 1, 2], [2]
+    )
     whole = hospital(tree=[1])
     for made in (three_strata(), merged, whole):
         if kind == "csv":

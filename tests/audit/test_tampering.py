@@ -20,7 +20,16 @@ import pytest
 
 from dalenius.audit.verify import verify
 from tests.audit.test_verify import failed, not_made
-from tests.handmade import edit_manifest, hospital, many_types, restate_hashes, rewrite, write_table
+from tests.handmade import (
+    edit_manifest,
+    hospital,
+    in_strata,
+    many_types,
+    restate_hashes,
+    rewrite,
+    three_strata,
+    write_table,
+)
 
 Rows = list[dict[str, Any]]
 
@@ -406,6 +415,7 @@ MANIFEST_EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
     "fake values huge": (lambda m: m["adversary"].update(fake_values=2**31), {"manifest"}),
     "known records huge": (lambda m: m["adversary"].update(known_records=2**31), {"manifest"}),
     "strata": (lambda m: m.update(strata=["Name"]), {"manifest"}),
+    "no word on strata": (lambda m: m.pop("strata"), {"manifest"}),
     "bucket": (lambda m: m["columns"].update(bucket="AGE"), {"manifest", "schema"}),
     "column twice": (lambda m: m["columns"]["quasi_identifiers"][0].update(name="Age"), {"manifest"}),
     "sensitive twice": (lambda m: m["columns"]["sensitive"].update(name="Age"), {"manifest", "schema"}),
@@ -444,6 +454,178 @@ def test_every_statement_of_the_manifest_is_checked(release: Path, name: str) ->
     verdict = verify(release)
     assert failed(verdict) == wanted
     assert not verdict
+
+
+@pytest.fixture
+def in_three(tmp_path: Path) -> Path:
+    """Ages around 40 in buckets 1 and 2, around 20 in bucket 3, around 60 in bucket 4: strata 1, 2 and 3."""
+    folder = three_strata().write(tmp_path / "strata")
+    assert verify(folder)
+    return folder
+
+
+def exchange(rows: Rows) -> None:
+    """One row of bucket 3 for one of bucket 4, and the order made right: every bucket keeps its size."""
+    young = next(row for row in rows if row["bucket"] == 3)
+    old = next(row for row in rows if row["bucket"] == 4)
+    young["bucket"], old["bucket"] = 4, 3
+    rows.sort(key=lambda row: (row["bucket"], row["Gender"], row["Zipcode"], row["Age"]))
+
+
+class TestRowsInStrata:
+    """A row is in a bucket of another stratum than its own."""
+
+    @pytest.mark.parametrize("batch_rows", [1, 2, 7, 100])
+    def test_two_rows_exchanged(self, in_three: Path, batch_rows: int) -> None:
+        rewrite(in_three, "qit", exchange)
+        assert failed(verify(in_three)) == {"hashes", "strata"}
+        restate_hashes(in_three)
+        verdict = verify(in_three, batch_rows=batch_rows)
+        assert failed(verdict) == {"strata"}
+        assert verdict["strata"].count == 2
+        assert verdict["strata"].summary == (
+            "in qit.parquet 2 rows are in a bucket of another stratum; the first: a row of stratum 3 is in bucket 3, "
+            "of stratum 2"
+        )
+
+    def test_within_a_stratum_rows_may_be_anywhere(self, in_three: Path) -> None:
+        def dealt(rows: Rows) -> None:
+            first, second = (next(row for row in rows if row["bucket"] == bucket) for bucket in (1, 2))
+            first["bucket"], second["bucket"] = 2, 1
+            rows.sort(key=lambda row: (row["bucket"], row["Gender"], row["Zipcode"], row["Age"]))
+
+        rewrite(in_three, "qit", dealt)
+        restate_hashes(in_three)
+        assert verify(in_three)
+
+    def test_a_cell_that_leads_elsewhere(self, in_three: Path) -> None:
+        def older(rows: Rows) -> None:
+            rows[-1]["Age"] = None
+
+        def younger(rows: Rows) -> None:
+            rows[0]["Age"] = 22
+
+        rewrite(in_three, "qit", older)  # a null goes above, where the row is
+        restate_hashes(in_three)
+        assert verify(in_three)
+        rewrite(in_three, "qit", younger)
+        restate_hashes(in_three)
+        verdict = verify(in_three)
+        assert failed(verdict) == {"strata"}
+        assert verdict["strata"].count == 1
+
+    def test_a_row_in_the_other_leaf_of_a_merged_stratum(self, tmp_path: Path) -> None:
+        tree: list[Any] = [("Age", 22, 1, 2), 1, ("Age", 43, 3, 4), 2, 1]
+        folder = in_strata(hospital(limits={}), tree, [2, 2]).write(tmp_path)
+        assert verify(folder)
+
+        def changed(rows: Rows) -> None:
+            inside = next(row for row in rows if row["Age"] == 60 and row["Zipcode"] == "71234")
+            inside["Age"] = 22
+            rows.sort(key=lambda row: (row["bucket"], row["Gender"], row["Zipcode"], row["Age"]))
+
+        rewrite(folder, "qit", changed)
+        restate_hashes(folder)
+        assert verify(folder)
+
+    def test_what_cannot_be_read_is_not_checked(self, in_three: Path) -> None:
+        rewrite(in_three, "qit", lambda rows: rows[::-1])
+        restate_hashes(in_three)
+        verdict = verify(in_three)
+        assert "strata" in not_made(verdict)
+        (in_three / "qit.parquet").unlink()
+        assert "strata" in not_made(verify(in_three))
+
+
+def edit_tree(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[dict[str, Any]], Any]:
+    return lambda manifest: change(manifest["strata"]["tree"])
+
+
+def edit_strata(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[dict[str, Any]], Any]:
+    return lambda manifest: change(manifest["strata"]["strata"])
+
+
+ONE_LEAF = {"tree": [{"stratum": 1}], "margin": "1"}
+
+# what is changed of three strata (0: Age <= 22 ? 1 : 2; 1: stratum 2; 2: Age <= 43 ? 3 : 4; 3: stratum 1; 4: stratum 3)
+# and which checks say so; with an ill-formed tree, strata cannot be checked
+STRATA_EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
+    "no strata": (lambda m: m.update(strata=None), set()),
+    "no tree": (lambda m: m["strata"].pop("tree"), {"manifest"}),
+    "an empty tree": (edit_tree(list.clear), {"manifest"}),
+    "no margin": (lambda m: m["strata"].pop("margin"), {"manifest"}),
+    "a margin of nothing": (lambda m: m["strata"].update(margin="0"), {"manifest"}),
+    "a margin above 1": (lambda m: m["strata"].update(margin="3/2"), {"manifest"}),
+    "a margin that is no ratio": (lambda m: m["strata"].update(margin=0.5), {"manifest"}),
+    "unknown key": (edit_tree(lambda t: t[0].update(person=1)), {"manifest"}),
+    "a place of both kinds": (edit_tree(lambda t: t[1].update(t[0])), {"manifest"}),
+    "a stratum 0": (edit_tree(lambda t: t[1].update(stratum=0)), {"manifest"}),
+    "a way back to the start": (edit_tree(lambda t: t[2].update(below=0)), {"manifest"}),
+    "a way back": (edit_tree(lambda t: t[2].update(below=1)), {"manifest"}),
+    "a cycle": (edit_tree(lambda t: t[2].update(below=2)), {"manifest"}),
+    "nowhere": (edit_tree(lambda t: t[2].update(below=5)), {"manifest"}),
+    "a place that no answer leads to": (edit_tree(lambda t: t.append({"stratum": 1})), {"manifest"}),
+    "a place that two answers lead to": (edit_tree(lambda t: t[2].update(below=4)), {"manifest"}),
+    "the same for both answers": (edit_tree(lambda t: t[0].update(below=2)), {"manifest"}),
+    "unknown column": (edit_tree(lambda t: t[0].update(column="Height")), {"manifest"}),
+    "the sensitive column": (edit_tree(lambda t: t[0].update(column="Disease")), {"manifest"}),
+    "the bucket column": (edit_tree(lambda t: t[0].update(column="bucket")), {"manifest"}),
+    "another type": (edit_tree(lambda t: t[0].update(at_most="young")), {"manifest"}),
+    "out of the type's range": (edit_tree(lambda t: t[0].update(at_most="256")), {"manifest"}),
+    "no text": (edit_tree(lambda t: t[0].update(at_most=22)), {"manifest"}),
+    "a null": (edit_tree(lambda t: t[0].update(at_most=None)), {"manifest"}),
+    "another column": (edit_tree(lambda t: t[0].update(column="Zipcode", at_most="54321")), {"strata"}),
+    "another cut": (edit_tree(lambda t: t[0].update(at_most="21")), {"strata"}),
+    "answers exchanged": (edit_tree(lambda t: t[2].update(below=4, above=3)), {"strata"}),
+    "strata exchanged": (edit_tree(lambda t: (t[3].update(stratum=3), t[4].update(stratum=1))), {"strata"}),
+    "a stratum out of range": (edit_tree(lambda t: t[4].update(stratum=4)), {"manifest"}),
+    "a stratum without a leaf": (edit_tree(lambda t: t[4].update(stratum=1)), {"manifest"}),
+    "a stratum too many": (edit_strata(lambda s: s.append(s[1])), {"manifest", "sizes"}),
+    "a stratum less": (edit_strata(lambda s: s.pop()), {"manifest", "sizes"}),
+    "no setting": (edit_strata(lambda s: s[0].update(setting=[])), {"manifest"}),
+    "rows of a stratum": (edit_strata(lambda s: s[0].update(rows=5)), {"manifest"}),
+    "rows that add up": (edit_strata(lambda s: (s[0].update(rows=5), s[1].update(rows=3))), {"manifest"}),
+    "a setting": (
+        edit_strata(lambda s: s[0].update(setting=[{"size": 4, "buckets": 1}])),
+        {"manifest", "sizes", "strata"},
+    ),
+    "settings that add up": (edit_strata(lambda s: s.insert(0, s.pop(1))), {"sizes", "strata"}),
+    "settings out of order": (
+        edit_strata(lambda s: s[0].update(setting=[{"size": 2, "buckets": 1}, {"size": 2, "buckets": 1}])),
+        {"manifest"},
+    ),
+    "a setting beyond all numbers": (
+        edit_strata(lambda s: s[0].update(setting=[{"size": 2**62, "buckets": 2**62}])),
+        {"manifest"},
+    ),
+    "the total": (lambda m: m.update(setting=[{"size": 2, "buckets": 4}, {"size": 4, "buckets": 1}]), {"manifest"}),
+    "one leaf for three strata": (lambda m: m["strata"].update(ONE_LEAF), {"manifest"}),
+    "one stratum of all": (
+        lambda m: m.update(strata={**ONE_LEAF, "strata": [{"rows": 12, "setting": m["setting"]}]}),
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRATA_EDITS)
+def test_every_statement_on_strata_is_checked(in_three: Path, name: str) -> None:
+    change, wanted = STRATA_EDITS[name]
+    edit_manifest(in_three, change)
+    verdict = verify(in_three)
+    assert failed(verdict) == wanted
+    assert verdict.verified == (not wanted)
+
+
+def test_a_large_tree_that_is_a_line(tmp_path: Path) -> None:
+    """Every cut has a leaf on one side: as deep as there are cuts."""
+    made = hospital(types={"n": pa.int32()}, rows=[(i,) for i in range(12)], limits={})
+    tree: list[Any] = []
+    for number in range(2000):
+        tree += [("n", number - 1000, 2 * number + 1, 2 * number + 2), 1 + number % 2]
+    folder = in_strata(made, [*tree, 3], [2]).write(tmp_path)
+    assert verify(folder).findings == ()
+    edit_manifest(folder, lambda m: m["strata"]["tree"][2010].update(at_most="7"))
+    assert failed(verify(folder)) == {"strata"}
 
 
 def test_a_proven_bound_is_consistent(release: Path) -> None:

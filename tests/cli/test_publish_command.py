@@ -137,6 +137,7 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
         "mse": pytest.approx(11 / 7),
         "known_records": 0,
         "fake_values": 0,
+        "strata": None,
         "method": "optimal",
         "status": "optimal",
         "bound": 11,

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from dalenius.audit.attacks.corruption import NAME as CORRUPTION
 from dalenius.audit.attacks.corruption import corruption, numbers_known
+from dalenius.audit.attacks.dealing import Dealt
 from dalenius.audit.attacks.exposure import Exposure
 from dalenius.audit.attacks.learning import NAME as LEARNING
 from dalenius.audit.attacks.learning import learning
@@ -26,7 +27,7 @@ from dalenius.audit.attacks.negative import negative
 from dalenius.audit.attacks.order import NAME as ORDER
 from dalenius.audit.attacks.order import order_attack
 from dalenius.audit.attacks.people import ITERATIONS, People, align, plain_rows
-from dalenius.audit.attacks.reading import MOST_ENTRIES, Outline, Sample, draw, limits_of, outline, sample
+from dalenius.audit.attacks.reading import MOST_ENTRIES, Outline, Sample, draw, last_buckets, limits_of, outline, sample
 from dalenius.audit.files import require_folder
 from dalenius.audit.runs import Integers, WholeBuckets
 from dalenius.audit.verify import verify
@@ -108,7 +109,8 @@ class _Auditor:
         self._release, self._truth, self._table, self._control = release, truth, table, control
         self._progress, self._most = progress, most
         self._limits = limits_of(release)
-        self._counts: dict[int, Integers] = {}  # slots by value, for each size
+        adversary = release.manifest.adversary
+        self._dealt = Dealt(len(self._limits), adversary.fake_values, last_buckets(release.manifest))
         self._notes: list[str] = []
 
     def run(self, attacks: Sequence[str], known: int | None) -> Audit:
@@ -158,12 +160,7 @@ class _Auditor:
 
     def _watch(self, exposure: Exposure, whole: WholeBuckets) -> None:
         exposure.add(whole)
-        sizes = whole.sizes - self._release.manifest.adversary.fake_values
-        by_run = whole.of_runs(sizes)
-        for size in np.unique(sizes).tolist():
-            held = self._counts.setdefault(size, np.zeros(len(self._limits), np.int64))
-            runs = (by_run == size) & (whole.codes < len(held))
-            np.add.at(held, whole.codes[runs], whole.counts[runs])
+        self._dealt.add(whole)
 
     def _others(self) -> tuple[pa.Table, Integers]:
         """People who are not in the release, and the numbers of their values; -1 for one that the release has not."""
@@ -220,8 +217,7 @@ class _Auditor:
 
     def _slots(self) -> Floats:
         """How often each value is in ST."""
-        found: Floats = np.sum(list(self._counts.values()), axis=0).astype(np.float64)
-        return found
+        return self._dealt.totals.astype(np.float64)
 
     def _frequencies(self, people: People | None) -> Floats:
         """The share of every value among all people, as the release shows it, or as the truth has it."""
@@ -249,4 +245,4 @@ class _Auditor:
             self._progress.stage("Learning", ROUNDS)
             return learning(candidates, limits, people, frequencies, outside, lambda: self._progress.advance(1))
         self._progress.stage("Order")
-        return order_attack(self._release, found, self._counts, drawn, people)
+        return order_attack(self._release, found, self._dealt, drawn, people)

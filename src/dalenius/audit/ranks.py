@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,17 +30,17 @@ class Ranks:
         self._texts = is_bytes(cuts.type)
         if self._texts:
             cuts = cuts.cast(pa.large_string())
-            order = np.argsort(integers(pc.rank(cuts, tiebreaker="dense")), kind="stable")
-        else:
-            order = np.lexsort(list(order_keys(cuts))[::-1])
+        found = [integers(pc.rank(cuts, tiebreaker="dense"))] if self._texts else list(order_keys(cuts))
+        order = np.lexsort(found[::-1])
+        firsts = np.append(True, np.any([key[order[1:]] != key[order[:-1]] for key in found], axis=0))
         ordered = cuts.take(as_arrow(order))
-        firsts = np.append(True, [not ordered[at].equals(ordered[at - 1]) for at in range(1, len(ordered))])
         self._cuts = ordered.take(as_arrow(np.flatnonzero(firsts)))
         self.places = np.empty(len(texts), np.int64)
         self.places[order] = np.cumsum(firsts) - 1
         self._dtype = np.min_scalar_type(len(self._cuts))
         self._keys = [] if self._texts else list(order_keys(self._cuts))
         self._last: tuple[pa.Array, AnyIntegers] | None = None
+        self._table: AnyIntegers | None = None
 
     def __len__(self) -> int:
         return len(self._cuts)
@@ -70,6 +71,8 @@ class Ranks:
         if len(found) > 1:
             return self._of_words(found)
         key, cuts = found[0], self._keys[0]
+        if key.dtype.itemsize == 1:
+            return self._octets(key.dtype).take(key.view(np.uint8))
         if not len(key):
             return np.empty(0, self._dtype)
         low, high = int(key.min()), int(key.max())
@@ -79,6 +82,13 @@ class Ranks:
             # the difference may not fit the type with its sign, but without it
             return table.take((key - key.dtype.type(low)).view(f"u{key.dtype.itemsize}"))
         return np.searchsorted(cuts, key).astype(self._dtype)
+
+    def _octets(self, dtype: np.dtype[Any]) -> AnyIntegers:
+        """The ranks of all values of eight bits, by their bits."""
+        if self._table is None:
+            every = np.arange(256, dtype=np.uint8).view(dtype)
+            self._table = np.searchsorted(self._keys[0], every).astype(self._dtype)
+        return self._table
 
     def _of_words(self, found: list[AnyIntegers]) -> AnyIntegers:
         """Wide decimals, most significant word first: larger than a cut in the first word that differs."""

@@ -1,8 +1,8 @@
 """Every record is in a bucket of its stratum: the one that its quasi-identifiers lead to.
 
 The buckets say which stratum a row should be in, and rows are in the order of buckets: so for long stretches of rows it
-is the same. The ranks of rows are compared with the bounds of one leaf of that stratum, column by column, which takes
-little; only rows that are not in this leaf are led through the tree, question by question.
+is the same. The ranks of rows are compared with the bounds of the leaves of that stratum, column by column, which takes
+little; only rows that are in none of its first leaves are led through the tree, question by question.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from dalenius.audit.runs import Integers
 from dalenius.audit.tree import Tree
 from dalenius.release.manifest import Strata
 
+_LEAVES = 8  # of a stratum that are tried before the tree is
+
 
 class StrataOfRows:
     """Counts the rows of QIT in buckets of another stratum than theirs, batch by batch."""
@@ -26,11 +28,11 @@ class StrataOfRows:
         self._last_buckets = np.cumsum([stratum.buckets for stratum in strata.strata], dtype=np.int64)
         self._wrong = 0
         self._first_wrong: tuple[int, int, int] | None = None
-        # of each stratum, the leaf that asks the fewest questions: it is likely to have the most rows
+        # the leaves of each stratum; those that ask few questions first, since they are likely to have more rows
         asked = ((tree.lowest > 0) | (tree.highest < np.iinfo(np.int32).max)).sum(axis=0)
-        order = np.lexsort((asked, tree.stratum_of))
-        _, firsts = np.unique(tree.stratum_of[order], return_index=True)
-        self._leaf = order[firsts]
+        self._leaves = np.lexsort((asked, tree.stratum_of))
+        self._counts = np.bincount(tree.stratum_of)
+        self._firsts = np.cumsum(self._counts) - self._counts
 
     def add(self, batch: pa.RecordBatch, buckets: Integers) -> None:
         """The next batch, with the numbers of its buckets, ascending."""
@@ -43,7 +45,7 @@ class StrataOfRows:
         low, high = np.searchsorted(self._last_buckets, buckets[[0, -1]])
         ends = np.searchsorted(buckets, self._last_buckets[low:high], side="right")
         lengths = np.diff(ends, prepend=0, append=len(buckets))
-        rest = np.flatnonzero(~self._inside(ranked, np.arange(low, high + 1), lengths))
+        rest = self._not_inside(ranked, np.arange(low, high + 1), lengths)
         if len(rest):
             arrived = self._tree.stratum_of[self._tree.leaves([ranks[rest] for ranks in ranked], len(rest))]
             wanted = np.searchsorted(self._last_buckets, buckets[rest])
@@ -61,13 +63,22 @@ class StrataOfRows:
                 self._wrong,
             )
 
-    def _inside(self, ranked: list[AnyIntegers], strata: Integers, lengths: Integers) -> npt.NDArray[np.bool_]:
-        """Whether each row is in the chosen leaf of its bucket's stratum; so many rows in turn for each stratum."""
-        leaf = self._leaf[strata]
+    def _not_inside(self, ranked: list[AnyIntegers], strata: Integers, lengths: Integers) -> npt.NDArray[np.intp]:
+        """The rows in none of the first leaves of their buckets' strata; so many rows in turn for each stratum."""
+        firsts, others = self._firsts[strata], self._counts[strata] - 1
+        found = self._inside(ranked, self._leaves[firsts], lengths)
+        for number in range(1, min(_LEAVES, int(others.max()) + 1)):
+            if found.all():
+                break
+            found |= self._inside(ranked, self._leaves[firsts + np.minimum(number, others)], lengths)
+        return np.flatnonzero(~found)
+
+    def _inside(self, ranked: list[AnyIntegers], leaves: Integers, lengths: Integers) -> npt.NDArray[np.bool_]:
+        """Whether each row is in its leaf; so many rows in turn for each of the leaves."""
         found = np.ones(int(lengths.sum()), bool)
         for ranks, lowest, highest in zip(ranked, self._tree.lowest, self._tree.highest, strict=True):
             most = np.iinfo(ranks.dtype).max
-            low, high = lowest[leaf], highest[leaf]
+            low, high = lowest[leaves], highest[leaves]
             if low.any():
                 found &= ranks >= _spread(np.minimum(low, most).astype(ranks.dtype), lengths)
             if (high < most).any():

@@ -83,7 +83,8 @@ def solver_options(command: Command) -> Command:
                 "--gap",
                 type=float,
                 metavar="X",
-                help="Stop at a loss proven to be within this share of the optimum (default 1e-4; 0: full proof).",
+                help="Stop at a loss proven to be within this share of the optimum (default 1e-4, with strata 0.01; "
+                "0: full proof).",
             ),
             click.option(
                 "--time-limit",
@@ -130,6 +131,7 @@ class PlanRequest:
     null_value: str | None
     quasi_identifiers: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
+    strata: str | int | tuple[str, ...] | None = None
 
 
 def request(given: dict[str, Any]) -> PlanRequest:
@@ -140,16 +142,16 @@ def request(given: dict[str, Any]) -> PlanRequest:
     solve, table, adversary = job.solve, job.table, job.adversary
     chosen = {
         "method": given["method"] or solve.method or Method.OPTIMAL,
-        "gap": _first(given["gap"], solve.gap, 1e-4),
+        "gap": _first(given["gap"], solve.gap, None),
         "time_limit": _first(given["time_limit"], solve.time_limit, 60.0),
     }
     return PlanRequest(
         policy=_policy(job, given),
         method=Method(chosen["method"]),
-        options=PlanOptions(
+        options=PlanOptions.of(
             min_size=_first(given["min_size"], solve.min_size, None),
             max_size=_first(given["max_size"], solve.max_size, None),
-            gap=float(chosen["gap"]),
+            gap=float(chosen["gap"]) if chosen["gap"] is not None else None,
             time_limit=float(chosen["time_limit"]),
             known_records=_first(given.get("corrupted"), adversary.corrupted, 0),
             fake_values=_first(given.get("fakes"), adversary.fakes, 0),
@@ -158,6 +160,7 @@ def request(given: dict[str, Any]) -> PlanRequest:
         null_value=_first(given.get("null_value"), table.null_value, None),
         quasi_identifiers=tuple(table.quasi_identifiers),
         identifiers=tuple(table.identifiers),
+        strata=tuple(table.strata) if isinstance(table.strata, list) else table.strata,
     )
 
 

@@ -42,10 +42,10 @@ class _Finishing:
         self._progress, self._begin = progress, begin
         self.advance, self.tell = progress.advance, progress.tell
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
         if name == LAST_STAGE:
             self._begin()
-        self._progress.stage(name, total)
+        self._progress.stage(name, total, unit)
 
 
 @contextmanager
@@ -64,10 +64,10 @@ def shown_progress(as_json: bool) -> Iterator[Progress]:
 
 
 class _Lines:
-    def stage(self, name: str, total: int | None = None) -> None:
-        click.echo(f"{name} ..." if total is None else f"{name} {total:,} rows ...", err=True)
+    def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
+        click.echo(f"{name} ..." if total is None else f"{name} {total:,} {unit} ...", err=True)
 
-    def advance(self, rows: int) -> None:
+    def advance(self, number: int) -> None:
         pass
 
     def tell(self, sentence: str) -> None:
@@ -79,15 +79,15 @@ class _Bars:
         self._bars = bars
         self._task: rich.progress.TaskID | None = None
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
         if self._task is not None:
             done = self._bars.tasks[-1].completed
             self._bars.update(self._task, total=done or 1, completed=done or 1)
         self._task = self._bars.add_task(name, total=total)
 
-    def advance(self, rows: int) -> None:
+    def advance(self, number: int) -> None:
         if self._task is not None:
-            self._bars.advance(self._task, rows)
+            self._bars.advance(self._task, number)
 
     def tell(self, sentence: str) -> None:
         self._bars.console.print(sentence, markup=False, highlight=False)

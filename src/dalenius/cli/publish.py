@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,9 @@ from dalenius.cli.options import (
 from dalenius.errors import NoSolutionError, UsageError
 from dalenius.model.progress import Progress
 
+if TYPE_CHECKING:
+    from dalenius.writing import PublishOptions, Roles
+
 _EPILOG = """\b
 Examples:
   dalenius publish hospital.csv --sensitive Disease --quasi-identifiers Age,Gender,Zipcode \\
@@ -34,6 +37,7 @@ Examples:
   dalenius publish hospital.parquet --job job.toml --out release --force
   dalenius publish store.duckdb --table visits --job job.toml --out release --format csv --json
   dalenius publish hospital.csv --job job.toml --corrupted 1 --fakes 1 --out release
+  dalenius publish hospital.csv --job job.toml --strata Gender,Zipcode --out release
 """
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
@@ -74,6 +78,12 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
     metavar="N",
     help="A reproducible release for tests; the manifest then says that it is not for publication.",
 )
+@click.option(
+    "--strata",
+    metavar="auto|none|N|A,...",
+    help="Cut the table by quasi-identifiers, and put each part into buckets of its own: as many parts as are good for "
+    "counts, one, at most N, or by the values of columns (default auto).",
+)
 @policy_options
 @solver_options
 @adversary_options
@@ -93,15 +103,16 @@ def publish_command(
     table_name: str | None,
     memory: str | None,
     seed: int | None,
+    strata: str | None,
     avoid_ruled_out: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
     """Publish TABLE as two tables that are linked by bucket alone, under limits on what may be inferred.
 
-    Reads TABLE (CSV, TSV, Parquet or DuckDB) twice, solves for the best bucket sizes, places every record at random,
-    writes DIR with qit, st and manifest.json, and verifies it. Columns that are in no role are left out. DIR appears
-    only when all of this is done.
+    Reads TABLE (CSV, TSV, Parquet or DuckDB), cuts it into strata, solves for the best bucket sizes, places every record
+    at random within its stratum, writes DIR with qit, st and manifest.json, and verifies it. Columns that are in no role
+    are left out. DIR appears only when all of this is done.
     """
     started = time.perf_counter()
     with reported(as_json):
@@ -118,11 +129,16 @@ def publish_command(
         if avoid_ruled_out and not asked.options.fake_values:
             raise UsageError("--avoid-ruled-out is about fake values, and there are none", "Give --fakes N as well.")
         from dalenius.cli.progress import finishing
+        from dalenius.writing import PublishOptions, Roles
 
-        how = (kind, force, table_name, size, seed, avoid_ruled_out)
+        cut = strata_of(strata) if strata is not None else asked.strata
+        options = PublishOptions(
+            asked.null_value, table_name, kind, force, size, seed, avoid_ruled_out, cut if cut is not None else "auto"
+        )
+        roles = Roles(asked.sensitive, columns, hidden)
         with finishing() as to_the_end:
             try:
-                release = _publish(table, asked, columns, hidden, out, how, as_json, to_the_end)
+                release = _publish(table, asked, roles, out, options, as_json, to_the_end)
             except NoSolutionError as error:
                 _print_no_solution(error, as_json)
                 sys.exit(NO_SOLUTION)
@@ -152,6 +168,11 @@ def names(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def strata_of(text: str) -> str | tuple[str, ...]:
+    """`auto`, `none` or a number as they are; else names of columns."""
+    return text if text in ("auto", "none") or text.isdigit() else names((text,))
+
+
 def bytes_of(text: str) -> int:
     """A size such as 2GB (10^9 bytes each) or 512MiB (2^20 bytes each)."""
     match = _SIZE.fullmatch(text.strip())
@@ -164,20 +185,15 @@ def bytes_of(text: str) -> int:
 def _publish(
     table: Path,
     asked: PlanRequest,
-    columns: tuple[str, ...],
-    hidden: tuple[str, ...],
+    roles: Roles,
     out: Path,
-    how: tuple[Any, bool, str | None, int | None, int | None, bool],
+    options: PublishOptions,
     as_json: bool,
     to_the_end: Callable[[Progress], Progress],
 ) -> Any:
     from dalenius.cli.progress import shown_progress
     from dalenius.publishing import publish_table
-    from dalenius.writing import PublishOptions, Roles
 
-    kind, force, table_name, memory, seed, avoid = how
-    options = PublishOptions(asked.null_value, table_name, kind, force, memory, seed, avoid)
-    roles = Roles(asked.sensitive or "", columns, hidden)
     with shown_progress(as_json) as progress:
         told = to_the_end(progress)
         return publish_table(table, roles, asked.policy, out, asked.method, asked.options, options, told)

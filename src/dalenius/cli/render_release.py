@@ -14,7 +14,7 @@ from rich.text import Text
 from dalenius.cli.render import FORMAT_VERSION, gap_shown, print_whole, printable, show_notes
 from dalenius.policy.exact import shown
 from dalenius.published import Release
-from dalenius.release.manifest import SEEDED, Manifest, Value
+from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
 
 _ROWS = 12
 
@@ -36,6 +36,7 @@ def release_object(release: Release, out: Path, seconds: float) -> dict[str, Any
         "gap": made.gap,
         "known_records": made.adversary.known_records,
         "fake_values": made.adversary.fake_values,
+        "strata": _strata_object(made),
         "values": [
             {
                 "value": value.value,
@@ -60,6 +61,10 @@ def show_release(console: Console, release: Release, out: Path, seconds: float) 
     setting = ", ".join(f"{group.buckets:,} of size {group.size}" for group in made.setting[:_ROWS])
     more = f" and {len(made.setting) - _ROWS} more sizes" if len(made.setting) > _ROWS else ""
     grid.add_row("records", f"{made.rows:,}")
+    cut = _strata_object(made)
+    if cut is not None:
+        merged = f", of {cut['leaves']:,} leaves" if cut["leaves"] > cut["number"] else ""
+        grid.add_row("strata", Text(f"{cut['number']:,}{merged}, by {', '.join(cut['columns'])}"))
     grid.add_row("buckets", Text(f"{made.buckets:,}: {setting}{more}"))
     proof = (
         ""
@@ -79,6 +84,18 @@ def show_release(console: Console, release: Release, out: Path, seconds: float) 
     if made.randomness == SEEDED:
         notes = (*notes, "this release is seeded: not for publication")
     show_notes(console, notes)
+
+
+def _strata_object(made: Manifest) -> dict[str, Any] | None:
+    """How many strata there are, from how many leaves, and which columns cut them."""
+    if made.strata is None:
+        return None
+    cuts = [node.column for node in made.strata.tree if isinstance(node, Cut)]
+    return {
+        "number": len(made.strata.strata),
+        "leaves": len(made.strata.tree) - len(cuts),
+        "columns": list(dict.fromkeys(cuts)),
+    }
 
 
 def _whatever(made: Manifest) -> str:

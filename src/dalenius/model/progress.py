@@ -8,13 +8,13 @@ LAST_STAGE = "Publishing"  # when it begins, what was made is about to take its 
 
 
 class Progress(Protocol):
-    """Told about stages as they begin, and about rows as they are done."""
+    """Told about stages as they begin, and about rows (or what a stage counts in) as they are done."""
 
-    def stage(self, name: str, total: int | None = None) -> None:
-        """A stage begins; `total` rows are to be done, if that is known."""
+    def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
+        """A stage begins; so many of the unit are to be done, if that is known."""
 
-    def advance(self, rows: int) -> None:
-        """So many more rows are done."""
+    def advance(self, number: int) -> None:
+        """So many more are done."""
 
     def tell(self, sentence: str) -> None:
         """Something to know before the work goes on."""
@@ -23,10 +23,10 @@ class Progress(Protocol):
 class Silent:
     """Tells nobody."""
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
         """Nothing."""
 
-    def advance(self, rows: int) -> None:
+    def advance(self, number: int) -> None:
         """Nothing."""
 
     def tell(self, sentence: str) -> None:

@@ -28,9 +28,6 @@ _PLACED = 64  # bytes of working arrays for each record that is being placed
 _LONGEST_LIST = 64 * MIB
 _FAKE_BYTES = 48  # for each fake value while marks are drawn, at most
 _VALUE_BYTES = 4500  # that solving, and describing in the manifest, take for each sensitive value
-_SAMPLED_BYTES = 512  # for each sampled record, and for what is made of it
-_MOST_SAMPLE = 2**17
-_LEAST_SAMPLE = 2**12
 _CELL_BYTES = 2**13  # for each value of each stratum: at most 4 KiB of order, and quotas
 _MOST_CELLS = 2**18
 _MOST_BATCH_ROWS = 2**19
@@ -92,11 +89,6 @@ class Budget:
                 f"{fakes:,} fake values do not fit into a memory of {self.total // MIB:,} MiB",
                 f"Give --memory {(self.total - self.spare + 4 * needed) // MIB + 1}MiB, or have fewer fake values.",
             )
-
-    @property
-    def sample_rows(self) -> int:
-        """How many records are sampled, or up to twice as many: some are long, most are not."""
-        return max(min(self.spare // 16 // _SAMPLED_BYTES, _MOST_SAMPLE), _LEAST_SAMPLE)
 
     @property
     def most_cells(self) -> int:

@@ -22,10 +22,52 @@ Integers = npt.NDArray[np.int64]
 _NARROW = 2**16
 
 
+class Ordered:
+    """A column as a tree sees it: codes in the order of the values, and one for nulls and NaN, above all others."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        values = domain.codes - domain.has_nulls
+        last = domain.decode(np.asarray([max(values, 1) - 1], dtype=np.uint64)) if values else None
+        has_nan = last is not None and pa.types.is_floating(last.type) and bool(np.isnan(last[0].as_py()))
+        self._values = values - has_nan
+        self.codes = self._values + (has_nan or domain.has_nulls)
+
+    @classmethod
+    def of(cls, domain: Domain | None) -> Ordered | None:
+        """None if the column cannot be cut: its values are too many to be listed, or have no order or no exact text."""
+        return cls(domain) if domain is not None and _can_be_cut(domain.kind) else None
+
+    def encode(self, array: pa.Array) -> npt.NDArray[np.uint64]:
+        """The codes of an array of the type that is published."""
+        codes = codes_of(self._domain, array)
+        return codes if self.codes == self._domain.codes else np.minimum(codes, np.uint64(self._values))
+
+    def text(self, code: int) -> str:
+        """The text of the value with a code."""
+        return str(texts(self._domain.decode(np.asarray([code], dtype=np.uint64)))[0])
+
+
+def _can_be_cut(kind: pa.DataType) -> bool:
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_decimal,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_date32,
+        pa.types.is_timestamp,
+        pa.types.is_time,
+    )
+    return any(test(plain) for test in tests)
+
+
 class Cutter:
     """A tree over the codes of some columns, and the stratum of each of its leaves."""
 
-    def __init__(self, tree: Tree, domains: Mapping[str, Domain], stratum_of_leaf: Integers | None = None) -> None:
+    def __init__(self, tree: Tree, domains: Mapping[str, Ordered], stratum_of_leaf: Integers | None = None) -> None:
         """`domains` are those of the columns that the tree is about, in its order. Without strata, leaves are."""
         self._tree, self._domains = tree, domains
         self.strata = np.arange(tree.leaves) if stratum_of_leaf is None else stratum_of_leaf
@@ -42,7 +84,7 @@ class Cutter:
 
     def of(self, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The stratum of each record. The columns have the types that are published."""
-        codes = [codes_of(domain, columns[name]) for name, domain in self._domains.items()]
+        codes = [domain.encode(columns[name]) for name, domain in self._domains.items()]
         return self.strata.take(self._tree.leaves_of(codes))
 
     def questions(self) -> list[tuple[str, str, int, int] | int]:
@@ -53,8 +95,8 @@ class Cutter:
             if column < 0:
                 found.append(int(self.strata[tree.leaf[place]]))
             else:
-                value = self._domains[names[column]].decode(tree.at_most[place : place + 1].astype(np.uint64))
-                found.append((names[column], str(texts(value)[0]), int(tree.below[place]), int(tree.above[place])))
+                text = self._domains[names[column]].text(int(tree.at_most[place]))
+                found.append((names[column], text, int(tree.below[place]), int(tree.above[place])))
         return found
 
 

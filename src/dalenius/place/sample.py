@@ -1,49 +1,58 @@
 """A uniform sample of the records, drawn while they stream by: how many will come need not be known.
 
-Every record is kept with the same probability, which is halved, and every second record that was kept let go at random,
-whenever there are twice as many as wanted. What is made of the sample shows in a release, so which records it has comes
-from the key.
+Every record has a random number, and is kept if that is below a bound. The bound is halved whenever more than twice as
+many records are kept as wanted, so which ones are kept in the end does not depend on how the table was cut into
+batches. What is made of the sample shows in a release, so the numbers come from the key.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.engines.arrays import arrow_array
 from dalenius.place.key_stream import KeyStream, Purpose
 
+WANTED = 2**16
 _ALL = 2**32
+_MOST_BYTES = 2**26  # where records are long, fewer are kept
 
 
 class Sample:
     """Between `wanted` and twice as many records, or all of them if there are fewer."""
 
-    def __init__(self, wanted: int, key: bytes) -> None:
+    def __init__(self, key: bytes, wanted: int = WANTED) -> None:
         self._wanted, self._stream = wanted, KeyStream(key, Purpose.SAMPLE, 0)
-        self._below = _ALL
-        self._kept: list[pa.RecordBatch] = []
-        self._rows = 0
+        self._bound = _ALL
+        self._kept: list[tuple[pa.RecordBatch, npt.NDArray[np.uint32]]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """The next records."""
-        kept = self._drawn(batch, self._below)
-        self._kept.append(kept)
-        self._rows += kept.num_rows
-        while self._rows > 2 * self._wanted:
-            self._below //= 2
-            self._kept = [self._drawn(one, _ALL // 2) for one in self._kept]
-            self._rows = sum(one.num_rows for one in self._kept)
+        self._kept.append(_below(self._bound, batch, self._stream.halves(batch.num_rows)))
+        while self._too_many():
+            self._bound //= 2
+            self._kept = [_below(self._bound, *one) for one in self._kept]
 
     def batches(self) -> list[pa.RecordBatch]:
         """The records that were kept."""
-        return self._kept
+        return [batch for batch, _ in self._kept]
 
-    def _drawn(self, batch: pa.RecordBatch, below: int) -> pa.RecordBatch:
-        if below == _ALL:
-            return batch
-        few = batch.take(arrow_array(np.flatnonzero(self._stream.halves(batch.num_rows) < below)))
-        return pa.RecordBatch.from_arrays([_plain(column) for column in few.columns], names=few.schema.names)
+    def _too_many(self) -> bool:
+        rows = sum(len(numbers) for _, numbers in self._kept)
+        return rows > 2 * self._wanted or (rows > 1 and sum(batch.nbytes for batch, _ in self._kept) > _MOST_BYTES)
+
+
+def _below(
+    bound: int, batch: pa.RecordBatch, numbers: npt.NDArray[np.uint32]
+) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
+    """The records whose numbers are below a bound."""
+    if bound == _ALL:
+        return batch, numbers
+    kept = np.flatnonzero(numbers < bound)
+    few = batch.take(arrow_array(kept))
+    plain = pa.RecordBatch.from_arrays([_plain(column) for column in few.columns], names=few.schema.names)
+    return plain, numbers[kept]
 
 
 def _plain(column: pa.Array) -> pa.Array:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.engines.arrow import Source
 from dalenius.place.budget import Budget
-from dalenius.place.domains import Domain, Listing, codes_of, distinct
+from dalenius.place.domains import Domain, Listing, distinct
 from dalenius.place.published_types import as_published, lossless_types, published_field
 from dalenius.place.sample import Sample
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
@@ -42,17 +40,13 @@ class Survey:
     nearly_unique: tuple[str, ...]
     unordered: tuple[str, ...]
 
-    def codes(self, sample: Sample) -> dict[str, npt.NDArray[np.uint64]]:
-        """The sampled records as codes: the sensitive column, and those that have a domain."""
-        batches = sample.batches()
-        known = {name: domain for name, domain in self.domains.items() if domain is not None}
-        own = self.sensitive.name
-        found = {name: [codes_of(domain, self._typed(one, name)) for one in batches] for name, domain in known.items()}
-        values = [self.sensitive.encode(self._typed(one, own)).astype(np.uint64) for one in batches]
-        return {name: np.concatenate(parts) for name, parts in found.items()} | {own: np.concatenate(values)}
-
-    def _typed(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        return as_published(batch.column(name), self.schema.field(name).type)
+    def sampled(self, sample: Sample) -> dict[str, list[pa.Array]]:
+        """The columns of a sample, with the types that are published."""
+        names = sample.batches()[0].schema.names
+        return {
+            name: [as_published(one.column(name), self.schema.field(name).type) for one in sample.batches()]
+            for name in names
+        }
 
 
 def survey(

@@ -4,6 +4,7 @@
 sensitive = "Disease"
 quasi_identifiers = ["Gender", "Zipcode"]
 identifiers = ["Name"]            # never published
+strata = "auto"                   # or "none", a number, or a list of quasi-identifiers
 
 [limits]                          # one rule for every value ...
 theta = 8
@@ -58,6 +59,7 @@ class TableSection(_Section):
     quasi_identifiers: list[str] = Field(default_factory=list)
     identifiers: list[str] = Field(default_factory=list)
     null_value: str | None = None
+    strata: str | int | list[str] | None = None
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:

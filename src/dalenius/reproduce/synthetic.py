@@ -101,7 +101,7 @@ def _marital() -> Floats:
 def _countries(chance: np.random.Generator) -> Floats:
     """Country 0 is home; the others are rare, and each is more likely for some races than for others."""
     abroad = np.geomspace(0.2, 0.002, DOMAINS["Country"] - 1) * chance.gamma(0.7, 1.0, (DOMAINS["Race"], 82)) + 1e-3
-    home = np.concatenate([np.linspace(0.35, 0.7, DOMAINS["Race"] - 1), [0.94]])  # the last race is the most frequent
+    home = np.concatenate([[0.94], np.linspace(0.7, 0.35, DOMAINS["Race"] - 1)])  # the first race is the most frequent
     away = abroad / abroad.sum(axis=1, keepdims=True) * (1 - home[:, None])
     return np.concatenate([home[:, None], away], axis=1)
 

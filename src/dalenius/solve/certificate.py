@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from operator import mul
 
 import numpy as np
 
 from dalenius.model.solution import Certificate, CertificateRow, Proof
 from dalenius.solve.caps import Floats, Instance, Integers
-from dalenius.solve.cuts import Cut, Row
+from dalenius.solve.cuts import Cut, Demand, Row
 
 _BITS = 48  # multipliers are rounded down to multiples of 2^-48 / K
 _CELLS = 4_000_000  # values x sizes whose caps are held at once
@@ -126,10 +127,8 @@ def exact_bound(
 
     `only` (ascending) are the sizes in question where all others are known to have no buckets.
     """
-    scale = 2**_BITS * instance.units  # a power of two: the products and quotients below are exact
-    weights = [int(y * scale) if y > 0 else 0 for y in multipliers]
-    used = [k for k, weight in enumerate(weights) if weight]
-    cuts, weights = [cuts[k] for k in used], [weights[k] for k in used]
+    scale, weights, used = _whole_weights(multipliers, instance.units)
+    cuts = [cuts[k] for k in used]
     rounded = np.asarray([weight / scale for weight in weights])
     near, ceiling = [], np.inf
     for sizes in size_pieces(instance) if only is None else [only]:
@@ -139,10 +138,44 @@ def exact_bound(
     # Only sizes that could be the minimum, given the error bound, are looked at exactly.
     candidates = np.concatenate([sizes[rate <= ceiling] for sizes, rate in near])
     reduced = _exact_reduced(instance, candidates, cuts, weights, costs, scale)
-    slope = min(Fraction(r, size) for r, size in zip(reduced, candidates.tolist(), strict=True))
+    return _bound_from(reduced, candidates, cuts, weights, scale, instance)
+
+
+def dense_bound(
+    demand: Demand, sizes: Integers, matrix: Integers, cuts: Sequence[Row], multipliers: Floats
+) -> ExactBound:
+    """The lower bound on the loss that these multipliers prove, where `sizes` are all from M to M'.
+
+    `matrix` has the coefficients of the cuts, one column a size. `exact_bound` has the same bound without a matrix.
+    """
+    scale, weights, used = _whole_weights(multipliers, demand.units)
+    cuts, matrix = [cuts[k] for k in used], matrix[used]
+    rounded = np.asarray([weight / scale for weight in weights])
+    costs = (sizes - 1.0) ** 2
+    rate = (costs - rounded @ matrix) / sizes
+    error = (costs + rounded @ np.abs(matrix)) / sizes * _ROUNDING * (len(used) + 16)
+    near = np.flatnonzero(rate - error <= (rate + error).min())
+    columns = zip(loss_costs(sizes[near]), matrix[:, near].T.tolist(), strict=True)
+    reduced = [cost * scale - sum(map(mul, weights, column)) for cost, column in columns]
+    return _bound_from(reduced, sizes[near], cuts, weights, scale, demand)
+
+
+def _whole_weights(multipliers: Floats, units: int) -> tuple[int, list[int], list[int]]:
+    """Multipliers rounded down to whole multiples of 1 / scale, without those that vanish, and where they were."""
+    scale = 2**_BITS * units  # a power of two: products with it, and quotients, are exact
+    weights = [int(y * scale) if y > 0 else 0 for y in multipliers.tolist()]
+    used = [k for k, weight in enumerate(weights) if weight]
+    return scale, [weights[k] for k in used], used
+
+
+def _bound_from(
+    reduced: list[int], sizes: Integers, cuts: Sequence[Row], weights: list[int], scale: int, demand: Demand
+) -> ExactBound:
+    """The bound, given scale * r(S) for the sizes that could be the minimum."""
+    slope = min(Fraction(r, size) for r, size in zip(reduced, sizes.tolist(), strict=True))
     start = sum(weight * cut.right for weight, cut in zip(weights, cuts, strict=True))
-    bound = (start + slope * instance.total) / scale
-    return ExactBound(bound, slope / scale, tuple(cuts), tuple(weights), scale, instance.units)
+    bound = (start + slope * demand.total) / scale
+    return ExactBound(bound, slope / scale, tuple(cuts), tuple(weights), scale, demand.units)
 
 
 def _exact_reduced(

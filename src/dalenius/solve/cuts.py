@@ -189,6 +189,21 @@ def violated(
             yield size_cut(demand, reach[:, j] >= counts, (span,))
 
 
+def without_violations(demand: Demand, sizes: Integers, caps: Integers, points: Integers) -> Mask:
+    """Which of several integral settings, one row each, violate none of the inequalities that `violated` looks for."""
+    counts = demand.counts[:, None]
+    taken = points[:, None, :] * caps  # by setting, value and size
+    need = np.cumsum(demand.units * sizes * points, axis=1)
+    up_to = np.cumsum(taken, axis=2)
+    every = up_to[:, :, -1:]
+    down_to = every - up_to + taken
+    return np.asarray(
+        (every >= counts).all(axis=(1, 2))
+        & (np.minimum(up_to, counts).sum(axis=1) >= need).all(axis=1)
+        & (np.minimum(down_to, counts).sum(axis=1) >= need[:, -1:] - need + demand.units * sizes * points).all(axis=1)
+    )
+
+
 _LARGEST_SIZE = 2**62
 
 

@@ -114,13 +114,13 @@ def _greedy(counts: Integers, room: Integers, need: Integers) -> Integers:
     for j in range(room.shape[1]):
         later = later - room[:, j]
         most = np.minimum(room[:, j], left)
-        must = np.clip(left - later, 0, most)
-        take = must if must.sum() <= need[j] else np.zeros_like(must)
-        spare = most - take
-        missing = int(need[j] - take.sum())
-        before = np.concatenate(([0], np.cumsum(spare)[:-1]))
-        quotas[:, j] = take + np.clip(missing - before, 0, spare)
-        left = left - quotas[:, j]
+        take = np.minimum(np.maximum(left - later, 0), most)  # what it must take
+        missing = int(need[j]) - int(take.sum())
+        if missing < 0:
+            take, missing = np.zeros_like(take), int(need[j])
+        take = take + _first(most - take, missing)
+        quotas[:, j] = take
+        left = left - take
     return quotas
 
 
@@ -168,5 +168,5 @@ def _augment(quotas: Integers, room: Integers, left: Integers, short: Integers, 
 
 def _first(available: Integers, amount: int) -> Integers:
     """Take `amount` in all from the front of `available`."""
-    before = np.concatenate(([0], np.cumsum(available)[:-1]))
-    return np.asarray(np.clip(amount - before, 0, available))
+    left = amount - (np.cumsum(available) - available)
+    return np.asarray(np.minimum(np.maximum(left, 0), available))  # several times as fast as `clip`

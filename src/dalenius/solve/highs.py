@@ -1,6 +1,6 @@
-"""The two things asked of HiGHS, and the only module that knows it: a growing linear program, and a small integer one.
+"""What is asked of HiGHS, and the only module that knows it: linear programs that grow, and a small integer one.
 
-Neither answer is trusted as it is. The linear program yields multipliers, from which `certificate.py` computes an exact
+No answer is trusted as it is. A linear program yields multipliers, from which `certificate.py` computes an exact
 bound; the integer program yields candidates, which are validated on integers.
 """
 
@@ -146,6 +146,50 @@ class LinearMaster:
             if status in (_Status.kOptimal, _Status.kInfeasible):
                 return
         raise LinearTrouble(status.name)
+
+
+class LinearFamily:
+    """Minimise costs . t over t >= 0 with sum t = 1 and matrix t >= rights: one matrix, and many right-hand sides.
+
+    A basis that is optimal for one right-hand side is dual feasible for every other, so that each takes a few steps of
+    the dual simplex method from the one before. The options leave out what would take longer than those steps.
+    """
+
+    def __init__(self, costs: Floats, rows: Floats) -> None:
+        self._highs = _quiet()
+        _set_linear_options(self._highs)
+        self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 0)
+        self._highs.setOptionValue("dual_simplex_cost_perturbation_multiplier", 0.0)
+        self._highs.setOptionValue("simplex_initial_condition_check", False)
+        self._columns = len(costs)
+        self._rows = 0
+        nothing = np.zeros(0)
+        ends = np.zeros(self._columns), np.full(self._columns, _INFINITY)
+        self._highs.addCols(self._columns, costs, *ends, 0, _indices([0] * self._columns), _indices([]), nothing)
+        self._highs.addRow(1.0, 1.0, self._columns, _indices(range(self._columns)), np.ones(self._columns))
+        self.add_rows(rows)
+
+    def add_rows(self, rows: Floats) -> None:
+        """New rows of the matrix; `solve` has their right-hand sides."""
+        number, columns = rows.shape
+        starts, index = columns * np.arange(number), np.tile(np.arange(columns), number)
+        free = np.full(number, -_INFINITY), np.full(number, _INFINITY)
+        self._highs.addRows(number, *free, rows.size, _indices(starts), _indices(index), rows.ravel())
+        self._rows += number
+
+    def solve(self, rights: Floats) -> tuple[Floats, Floats] | None:
+        """The optimal t and the multipliers of the rows, or None if no t satisfies them."""
+        index, above = np.arange(1, self._rows + 1, dtype=np.int32), np.full(self._rows, _INFINITY)
+        self._highs.changeRowsBounds(self._rows, index, rights, above)  # type: ignore[attr-defined]
+        self._highs.run()
+        status = self._highs.getModelStatus()
+        if status == _Status.kInfeasible:
+            return None
+        if status != _Status.kOptimal:
+            self._highs.clearSolver()
+            raise LinearTrouble(status.name)
+        solution = self._highs.getSolution()
+        return np.maximum(solution.col_value, 0.0), np.maximum(solution.row_dual[1:], 0.0)
 
 
 class LinearTrouble(Exception):  # noqa: N818 (it is handled, and never reaches a user)

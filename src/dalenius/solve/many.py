@@ -1,14 +1,40 @@
-"""Many problems under the same limits: the strata of a table, each solved by itself."""
+"""Many problems under the same limits, the strata of a table, each solved by itself; in a millisecond or two each.
+
+1. A quick setting for each (`many_quick.py`): its relaxation, by a few steps from the relaxation of the one before
+   (`many_family.py`), rounded. The bound is exact, and the setting validated, as for a single problem.
+2. Where there is no quick setting, the method for a single problem. Where there is no setting at all, larger sizes.
+3. As long as all settings together are not within the gap of all bounds together, the method for a single problem for
+   those that are furthest from their bounds.
+
+So the gap is that of the sum: sum (loss - bound) <= gap * sum loss. A problem whose own gap is larger is FEASIBLE; it
+is so small that nobody would notice.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
+import numpy as np
+
+from dalenius.errors import UndecidedError
 from dalenius.model.problem import Problem
 from dalenius.model.solution import Method, Solution
-from dalenius.solve.growing import solve_and_grow
-from dalenius.solve.methods import solve
+from dalenius.solve.caps import Instance
+from dalenius.solve.growing import not_found, solve_and_grow, without_search
+from dalenius.solve.many_family import Family
+from dalenius.solve.many_quick import Nothing, Quick, quick_setting
+from dalenius.solve.methods import solve, with_proof
+from dalenius.solve.optimal import Optimum
+from dalenius.solve.sizes import larger
+
+_MOST_SIZES = 400  # quick settings have every size as a column
+_MOST_CELLS = 1_000_000  # values x sizes
+_MOMENT = 0.05  # the least time for a try, in seconds
+_A_LOOK = 0.01  # seconds for a quick setting: ten times the usual
 
 
 def solve_many(
@@ -20,12 +46,157 @@ def solve_many(
     method: Method = Method.OPTIMAL,
     grow: bool = False,
 ) -> list[Solution]:
-    """A solution of each problem, in their order; `each` is called once a problem."""
-    deadline = time.monotonic() + time_limit
-    solutions = []
-    for done, problem in enumerate(problems):
-        seconds = max(0.0, deadline - time.monotonic()) / (len(problems) - done)
-        solutions.append((solve_and_grow if grow else solve)(problem, method, gap, seconds))
-        if each is not None:
-            each()
-    return solutions
+    """The solution of each problem, as `methods.solve` has it; together they are within the gap, if time permits.
+
+    `each` is called once a problem. With `grow` a problem that has no setting within its sizes is solved with larger
+    ones, as in `solve_and_grow`, and the solution's `max_size` says how large they may be.
+
+    Every problem has its quick look, even past the time limit, as long as that is a matter of milliseconds.
+    """
+    many = _Many(problems, gap, time_limit, method, each or _no_progress, grow=grow)
+    if method is Method.OPTIMAL:
+        many.look_quickly()
+    many.solve_the_rest()
+    if method is Method.OPTIMAL:
+        many.improve()
+    return many.solutions
+
+
+def _no_progress() -> None:
+    """Nobody is watching."""
+
+
+class _Many:
+    """The state of one run: the problems with sizes as large as they have grown, and what was found so far."""
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        gap: float,
+        time_limit: float,
+        method: Method,
+        each: Callable[[], None],
+        *,
+        grow: bool,
+    ) -> None:
+        self.problems = list(problems)
+        self.gap, self.method, self.each, self.grow = gap, method, each, grow
+        started = time.monotonic()
+        self.deadline = started + time_limit
+        self.patience = started + max(time_limit, 1.0 + _A_LOOK * len(problems))
+        self._found: dict[int, Solution] = {}
+
+    @property
+    def solutions(self) -> list[Solution]:
+        """In the order of the problems."""
+        return [self._found[k] for k in range(len(self.problems))]
+
+    def look_quickly(self) -> None:
+        """A quick setting for as many as have one, with sizes that grow if they may."""
+        waiting = list(range(len(self.problems)))
+        if self.grow:
+            for k in waiting:
+                solution = without_search(self.problems[k], self.method)
+                if solution is not None:
+                    self._settle(k, solution)
+            waiting = [k for k in waiting if k not in self._found]
+        while waiting:
+            waiting = [k for group in self._families(waiting) for k in self._look_at(*group) if self._grown(k)]
+
+    def _families(self, waiting: list[int]) -> Iterator[tuple[Family, list[int]]]:
+        """Problems with the same sizes, known records, fake values and units; without those that are too large."""
+        groups: dict[tuple[int, int, int, int, int], list[int]] = defaultdict(list)
+        for k in waiting:
+            instance = Instance(self.problems[k])
+            first, last, problem = instance.first_size, instance.last_size, instance.problem
+            if first <= last < first + _MOST_SIZES and (last - first + 1) * len(problem.counts) <= _MOST_CELLS:
+                groups[first, last, problem.known_records, problem.fake_values, instance.units].append(k)
+        for (first, last, _, _, units), group in groups.items():
+            sizes = np.arange(first, last + 1, dtype=np.int64)
+            yield Family([self.problems[k] for k in group], sizes, units), group
+
+    def _look_at(self, family: Family, group: list[int]) -> Iterator[int]:
+        """Settle those that have a quick setting; yields those that seem to have none at all."""
+        for k, member in zip(group, family.members, strict=True):
+            started = time.monotonic()
+            if started > self.patience:
+                return
+            found = quick_setting(family, member, self.gap)
+            if isinstance(found, Quick):
+                seconds = time.monotonic() - started
+                self._settle(
+                    k, with_proof(member.problem, self.method, found.partition, found.proof, self.gap, seconds)
+                )
+            elif found is Nothing.NO_SETTING:
+                yield k
+
+    def _grown(self, k: int) -> bool:
+        """Let the problem's sizes grow, if they may and can."""
+        if not self.grow:
+            return False
+        problem = self.problems[k]
+        size = larger(problem.max_size, problem.total)
+        if size is None:
+            self._settle(k, not_found(problem, self.method))
+            return False
+        self.problems[k] = replace(problem, max_size=size)
+        return True
+
+    def solve_the_rest(self) -> None:
+        """The method for a single problem, in equal shares of the time that is left."""
+        rest = [k for k in range(len(self.problems)) if k not in self._found]
+        for done, k in enumerate(rest):
+            problem, left = self.problems[k], self.deadline - time.monotonic()
+            seconds = max(_MOMENT, left / (len(rest) - done))
+            if not self.grow:
+                solution = solve(problem, self.method, self.gap, seconds)
+            elif left > 0 or self.method is not Method.OPTIMAL:
+                solution = solve_and_grow(problem, self.method, self.gap, seconds, _MOMENT)
+            else:
+                solution = without_search(problem, self.method) or not_found(problem, self.method)
+            self._settle(k, solution)
+
+    def improve(self) -> None:
+        """Search more thoroughly where most can be gained, until the sum of losses is within the gap."""
+        bounded = {k: found for k, found in self._found.items() if found.bound is not None}
+        worst = sorted(bounded, key=lambda k: -_excess(bounded[k]))
+        losses, excess = sum(_loss(found) for found in bounded.values()), sum(map(_excess, bounded.values()))
+        for done, k in enumerate(worst):
+            left = self.deadline - time.monotonic()
+            if excess <= self.gap * losses or left <= 0:
+                break
+            before = bounded[k]
+            problem = replace(self.problems[k], max_size=before.max_size)
+            after = _improved(problem, before, self.gap, max(_MOMENT, left / (len(worst) - done)))
+            losses -= _loss(before) - _loss(after)
+            excess -= _excess(before) - _excess(after)
+            self._found[k] = after
+
+    def _settle(self, k: int, solution: Solution) -> None:
+        self._found[k] = solution
+        self.each()
+
+
+def _improved(problem: Problem, before: Solution, gap: float, seconds: float) -> Solution:
+    """The better setting and the better bound of what was found before and what a thorough search finds."""
+    started = time.monotonic()
+    try:
+        again = solve(problem, before.method, gap, seconds)
+    except UndecidedError:
+        return before
+    partition = min(before, again, key=_loss).partition
+    proof = max(before, again, key=lambda found: found.bound or 0)
+    if partition is None:
+        return before
+    optimum = Optimum(partition.setting, proof.bound, proof.certificate)
+    return with_proof(problem, before.method, partition, optimum, gap, before.seconds + time.monotonic() - started)
+
+
+def _loss(solution: Solution) -> float:
+    """The loss; infinite without a setting."""
+    return math.inf if solution.loss is None else solution.loss
+
+
+def _excess(solution: Solution) -> float:
+    """How far the loss is above the bound."""
+    return _loss(solution) - (solution.bound or 0)

@@ -1,8 +1,8 @@
 """Quick integers near a fractional setting: often good enough, and a hundred times cheaper than branch and bound.
 
 Round each fractional b(S) up or down (all ways for the least decided few, the nearest way for the rest), then make up
-for the records that are now missing or too many with up to two buckets more or less of each of two sizes in use. Every
-candidate is tested against the cuts at hand, all of them at once; the best that passes is the answer.
+for the records that are now missing or too many with a few buckets more or less of one or two of the sizes. Every
+candidate is tested against the cuts at hand, all of them at once; the best that pass are the answer.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from dalenius.solve.cuts import Demand
 _MOST_FREE = 7  # fractional numbers that are tried both ways
 _MOST_CANDIDATES = 20_000
 _MOST_SIZES = 40  # the moves between pairs of sizes are listed, which grows with the cube
-_STEPS = (-2, -1, 1, 2)
 _CHUNK = 512  # candidates that are tested at once, the best ones first
 
 
 def round_nearby(
-    demand: Demand, matrix: Integers, rights: Integers, sizes: Integers, buckets: Floats, most: int = 3
+    demand: Demand, matrix: Integers, rights: Integers, sizes: Integers, buckets: Floats, most: int = 3, step: int = 2
 ) -> list[tuple[int, ...]]:
     """Whole numbers b of buckets of the given sizes with matrix b >= rights: `most` of them, those of least loss."""
-    largest = _largest_product(matrix, buckets)
+    largest = _largest_product(matrix, buckets + 2 * step + 2)
     if not 0 < len(sizes) <= _MOST_SIZES or largest > 2.0**62:
         return []
-    candidates = _candidates(demand.total, sizes, buckets)
+    candidates = _candidates(demand.total, sizes, buckets, step)
     losses = candidates @ np.asarray(loss_costs(sizes), dtype=float)
     order = np.argsort(losses, kind="stable")
     exact = np.float64 if largest <= 2.0**53 else np.int64  # a product of matrices of floats is several times as fast
@@ -46,15 +45,14 @@ def round_nearby(
 
 
 def _largest_product(matrix: Integers, buckets: Floats) -> float:
-    """No row times a number of buckets near the given one is larger than this."""
-    products = np.abs(matrix.astype(float)) @ (buckets + 2 * max(_STEPS) + 2)
-    return float(products.max(initial=0.0))
+    """No row times at most so many buckets is larger than this."""
+    return float((np.abs(matrix.astype(float)) @ buckets).max(initial=0.0))
 
 
-def _candidates(total: int, sizes: Integers, buckets: Floats) -> Integers:
+def _candidates(total: int, sizes: Integers, buckets: Floats, step: int) -> Integers:
     """Roundings with a move that makes up for their missing records; numbers of buckets that are not negative."""
     rounded = _roundings(buckets)
-    moves = _moves(len(sizes))
+    moves = _moves(len(sizes), step)
     amounts = moves @ sizes
     order = np.argsort(amounts, kind="stable")
     missing = total - rounded @ sizes
@@ -83,9 +81,10 @@ def _ways(free: int) -> Integers:
 
 
 @cache
-def _moves(sizes: int) -> Integers:
-    """Nothing, or a few buckets more or less of one or two sizes: the change to b, one row a move."""
-    single = np.concatenate([step * np.eye(sizes, dtype=np.int64) for step in _STEPS])
+def _moves(sizes: int, step: int) -> Integers:
+    """Nothing, or up to `step` buckets more or less of one or two sizes: the change to b, one row a move."""
+    steps = [*range(-step, 0), *range(1, step + 1)]
+    single = np.concatenate([k * np.eye(sizes, dtype=np.int64) for k in steps])
     first, second = np.triu_indices(len(single), k=1)
     different = first % sizes != second % sizes
     return np.concatenate(

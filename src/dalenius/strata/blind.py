@@ -64,7 +64,7 @@ def kd_tree(codes: Sequence[Codes], leaves: int) -> Tree:
     ranks = [_ranks(column) for column in columns]
     while waiting and growing.leaves < leaves:
         _, place, part = heappop(waiting)
-        spreads = [float(rank[part].var()) if len(part) else 0.0 for rank in ranks]
+        spreads = [_spread(rank[part]) for rank in ranks]
         column = int(np.argmax(spreads)) if spreads else 0
         if not spreads or not spreads[column] > 0:
             continue
@@ -79,6 +79,11 @@ def _ranks(column: npt.NDArray[Any]) -> Floats:
     _, inverse, counts = np.unique(column, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - counts / 2)[inverse] / max(1, len(column))
     return ranks
+
+
+def _spread(ranks: Floats) -> float:
+    """Their variance; exactly 0 if there is one rank alone, whatever floating point makes of it."""
+    return float(ranks.var()) if len(ranks) and ranks.min() < ranks.max() else 0.0
 
 
 def _median(codes: npt.NDArray[Any]) -> int:

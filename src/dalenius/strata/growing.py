@@ -7,8 +7,10 @@ The tree is grown on a sample, best cut first. A cut of n rows with n_x of value
 
     G = sum over parts and x of n'_x log n'_x - n' log n'  -  (sum over x of n_x log n_x - n log n)  >= 0,
 
-the rows times the information about x. 2 G is about chi-squared where the cut says nothing of x, so with k values
-present G > k - 1 is asked of a cut: twice its mean. Limits have no say in it; `merging` sees to them.
+the rows times the information about x. Where a cut says nothing of x, 2 G is about chi-squared with d degrees of
+freedom, one less than there are values, and exceeds d + 2 sqrt(d t) + 2 t with probability at most exp(-t) (Laurent and
+Massart 2000, Lemma 1). The best of m cuts has to gain more than that for t = 3 + log m: of the leaves where there is
+nothing to be found, at most one in twenty is cut. Limits have no say in it; `merging` sees to them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import log, sqrt
 
 import numpy as np
 
@@ -24,7 +27,7 @@ from dalenius.strata.nodes import Growing, Tree
 
 _MOST_BINS = 256  # of a column: cuts are tried between them
 _MOST_VALUES = 64  # that are told apart; the less frequent ones count as one
-_LEAST_GAIN = 1.0  # of a cut, for each value but one
+_DOUBT = 3.0  # t: noise is cut with probability exp(-t) at most
 
 
 def grow(codes: Sequence[Codes], values: Codes, leaf_rows: int, most_leaves: int) -> Tree:
@@ -109,17 +112,24 @@ class _Sample:
         present = np.flatnonzero(everything)
         running = np.cumsum(histogram[np.ix_(used, present)], axis=0)
         running -= column[:, None] * everything[present]
-        log = self._count_log_count
+        count_log_count = self._count_log_count
         below, running = below[allowed], running[allowed]
-        gains = log.take(running).sum(axis=1) + log.take(everything[present] - running).sum(axis=1)
-        gains -= log[below] + log[total - below]
-        gains -= log[everything[present]].sum() - log[total]
+        gains = count_log_count.take(running).sum(axis=1)
+        gains += count_log_count.take(everything[present] - running).sum(axis=1)
+        gains -= count_log_count[below] + count_log_count[total - below]
+        gains -= count_log_count[everything[present]].sum() - count_log_count[total]
         best = int(gains.argmax())
-        if not gains[best] > _LEAST_GAIN * max(1, len(present) - 1):
+        if not gains[best] > _gain_of_noise(len(present) - 1, len(gains)):
             return None
         place = int(used[allowed][best])
         chosen = int(self._column_of_bin[place])
         return _Cut(float(gains[best]), chosen, place - int(self._first[chosen]), rows, histogram)
+
+
+def _gain_of_noise(freedom: int, cuts: int) -> float:
+    """The most that the best of some cuts gains, nearly always, where there is nothing to be found."""
+    doubt = _DOUBT + log(cuts)
+    return freedom / 2 + sqrt(freedom * doubt) + doubt
 
 
 def _frequent(values: Codes) -> tuple[Integers, int]:
@@ -127,7 +137,7 @@ def _frequent(values: Codes) -> tuple[Integers, int]:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     rank = np.empty(len(counts), np.int64)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return np.minimum(rank, _MOST_VALUES - 1)[inverse], min(len(counts), _MOST_VALUES)
+    return np.minimum(rank, _MOST_VALUES - 1)[inverse], min(max(1, len(counts)), _MOST_VALUES)
 
 
 def _binned(column: Codes) -> tuple[Integers, Integers]:

@@ -25,6 +25,7 @@ Table = npt.NDArray[np.integer[Any]]
 
 MOST_CELLS = 2**21  # of all tables of a tree: of 2 bytes each, they stay near the processor
 _MOST_CODES = 2**18  # in a table from codes to ranks; where thresholds are larger, ranks are searched for
+_FEW_CELLS = 2**6  # a subtree with no more is not divided: what is above it is then the smaller tree
 _ROWS_AT_ONCE = 2**14
 
 
@@ -132,7 +133,7 @@ def _roots(nodes: Nodes, most_cells: int) -> list[int]:
 
     waiting = [entry(0)]
     total = -waiting[0][0]
-    while total > most_cells and waiting[0][0] < -1:
+    while total > most_cells and -waiting[0][0] > _FEW_CELLS:
         cells, root = heappop(waiting)
         total += cells
         for child in nodes.children(root):

@@ -172,7 +172,7 @@ def test_a_run_of_buckets_is_decoded_as_all_are(most: int, tmp_path: Path, monke
 
 def test_runs_have_all_sizes_in_proportion() -> None:
     sizes = np.repeat([2, 3, 7], [3000, 2000, 100])
-    found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True)
+    found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.zeros_like(sizes))
     windows = Windows.drawn(found, 1270, np.random.default_rng(0))
     assert {size: number for size, (_, number) in windows.runs.items()} == {2: 300, 3: 200, 7: 10}
     for size, (first, number) in windows.runs.items():

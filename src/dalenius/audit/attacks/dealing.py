@@ -1,6 +1,7 @@
 """Values dealt out to buckets in turn, and the attacker who walks rows in the order in which they were dealt.
 
-Values are dealt to the buckets of a size one value after another, and each value goes on where the last one ended.
+Values are dealt to the buckets of a size, and with strata of a size in a stratum, one value after another, and each
+value goes on where the last one ended. Such buckets are a group: groups have nothing to do with each other.
 """
 
 from __future__ import annotations
@@ -10,46 +11,107 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.audit.attacks.reading import Outline
+from dalenius.audit.attacks.reading import Outline, strata_of
+from dalenius.audit.runs import WholeBuckets
 from dalenius.infer.candidates import Integers
+
+Group = tuple[int, int]  # the stratum, from 0, and the size
+
+
+class Dealt:
+    """How many slots of each value the buckets of each group have together, from every bucket in passing."""
+
+    def __init__(self, values: int, fakes: int, last_buckets: Integers) -> None:
+        self.totals: Integers = np.zeros(values, np.int64)
+        self._fakes, self._last_buckets = fakes, last_buckets
+        self._groups: dict[Group, tuple[Integers, Integers]] = {}  # values, and how often
+
+    def add(self, whole: WholeBuckets) -> None:
+        """The next buckets."""
+        if not len(whole.sizes):
+            return
+        strata, sizes = strata_of(self._last_buckets, whole.numbers), whole.sizes - self._fakes
+        changes = np.flatnonzero((strata[1:] != strata[:-1]) | (sizes[1:] != sizes[:-1])) + 1
+        listed = whole.codes < len(self.totals)
+        codes, counts = whole.codes.astype(np.int64), np.where(listed, whole.counts, 0)
+        np.add.at(self.totals, codes[listed], counts[listed])
+        firsts = np.append(0, changes)
+        runs = [*whole.first_runs[firsts].tolist(), len(counts)]
+        for place, first in enumerate(firsts.tolist()):
+            part = np.flatnonzero(listed[runs[place] : runs[place + 1]]) + runs[place]
+            group = int(strata[first]), int(sizes[first])
+            before = self._groups.get(group, (codes[:0], counts[:0]))
+            every, inverse = np.unique(np.append(before[0], codes[part]), return_inverse=True)
+            sums: Integers = np.zeros(len(every), np.int64)
+            np.add.at(sums, inverse, np.append(before[1], counts[part]))
+            self._groups[group] = every, sums
+
+    def of(self, group: Group) -> tuple[Integers, Integers]:
+        """The values of a group, ascending, and how many slots have them."""
+        return self._groups[group]
+
+    def strata(self) -> dict[int, tuple[Integers, Integers]]:
+        """The same of strata, from 0: (value, slots) pairs as two arrays, a value perhaps more than once."""
+        found: dict[int, list[tuple[Integers, Integers]]] = {}
+        for (stratum, _), pair in self._groups.items():
+            found.setdefault(stratum, []).append(pair)
+        return {
+            stratum: (np.concatenate([values for values, _ in pairs]), np.concatenate([slots for _, slots in pairs]))
+            for stratum, pairs in found.items()
+        }
 
 
 @dataclass(frozen=True)
 class Windows:
-    """For every size a run of its buckets: where it begins among them, and how many there are."""
+    """For every group that is walked a run of its buckets: where it begins among them, and how many there are."""
 
-    runs: dict[int, tuple[int, int]]
+    runs: dict[Group, tuple[int, int]]
     inside: npt.NDArray[np.bool_]  # by bucket of the outline
 
     @classmethod
     def drawn(cls, found: Outline, most: int, rng: np.random.Generator) -> Windows:
-        """Runs in proportion to the sizes' rows; all buckets if these have no more rows than that."""
+        """Runs in proportion to the groups' rows, and groups as long as there is room; all if there is for all."""
         part = min(1.0, most / int(found.sizes.sum()))
-        runs, inside = {}, np.zeros(len(found.sizes), bool)
-        for size in np.unique(found.sizes).tolist():
-            group = np.flatnonzero(found.sizes == size)
-            number = max(1, int(part * len(group)))
-            first = int(rng.integers(len(group) - number + 1))
-            runs[size] = (first, number)
-            inside[group[first : first + number]] = True
+        runs: dict[Group, tuple[int, int]] = {}
+        inside, left = np.zeros(len(found.sizes), bool), most
+        groups = found.groups()
+        for group in [list(groups)[at] for at in _in_turn(len(groups), part, rng)]:
+            if runs and left <= 0:
+                break
+            places = groups[group]
+            number = max(1, int(part * len(places)))
+            first = int(rng.integers(len(places) - number + 1))
+            runs[group] = (first, number)
+            inside[places[first : first + number]] = True
+            left -= number * group[1]
         return cls(runs, inside)
 
 
-def walk(
-    buckets: Integers, found: Outline, counts: dict[int, Integers], kind: str, windows: Windows | None
-) -> Integers:
-    """Decode the rows of each size by themselves: rows of all buckets in their order, or those of runs of buckets."""
+def _in_turn(groups: int, part: float, rng: np.random.Generator) -> list[int]:
+    """The order in which groups are taken: at random where there may not be room for all."""
+    found: list[int] = (rng.permutation(groups) if part < 1 else np.arange(groups)).tolist()
+    return found
+
+
+def walk(buckets: Integers, found: Outline, dealt_out: Dealt, kind: str, windows: Windows | None) -> Integers:
+    """Decode the rows of each group by themselves: rows of all buckets in their order, or those of runs of buckets."""
     place = np.searchsorted(found.numbers, buckets)
-    sizes = found.sizes[place]
     guessed = np.full(len(buckets), -1)
-    for size in np.unique(sizes).tolist():
-        group = np.flatnonzero(found.sizes == size)
-        rows = np.flatnonzero(sizes == size)
-        first, number = windows.runs[size] if windows is not None else (0, len(group))
-        values = np.argsort(-counts[size], kind="stable") if kind == "count" else np.arange(len(counts[size]))
-        values = values[counts[size][values] > 0]
-        held, turn = dealt(counts[size][values], len(group), first, number)
-        guessed[rows] = values[decode(np.searchsorted(group, place[rows]) - first, number, held, turn)]
+    of_row = found.group_of[place]
+    order = np.argsort(of_row, kind="stable")
+    numbers, starts = np.unique(of_row[order], return_index=True)
+    groups = found.groups()
+    listed = list(groups)
+    for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+        group = listed[number]
+        if windows is not None and group not in windows.runs:
+            continue
+        first, length = windows.runs[group] if windows is not None else (0, len(groups[group]))
+        values, counts = dealt_out.of(group)
+        if kind == "count":
+            values, counts = values[(turn := np.argsort(-counts, kind="stable"))], counts[turn]
+        held, turns = dealt(counts, len(groups[group]), first, length)
+        guessed[rows] = values[decode(np.searchsorted(groups[group], place[rows]) - first, length, held, turns)]
     return guessed
 
 

@@ -1,11 +1,12 @@
 """The decoding attacker: what does the order of rows say?
 
-The attacker knows the algorithm: values are dealt out to the buckets of a size in turn, one value after another. If
-records were dealt in the order of a file, and that order is known, then the next record of a value goes to the bucket
-after the last one's: walk the rows, keep for each value the bucket that it must hit next, and take the value whose turn
-it is. Which value is dealt first is not known, so the order of counts and the order of values are tried; and whether
-the k-th row of a bucket has the k-th value. Of a large release the first rows are walked; where rows are in the order
-of buckets these would be the smallest buckets, so there it is a run of buckets of each size, at a random place.
+The attacker knows the algorithm: values are dealt out to the buckets of a size in turn (with strata, to those of a size
+in a stratum), one value after another. If records were dealt in the order of a file, and that order is known, then the
+next record of a value goes to the bucket after the last one's: walk the rows, keep for each value the bucket that it
+must hit next, and take the value whose turn it is. Which value is dealt first is not known, so the order of counts and
+the order of values are tried; and whether the k-th row of a bucket has the k-th value. Of a large release the first
+rows are walked; where rows are in the order of buckets these would be the first buckets, so there it is a run of
+buckets of each size, at a random place.
 
 Rows are walked as they are published, and in the order of each column with nearly as many values as rows: the file may
 have been in that order. Where quasi-identifiers and values are associated, sorted rows beside sorted values agree more
@@ -28,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.audit.arrays import integers
-from dalenius.audit.attacks.dealing import Windows, walk
+from dalenius.audit.attacks.dealing import Dealt, Windows, walk
 from dalenius.audit.attacks.people import People
 from dalenius.audit.attacks.reading import Outline, Sample, limits_of, published_rows, values_in_file_order
 from dalenius.audit.attacks.scoring import guesses
@@ -72,10 +73,8 @@ class _Result:
         return self.success.share - self.baseline.share if self.success is not None else 0.0
 
 
-def order_attack(
-    folder: ReleaseFolder, found: Outline, counts: dict[int, Integers], sample: Sample, people: People | None
-) -> Attack:
-    """The best of the decoders. `counts` are how many slots of each value the buckets of each size have together."""
+def order_attack(folder: ReleaseFolder, found: Outline, counts: Dealt, sample: Sample, people: People | None) -> Attack:
+    """The best of the decoders. `counts` are how many slots of each value the buckets of each group have together."""
     candidates, canonical = sample.candidates, found.in_order and sample.in_order
     most = max(1, min(_ROWS, _STEPS // max(1, candidates.values)))
     windows = Windows.drawn(found, most, np.random.default_rng(0))
@@ -129,7 +128,7 @@ def order_attack(
 def _decoders(
     folder: ReleaseFolder,
     found: Outline,
-    counts: dict[int, Integers],
+    counts: Dealt,
     sample: Sample,
     canonical: bool,
     windows: Windows,

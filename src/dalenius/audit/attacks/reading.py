@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from dalenius.audit.values import ValueCodes
 from dalenius.errors import ReleaseError
 from dalenius.infer.candidates import Candidates, Column, blocks, encoded
 from dalenius.release.folder import ReleaseFolder
+from dalenius.release.manifest import Manifest
 
 MOST_ENTRIES = 4_000_000  # of (row, candidate value)
 _ROWS_AT_ONCE = 2**17
@@ -32,12 +34,30 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Outline:
-    """All buckets: numbers in ascending order, how many rows each has, and how many different values."""
+    """All buckets: numbers in ascending order, how many rows each has, how many different values, and its stratum.
+
+    Buckets of a size in a stratum are a group. Strata count from 0; a release without any is one.
+    """
 
     numbers: Integers
     sizes: Integers
     different: Integers
     in_order: bool  # whether ST is in the canonical order
+    strata: Integers
+
+    @cached_property
+    def group_of(self) -> Integers:
+        """The group of each bucket, as a place in `groups`."""
+        keys = self.strata * (int(self.sizes.max()) + 1) + self.sizes
+        found: Integers = np.unique(keys, return_inverse=True)[1]
+        return found
+
+    def groups(self) -> dict[tuple[int, int], Integers]:
+        """By stratum and size, the places of the buckets."""
+        order = np.argsort(self.group_of, kind="stable")
+        starts = np.flatnonzero(np.diff(self.group_of[order], prepend=-1))
+        parts = np.split(order, starts[1:])
+        return {(int(self.strata[part[0]]), int(self.sizes[part[0]])): part for part in parts}
 
 
 @dataclass(frozen=True)
@@ -68,7 +88,19 @@ def outline(folder: ReleaseFolder, watch: Callable[[WholeBuckets], None], step: 
     numbers, sizes, different = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not len(numbers) or (sizes < 1).any():
         raise ReleaseError("there are buckets without a row", _VERIFY)
-    return Outline(numbers, sizes, different, order.falls == 0)
+    return Outline(numbers, sizes, different, order.falls == 0, strata_of(last_buckets(folder.manifest), numbers))
+
+
+def last_buckets(manifest: Manifest) -> Integers:
+    """The last bucket of each stratum; a release without strata is one."""
+    parts = [part.buckets for part in manifest.strata.strata] if manifest.strata is not None else [manifest.buckets]
+    return np.cumsum(parts, dtype=np.int64)
+
+
+def strata_of(last: Integers, numbers: Integers) -> Integers:
+    """The stratum of each bucket, from 0; a number beyond all of them counts to the last."""
+    found: Integers = np.minimum(np.searchsorted(last, numbers), len(last) - 1)
+    return found
 
 
 def draw(found: Outline, most: int, rng: np.random.Generator) -> Integers:

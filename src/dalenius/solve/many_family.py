@@ -1,0 +1,205 @@
+"""Problems that share their caps: one linear program and one list of cuts for the relaxations of all of them.
+
+The values of all members are put together; a member has 0 records of the values that it lacks. PC and Gale's condition
+(`cuts.py`) hold for such values too, with the same coefficients for every member, since caps depend on limits alone. So
+the relaxations of all members have the same matrix, and only their right-hand sides differ: the cuts that one member
+needed are there for the next, and the optimal basis of one is a start for the next.
+
+What is proven of a member is proven with its own values: leaving the absent ones out of cap[not I, S] keeps the cut
+valid and makes it stronger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dalenius.model.problem import Problem
+from dalenius.solve.caps import Floats, Integers, Mask, caps_in_units
+from dalenius.solve.certificate import ExactBound, dense_bound
+from dalenius.solve.cuts import Cut, violated
+from dalenius.solve.highs import LinearFamily
+
+_TOLERANCE = 0.25  # of a record: smaller violations are left to the rounding
+_MANY_CUTS = (
+    100  # and as many as there are sizes; beyond that, those that have been of no use for longest are forgotten
+)
+_MOST_ROUNDS = 50
+_NOTHING = 1e-12  # a share of the records
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One problem of a family: its counts among all values of the family, in units, and where its own values are."""
+
+    problem: Problem
+    counts: Integers
+    own: Integers
+    units: int
+
+    @cached_property
+    def total(self) -> int:
+        """n."""
+        return self.problem.total
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """The best fractional setting of a member (`buckets` of each of the family's sizes), and an exact bound.
+
+    `matrix` and `rights` are the cuts behind the bound, among the member's own values, and `multipliers` theirs.
+    """
+
+    buckets: Floats
+    bound: ExactBound
+    multipliers: Floats
+    matrix: Integers
+    rights: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Cuts as arrays, one row a cut: a(S) = inside(S) (sum of cap[i, S] over i in `values` - drain S).
+
+    The right-hand side is the counts of these values for PC, and for Gale's condition less the counts of the others.
+    """
+
+    values: Integers
+    inside: Mask
+    drain: Integers
+
+    @classmethod
+    def of(cls, cuts: Sequence[Cut], values: int, sizes: Integers) -> _Rows:
+        rows = cls(
+            np.zeros((len(cuts), values), dtype=np.int64),
+            np.ones((len(cuts), len(sizes)), dtype=np.bool_),
+            np.zeros(len(cuts), dtype=np.int64),
+        )
+        for k, cut in enumerate(cuts):
+            rows.values[k] = ~cut.values if cut.sizes else cut.values
+            if cut.sizes:
+                rows.inside[k] = np.any([(sizes >= low) & (sizes <= high) for low, high in cut.sizes], axis=0)
+                rows.drain[k] = cut.units
+        return rows
+
+    def __add__(self, other: _Rows) -> _Rows:
+        return _Rows(
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.inside, other.inside]),
+            np.concatenate([self.drain, other.drain]),
+        )
+
+    def __getitem__(self, index: Integers) -> _Rows:
+        return _Rows(self.values[index], self.inside[index], self.drain[index])
+
+    def coefficients(self, caps: Integers, sizes: Integers, own: Integers | slice = slice(None)) -> Integers:
+        """a(S), with the caps of these values alone."""
+        return np.asarray(self.inside * (self.values[:, own] @ caps[own] - self.drain[:, None] * sizes))
+
+    def rights(self, counts: Integers) -> Integers:
+        """The right-hand sides for these counts."""
+        return np.asarray(self.values @ counts - (self.drain > 0) * counts.sum())
+
+
+class Family:
+    """Members with the same sizes, known records, fake values and units (`many.py` sorts them)."""
+
+    def __init__(self, problems: Sequence[Problem], sizes: Integers, units: int) -> None:
+        places: dict[tuple[str, int, int], int] = {}  # a limit as two numbers: the hash of a fraction takes long
+        owned = [
+            np.asarray(
+                [
+                    places.setdefault((value, limit.numerator, limit.denominator), len(places))
+                    for value, limit in zip(problem.values, problem.limits, strict=True)
+                ]
+            )
+            for problem in problems
+        ]
+        limits, first = tuple(Fraction(above, below) for _, above, below in places), problems[0]
+        self.sizes = sizes
+        self.caps = caps_in_units(limits, sizes, first.known_records, first.fake_values, units)
+        self.members = [_member(p, own, len(places), units) for p, own in zip(problems, owned, strict=True)]
+        self._clock = 0
+        self._cuts: list[Cut] = []
+        self._known: set[object] = set()
+        self._used = np.zeros(0, dtype=np.int64)  # when each cut was last of use
+        self._program, self._rows, self._scales = self._program_of([])
+
+    def relax(self, member: Member) -> Relaxed | None:
+        """The member's relaxation; None if it has no solution, by floating point. `LinearTrouble` may be raised."""
+        self._clock += 1
+        if len(self._cuts) > _MANY_CUTS + len(self.sizes):
+            self._forget()
+        for _ in range(_MOST_ROUNDS):
+            answer = self._program.solve(self._rows.rights(member.counts) / (member.total * self._scales))
+            if answer is None:
+                return None
+            shares, multipliers = answer
+            multipliers /= self._scales
+            used = np.flatnonzero(shares > _NOTHING)
+            sizes, buckets = self.sizes[used], shares[used] * member.total / self.sizes[used]
+            found = violated(member, sizes, self.caps[:, used], buckets, _TOLERANCE * member.units)
+            if not self._add(list(found)):
+                break
+        whole = np.zeros(len(self.sizes))
+        whole[used] = buckets
+        return self._proven(member, whole, multipliers)
+
+    def _proven(self, member: Member, buckets: Floats, multipliers: Floats) -> Relaxed:
+        """With the bound that the multipliers prove. PC for values that the member lacks says nothing."""
+        used = np.flatnonzero(multipliers > 0.0)
+        self._used[used] = self._clock
+        present = (self._rows.drain[used] > 0) | (self._rows.values[used] @ member.counts > 0)
+        used = used[present]
+        rows = self._rows[used]
+        matrix, rights = rows.coefficients(self.caps, self.sizes, member.own), rows.rights(member.counts)
+        cuts = [
+            Cut(self._cuts[k].values[member.own], self._cuts[k].sizes, right, member.units)
+            for k, right in zip(used.tolist(), rights.tolist(), strict=True)
+        ]
+        bound = dense_bound(member, self.sizes, matrix, cuts, multipliers[used])
+        return Relaxed(buckets, bound, multipliers[used], matrix, rights)
+
+    def _add(self, cuts: Sequence[Cut]) -> bool:
+        """Add the cuts that are new; False if none is."""
+        new = [cut for cut in cuts if cut.key not in self._known]
+        if new:
+            self._cuts += new
+            self._known |= {cut.key for cut in new}
+            rows = _Rows.of(new, len(self.caps), self.sizes)
+            matrix, scales = self._scaled(rows)
+            self._program.add_rows(matrix)
+            self._rows += rows
+            self._scales = np.concatenate([self._scales, scales])
+            self._used = np.concatenate([self._used, np.full(len(new), self._clock)])
+        return bool(new)
+
+    def _forget(self) -> None:
+        """Half of the cuts go, those that have been of no use for longest."""
+        recent = np.sort(np.argsort(-self._used, kind="stable")[: len(self._cuts) // 2])
+        self._cuts, self._used = [self._cuts[k] for k in recent], self._used[recent]
+        self._known = {cut.key for cut in self._cuts}
+        self._program, self._rows, self._scales = self._program_of(self._cuts)
+
+    def _program_of(self, cuts: Sequence[Cut]) -> tuple[LinearFamily, _Rows, Floats]:
+        """A linear program with these cuts alone, their rows, and what the rows were divided by."""
+        rows = _Rows.of(cuts, len(self.caps), self.sizes)
+        matrix, scales = self._scaled(rows)
+        return LinearFamily((self.sizes - 1.0) ** 2 / self.sizes, matrix), rows, scales
+
+    def _scaled(self, rows: _Rows) -> tuple[Floats, Floats]:
+        """Rows for shares of the records, a(S) / S, divided by their largest coefficients, and these."""
+        matrix = rows.coefficients(self.caps, self.sizes) / self.sizes
+        scales = np.abs(matrix).max(axis=1, initial=0.0)
+        scales[scales == 0.0] = 1.0
+        return matrix / scales[:, None], scales
+
+
+def _member(problem: Problem, own: Integers, values: int, units: int) -> Member:
+    counts = np.zeros(values, dtype=np.int64)
+    counts[own] = np.asarray(problem.counts, dtype=np.int64) * units
+    return Member(problem, counts, own, units)
