@@ -104,6 +104,8 @@ class Stratifier:
         told.stage("Counting", found.rows)
         cutter = Cutter(tree, domains)
         counts = count_strata(source, found.schema, found.sensitive, cutter, workers, found.batch_rows, told.advance)
+        empty = ~counts.any(axis=1)
+        cutter, counts = cutter.without(empty), counts[~empty]
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
         least_rows = max(LEAST_ROWS, 2 * plan.problem.min_size)

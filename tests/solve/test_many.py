@@ -119,8 +119,22 @@ def test_out_of_time_settings_are_valid_all_the_same() -> None:
     assert total_gap(problems, solutions) < 0.05
 
 
-def test_out_of_patience_one_bucket_holds_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_time_for_a_quick_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the method for a single problem finds in a moment."""
     monkeypatch.setattr(many, "_MOST_SIZES", 0)
+    problems = strata("Education", 8, 5)
+    solutions = solve_many(problems, 0, 0, grow=True)
+    assert total_gap(problems, solutions) < 1
+    for problem, solution in zip(problems, solutions, strict=True):
+        best = solve(problem, Method.OPTIMAL, 0, 60)
+        assert best.loss is not None
+        assert solution.bound is not None
+        assert solution.loss is not None
+        assert solution.bound <= best.loss <= solution.loss < problem.total * 50
+
+
+def test_out_of_patience_one_bucket_holds_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "_A_SECOND", -1.0)
     problems = strata("Education", 8, 3)
     for problem, solution in zip(problems, solve_many(problems, 0, -1, grow=True), strict=True):
         assert solution.setting is not None

@@ -27,7 +27,8 @@ LONG = 600.0
 @st.composite
 def strata(draw: st.DrawFn, known: tuple[int, int] = (0, 0), fakes: tuple[int, int] = (0, 0)) -> list[Problem]:
     """Small problems with the limits of one table; values may be absent, and problems too tight for any setting."""
-    limits = draw(st.lists(st.fractions("1/8", 1, max_denominator=12), min_size=2, max_size=5))
+    lowest = draw(st.sampled_from(["1/8", "2/5"]))
+    limits = draw(st.lists(st.fractions(lowest, 1, max_denominator=12), min_size=2, max_size=5))
     known_records, fake_values = draw(st.integers(*known)), draw(st.integers(*fakes))
     min_size = max(least_min_size(tuple(limits), known_records), draw(st.integers(1, 2)))
     max_size = min_size + draw(st.integers(0, 9))

@@ -165,5 +165,4 @@ def test_nearly_as_good_as_any_way_of_merging() -> None:
                 best = max(best, information(strata))
         possible += best
         kept += information(np.array(by_stratum(counts, merged(counts, limits, Fraction(9, 10), 1))))
-    assert 0.6 * possible <= kept <= possible
-    print(kept / possible)
+    assert 0.9 * possible <= kept <= possible * (1 + 1e-9)

@@ -20,8 +20,11 @@ from dalenius.audit.attacks.corruption import NAME as CORRUPTION
 from dalenius.audit.attacks.corruption import corruption, numbers_known
 from dalenius.audit.attacks.dealing import Dealt
 from dalenius.audit.attacks.exposure import Exposure
+from dalenius.audit.attacks.fitted import ROUNDS as ROUNDS_TOGETHER
 from dalenius.audit.attacks.learning import NAME as LEARNING
 from dalenius.audit.attacks.learning import learning
+from dalenius.audit.attacks.minimality import NAME as MINIMALITY
+from dalenius.audit.attacks.minimality import minimality
 from dalenius.audit.attacks.negative import NAME as NEGATIVE
 from dalenius.audit.attacks.negative import negative
 from dalenius.audit.attacks.order import NAME as ORDER
@@ -42,7 +45,7 @@ from dalenius.release.folder import ReleaseFolder, open_release
 
 __all__ = ["ATTACKS", "Audit", "audit"]
 
-ATTACKS = (CORRUPTION, NEGATIVE, LEARNING, ORDER)
+ATTACKS = (CORRUPTION, NEGATIVE, LEARNING, MINIMALITY, ORDER)
 _NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
 _MOST_CONTROL = 100_000  # people outside of the release
 _ENGINE_MEMORY = 2**30  # bytes, before the engine that reads the truth spills to the disk
@@ -68,7 +71,8 @@ def audit(
     """
     path = Path(folder)
     require_folder(path)
-    release, wanted = open_release(path), _wanted(attacks)
+    release = open_release(path)
+    wanted = _wanted(attacks, release.manifest.strata is not None)
     told = progress or Silent()
     told.stage("Verifying")
     failed = [check.check for check in verify(path).checks if not check.passed]
@@ -93,11 +97,13 @@ def _not_whole(failed: Sequence[str]) -> ReleaseError:
     )
 
 
-def _wanted(attacks: Sequence[str]) -> list[str]:
+def _wanted(attacks: Sequence[str], with_strata: bool) -> list[str]:
+    """The attacks in their order; that on strata, unless it is the only one, if there are any."""
     for name in attacks:
         if name not in ATTACKS:
             raise UsageError(f"there is no attack {name!r}", f"There are: {', '.join(ATTACKS)}.")
-    return [name for name in ATTACKS if name in attacks]
+    found = [name for name in ATTACKS if name in attacks]
+    return found if with_strata or len(found) == 1 else [name for name in found if name != MINIMALITY]
 
 
 class _Auditor:
@@ -242,7 +248,14 @@ class _Auditor:
             pairs = negative_pairs(self._release)
             return negative(candidates, drawn.rows, pairs, limits, people, frequencies)
         if name == LEARNING:
-            self._progress.stage("Learning", ROUNDS)
-            return learning(candidates, limits, people, frequencies, outside, lambda: self._progress.advance(1))
+            strata = self._release.manifest.strata
+            number = len(strata.strata) if strata is not None else 1
+            self._progress.stage("Learning", ROUNDS + (ROUNDS_TOGETHER if number > 1 else 0))
+            advance = self._progress.advance
+            return learning(candidates, limits, people, frequencies, outside, lambda: advance(1), number)
+        if name == MINIMALITY:
+            self._progress.stage("Minimality")
+            slots = self._dealt.strata()
+            return minimality(self._release, slots, candidates, drawn.rows, limits, people, frequencies)
         self._progress.stage("Order")
         return order_attack(self._release, found, self._dealt, drawn, people)

@@ -24,7 +24,7 @@ _EPOCH = 719_162  # days from 0001-01-01 to 1970-01-01
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-class UnreadableError(Exception):
+class UnreadableError(ValueError):
     """A text that is no value of the type, or none at which a column can be cut."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -70,6 +71,8 @@ def _sentences(attack: Attack) -> Iterator[str]:
             f"people left with one: {details['left_with_one']:,}."
         )
     elif attack.name == "learning":
+        if len(details["learners"]) > 1:
+            yield f"the learner that is shown: {details['learner']}."
         yield _claims(attack)
         known = details.get("by_quasi_identifiers")
         if known:
@@ -77,8 +80,27 @@ def _sentences(attack: Attack) -> Iterator[str]:
                 f"knowing the quasi-identifiers and not the row, the attacker is right about {known['success']:.1%} of "
                 f"people; by the buckets alone, about {known['baseline']:.1%}."
             )
+    elif attack.name == "minimality":
+        yield from _merging(details)
     elif attack.success is not None:
         yield f"the best decoder: {details['decoder']}."
+
+
+def _merging(details: Mapping[str, Any]) -> Iterator[str]:
+    if not details["merged_strata"]:
+        yield f"none of the {details['strata']:,} strata was merged of several leaves: there is nothing to conclude."
+        return
+    yield (
+        f"{details['merged_strata']:,} of {details['strata']:,} strata were merged, of {details['merged_leaves']:,} "
+        f"leaves. From that, {details['pairs_above_limit']:,} pairs of a leaf and a value have a share above the "
+        f"value's limit; the largest share is {details['worst_ratio']:.2f} times the limit."
+    )
+    truth = details.get("truth")
+    if truth:
+        yield (
+            f"of the {truth['suspected']:,} most suspected pairs, one a stratum, {truth['suspected_unfit']:,} are the "
+            f"reason for merging, and {truth['suspected_above_limit']:,} are really above the limit."
+        )
 
 
 def _claims(attack: Attack) -> str:

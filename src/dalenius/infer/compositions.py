@@ -3,19 +3,24 @@
 A composition is how often each value is in a bucket, real or fake. The placement deals values out in turn, so that
 buckets of one composition have consecutive numbers, and compositions are few. What is kept is a run (first bucket,
 class) for every change of composition, the compositions, and the part of a bucket that the next batch may go on with.
+
+Where the table was cut into strata, each has classes of its own: records are placed at random within their stratum, so
+a bucket of another one says nothing about them, even if it has the same values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dalenius.infer.learned import MOST_CLASSES, MOST_VALUES
+from dalenius.release.manifest import Strata
 
-MOST_RUNS = 2**18
+MOST_RUNS = 2**20
+MOST_CELLS = 2**23  # classes times values, added up over strata
 _CODES = 2**11  # more than MOST_VALUES: a bucket and a code in one number
 _MOST_BUCKET = 2**51
 
@@ -28,23 +33,62 @@ class UnsupportedError(Exception):
 
 
 @dataclass(frozen=True)
-class Compositions:
-    """The classes: slots by class and value; the runs, from each first bucket to the next run's; buckets by class."""
+class Block:
+    """The classes of one stratum: its values in ascending order, the slots by class and value, buckets by class."""
 
+    values: Integers
     slots: Floats
+    buckets: Integers
+
+
+@dataclass(frozen=True)
+class Compositions:
+    """The classes, numbered block after block; the runs, from each first bucket to the next run's."""
+
+    blocks: tuple[Block, ...]
     firsts: Integers
     classes: Integers
-    buckets: Integers
 
     def of(self, buckets: Integers) -> Integers:
         """The class of each bucket."""
         found: Integers = self.classes[np.searchsorted(self.firsts, buckets, side="right") - 1]
         return found
 
+    @property
+    def number(self) -> int:
+        """How many classes there are."""
+        return sum(len(block.slots) for block in self.blocks)
 
-def compositions(batches: Iterable[tuple[Integers, npt.NDArray[np.integer]]]) -> Compositions:
-    """From batches of (bucket, code of the value), in the order of the buckets. Raises UnsupportedError."""
-    finder = _Finder()
+    @property
+    def values(self) -> int:
+        """One more than the largest code of a value."""
+        return max((int(block.values[-1]) + 1 for block in self.blocks), default=0)
+
+    @property
+    def rows(self) -> Floats:
+        """The slots of every class."""
+        return np.concatenate([np.zeros(0), *(block.slots.sum(axis=1) for block in self.blocks)])
+
+    @property
+    def buckets(self) -> Integers:
+        """The buckets of every class."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(block.buckets for block in self.blocks)])
+
+
+def first_buckets(strata: Strata | None) -> Integers:
+    """The first bucket of every stratum but the first: none, where the table was not cut."""
+    numbers = [stratum.buckets for stratum in strata.strata] if strata is not None else []
+    return 1 + np.cumsum(numbers[:-1], dtype=np.int64)
+
+
+def compositions(
+    batches: Iterable[tuple[Integers, npt.NDArray[np.integer]]], cuts: Sequence[int] | Integers = ()
+) -> Compositions:
+    """From batches of (bucket, code of the value), in the order of the buckets. Raises UnsupportedError.
+
+    A stratum begins at each of the buckets in `cuts`, as `first_buckets` has them.
+    """
+    finder = _Finder(np.asarray(cuts, dtype=np.int64))
     for buckets, codes in batches:
         if len(buckets):
             finder.add(buckets, codes)
@@ -52,10 +96,13 @@ def compositions(batches: Iterable[tuple[Integers, npt.NDArray[np.integer]]]) ->
 
 
 class _Finder:
-    def __init__(self) -> None:
+    def __init__(self, cuts: Integers) -> None:
+        self._cuts, self._stratum = cuts, -1
+        self._blocks: list[Block] = []  # of strata that are over
+        self._begun = self._cells = 0  # classes and cells in them
         self._known: dict[bytes, int] = {}
-        self._held: list[tuple[Integers, Integers]] = []  # codes and counts, by class
-        self._buckets: list[int] = []  # by class
+        self._held: list[tuple[Integers, Integers]] = []  # codes and counts, by class of this stratum
+        self._buckets: list[int] = []  # by class of this stratum
         self._firsts: list[int] = []
         self._classes: list[int] = []
         self._keys = self._counts = np.zeros(0, dtype=np.int64)  # of the bucket that is not yet over
@@ -80,12 +127,24 @@ class _Finder:
     def finish(self) -> Compositions:
         """All that was found."""
         self._take(self._keys, self._counts)
-        values = max((int(codes.max()) + 1 for codes, _ in self._held), default=0)
-        slots = np.zeros((len(self._held), values))
+        self._close()
+        firsts, classes = (np.array(numbers, dtype=np.int64) for numbers in (self._firsts, self._classes))
+        return Compositions(tuple(self._blocks), firsts, classes)
+
+    def _close(self) -> None:
+        """The stratum is over."""
+        if not self._held:
+            return
+        values = np.unique(np.concatenate([codes for codes, _ in self._held]))
+        self._cells += len(self._held) * len(values)
+        if self._cells > MOST_CELLS:
+            raise UnsupportedError(f"Compositions and values are more than {MOST_CELLS:,} numbers.")
+        slots = np.zeros((len(self._held), len(values)))
         for number, (codes, counts) in enumerate(self._held):
-            slots[number, codes] = counts * float(self._buckets[number])
-        runs = (np.array(numbers, dtype=np.int64) for numbers in (self._firsts, self._classes, self._buckets))
-        return Compositions(slots, *runs)
+            slots[number, np.searchsorted(values, codes)] = counts * float(self._buckets[number])
+        self._blocks.append(Block(values, slots, np.array(self._buckets, dtype=np.int64)))
+        self._begun += len(self._held)
+        self._known, self._held, self._buckets = {}, [], []
 
     def _take(self, keys: Integers, counts: Integers) -> None:
         """Whole buckets: each is compared with the one before, and looked up if it is different."""
@@ -99,20 +158,27 @@ class _Finder:
         other = (codes != codes[places]) | (counts != counts[places])
         changed = np.logical_or.reduceat(other, starts)
         changed[1:] |= lengths[1:] != lengths[:-1]
+        strata = np.searchsorted(self._cuts, numbers, side="right")
+        changed[1:] |= strata[1:] != strata[:-1]
         changed[0] = True
         changes = np.flatnonzero(changed)
         for change, repeats in zip(changes, np.diff(changes, append=len(numbers)), strict=True):
             held = slice(int(starts[change]), int(ends[change]))
+            if strata[change] != self._stratum:
+                self._close()
+                self._stratum = int(strata[change])
             self._run(int(numbers[change]), codes[held], counts[held], int(repeats))
 
     def _run(self, first: int, codes: Integers, counts: Integers, buckets: int) -> None:
         kind = self._known.setdefault(codes.tobytes() + counts.tobytes(), len(self._held))
         if kind == len(self._held):
             if kind == MOST_CLASSES:
-                raise UnsupportedError(f"The buckets have more than {MOST_CLASSES:,} different compositions.")
+                where = "of a stratum " if len(self._cuts) else ""
+                raise UnsupportedError(f"The buckets {where}have more than {MOST_CLASSES:,} different compositions.")
             self._held.append((codes.copy(), counts.copy()))
             self._buckets.append(0)
         self._buckets[kind] += buckets
+        kind += self._begun
         if not self._classes or self._classes[-1] != kind:
             if len(self._classes) == MOST_RUNS:
                 raise UnsupportedError(f"Buckets and their successors differ more than {MOST_RUNS:,} times.")

@@ -58,6 +58,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.infer.posterior import Posterior, mixture
 from dalenius.model.estimate import Learned
 
 MOST_CLASSES = 2_000
@@ -65,22 +66,11 @@ MOST_VALUES = 2_000
 _LEAST_NOISE = 0.05  # of the noise that there is without association: what a first round is trusted to find
 _LEAST_SINGULAR = 1e-9  # of the largest: below, there is rounding alone
 _RATIOS = np.concatenate([[0.0], np.geomspace(1e-8, 1 / _LEAST_NOISE, 64)])  # τ² / s
-_HALVINGS = 48
+_COARSE = _RATIOS[::8]
 _CELLS_AT_ONCE = 2**20
-_QUANTILES = (0.025, 0.975)
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """Of every query: the mean, the standard deviation, and the quantiles between which 95 % lie."""
-
-    mean: Floats
-    deviation: Floats
-    low: Floats
-    high: Floats
 
 
 @dataclass(frozen=True)
@@ -111,6 +101,22 @@ class _Fakes:
         return variance
 
 
+@dataclass(frozen=True)
+class Traits:
+    """Of every query what the distribution of N is made of, given τ, in the words of the module's text.
+
+    With unit vectors u_j (`Association.directions`), E[N | y, δ] = independent + Σ_j seen_j u_j δ + unseen δ.
+    """
+
+    independent: Floats  # Σ_d y_d X_dC / n_d
+    variance: Floats  # of N for τ = 0
+    noise: Floats  # s
+    most: Floats  # what τ² may be
+    scores: Floats  # z, by query and direction
+    seen: Floats  # h, by query and direction
+    unseen: Floats  # by query and value
+
+
 class Association:
     """What a release says of the association: made once from the slots, by class (rows) and value (columns).
 
@@ -121,60 +127,91 @@ class Association:
         self._fakes = _Fakes.of(slots, buckets, fake_values)
         slots = slots * self._fakes.real[:, None]  # X'
         self.at_once = max(1, _CELLS_AT_ONCE // max(*slots.shape, len(_RATIOS)))  # queries, to bound the memory
+        self.classes = len(slots)
         self.records = slots.sum(axis=0)  # o
         self._rows = slots.sum(axis=1)
         self._class_part, self._value_part = components(slots > 0)
         parts = int(self._class_part.max()) + 1
-        self._sizes = np.bincount(self._class_part, weights=self._rows, minlength=parts)  # n_c
+        self.sizes = np.bincount(self._class_part, weights=self._rows, minlength=parts)  # n_c
         several = np.bincount(self._value_part, minlength=parts) > 1
-        self._open = np.where(several, self._sizes, 0.0)  # of components with one value, all is known
+        self._open = np.where(several, self.sizes, 0.0)  # of components with one value, all is known
         self._open /= max(self._open.sum(), 1.0)
         self._noisy = self._noise_weights(slots, several[self._value_part])
         self._slots, self._mix = slots, slots / self._rows[:, None]
-        scaled = slots / np.sqrt(self._rows)[:, None]
-        together = self._value_part[:, None] == self._value_part
-        centred = np.eye(len(self.records)) - together * (self.records / self._sizes[self._value_part])  # Π
-        left, self._singular, right = np.linalg.svd(scaled @ centred, full_matrices=False)
+        self._members = (self._value_part[:, None] == np.arange(parts)).astype(np.float64)
+        left, self.singular, self.directions = np.linalg.svd(
+            self._centred(slots / np.sqrt(self._rows)[:, None]), full_matrices=False
+        )
         self._scores = left / np.sqrt(self._rows)[:, None]
-        left_open = (np.diag(self.records) - scaled.T @ scaled) @ centred
-        self._seen = left_open @ right.T  # h, by value
-        self._unseen = left_open - self._seen @ right
-        telling = self._singular[self._singular > _LEAST_SINGULAR * self._singular.max()]
+        self._seen = self._open_directions(np.eye(len(self.records))) @ self.directions.T  # h, by value
+        telling = self.singular[self.singular > _LEAST_SINGULAR * self.singular.max()]
         self._smallest = float(1 / np.median(telling)) if len(telling) else 1.0  # c, for s = 1
 
     def posterior(self, matching: Floats, wanted: Floats) -> Posterior:
         """For every query its y, a line of `matching`, and C, a line of zeros and ones in `wanted`."""
-        centres = self._centres(matching)
-        most = (centres * (1 - centres)) @ self._open  # τ² is at most this
-        common = centres[:, self._value_part]
-        weights = self._weights(matching, self._noise(common, most), most)
-        noise = self._noise(np.clip(self._estimated_shares(matching, weights), 0, 1), most)
-        weights = self._weights(matching, noise, most)
-        means, variances = self.given(matching, wanted, noise, _RATIOS)
-        mean = (weights * means).sum(axis=1)
-        deviation = np.sqrt((weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1))
-        low, high = (_quantile(weights, means, np.sqrt(variances), share) for share in _QUANTILES)
-        return Posterior(mean, deviation, low, high)
+        noise, most, _ = self._noises(matching, _RATIOS)
+        weights = self._weights(self._scored(matching), noise, most, _RATIOS)
+        return mixture(weights, *self.given(matching, wanted, noise, _RATIOS))
 
     def given(self, matching: Floats, wanted: Floats, noise: Floats, ratios: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of N for every query (with its s, or noise) and every ratio τ² / s."""
-        gains = ratios[:, None] / (1 + ratios[:, None] * self._singular**2)
-        seen = wanted @ self._seen
-        unseen = ((wanted @ self._unseen) ** 2).sum(axis=1)
-        slots = wanted @ self._slots.T
-        at_random = (slots * (1 - slots / self._rows)).sum(axis=1)
-        independent = (wanted * (matching @ self._mix)).sum(axis=1)
-        means = independent[:, None] + (seen * self._scored(matching) * self._singular) @ gains.T
-        variances = noise[:, None] * (at_random[:, None] + unseen[:, None] * ratios + seen**2 @ gains.T)
+        gains = ratios[:, None] / (1 + ratios[:, None] * self.singular**2)
+        independent, at_random, seen, unseen = self._sums(matching, wanted)
+        means = independent[:, None] + (seen * self._scored(matching) * self.singular) @ gains.T
+        hidden = (unseen**2).sum(axis=1)[:, None] * ratios
+        variances = noise[:, None] * (at_random[:, None] + hidden + seen**2 @ gains.T)
         if self._fakes.any:
-            records = np.maximum(wanted @ self.records, 1.0)[:, None]
-            variances += np.clip(means / records, 0, 1) ** 2 * self._fakes.scatter(wanted)[:, None]
+            variances += self._scatter(wanted, means)
         return means, variances
 
+    def traits(self, matching: Floats, wanted: Floats) -> Traits:
+        """For those who put several of these together."""
+        noise, most, shares = self._noises(matching, _COARSE)
+        independent, at_random, seen, unseen = self._sums(matching, wanted)
+        variance = noise * at_random
+        if self._fakes.any:
+            variance += self._scatter(wanted, (wanted * shares) @ self.records[:, None])[:, 0]
+        return Traits(independent, variance, noise, most, self._scored(matching), seen, unseen)
+
+    def _sums(self, matching: Floats, wanted: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        slots = wanted @ self._slots.T
+        at_random = (slots * (1 - slots / self._rows)).sum(axis=1)
+        open_directions = self._open_directions(wanted)
+        seen = open_directions @ self.directions.T
+        unseen = open_directions - seen @ self.directions
+        return (wanted * (matching @ self._mix)).sum(axis=1), at_random, seen, unseen
+
+    def _open_directions(self, wanted: Floats) -> Floats:
+        """Πᵀ (diag(o) - Xᵀ diag(1 / n_d) X) C of every query."""
+        return self._centred(wanted * self.records - (wanted @ self._slots.T) @ self._mix)
+
+    def _centred(self, lines: Floats) -> Floats:
+        """Every line times Π."""
+        sums = (lines @ self._members) / self.sizes
+        centred: Floats = lines - (sums @ self._members.T) * self.records
+        return centred
+
+    def _scatter(self, wanted: Floats, means: Floats) -> Floats:
+        """What fake values add to the variance, for every mean of every query."""
+        records = np.maximum(wanted @ self.records, 1.0)[:, None]
+        scatter: Floats = np.clip(means / records, 0, 1) ** 2 * self._fakes.scatter(wanted)[:, None]
+        return scatter
+
+    def _noises(self, matching: Floats, ratios: Floats) -> tuple[Floats, Floats, Floats]:
+        """The s of every query, from the shares of a first round; what τ² may be; and these shares."""
+        centres = self._centres(matching)
+        most = (centres * (1 - centres)) @ self._open  # τ² is at most this
+        scores = self._scored(matching)
+        weights = self._weights(scores, self._noise(centres[:, self._value_part], most), most, ratios)
+        gains = weights @ (ratios[:, None] / (1 + ratios[:, None] * self.singular**2))
+        moved = (gains * scores * self.singular) @ self._seen.T
+        shares: Floats = np.clip((matching @ self._mix + moved) / self.records, 0, 1)
+        return self._noise(shares, most), most, shares
+
     def _centres(self, matching: Floats) -> Floats:
-        totals = np.zeros((len(matching), len(self._sizes)))
+        totals = np.zeros((len(matching), len(self.sizes)))
         np.add.at(totals.T, self._class_part, matching.T)
-        centres: Floats = totals / self._sizes
+        centres: Floats = totals / self.sizes
         return centres
 
     def _scored(self, matching: Floats) -> Floats:
@@ -196,25 +233,24 @@ class Association:
         noise: Floats = np.maximum((shares * (1 - shares)) @ corrected, _LEAST_NOISE * most)
         return np.maximum(noise, (1 - self._fakes.part) * noise + self._fakes.part * most)
 
-    def _weights(self, matching: Floats, noise: Floats, most: Floats) -> Floats:
+    def _weights(self, scores: Floats, noise: Floats, most: Floats, ratios: Floats) -> Floats:
         """The weight of every ratio τ² / s: the likelihood of z, times the prior of the τ for which it stands."""
-        precise = 1 / (1 + _RATIOS[:, None] * self._singular**2)
-        squares = self._scored(matching) ** 2 / np.where(noise > 0, noise, 1.0)[:, None]
+        precise = 1 / (1 + ratios[:, None] * self.singular**2)
+        squares = scores**2 / np.where(noise > 0, noise, 1.0)[:, None]
         fit = (np.log(precise).sum(axis=1) - squares @ precise.T) / 2
-        roots = np.sqrt(_RATIOS)
-        steps = np.diff(roots, prepend=0.0, append=roots[-1])
-        prior = (steps[:-1] + steps[1:]) / (roots + self._smallest)
-        allowed = (_RATIOS * noise[:, None] <= most[:, None]) | (_RATIOS == 0)
+        allowed = (ratios * noise[:, None] <= most[:, None]) | (ratios == 0)
         fit = np.where(allowed, fit, -np.inf)
-        weights = np.exp(fit - fit.max(axis=1, keepdims=True)) * prior
+        weights = np.exp(fit - fit.max(axis=1, keepdims=True)) * prior(ratios, self._smallest)
         normal: Floats = weights / weights.sum(axis=1, keepdims=True)
         return normal
 
-    def _estimated_shares(self, matching: Floats, weights: Floats) -> Floats:
-        gains = weights @ (_RATIOS[:, None] / (1 + _RATIOS[:, None] * self._singular**2))
-        moved = (gains * self._scored(matching) * self._singular) @ self._seen.T
-        shares: Floats = (matching @ self._mix + moved) / self.records
-        return shares
+
+def prior(ratios: Floats, smallest: float) -> Floats:
+    """1 / (τ + c), for the stretch of τ for which each ratio stands."""
+    roots = np.sqrt(ratios)
+    steps = np.diff(roots, prepend=0.0, append=roots[-1])
+    weights: Floats = (steps[:-1] + steps[1:]) / (roots + smallest)
+    return weights
 
 
 def learned(posterior: Posterior, position: int, bounds: tuple[int, int]) -> Learned:
@@ -239,25 +275,3 @@ def components(linked: npt.NDArray[np.bool_]) -> tuple[Integers, Integers]:
         classes[reached] = found
         found += 1
     return classes, values
-
-
-def _quantile(weights: Floats, means: Floats, deviations: Floats, share: float) -> Floats:
-    """Where a mixture of normal distributions has this share below: by halving."""
-    low, high = (means - 9 * deviations).min(axis=1), (means + 9 * deviations).max(axis=1)
-    safe = np.where(deviations > 0, deviations, 1.0)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        gap = middle[:, None] - means
-        below = (weights * np.where(deviations > 0, _normal(gap / safe), gap >= 0)).sum(axis=1) < share
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    found: Floats = high
-    return found
-
-
-def _normal(z: Floats) -> Floats:
-    """The normal distribution function, to 1e-7 (Abramowitz and Stegun 1964, 26.2.17)."""
-    t = 1 / (1 + 0.2316419 * np.abs(z))
-    polynomial = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
-    tail = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * polynomial
-    result: Floats = np.where(z > 0, 1 - tail, tail)
-    return result

@@ -37,8 +37,8 @@ import pyarrow.compute as pc
 from dalenius.engines.texts import texts
 from dalenius.errors import ReleaseError
 from dalenius.infer.cells import Cells, new_column
-from dalenius.infer.compositions import Compositions, UnsupportedError, compositions
-from dalenius.infer.learned import Association
+from dalenius.infer.compositions import Compositions, UnsupportedError, compositions, first_buckets
+from dalenius.infer.pooled import Associations
 from dalenius.release.folder import ReleaseFolder
 
 LEVEL = 0.01
@@ -109,19 +109,17 @@ def negative_pairs(
     """The pairs that a release shows, in one pass over ST and two over QIT."""
     values = [entry.value for entry in folder.manifest.values]
     try:
-        found = _classes(folder, values)
+        found = compositions(_coded_values(folder, values), first_buckets(folder.manifest.strata))
     except UnsupportedError as reason:
         return NegativePairs(len(values), notes=[f"{str(reason).rstrip('.')}: no negative associations are learned"])
-    present = np.flatnonzero(found.slots.any(axis=0))
-    slots = found.slots[:, present]
-    columns, notes = _columns(folder, least_expected * slots.sum() / slots.sum(axis=0).max())
-    held, rows = _counted(folder, columns, found)
     fakes = folder.manifest.adversary.fake_values
-    if (rows + found.buckets * fakes != slots.sum(axis=1)).any():
+    association = Associations(found, fakes)
+    columns, notes = _columns(folder, least_expected * association.records.sum() / association.records.max())
+    held, rows = _counted(folder, columns, found)
+    if (rows + found.buckets * fakes != found.rows).any():
         raise ReleaseError(
             "there are buckets with more rows than values, or fewer", "Run dalenius verify on the release."
         )
-    association = Association(slots, found.buckets, fakes)
     tested = [_tested(association, matching, least_expected) for matching in held]
     chosen = significant(np.concatenate([np.zeros(0), *(part.p_values for part in tested)]), level)
     masks: list[tuple[Cells, Booleans]] = []
@@ -130,9 +128,9 @@ def negative_pairs(
         own, chosen = chosen[: len(part.cells)] & (part.ratios <= most_ratio), chosen[len(part.cells) :]
         if own.any():
             mask = np.zeros((len(cells.names) + 1, len(values)), dtype=np.bool_)
-            mask[part.cells[own], present[part.values[own]]] = True
+            mask[part.cells[own], part.values[own]] = True
             masks.append((cells, mask))
-            pairs += [part.pair(int(k), cells, [values[x] for x in present]) for k in np.flatnonzero(own)]
+            pairs += [part.pair(int(k), cells, values) for k in np.flatnonzero(own)]
     return NegativePairs(len(values), masks, sorted(pairs, key=lambda pair: (pair.p_value, pair.ratio)), notes)
 
 
@@ -173,7 +171,7 @@ class _Tested:
         return NegativePair(cells.column, name, value, expected, mean, mean / expected, p_value)
 
 
-def _tested(association: Association, matching: Integers, least: float) -> _Tested:
+def _tested(association: Associations, matching: Integers, least: float) -> _Tested:
     """Of one column, whose rows by cell and class are given: the pairs of which enough is expected."""
     records = association.records
     expected = matching.sum(axis=1)[:, None] * records / records.sum()
@@ -186,12 +184,6 @@ def _tested(association: Association, matching: Integers, least: float) -> _Test
         posterior = association.posterior(matching[cells[part]].astype(np.float64), wanted)
         means[part], deviations[part] = posterior.mean, posterior.deviation
     return _Tested(cells, values, expected[cells, values], means, deviations)
-
-
-def _classes(folder: ReleaseFolder, values: Sequence[str]) -> Compositions:
-    if folder.manifest.strata:
-        raise UnsupportedError("The release has strata, and records are placed at random within each only.")
-    return compositions(_coded_values(folder, values))
 
 
 def _coded_values(folder: ReleaseFolder, values: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:
@@ -224,7 +216,7 @@ def _columns(folder: ReleaseFolder, least_rows: float) -> tuple[list[Cells], lis
 
 def _counted(folder: ReleaseFolder, columns: Sequence[Cells], found: Compositions) -> tuple[list[Integers], Integers]:
     """Of every column the rows by cell and class; and all rows by class."""
-    bucket, classes = folder.manifest.columns.bucket, len(found.slots)
+    bucket, classes = folder.manifest.columns.bucket, found.number
     held = [np.zeros((len(cells.names), classes), dtype=np.int64) for cells in columns]
     rows = np.zeros(classes, dtype=np.int64)
     for batch in folder.batches("qit", rows=_ROWS_AT_ONCE, coded=True):

@@ -15,6 +15,7 @@ from dalenius.place.domains import Domain, changed, codes_of
 from dalenius.place.in_parallel import in_parallel
 from dalenius.place.published_types import as_published
 from dalenius.place.sensitive import SensitiveColumn
+from dalenius.strata.pruning import without
 from dalenius.strata.tree import Tree
 
 Integers = npt.NDArray[np.int64]
@@ -81,6 +82,10 @@ class Cutter:
     def merged(self, stratum_of_leaf: Integers) -> Cutter:
         """The same tree with other strata."""
         return Cutter(self._tree, self._domains, stratum_of_leaf)
+
+    def without(self, empty: npt.NDArray[np.bool_]) -> Cutter:
+        """The tree without leaves that nobody is in, each other leaf a stratum."""
+        return Cutter(without(self._tree, empty), self._domains) if empty.any() else self
 
     def of(self, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The stratum of each record. The columns have the types that are published."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from dalenius.engines.codes import Codes, Dictionary, release_codes, table_codes
 from dalenius.engines.duckdb import open_table
 from dalenius.errors import InputError
+from dalenius.infer.compositions import first_buckets
 from dalenius.query.coded import CodedRelease, CodedTable
 from dalenius.query.count import open_tables
 from dalenius.query.workload import QUERIES, SELECTIVITY, WorkloadResult, answer, generate, summarise
@@ -29,9 +29,6 @@ def evaluate(
     """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation."""
     truth, release = encode(folder, source, table)
     pool = generate(truth.domains, truth.sensitive_domain, queries, selectivity, seed)
-    if learn and folder.manifest.strata is not None:
-        reason = "The release has strata, and records are placed at random within each only."
-        return replace(summarise(answer(truth, release, pool)), not_learned=reason)
     return summarise(answer(truth, release, pool, learn=learn))
 
 
@@ -63,7 +60,7 @@ def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tupl
     domains = tuple(len(dictionary) for dictionary in dictionaries)
     return (
         CodedTable(tuple(truth), truth_values, domains, len(kinds)),
-        CodedRelease(tuple(rows), buckets, value_buckets, values),
+        CodedRelease(tuple(rows), buckets, value_buckets, values, first_buckets(folder.manifest.strata)),
     )
 
 

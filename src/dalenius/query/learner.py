@@ -12,8 +12,9 @@ import numpy.typing as npt
 from dalenius.engines.classes import coded_values, keep_runs, rows_by_class, values_that_match
 from dalenius.engines.codes import Dictionary
 from dalenius.engines.counting import Group, ReleaseTables, same_group
-from dalenius.infer.compositions import UnsupportedError, compositions
-from dalenius.infer.learned import Association, learned
+from dalenius.infer.compositions import compositions, first_buckets
+from dalenius.infer.learned import learned
+from dalenius.infer.pooled import Associations
 from dalenius.model.estimate import Estimate, GroupEstimate, Learned
 from dalenius.release.folder import ReleaseFolder
 
@@ -26,13 +27,10 @@ class Learner:
     """The association that a release shows. Raises UnsupportedError if the release is not one to learn from."""
 
     def __init__(self, folder: ReleaseFolder, tables: ReleaseTables) -> None:
-        if folder.manifest.strata is not None:
-            raise UnsupportedError("The release has strata, and records are placed at random within each only.")
         self._tables, self._sensitive = tables, folder.manifest.columns.sensitive.name
         self._codes = Dictionary(folder.manifest.null_value)
-        found = compositions(coded_values(tables, self._codes))
-        self._shape = found.slots.shape
-        self._association = Association(found.slots, found.buckets, folder.manifest.adversary.fake_values)
+        found = compositions(coded_values(tables, self._codes), first_buckets(folder.manifest.strata))
+        self._association = Associations(found, folder.manifest.adversary.fake_values)
         keep_runs(tables, found.firsts, found.classes)
 
     def learn(self, answers: Sequence[GroupEstimate], rows: str, values: str) -> list[GroupEstimate]:
@@ -67,7 +65,7 @@ class Learner:
 
     @property
     def _nothing(self) -> Floats:
-        return np.zeros(self._shape[1])
+        return np.zeros(self._association.values)
 
     def _wanted(self, values: str, *, grouped: bool) -> dict[Group, Floats]:
         """The set C, by group of the sensitive column; if there are none, all under ()."""
@@ -81,13 +79,13 @@ class Learner:
         """The y of every group of rows; zeros where nothing matches."""
         missing = dict.fromkeys(groups)
         for group, entries in groupby(rows_by_class(self._tables, rows, by), key=lambda entry: same_group(entry[0])):
-            matching = np.zeros(self._shape[0])
+            matching = np.zeros(self._association.classes)
             for _, kind, count in entries:
                 matching[kind] += count
             missing.pop(group, None)
             yield group, matching
         for group in missing:
-            yield group, np.zeros(self._shape[0])
+            yield group, np.zeros(self._association.classes)
 
     def _estimates(
         self,

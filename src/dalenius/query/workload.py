@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from dalenius.errors import UsageError
 from dalenius.infer.compositions import Compositions, UnsupportedError, compositions
-from dalenius.infer.learned import Association
+from dalenius.infer.pooled import Associations
+from dalenius.infer.posterior import Posterior
 from dalenius.model.estimate import NORMAL_95, ROUNDING
 from dalenius.query.coded import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
 
@@ -117,11 +118,18 @@ def answer(
             found = coded_compositions(release)
         except UnsupportedError as unsupported:
             return replace(_answers(list(pool.map(answerer.answer, queries))), not_learned=str(unsupported))
-        classes, number = found.of(np.unique(release.buckets)), len(found.slots)
-        pairs = list(pool.map(lambda query: answerer.answer_by_class(query, classes, number), queries))
-    answers = _answers([row for row, _ in pairs])
-    matching = np.array([by_class for _, by_class in pairs], dtype=np.float64)
-    return replace(answers, learned=learned_answers(answers, found, matching, queries, answerer.fake_values))
+        association = Associations(found, answerer.fake_values)
+        classes = found.of(np.unique(release.buckets))
+        rows: list[tuple[int, float, float, float, float]] = []
+        parts: list[Posterior] = []
+        for first in range(0, len(queries), association.at_once):  # matching rows by class are many numbers
+            block = queries[first : first + association.at_once]
+            pairs = list(pool.map(lambda query: answerer.answer_by_class(query, classes, found.number), block))
+            rows += [row for row, _ in pairs]
+            matching = np.array([by_class for _, by_class in pairs], dtype=np.float64)
+            parts.append(association.posterior(matching, _wanted(block, association.values)))
+    answers = _answers(rows)
+    return replace(answers, learned=learned_answers(answers, parts))
 
 
 def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
@@ -142,22 +150,18 @@ def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
 def coded_compositions(release: CodedRelease) -> Compositions:
     """The classes of a release that is in any order."""
     order = np.argsort(release.value_buckets, kind="stable")
-    return compositions([(release.value_buckets[order], release.values[order])])
+    return compositions([(release.value_buckets[order], release.values[order])], release.cuts)
 
 
-def learned_answers(
-    answers: Answers, found: Compositions, matching: Floats, queries: Sequence[WorkloadQuery], fake_values: int = 0
-) -> Answers:
-    """The answers with learned estimates, given the matching rows by class."""
-    association = Association(found.slots, found.buckets, fake_values)
-    wanted = np.zeros((len(queries), found.slots.shape[1]))
+def _wanted(queries: Sequence[WorkloadQuery], values: int) -> Floats:
+    wanted = np.zeros((len(queries), values))
     for line, query in zip(wanted, queries, strict=True):
         line[query.sensitive] = 1
-    at_once = association.at_once
-    parts = [
-        association.posterior(matching[i : i + at_once], wanted[i : i + at_once])
-        for i in range(0, len(queries), at_once)
-    ]
+    return wanted
+
+
+def learned_answers(answers: Answers, parts: Sequence[Posterior]) -> Answers:
+    """The answers with learned estimates: all queries, in parts one after another."""
     low, high = answers.low, answers.high
     mean, least, most = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "low", "high"))
     return replace(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dalenius.reproduce.experiment import Claim, Context, Rows, Table, Verdict, cases, percents, span
-from dalenius.reproduce.figure import Axis, Lines, theta_axis
+from dalenius.reproduce.experiment import Claim, Context, Table, Verdict, cases, percents, span
+from dalenius.reproduce.figure import Axis, Lines, Rows, theta_axis
 from dalenius.reproduce.releases import OPTIMAL, STRATA, learned, relative_error
 
 _METHODS = {OPTIMAL: "none", STRATA: "auto"}
@@ -25,11 +25,15 @@ class Adversary:
     name = "adversary"
     title = "Right guesses of the learning adversary against the privacy coefficient θ"
     about = (
-        "Top-1 is the share of people whose sensitive value is guessed right by the learning adversary of `dalenius audit`, "
-        "who fits naive Bayes to the release and matches within buckets. Its baseline is the best guess from the person's "
-        "bucket alone, which is what F'-privacy limits. Both releases are exact optima; one is of the whole table, "
-        "as in the paper, and one of strata."
+        "Top-1 is the share of people whose sensitive value is guessed right by the learning adversary of `dalenius "
+        "audit`, who fits naive Bayes to the release and matches within buckets. Its baseline is the best guess from "
+        "the person's bucket alone, which is what F'-privacy limits. Both releases are exact optima; one is of the "
+        "whole table, as in the paper, and one of strata."
     )
+
+    def data(self, context: Context) -> str:
+        """What the picture calls its data."""
+        return context.data
 
     def steps(self, context: Context) -> int:
         """Two for each theta, sensitive column and kind of release."""
@@ -52,7 +56,7 @@ class Adversary:
             for (method, column), line in _LINES.items()
             if row["method"] == method
         ]
-        y = Axis("percent", "people guessed right (%)", form="~g")
+        y = Axis("percent", "people guessed right (%)", form=",~f")
         dashed = tuple(line for (_, column), line in _LINES.items() if column == "baseline")
         return Lines(points, self.title, theta_axis(rows), y, "series", tuple(_LINES.values()), dashed=dashed)
 
@@ -79,11 +83,12 @@ class Adversary:
         return [
             Claim(
                 "Section 3",
-                "within a bucket every record is equally likely to own every value, so an adversary infers a value with "
-                "its share of the bucket",
+                "within a bucket every record is equally likely to own every value, so an adversary infers a value "
+                "with its share of the bucket",
                 f"one who learns across buckets guesses {span([100 * a for a in above], '.1f')} percentage points more "
                 f"people right than that, without strata, and {span([100 * a for a in in_strata], '.1f')} with strata; "
-                f"up to {100 * _NOT_MORE:g} point is taken as no more. Strata have {percents(errors)} of the relative error",
+                f"up to {100 * _NOT_MORE:g} point is taken as no more. Strata have {percents(errors)} of the relative "
+                "error",
                 Verdict.of([gain <= _NOT_MORE for gain in above]),
             )
         ]

@@ -93,7 +93,7 @@ def given(
             "Give a larger table, or none: one is then made up.",
         )
     digest = _digest(table)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if table.num_rows < rows:
         notes = (f"The table has {table.num_rows:,} rows, fewer than the {rows:,} of these settings: all are used.",)
     return Dataset(title or _KNOWN.get(digest, path.stem), table, wanted, columns, digest, notes)

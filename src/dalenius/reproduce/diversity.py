@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalenius.reproduce.experiment import Claim, Context, Rows, Table, Verdict, span
-from dalenius.reproduce.figure import Axis, Lines, theta_axis
+from dalenius.reproduce.experiment import Claim, Context, Table, Verdict, span
+from dalenius.reproduce.figure import Axis, Lines, Rows, theta_axis
 from dalenius.reproduce.problems import problem
 from dalenius.solve.anatomy import anatomy
 from dalenius.solve.two_size import two_size
@@ -20,9 +20,13 @@ class Diversity:
     name = "diversity"
     title = "The l of l-diversity against the privacy coefficient θ"
     about = (
-        "l = ⌈1 / min f'⌉ is the smallest l whose l-diversity enforces the limits (Remark 1). A table can be made l-diverse "
-        "only if no value is more frequent than 1/l: the dashed line is the largest such l."
+        "l = ⌈1 / min f'⌉ is the smallest l whose l-diversity enforces the limits (Remark 1). A table can be made "
+        "l-diverse only if no value is more frequent than 1/l: the dashed line is the largest such l."
     )
+
+    def data(self, context: Context) -> str:
+        """What the picture calls its data."""
+        return context.data
 
     def steps(self, context: Context) -> int:
         """One for each theta and sensitive column."""
@@ -80,7 +84,7 @@ class Diversity:
                 Verdict.of([row["setting_up_to_50"] for row in rows]),
             ),
             Claim(
-                "Section 7.1, Figure 3",
+                "Section 7.1",
                 "except for θ = 32, a rather large l is required to enforce F'-privacy by l-diversity",
                 f"l is {found}; the paper's own l are {_LARGE} or more for θ up to 16, and that is called large here",
                 Verdict.of(large),

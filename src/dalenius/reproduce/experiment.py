@@ -23,9 +23,9 @@ class Verdict(StrEnum):
     UNDECIDED = "cannot be said"
 
     @classmethod
-    def of(cls, holds: Iterable[bool]) -> Verdict:
-        """A claim about several cases: it holds in all of them, in some, or in none."""
-        cases = list(holds)
+    def of(cls, holds: Iterable[bool | None]) -> Verdict:
+        """A claim about several cases: it holds in all of them, in some, or in none. None is a case that is not known."""
+        cases = [case for case in holds if case is not None]
         if not cases:
             return cls.UNDECIDED
         return cls.AGREES if all(cases) else cls.PARTLY if any(cases) else cls.DIFFERS
@@ -49,6 +49,11 @@ class Context:
     settings: Settings
     measured: Measured
     progress: Progress
+
+    @property
+    def data(self) -> str:
+        """What pictures call the data."""
+        return f"{self.dataset.title}; {self.settings.rows:,} records"
 
     def measure(self, what: str, run: Callable[[], Any], /, **key: Any) -> Any:
         """A measurement, unless it was made before; one step of progress."""
@@ -83,6 +88,9 @@ class Experiment(Protocol):
     title: str
     about: str  # how it was measured, in a few sentences
 
+    def data(self, context: Context) -> str:
+        """What the picture calls its data."""
+
     def steps(self, context: Context) -> int:
         """How many measurements it makes."""
 
@@ -111,7 +119,9 @@ def span(numbers: Iterable[float], form: str) -> str:
     found = sorted(numbers)
     if not found:
         return "nothing"
-    low, high = format(found[0], form), format(found[-1], form)
+    low, high = (text.lstrip("-") if float(text.replace(",", "")) == 0 else text for text in (
+        format(found[0], form), format(found[-1], form)
+    ))
     return low if low == high else f"{low} to {high}"
 
 

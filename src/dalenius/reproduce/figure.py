@@ -53,7 +53,7 @@ class Bars:
     title: str
     x: Axis
     y: Axis
-    panel: str = "table"
+    panel: str = "table"  # without a title if that is blank
     named: bool = False  # whether bars have their names written under them
     marked: str | None = None  # a column: bars where it is true have another colour
     note: str | None = None  # a column of words over each bar

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +23,7 @@ def written(path: Path, content: str | bytes) -> None:
     with writable():
         try:
             beside.write_bytes(content.encode() if isinstance(content, str) else content)
-            os.replace(beside, path)
+            beside.replace(path)
         except BaseException:
             with suppress(OSError):
                 beside.unlink()

@@ -1,11 +1,11 @@
-"""Figure 2 and Table 3: how often each sensitive value is, and how many values each column has."""
+"""Figure 2 and Table 5: how often each sensitive value is, and how many values each column has."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalenius.reproduce.experiment import Claim, Context, Rows, Table, Verdict
-from dalenius.reproduce.figure import Axis, Bars
+from dalenius.reproduce.experiment import Claim, Context, Table, Verdict
+from dalenius.reproduce.figure import Axis, Bars, Rows
 from dalenius.reproduce.synthetic import DOMAINS, FREQUENCIES
 
 _LIKE = 2.0  # times as large or as small: still like the paper's
@@ -17,6 +17,10 @@ class Frequencies:
     name = "frequencies"
     title = "Frequency distribution of the sensitive attribute"
     about = "Frequencies in the rows used, the most frequent value first."
+
+    def data(self, context: Context) -> str:
+        """What the picture calls its data."""
+        return context.data
 
     def steps(self, context: Context) -> int:
         """One a sensitive column."""
@@ -45,7 +49,7 @@ class Frequencies:
     def figure(self, rows: Rows, context: Context) -> Bars:  # noqa: ARG002
         """Bars by rank."""
         x = Axis("rank", "sensitive value, by rank of frequency", form="d")
-        return Bars(rows, self.title, x, Axis("percent", "share of the records (%)", form="~g"))
+        return Bars(rows, self.title, x, Axis("percent", "share of the records (%)", form=",~f"))
 
     def table(self, rows: Rows) -> Table | None:  # noqa: ARG002
         """The picture says it all."""
@@ -88,7 +92,7 @@ def _domains(context: Context) -> list[Claim]:
     same = len(ours) - len(other)
     return [
         Claim(
-            "Table 3",
+            "Table 5",
             f"the eight columns have {', '.join(map(str, DOMAINS.values()))} values ({', '.join(DOMAINS)})",
             f"{same} of 8 columns have as many values" + (f": {'; '.join(other)}" if other else ""),
             Verdict.of([ours[name] == size for name, size in DOMAINS.items()]),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from dalenius.ratio import theorem
 from dalenius.ratio.noise import Noise
 from dalenius.ratio.simulate import quantiles
-from dalenius.reproduce.experiment import Claim, Context, Rows, Table, Verdict, span
-from dalenius.reproduce.figure import Axis, Bands
+from dalenius.reproduce.experiment import Claim, Context, Table, Verdict, span
+from dalenius.reproduce.figure import Axis, Bands, Rows
 
 EPSILONS = (0.1, 1.0)
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -26,11 +27,15 @@ class Inference:
     name = "theorem"
     title = "The Differential Inference Theorem: the noisy ratio Y/X against the query size x"
     about = (
-        "X = x + noise and Y = y + noise, Laplace of scale 1/ε each; y/x = 1/2. Theorem 2 gives a mean and a variance of Y/X: the "
-        "dashed lines are that mean plus and minus 1.96 standard deviations. The band and the line in it are the central "
-        "95 % and the median of simulated ratios (numpy's generator, seeded: nothing is released here). The exact mean of Y/X does "
-        "not exist, because X may be near 0; the theorem is a Taylor approximation."
+        "X = x + noise and Y = y + noise, Laplace of scale 1/ε each; y/x = 1/2. Theorem 2 gives a mean and a variance "
+        "of Y/X: the dashed lines are that mean plus and minus 1.96 standard deviations. The band and the line in it "
+        "are the central 95 % and the median of simulated ratios (numpy's generator, seeded: nothing is released "
+        "here). The exact mean of Y/X does not exist, because X may be near 0; the theorem is a Taylor approximation."
     )
+
+    def data(self, context: Context) -> str:
+        """What the picture calls its data."""
+        return f"no table; y/x = {SHARE:g}, {context.settings.draws:,} simulated ratios for each point"
 
     def steps(self, context: Context) -> int:  # noqa: ARG002
         """One an epsilon."""
@@ -71,7 +76,7 @@ class Inference:
     def figure(self, rows: Rows, context: Context) -> Bands:  # noqa: ARG002
         """A panel an epsilon."""
         x = Axis("x", "query size x (log scale)", "log", ticks=(10, 100, 1_000, 10_000), form="~s")
-        y = Axis("median", "noisy ratio Y/X", form="~g")
+        y = Axis("median", "noisy ratio Y/X", form=",~f")
         names = ("low", "high", "mean_by_theorem", "low_by_theorem", "high_by_theorem")
         return Bands(rows, self.title, x, y, *names, truth=SHARE)
 
@@ -93,7 +98,7 @@ class Inference:
         example = {row["x"]: row for row in rows if row["epsilon"] == EPSILONS[0]}
         factors = [example[100]["factor_by_theorem"], example[1_000]["factor_by_theorem"]]
         widths = {e: [row["high"] - row["low"] for row in rows if row["epsilon"] == e] for e in EPSILONS}
-        shrinks = [all(a > b for a, b in zip(w, w[1:], strict=False)) for w in widths.values()]
+        shrinks = [all(a > b for a, b in pairwise(w)) for w in widths.values()]
         like = [_like(row) for row in rows]
         bad = sorted({f"x = {row['x']} at ε = {row['epsilon']:g}" for row in rows if not _like(row)})
         return [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dalenius.reproduce.experiment import Claim, Context, Rows, Table, Verdict, cases, span
-from dalenius.reproduce.figure import Axis, Lines, theta_axis
+from dalenius.reproduce.experiment import Claim, Context, Table, Verdict, cases, span
+from dalenius.reproduce.figure import Axis, Lines, Rows, theta_axis
 from dalenius.reproduce.problems import problem
 from dalenius.reproduce.releases import MULTI_SIZE, OPTIMAL, STRATA, TWO_SIZE, mse
 from dalenius.solve.anatomy import anatomy
@@ -29,9 +29,14 @@ class Loss:
     about = (
         "MSE = Σ (bucket size - 1)² / (|T| - 1). Anatomy has buckets of l and l + 1 records with l = ⌈1 / min f'⌉, "
         "whether or not that is private, as in the paper; the others have sizes from M = min ⌈1 / f'⌉ up to 50. "
-        "“Optimal” is the exact optimum over any number of sizes, which the paper had from an integer program; here it is "
-        "Dalenius' own method, proven to within 0.01 %. “In strata” is the same with the table cut by quasi-identifiers first."
+        "“Optimal” is the exact optimum over any number of sizes, which the paper had from an integer program; here it "
+        "is Dalenius' own method, proven to within 0.01 %. “In strata” is the same with the table cut by "
+        "quasi-identifiers first."
     )
+
+    def data(self, context: Context) -> str:
+        """What the picture calls its data."""
+        return context.data
 
     def steps(self, context: Context) -> int:
         """One for each method, theta and sensitive column."""
@@ -60,7 +65,7 @@ class Loss:
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line a method."""
-        y = Axis("mse", "MSE (log scale)", "log", form="~g")
+        y = Axis("mse", "MSE (log scale)", "log", form=",~f")
         return Lines(rows, self.title, theta_axis(rows), y, "method", _ORDER)
 
     def table(self, rows: Rows) -> Table:
@@ -84,8 +89,8 @@ class Loss:
             Claim(
                 "Section 7.2.1",
                 "Anatomy has a significantly higher MSE than all other methods for every θ",
-                f"Anatomy's MSE is {span(anatomies, '.1f')} times that of the next worst method; “significantly” is taken "
-                f"as {_SIGNIFICANT:g} times or more",
+                f"Anatomy's MSE is {span(anatomies, '.1f')} times that of the next worst method; “significantly” is "
+                f"taken as {_SIGNIFICANT:g} times or more",
                 Verdict.of([ratio >= _SIGNIFICANT for ratio in anatomies]),
             ),
             Claim(
@@ -107,9 +112,10 @@ class Loss:
                 Verdict.of([ratio <= _SLIGHT for ratio in two_best]),
             ),
             Claim(
-                "Section 7.4 (summary)",
+                "Section 7, summary",
                 "the proposed methods retain more information than l-diversity",
-                f"TwoSize's MSE is below Anatomy's in {sum(c[TWO_SIZE] < c[ANATOMY] for c in found)} of {len(found)} cases",
+                f"TwoSize's MSE is below Anatomy's in {sum(c[TWO_SIZE] < c[ANATOMY] for c in found)} of {len(found)} "
+                "cases",
                 Verdict.of([case[TWO_SIZE] < case[ANATOMY] for case in found]),
             ),
         ]

@@ -71,12 +71,12 @@ def _lines(altair: Any, figure: Lines, rows: Rows, panel: str) -> Any:
         color=altair.Color(f"{figure.series}:N", scale=altair.Scale(**scale)),
     )
     lines = base.mark_line(strokeWidth=2).encode(
-        strokeDash=altair.StrokeDash(f"{figure.series}:N", scale=altair.Scale(domain=names, range=dashes))
+        strokeDash=altair.StrokeDash(f"{figure.series}:N", scale=altair.Scale(domain=names, range=dashes), legend=None)
     )
     shape = altair.Shape(f"{figure.series}:N", scale=altair.Scale(domain=names, range=shapes))
     points = base.transform_filter("!datum._stopped").mark_point(filled=True, size=60, opacity=1).encode(shape=shape)
     hollow = base.transform_filter("datum._stopped").mark_point(
-        filled=True, fill="white", size=80, strokeWidth=2, opacity=1
+        filled=False, fill="white", size=80, strokeWidth=2, opacity=1
     ).encode(shape=shape)  # fmt: skip
     return (lines + points + hollow).properties(title=panel, width=_WIDTH, height=_HEIGHT)
 
@@ -94,7 +94,7 @@ def _bars(altair: Any, figure: Bars, rows: Rows, panel: str) -> Any:
     width = 110 * len(rows) if figure.named else _WIDTH
     base = altair.Chart(altair.InlineData(values=rows)).encode(
         x=altair.X(f"{figure.x.column}:{kind}", sort=None, axis=axis),
-        y=altair.Y(f"{figure.y.column}:Q", axis=altair.Axis(title=figure.y.title, format=figure.y.form)),
+        y=_y(altair, figure.y, [row[figure.y.column] for row in rows]),
     )
     colour = altair.value(_OURS)
     if figure.marked is not None:
@@ -102,7 +102,8 @@ def _bars(altair: Any, figure: Bars, rows: Rows, panel: str) -> Any:
     chart = base.mark_bar(width={"band": 0.75}).encode(color=colour)
     if figure.note is not None:
         chart += base.mark_text(dy=-7, fontSize=11).encode(text=f"{figure.note}:N")
-    return chart.properties(title=panel.strip() or altair.Undefined, width=width, height=_HEIGHT)
+    chart = chart.properties(width=width, height=_HEIGHT)
+    return chart.properties(title=panel) if panel.strip() else chart
 
 
 def _bands(altair: Any, figure: Bands, rows: Rows, panel: str) -> Any:
@@ -124,7 +125,9 @@ def _bands(altair: Any, figure: Bands, rows: Rows, panel: str) -> Any:
     band = base.mark_area(opacity=0.22, clip=True, color=_OURS).encode(
         y=y(figure.low), y2=altair.Y2(f"{figure.high}:Q")
     )
-    median = base.mark_line(strokeWidth=2, clip=True, point={"size": 40}).encode(y=y(figure.y.column), color=colour("_a"))
+    median = base.mark_line(strokeWidth=2, clip=True, point={"size": 40}).encode(
+        y=y(figure.y.column), color=colour("_a")
+    )
     theory = [
         base.mark_line(strokeWidth=1.8, strokeDash=[6, 4], clip=True).encode(y=y(column), color=colour("_b"))
         for column in (figure.theory, figure.theory_low, figure.theory_high)

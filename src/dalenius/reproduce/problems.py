@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from dalenius.model.problem import Problem, ValueCounts
@@ -12,7 +14,7 @@ from dalenius.solve.sizes import least_min_size
 
 def limits(theta: int) -> LimitPolicy:
     """f'_i = min(1, theta f_i + 0.02)."""
-    return LimitPolicy(theta=theta, base=BASE)
+    return LimitPolicy(theta=Fraction(theta), base=BASE)
 
 
 def problem(counts: ValueCounts, theta: int) -> Problem:

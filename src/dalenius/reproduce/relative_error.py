@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dalenius.reproduce.experiment import Claim, Context, Rows, Table, Verdict, cases, percents, span
-from dalenius.reproduce.figure import Axis, Lines, theta_axis
+from dalenius.reproduce.experiment import Claim, Context, Table, Verdict, cases, percents, span
+from dalenius.reproduce.figure import Axis, Lines, Rows, theta_axis
 from dalenius.reproduce.releases import MULTI_SIZE, ONE_BUCKET, OPTIMAL, STRATA, TWO_SIZE, relative_error
 
 _PAPERS = (TWO_SIZE, MULTI_SIZE, OPTIMAL)
@@ -23,11 +23,15 @@ class RelativeError:
     name = "relative-error"
     title = "Relative error of count queries against the privacy coefficient θ"
     about = (
-        "The mean of |act - est| / act over random count queries of 1 to all quasi-identifiers and the sensitive column, with "
-        "an expected selectivity of 1 %. Queries that match nobody have no relative error and are left out. The dashed "
-        "line is a single bucket that holds everybody: whoever publishes it publishes the two margins and nothing of the "
-        "association between them."
+        "The mean of |act - est| / act over random count queries of 1 to all quasi-identifiers and the sensitive "
+        "column, with an expected selectivity of 1 %. Queries that match nobody have no relative error and are left "
+        "out. The dashed line is a single bucket that holds everybody: whoever publishes it publishes the two margins "
+        "and nothing of the association between them."
     )
+
+    def data(self, context: Context) -> str:
+        """What the picture calls its data."""
+        return f"{context.data}, {context.settings.queries:,} queries"
 
     def steps(self, context: Context) -> int:
         """One for each method, theta and sensitive column."""
@@ -44,7 +48,7 @@ class RelativeError:
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line a method."""
-        y = Axis("percent", "mean relative error (%)", form="~g")
+        y = Axis("percent", "mean relative error (%)", form=",~f")
         return Lines(rows, self.title, theta_axis(rows), y, "method", _ORDER, baselines=(ONE_BUCKET,))
 
     def table(self, rows: Rows) -> Table:
@@ -128,8 +132,9 @@ def _worth(found: dict[Any, dict[str, float]], rows: Rows) -> list[Claim]:
             "Section 7.2.2",
             "so these solutions are highly accurate for count queries: the relative error is evidence of utility",
             f"one bucket that holds everybody, that is no association at all, has errors of {one} %, and TwoSize and "
-            f"MultiSize have {percents(shares)} of that ({percents(low)} for θ up to 8); {percents([_ALMOST])} or more is "
-            f"taken as almost the same, which tells an analyst little. Optimal in strata has {percents(strata)} of it",
+            f"MultiSize have {percents(shares)} of that ({percents(low)} for θ up to 8); {percents([_ALMOST])} or more "
+            f"is taken as almost the same, which tells an analyst little. Optimal in strata has {percents(strata)} of "
+            "it",
             Verdict.of([share < _ALMOST for share in shares]),
         ),
     ]

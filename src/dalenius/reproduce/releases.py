@@ -80,7 +80,7 @@ def _measure(context: Context, what: str, run: Any, sensitive: str, theta: int, 
 
 def _made(context: Context, sensitive: str, theta: int, method: str) -> Release | None:
     rows = context.settings.rows
-    sizes = {"min_size": rows, "max_size": rows} if method == ONE_BUCKET else {"max_size": MAX_SIZE}
+    one = method == ONE_BUCKET
     try:
         return publish(
             context.dataset.first(rows, sensitive),
@@ -90,7 +90,8 @@ def _made(context: Context, sensitive: str, theta: int, method: str) -> Release 
             method=_METHODS.get(method, Method.OPTIMAL),
             strata="auto" if method == STRATA else "none",
             seed=_SEED,
-            **sizes,
+            min_size=rows if one else None,
+            max_size=rows if one else MAX_SIZE,
         )
     except NoSolutionError:
         return None

@@ -7,8 +7,8 @@ from math import gcd
 
 import numpy as np
 
-from dalenius.reproduce.experiment import Claim, Context, Rows, Table, Verdict
-from dalenius.reproduce.figure import Axis, Bars
+from dalenius.reproduce.experiment import Claim, Context, Table, Verdict
+from dalenius.reproduce.figure import Axis, Bars, Rows
 from dalenius.solve.two_size import feasible_positions
 
 SAID = 2_077_869
@@ -24,6 +24,10 @@ class Remark:
         "Settings (S₁, b₁), (S₂, b₂) with 3 ≤ S₁ < S₂ ≤ 20 and S₁ b₁ + S₂ b₂ = 1,000,000, counted by Lemma 5 and "
         "checked by enumeration. It does not depend on the table."
     )
+
+    def data(self, context: Context) -> str:  # noqa: ARG002
+        """What the picture calls its data."""
+        return "no table: a count of integer solutions"
 
     def steps(self, context: Context) -> int:  # noqa: ARG002
         """One."""
@@ -59,8 +63,8 @@ class Remark:
                 "Remark 2",
                 f"there are {SAID:,} feasible settings",
                 f"there are {settings['counted']:,}, or {settings['both sizes used']:,} if both sizes must be used; "
-                "none of the other readings tried gives the paper's number either. That there are too many to try one by one "
-                "holds all the more",
+                "none of the other readings tried gives the paper's number either. That there are too many to try one "
+                "by one holds all the more",
                 Verdict.of([SAID in (settings["counted"], settings["both sizes used"])]),
             )
         ]

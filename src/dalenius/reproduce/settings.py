@@ -21,7 +21,7 @@ class Settings:
     queries: int = 5_000
     runs_of_ours: int = 20
     runs_of_searches: int = 3
-    ilp_seconds: float = 60.0  # for the one run of the integer program
+    limit: float = 60.0  # seconds, for the integer program and for the proof of the exact optimum
     draws: int = 100_000
     quick: bool = False
 
@@ -42,12 +42,12 @@ FULL = Settings()
 QUICK = Settings(
     thetas=(2, 8, 32),
     rows=20_000,
-    sizes=(10_000, 20_000, 30_000),
-    gammas=(2, 8, 32),
+    sizes=(10_000, 30_000),
+    gammas=(2, 16),
     queries=1_000,
     runs_of_ours=5,
     runs_of_searches=1,
-    ilp_seconds=2.0,
+    limit=1.0,
     draws=20_000,
     quick=True,
 )

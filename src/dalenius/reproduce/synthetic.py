@@ -1,14 +1,15 @@
-"""A made-up table in the shape of the paper's CENSUS: its columns, its domain sizes, its frequencies of the sensitive ones.
+"""A made-up table in the shape of the paper's CENSUS: its columns, its domain sizes, its sensitive frequencies.
 
 It is a latent class model. Every person belongs to one of `CLASSES` walks of life, which lie on a line from 0 to 1 (how
-much schooling they take); the class makes education, occupation, work class, gender and age likely or unlikely, marital
-status follows age, and the country of birth follows race. So occupation and education are associated with each other and
-with all other columns, as in real tables, and nobody in the table exists.
+much schooling they take). The class makes education, occupation, work class, gender and age likely or unlikely, marital
+status follows age, and the country of birth follows race. So occupation and education are associated with each other,
+with work class, gender and age, and by age with marital status. Race and country have nothing to do with the others.
+Nobody in the table exists.
 
-The margins of education and occupation are set, not drawn: frequencies grow geometrically from the rarest to the most
-frequent value of the paper's OCC-300K (0.18 % to 7.5 %) and EDU-300K (0.44 % to 27.3 %), and the table of class by value
-is fitted to them by iterative proportional fitting. Which value is how frequent has nothing to do with its place on the
-line. Rows are independent, so the first n rows are a random sample for every n.
+The margins of education and occupation are set: frequencies grow geometrically from the rarest to the most frequent
+value of the paper's OCC-300K (0.18 % to 7.5 %) and EDU-300K (0.44 % to 27.3 %), and the table of class by value is
+fitted to them by iterative proportional fitting. How frequent a value is has nothing to do with its place on the line.
+Rows are independent, so the first n rows are a random sample for every n.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _bell(values: int, centres: Floats, width: float) -> Floats:
 
 
 def _marital() -> Floats:
-    """Six states, by age in steps of eight years from 17: the never married give way to the married, then the widowed."""
+    """Six states, by age in steps of eight years: the never married give way to the married, they to the widowed."""
     old = np.linspace(0.0, 1.0, 9)
     never, widowed = 0.88 * np.exp(-4.0 * old) + 0.04, 0.01 + 0.45 * old**3
     divorced, separated, absent = 0.02 + 0.16 * np.sqrt(old), np.full(9, 0.02), np.full(9, 0.015)
@@ -112,4 +113,4 @@ def _drawn(chances: Floats, given: Codes, chance: np.random.Generator) -> Codes:
     draws = chance.random(len(given)) + given  # row g of the edges lies between g and g + 1
     edges[:, -1] = 1.0
     flat = (edges + np.arange(len(edges))[:, None]).ravel()
-    return np.searchsorted(flat, draws, side="right") - given * chances.shape[1]
+    return np.asarray(np.searchsorted(flat, draws, side="right") - given * chances.shape[1])

@@ -10,8 +10,9 @@ of each, and a_ij records of value i in buckets of size S_j:
                 b_j <= (n / S_j) y_j,  sum_j y_j <= 2
                 b_j whole, y_j 0 or 1, a_ij >= 0.
 
-Given whole b_j the a_ij are a flow, so whole ones exist if any do, and they need not be asked for: that makes the program
-several times as fast on the paper's domains. Solved by HiGHS to a relative gap of 1e-4, on one core. Only solving is timed.
+Given whole b_j the a_ij are a flow, so whole ones exist if any do, and need not be asked for: that makes the program
+several times as fast on the paper's domains. Solved by HiGHS to a relative gap of 1e-4, on one core. Only solving is
+timed.
 """
 
 from __future__ import annotations

@@ -167,7 +167,12 @@ def size_cut(demand: Demand, saturated: Mask, sizes: tuple[tuple[int, int], ...]
 
 
 def violated(
-    demand: Demand, sizes: Integers, caps: Integers, buckets: Floats | Integers, tolerance: float
+    demand: Demand,
+    sizes: Integers,
+    caps: Integers,
+    buckets: Floats | Integers,
+    tolerance: float,
+    privacy_rows: int = _PRIVACY_ROWS_A_ROUND,
 ) -> Iterator[Cut]:
     """Violated privacy constraints, and Gale's condition violated by the sizes up to, or from, some size.
 
@@ -177,7 +182,7 @@ def violated(
     counts = demand.counts
     taken = caps * buckets
     missing = counts - taken.sum(axis=1)
-    for i in _worst(missing, tolerance, _PRIVACY_ROWS_A_ROUND):
+    for i in _worst(missing, tolerance, privacy_rows):
         yield privacy_cut(demand, i)
     for direction in (1, -1):
         reach = np.cumsum(taken[:, ::direction], axis=1)

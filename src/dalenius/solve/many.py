@@ -35,6 +35,10 @@ _MOST_SIZES = 400  # quick settings have every size as a column
 _MOST_CELLS = 1_000_000  # values x sizes
 _MOMENT = 0.05  # the least time for a try, in seconds
 _A_LOOK = 0.01  # seconds for a quick setting: ten times the usual
+_A_SECOND = 1.0  # for quick settings, whatever the time limit
+# With fake values it is the relaxation's bound that is 1 or 2 % off, and hardly ever the quick setting: little is to be
+# gained from a proof, which takes a second. So there is this much time a problem, in seconds.
+_PROOF_WITH_FAKES = 0.02
 
 
 def solve_many(
@@ -51,7 +55,8 @@ def solve_many(
     `each` is called once a problem. With `grow` a problem that has no setting within its sizes is solved with larger
     ones, as in `solve_and_grow`, and the solution's `max_size` says how large they may be.
 
-    Every problem has its quick look, even past the time limit, as long as that is a matter of milliseconds.
+    Past the time limit every problem still has its quick look, as long as that is a matter of milliseconds; then what
+    the method for a single problem finds at once; and half the time limit later, with `grow`, one bucket for everybody.
     """
     many = _Many(problems, gap, time_limit, method, each or _no_progress, grow=grow)
     if method is Method.OPTIMAL:
@@ -83,7 +88,9 @@ class _Many:
         self.gap, self.method, self.each, self.grow = gap, method, each, grow
         started = time.monotonic()
         self.deadline = started + time_limit
-        self.patience = started + max(time_limit, 1.0 + _A_LOOK * len(problems))
+        look = max(time_limit, _A_SECOND + _A_LOOK * len(problems))
+        self.look_until = started + look
+        self.patience = started + 1.5 * look
         self._found: dict[int, Solution] = {}
 
     @property
@@ -119,7 +126,7 @@ class _Many:
         """Settle those that have a quick setting; yields those that seem to have none at all."""
         for k, member in zip(group, family.members, strict=True):
             started = time.monotonic()
-            if started > self.patience:
+            if started > self.look_until:
                 return
             found = quick_setting(family, member, self.gap)
             if isinstance(found, Quick):
@@ -150,7 +157,7 @@ class _Many:
             seconds = max(_MOMENT, left / (len(rest) - done))
             if not self.grow:
                 solution = solve(problem, self.method, self.gap, seconds)
-            elif left > 0 or self.method is not Method.OPTIMAL:
+            elif time.monotonic() < self.patience or self.method is not Method.OPTIMAL:
                 solution = solve_and_grow(problem, self.method, self.gap, seconds, _MOMENT)
             else:
                 solution = without_search(problem, self.method) or not_found(problem, self.method)
@@ -161,8 +168,11 @@ class _Many:
         bounded = {k: found for k, found in self._found.items() if found.bound is not None}
         worst = sorted(bounded, key=lambda k: -_excess(bounded[k]))
         losses, excess = sum(_loss(found) for found in bounded.values()), sum(map(_excess, bounded.values()))
+        deadline = self.deadline
+        if any(problem.fake_values for problem in self.problems):
+            deadline = min(deadline, time.monotonic() + _PROOF_WITH_FAKES * len(self.problems))
         for done, k in enumerate(worst):
-            left = self.deadline - time.monotonic()
+            left = deadline - time.monotonic()
             if excess <= self.gap * losses or left <= 0:
                 break
             before = bounded[k]

@@ -19,9 +19,8 @@ from dalenius.solve.optimal import Optimum
 from dalenius.solve.rounding import round_nearby
 
 _CANDIDATES = 12  # roundings that are looked at
-_STEPS = 2  # buckets more or less of a size
 _MORE_SIZES = 4  # besides those in use, where these alone have no good rounding
-_MORE_STEPS = 4
+_LAST_RESORT = 4  # buckets more or less of a size: further roundings are only for those that have none
 
 
 class Nothing(Enum):
@@ -54,13 +53,24 @@ def quick_setting(family: Family, member: Member, gap: float) -> Quick | Nothing
         return Nothing.NO_SETTING
     used = np.flatnonzero(relaxed.buckets)
     proof = Optimum(None, max(0, math.ceil(relaxed.bound.bound)), relaxed.bound.certificate())
-    partition = next(_roundings(family, member, relaxed, used, _STEPS), None)
-    if partition is None or not Quick(partition, proof).is_within(gap):
-        columns = _with_more_sizes(family, relaxed, used)
-        other = next(_roundings(family, member, relaxed, columns, _MORE_STEPS), None)
-        if partition is None or (other is not None and other.setting.loss < partition.setting.loss):
-            partition = other
-    return Nothing.NOT_FOUND if partition is None else Quick(partition, proof)
+    best: Quick | None = None
+    for columns, step in _attempts(family, relaxed, used):
+        if step > _LAST_RESORT and best is not None:
+            break
+        partition = next(_roundings(family, member, relaxed, columns, step), None)
+        if partition is not None and (best is None or partition.setting.loss < best.partition.setting.loss):
+            best = Quick(partition, proof)
+        if best is not None and best.is_within(gap):
+            break
+    return Nothing.NOT_FOUND if best is None else best
+
+
+def _attempts(family: Family, relaxed: Relaxed, used: Integers) -> Iterator[tuple[Integers, int]]:
+    """Sizes to round with, and how many buckets of each may be more or less: ever more of both."""
+    yield used, 2
+    more = _with_more_sizes(family, relaxed, used)
+    yield more, 4
+    yield more, 8
 
 
 def _roundings(family: Family, member: Member, relaxed: Relaxed, columns: Integers, step: int) -> Iterator[Partition]:

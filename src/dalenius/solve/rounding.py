@@ -18,7 +18,9 @@ from dalenius.solve.cuts import Demand
 
 _MOST_FREE = 7  # fractional numbers that are tried both ways
 _MOST_CANDIDATES = 20_000
-_MOST_SIZES = 40  # the moves between pairs of sizes are listed, which grows with the cube
+_MOST_SIZES = 200
+_MOVED_SIZES = 24  # the smallest ones: the moves between pairs of sizes are listed, which grows with the cube
+_FURTHER = 3  # times as many buckets more or less of the two smallest sizes
 _CHUNK = 512  # candidates that are tested at once, the best ones first
 
 
@@ -26,7 +28,7 @@ def round_nearby(
     demand: Demand, matrix: Integers, rights: Integers, sizes: Integers, buckets: Floats, most: int = 3, step: int = 2
 ) -> list[tuple[int, ...]]:
     """Whole numbers b of buckets of the given sizes with matrix b >= rights: `most` of them, those of least loss."""
-    largest = _largest_product(matrix, buckets + 2 * step + 2)
+    largest = _largest_product(matrix, buckets + 2 * _FURTHER * step + 2)
     if not 0 < len(sizes) <= _MOST_SIZES or largest > 2.0**62:
         return []
     candidates = _candidates(demand.total, sizes, buckets, step)
@@ -52,15 +54,17 @@ def _largest_product(matrix: Integers, buckets: Floats) -> float:
 def _candidates(total: int, sizes: Integers, buckets: Floats, step: int) -> Integers:
     """Roundings with a move that makes up for their missing records; numbers of buckets that are not negative."""
     rounded = _roundings(buckets)
-    moves = _moves(len(sizes), step)
-    amounts = moves @ sizes
+    moved = min(len(sizes), _MOVED_SIZES)
+    moves = _moves(moved, step)
+    amounts = moves @ sizes[:moved]
     order = np.argsort(amounts, kind="stable")
     missing = total - rounded @ sizes
     first, last = (np.searchsorted(amounts[order], missing, side=side) for side in ("left", "right"))
     number = last - first
     start = np.repeat(np.arange(len(rounded)), number)[:_MOST_CANDIDATES]
     offset = np.arange(len(start)) - np.repeat(np.cumsum(number) - number, number)[:_MOST_CANDIDATES]
-    candidates = rounded[start] + moves[order[first[start] + offset]]
+    candidates = rounded[start]
+    candidates[:, :moved] += moves[order[first[start] + offset]]
     return np.asarray(candidates[(candidates >= 0).all(axis=1)])
 
 
@@ -82,11 +86,17 @@ def _ways(free: int) -> Integers:
 
 @cache
 def _moves(sizes: int, step: int) -> Integers:
-    """Nothing, or up to `step` buckets more or less of one or two sizes: the change to b, one row a move."""
+    """Up to `step` buckets more or less of one or two sizes, further for the two smallest: the change to b by row.
+
+    Small buckets take few records each, and it is larger ones that are rounded.
+    """
     steps = [*range(-step, 0), *range(1, step + 1)]
     single = np.concatenate([k * np.eye(sizes, dtype=np.int64) for k in steps])
     first, second = np.triu_indices(len(single), k=1)
     different = first % sizes != second % sizes
-    return np.concatenate(
-        [np.zeros((1, sizes), dtype=np.int64), single, single[first[different]] + single[second[different]]]
-    )
+    smallest = np.zeros(((2 * _FURTHER * step + 1) ** min(2, sizes), sizes), dtype=np.int64)
+    ranges = [range(-_FURTHER * step, _FURTHER * step + 1)] * min(2, sizes)
+    smallest[:, : len(ranges)] = list(product(*ranges))
+    further = np.abs(smallest).max(axis=1) > step
+    nothing = np.zeros((1, sizes), dtype=np.int64)
+    return np.concatenate([nothing, single, single[first[different]] + single[second[different]], smallest[further]])

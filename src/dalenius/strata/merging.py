@@ -28,7 +28,9 @@ Floats = npt.NDArray[np.float64]
 
 _SURE = 1e-9  # relative: where floating point is nearer to a limit than that, integers decide
 _LOSS_OF_A_ROW = 0.1  # of merging, beyond information: partners that are alike do not win by that alone
-_TRIED_FIRST = 32
+_TRIED_FIRST = 8
+_MOST_PARTNERS = 512  # that are looked at closely
+_VALUES_OF_A_SCREEN = 4
 
 
 def merged(counts: Integers, limits: Sequence[Fraction], margin: Fraction, least_rows: int) -> Integers:
@@ -80,6 +82,7 @@ class _Merging:
         self._rows = self._counts.sum(axis=1)
         self._excess: Floats = self._counts - self._rows[:, None] * rule.shares
         self._lack = self._lacking(self._excess, self._rows)
+        self._information = _information(self._counts)
         self._into = np.arange(len(counts))
         self._is_fit = np.array([rule.allows(row) for row in self._counts], np.bool_)
 
@@ -90,23 +93,36 @@ class _Merging:
             if not len(unfit):
                 break
             place = int(unfit[(self._lack[unfit] / self._rows[unfit]).argmax()])
-            self._merge(place, self._partner(place, here[here != place]))
+            self._merge(place, self._partner(place, self._screened(place, here[here != place])))
         return self._into
 
+    def _screened(self, place: int, others: Integers) -> Integers:
+        """Of very many strata, those with most room for what there is most too much of (and few rows for it)."""
+        if len(others) <= _MOST_PARTNERS:
+            return others
+        worst = np.argsort(-self._excess[place], kind="stable")[:_VALUES_OF_A_SCREEN]
+        needed = np.maximum(self._excess[place][worst], 0)
+        room = np.minimum(np.maximum(-self._excess[others[:, None], worst], 0), needed).sum(axis=1)
+        score = (room + 1) / (self._rows[others] + self._rows[place])
+        found: Integers = np.sort(others[np.argsort(-score, kind="stable")[:_MOST_PARTNERS]])
+        return found
+
     def _partner(self, place: int, others: Integers) -> int:
-        """The best partner. Those that make up for most are tried first; many others then cannot be better."""
+        """The best partner. Those that make up for most are tried first, until the others cannot be better."""
         after = self._lacking(self._excess[others] + self._excess[place], self._rows[others] + self._rows[place])
         made_up = self._lack[others] + self._lack[place] - after
         least_loss = _LOSS_OF_A_ROW * float(self._rows[place])
         order = np.argsort(-made_up, kind="stable")
-        best, score = -1, -np.inf
-        for tried in (order[:_TRIED_FIRST], order[_TRIED_FIRST:]):
-            hopeful = np.sort(tried[made_up[tried] >= score * least_loss])
-            if len(hopeful):
-                lost = _information_lost(self._counts[place], self._counts[others[hopeful]])
-                scores = made_up[hopeful] / (lost + least_loss)
-                if scores.max() > score:
-                    best, score = int(others[hopeful[scores.argmax()]]), float(scores.max())
+        best, score = int(others[0]), -np.inf
+        start, number = 0, _TRIED_FIRST
+        while start < len(order) and made_up[order[start]] > score * least_loss:
+            tried = order[start : start + number]
+            both = _information(self._counts[others[tried]] + self._counts[place])
+            lost = np.maximum(self._information[others[tried]] + self._information[place] - both, 0)
+            scores = made_up[tried] / (lost + least_loss)
+            if scores.max() > score:
+                best, score = int(others[tried[scores.argmax()]]), float(scores.max())
+            start, number = start + number, number * 2
         return best
 
     def _merge(self, place: int, other: int) -> None:
@@ -117,25 +133,17 @@ class _Merging:
         self._into[self._into == gone] = kept
         self._is_fit[kept] = self._rule.allows(self._counts[kept])
         self._lack[kept] = self._lacking(self._excess[kept], self._rows[kept])
+        self._information[kept] = _information(self._counts[kept])
 
     def _lacking(self, excess: Floats, rows: Integers) -> Floats:
         found: Floats = np.maximum(excess, 0).sum(axis=-1) + np.maximum(self._rule.least_rows - rows, 0)
         return found
 
 
-def _information_lost(one: Integers, others: Integers) -> Floats:
-    """What merging one with each of the others loses: rows times the information that telling them apart gives."""
-    both = others + one
-    found: Floats = _information(others) - _information(both)
-    found += _information(one[None, :])
-    return np.maximum(found, 0)
-
-
 def _information(counts: Integers) -> Floats:
-    def count_log_count(numbers: Integers) -> Floats:
-        return np.multiply(numbers, np.log(np.maximum(numbers, 1)), dtype=np.float64)
-
-    found: Floats = count_log_count(counts).sum(axis=1) - count_log_count(counts.sum(axis=1))
+    """The sum over values of n_x log n_x, minus n log n: what merging loses is a difference of it."""
+    rows = counts.sum(axis=-1)
+    found: Floats = (counts * np.log(np.maximum(counts, 1))).sum(axis=-1) - rows * np.log(np.maximum(rows, 1))
     return found
 
 

@@ -55,7 +55,14 @@ def published(rows: int, agree: float, fakes: int) -> Handmade:
         limits = {"uniform": "1/3"}
         columns = ["kind", "noise", "name"]
         dalenius.publish(
-            source, limits, sensitive="Disease", quasi_identifiers=columns, fake_values=fakes, out=folder, force=True
+            source,
+            limits,
+            sensitive="Disease",
+            quasi_identifiers=columns,
+            fake_values=fakes,
+            strata=None,
+            out=folder,
+            force=True,
         )
         qit, st = (pyarrow.parquet.read_table(Path(folder) / f"{name}.parquet") for name in ("qit", "st"))
     value_of = dict(zip(source["name"].to_pylist(), source["Disease"].to_pylist(), strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from dalenius.audit.audit import audit
 from dalenius.model.attack import Attack
 from tests.audit.attacks.tables import VALUES, add_fakes, named, published, table
-from tests.handmade import Handmade
+from tests.handmade import Handmade, in_strata
 
 
 def learn(made: Handmade, folder: Path) -> Attack:
@@ -203,3 +204,65 @@ def test_a_release_without_quasi_identifiers(tmp_path: Path) -> None:
     learned = found["learning"]
     assert learned.success is not None
     assert learned.success.share == pytest.approx(1 / 3)
+
+
+def in_two_ways(kind: str, rows: int = 6000) -> tuple[Handmade, Handmade]:
+    """The same table in buckets of four, in strata by `school` and without.
+
+    One where the value goes with `school` alone, with which `age` goes: within a stratum neither tells anything. And one
+    where it goes with `age` alone: within a stratum of schools, age tells as much as anywhere.
+    """
+    rng = np.random.default_rng(8)
+    age = rng.integers(0, 6, rows)
+    school = np.clip(age + rng.integers(-1, 2, rows), 0, 5)
+    told = school if kind == "school" else age
+    values = np.where(rng.random(rows) < 0.6, told, rng.integers(0, 6, rows))
+    made = Handmade(
+        types={"age": pa.int16(), "school": pa.int16(), "id": pa.int64()},
+        rows=list(zip(age.tolist(), school.tolist(), range(rows), strict=True)),
+        values=[VALUES[value] for value in values.tolist()],
+        buckets=[1] * rows,
+        limits=dict.fromkeys(VALUES, "1"),
+    )
+    tree: list[Any] = []
+    for cut in range(5):
+        tree += [("school", cut, 2 * cut + 1, 2 * cut + 2), cut + 1]
+    sizes = [4] * (rows // 4)
+    return in_strata(made, [*tree, 6], sizes), in_strata(made, [1], sizes)
+
+
+@pytest.mark.parametrize("kind", ["school", "age"])
+def test_with_strata_nothing_is_counted_twice_and_nothing_left_out(kind: str, tmp_path: Path) -> None:
+    strata, one = in_two_ways(kind)
+    found, before = learn(strata, tmp_path / "strata"), learn(one, tmp_path / "one")
+    assert found.success is not None
+    assert found.baseline is not None
+    assert before.success is not None
+    learners = {entry["learner"]: entry["success"] for entry in found.details["learners"]}
+    assert set(learners) == {"naive Bayes", "columns fitted together"}
+    assert found.success.share == pytest.approx(max(learners.values()))
+    assert [entry["learner"] for entry in before.details["learners"]] == ["naive Bayes"]
+    together = learners["columns fitted together"]
+    # what strata show openly, learning need not find out: who learns knows as much with strata as without
+    assert found.success.share > before.success.share - 0.02
+    if kind == "school":
+        assert together > found.baseline.share - 0.03
+        assert together > learners["naive Bayes"]
+    else:
+        assert together > found.baseline.share + 0.02
+
+
+def test_without_the_truth_the_learner_for_strata_is_shown(tmp_path: Path) -> None:
+    strata, _ = in_two_ways("age", 600)
+    found = audit(strata.write(tmp_path), attacks=["learning"])["learning"]
+    assert found.details["learner"] == "columns fitted together"
+    assert [entry["success"] for entry in found.details["learners"]] == [None, None]
+
+
+def test_where_there_is_no_room_columns_are_not_fitted_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dalenius.audit.attacks.fitted._MOST_CELLS", 1000)
+    strata, _ = in_two_ways("age", 600)
+    found = audit(strata.write(tmp_path), attacks=["learning"])["learning"]
+    assert found.details["learner"] == "naive Bayes"

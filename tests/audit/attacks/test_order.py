@@ -64,6 +64,41 @@ def test_it_decodes_ranks_of_the_file_though_the_rows_are_sorted(tmp_path: Path)
     assert found.broken
 
 
+def in_file_order_by_strata() -> Handmade:
+    """The same in two strata, each dealt out by itself, to buckets of the same sizes."""
+    rng, rows, values, buckets = np.random.default_rng(4), list[tuple[int, int]](), list[str](), list[int]()
+    last = 0
+    for side in (0, 1):
+        order = rng.permutation(np.repeat(np.arange(6), COUNTS if side else COUNTS[::-1]))
+        ends = np.cumsum(COUNTS if side else COUNTS[::-1])
+        dealt_to = [int(ends[value - 1]) if value else 0 for value in range(6)]
+        number = len(order) // SIZE
+        for value in order.tolist():
+            rows.append((side, len(rows)))
+            values.append(VALUES[value])
+            buckets.append(last + dealt_to[value] % number + 1)
+            dealt_to[value] += 1
+        last += number
+    types = {"side": pa.int8(), "id": pa.int64()}
+    return Handmade(types, rows, values, buckets, tree=[("side", 0, 1, 2), 1, 2])
+
+
+@pytest.mark.parametrize("sorted_rows", [True, False])
+def test_strata_are_decoded_one_by_one(tmp_path: Path, sorted_rows: bool) -> None:
+    made = in_file_order_by_strata()
+    folder = made.write(tmp_path / "r")
+    if not sorted_rows:
+        rewrite(folder, "qit", lambda rows: rows.sort(key=lambda row: row["id"]))
+    found = decoded(folder, made.source())
+    order = found["order"]
+    assert order.details["canonical"] == sorted_rows
+    assert order.success is not None
+    assert order.baseline is not None
+    assert order.success.low > 0.6
+    assert order.baseline.high < 0.4
+    assert found.broken
+
+
 def test_it_finds_nothing_in_a_published_release(tmp_path: Path) -> None:
     source = in_file_order().source()
     release = dalenius.publish(
@@ -174,11 +209,23 @@ def test_runs_have_all_sizes_in_proportion() -> None:
     sizes = np.repeat([2, 3, 7], [3000, 2000, 100])
     found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.zeros_like(sizes))
     windows = Windows.drawn(found, 1270, np.random.default_rng(0))
-    assert {size: number for size, (_, number) in windows.runs.items()} == {2: 300, 3: 200, 7: 10}
-    for size, (first, number) in windows.runs.items():
+    assert {group: number for group, (_, number) in windows.runs.items()} == {(0, 2): 300, (0, 3): 200, (0, 7): 10}
+    for (_, size), (first, number) in windows.runs.items():
         group = np.flatnonzero(sizes == size)
         np.testing.assert_array_equal(np.flatnonzero(windows.inside & (sizes == size)), group[first : first + number])
     assert Windows.drawn(found, 10**6, np.random.default_rng(0)).inside.all()
+
+
+def test_runs_of_many_strata_leave_some_out() -> None:
+    """A bucket of each of a thousand strata would be more than there is room for."""
+    sizes = np.full(10_000, 5)
+    found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.arange(len(sizes)) // 10)
+    windows = Windows.drawn(found, 1000, np.random.default_rng(0))
+    assert 100 < len(windows.runs) < 300
+    assert windows.inside.sum() == len(windows.runs)
+    for (stratum, _), (first, number) in windows.runs.items():
+        assert number == 1
+        assert windows.inside[stratum * 10 + first]
 
 
 @given(

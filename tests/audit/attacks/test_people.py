@@ -12,8 +12,8 @@ import pytest
 
 from dalenius.audit.audit import audit
 from dalenius.errors import InputError, NoSuchColumnError
-from tests.audit.attacks.tables import table
-from tests.handmade import Handmade, hospital, many_types
+from tests.audit.attacks.tables import named, table
+from tests.handmade import Handmade, hospital, in_strata, many_types
 
 
 def test_every_kind_of_column(tmp_path: Path) -> None:
@@ -140,3 +140,17 @@ def test_a_fit_that_has_not_come_to_its_end(tmp_path: Path, monkeypatch: pytest.
     assert not any("did not settle" in note for note in audit(folder, truth=made.source()).notes)
     monkeypatch.setattr("dalenius.audit.attacks.people.ITERATIONS", 8)
     assert any("did not settle" in note for note in audit(folder, truth=made.source()).notes)
+
+
+@pytest.mark.parametrize("most", [10**6, 3000])
+def test_strata_do_not_change_what_is_true(most: int, tmp_path: Path) -> None:
+    """People who share their quasi-identifiers are in one stratum: with names, and without, success is the same."""
+    made = in_strata(table(1500, agree=0.5), [("noise", 0, 1, 2), 1, ("kind", "kind 2", 3, 4), 2, 1], [3] * 500)
+    with_names = named(made)
+    exact = audit(with_names.write(tmp_path / "a"), truth=with_names.source(), most_entries=most)
+    estimated = audit(made.write(tmp_path / "b"), truth=made.source(), most_entries=most)
+    for name in ("learning", "minimality", "corruption"):
+        one, other = exact[name].success, estimated[name].success
+        assert one is not None
+        assert other is not None
+        assert other.share == pytest.approx(one.share, abs=0.03 if most == 10**6 else 0.06)

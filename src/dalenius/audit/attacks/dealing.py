@@ -70,27 +70,23 @@ class Windows:
 
     @classmethod
     def drawn(cls, found: Outline, most: int, rng: np.random.Generator) -> Windows:
-        """Runs in proportion to the groups' rows, and groups as long as there is room; all if there is for all."""
+        """Runs in proportion to the groups' rows; all buckets if these have no more rows than that.
+
+        A run has a bucket at least. Where groups are so many that this alone is too much, some are left out.
+        """
         part = min(1.0, most / int(found.sizes.sum()))
-        runs: dict[Group, tuple[int, int]] = {}
-        inside, left = np.zeros(len(found.sizes), bool), most
         groups = found.groups()
-        for group in [list(groups)[at] for at in _in_turn(len(groups), part, rng)]:
-            if runs and left <= 0:
-                break
-            places = groups[group]
-            number = max(1, int(part * len(places)))
-            first = int(rng.integers(len(places) - number + 1))
-            runs[group] = (first, number)
-            inside[places[first : first + number]] = True
-            left -= number * group[1]
+        numbers = {group: max(1, int(part * len(places))) for group, places in groups.items()}
+        rows = sum(number * size for (_, size), number in numbers.items())
+        runs: dict[Group, tuple[int, int]] = {}
+        inside = np.zeros(len(found.sizes), bool)
+        for group, places in groups.items():
+            if rows > 2 * most and rng.random() > most / rows and runs:
+                continue
+            first = int(rng.integers(len(places) - numbers[group] + 1))
+            runs[group] = (first, numbers[group])
+            inside[places[first : first + numbers[group]]] = True
         return cls(runs, inside)
-
-
-def _in_turn(groups: int, part: float, rng: np.random.Generator) -> list[int]:
-    """The order in which groups are taken: at random where there may not be room for all."""
-    found: list[int] = (rng.permutation(groups) if part < 1 else np.arange(groups)).tolist()
-    return found
 
 
 def walk(buckets: Integers, found: Outline, dealt_out: Dealt, kind: str, windows: Windows | None) -> Integers:

@@ -1,0 +1,74 @@
+"""The page about a run: every picture with what the paper says, what this run found, and whether they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dalenius.reproduce.experiment import Claim, Table, Verdict
+from dalenius.reproduce.machine import described
+
+_MARKS = {Verdict.AGREES: "✓", Verdict.PARTLY: "◐", Verdict.DIFFERS: "✗", Verdict.UNDECIDED: "?"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """One experiment, as the page shows it."""
+
+    name: str
+    title: str
+    about: str
+    table: Table | None
+    claims: tuple[Claim, ...]
+
+
+def page(results: Sequence[Result], data: str, notes: Sequence[str], machine: dict[str, str], images: str = "") -> str:
+    """The whole page in Markdown; `images` is the folder of the pictures."""
+    lines = [f"# The paper's experiments on: {data}", ""]
+    lines += [*notes, f"Run on {described(machine)}.", ""]
+    lines += ["## All claims", "", *_overview(results)]
+    for result in results:
+        lines += ["", f"## {result.title}", "", *_section(result, images)]
+    return "\n".join(lines) + "\n"
+
+
+def body(results: Sequence[Result], images: str = "") -> str:
+    """The page without its head, for a page that has one of its own."""
+    lines = ["## All claims", "", *_overview(results)]
+    for result in results:
+        lines += ["", f"## {result.title}", "", *_section(result, images)]
+    return "\n".join(lines) + "\n"
+
+
+def tally(results: Sequence[Result]) -> dict[str, int]:
+    """How many claims have each verdict."""
+    found = [claim.verdict for result in results for claim in result.claims]
+    return {str(verdict): found.count(verdict) for verdict in Verdict if verdict in found}
+
+
+def _overview(results: Sequence[Result]) -> list[str]:
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in tally(results).items())
+    lines = [f"Of the claims judged: {counts}.", "", "| where | the paper says | verdict |", "|---|---|---|"]
+    for result in results:
+        lines += [f"| {c.where} | {_cell(c.paper)} | {_MARKS[c.verdict]} {c.verdict} |" for c in result.claims]
+    return lines
+
+
+def _section(result: Result, images: str) -> list[str]:
+    lines = [result.about, "", f"![{result.title}]({images}{result.name}.svg)", ""]
+    lines += [f"Data: [{result.name}.csv]({images}{result.name}.csv)", ""]
+    for claim in result.claims:
+        lines += [
+            f"**{claim.where}.** The paper: {claim.paper}. This run: {claim.found}. "
+            f"**{_MARKS[claim.verdict]} {str(claim.verdict).capitalize()}.**",
+            "",
+        ]
+    if result.table is not None:
+        lines += [f"| {' | '.join(result.table.headings)} |", "|---" * len(result.table.headings) + "|"]
+        lines += [f"| {' | '.join(map(_cell, line))} |" for line in result.table.lines]
+    return lines
+
+
+def _cell(text: Any) -> str:
+    return str(text).replace("|", "\\|")
