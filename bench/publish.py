@@ -58,7 +58,7 @@ def measured(words: list[str]) -> tuple[float, float]:
 def row(shape: str, rows: int, method: str, runs: list[tuple[float, float]]) -> dict[str, Any]:
     seconds = statistics.median(run[0] for run in runs)
     memory = max(run[1] for run in runs)
-    print(f"  {shape:6} {rows:>11,} {method:8} {seconds:8.2f} s {memory:8.0f} MiB", flush=True)
+    print(f"  {shape:6} {rows:>11,} {method:11} {seconds:8.2f} s {memory:8.0f} MiB", flush=True)
     return {
         "shape": shape,
         "records": rows,
@@ -79,26 +79,30 @@ def compared(shape: Shape, rows: int, repeats: int, folder: Path) -> Rows:
     publish += ["--quasi-identifiers", ",".join(shape.quasi_identifiers), "--theta", "8", "--base", "0.02"]
     publish += ["--out", str(out), "--force", "--memory", MEMORY, "--json"]
     verify = [COMMAND, "verify", str(out), "--json"]
-    runs: dict[str, list[tuple[float, float]]] = {"floor": [], "publish": [], "verify": []}
+    words = {"floor": floor, "one stratum": [*publish, "--strata", "none"], "publish": publish, "verify": verify}
+    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in words}
     for _ in range(repeats):
-        for name, words in (("floor", floor), ("publish", publish), ("verify", verify)):
-            runs[name].append(measured(words))
+        for name, command in words.items():
+            runs[name].append(measured(command))
+    made = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["strata"]
+    print(f"  {shape.name:6} {rows:>11,} {len(made['strata']) if made else 1:,} strata", flush=True)
     (folder / "copy.parquet").unlink()
     return [row(shape.name, rows, name, found) for name, found in runs.items()]
 
 
 def summary(results: dict[str, Any]) -> str:
     lines = [
-        "| table | rows | floor | publish | / floor | verify | / publish | peak memory | floor's peak |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| table | rows | floor | one stratum | / floor | strata | / one stratum | verify | / publish | peak memory "
+        "| floor's peak |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     found = results["rows"]
     for shape, rows in dict.fromkeys((r["shape"], r["records"]) for r in found):
         by = {r["method"]: r for r in found if (r["shape"], r["records"]) == (shape, rows)}
-        floor, publish, verify = (by[name]["seconds"] for name in ("floor", "publish", "verify"))
+        floor, one, publish, verify = (by[name]["seconds"] for name in ("floor", "one stratum", "publish", "verify"))
         peaks = f"{by['publish']['peak_mib']:,.0f} MiB | {by['floor']['peak_mib']:,.0f} MiB"
         lines.append(
-            f"| {shape} | {rows:,} | {floor:.2f} s | {publish:.2f} s | {publish / floor:.2f} "
+            f"| {shape} | {rows:,} | {floor:.2f} s | {one:.2f} s | {one / floor:.2f} | {publish:.2f} s | {publish / one:.2f} "
             f"| {verify:.2f} s | {verify / publish:.2f} | {peaks} |"
         )
     base = results["imports"]

@@ -29,7 +29,7 @@ KEY = bytes(range(32))
 
 @pytest.fixture
 def small_strata(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dealing, "LEAST_ROWS", 1)
+    monkeypatch.setattr(dealing, "least_stratum", lambda _leaf_rows: 1)
     monkeypatch.setattr(dealing, "automatic", lambda _rows, _values: (2, 6))
 
 

@@ -33,14 +33,11 @@ from dalenius.protect.partition import dealt
 from dalenius.solve.fakes import RandomBits, with_fakes
 from dalenius.solve.many import solve_many
 from dalenius.solve.sizes import automatic_max_size
-from dalenius.strata.choosing import automatic
+from dalenius.strata.choosing import automatic, least_stratum, most_shares
 from dalenius.strata.merging import merged
 from dalenius.strata.tree import Tree, every_combination, grow
 
 Integers = npt.NDArray[np.int64]
-
-MARGIN = Fraction(4, 5)
-LEAST_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -108,8 +105,9 @@ class Stratifier:
         cutter, counts = cutter.without(empty), counts[~empty]
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
-        least_rows = max(LEAST_ROWS, 2 * plan.problem.min_size)
-        stratum_of_leaf = merged(counts, ordered, MARGIN, least_rows)
+        least_rows = least_stratum(automatic(found.rows, len(ordered))[0])
+        most = most_shares(found.sensitive.counts, ordered)
+        stratum_of_leaf = merged(counts, most, Fraction(1), max(least_rows, plan.problem.min_size))
         while (number := int(stratum_of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, stratum_of_leaf, counts)

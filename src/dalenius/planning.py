@@ -11,17 +11,16 @@ from typing import Any
 from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import NoSolution, Plan, PlanOptions
 from dalenius.model.problem import Problem, ValueCounts
-from dalenius.model.setting import BucketSetting, Partition
 from dalenius.model.solution import Method, Solution, Status
 from dalenius.policy.labels import label
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
 from dalenius.solve.eligible import fakes_can_be_in_proportion, why_impossible
+from dalenius.solve.growing import MOMENT, nothing, solve_and_grow
 from dalenius.solve.methods import solve
 from dalenius.solve.options import check_options
-from dalenius.solve.sizes import LARGEST_SIZE, automatic_max_size, larger, least_min_size, smallest_working
+from dalenius.solve.sizes import LARGEST_SIZE, automatic_max_size, least_min_size, smallest_working
 
 _ADVICE_SECONDS = 20.0  # at most, for finding a max-size to recommend
-_MOMENT = 1.0  # the least time for a further try
 
 
 def plan(
@@ -98,9 +97,9 @@ def compare_counts(
         try:
             plans.append(_priced(_solved(problem, method, options, resolved), options, resolved))
         except UndecidedError as error:
-            nothing = _nothing(problem, method)
+            empty = nothing(problem, method)
             plans.append(
-                Plan(problem, nothing, NoSolution("undecided"), (*resolved.notes, f"{method}: {error.message}"))
+                Plan(problem, empty, NoSolution("undecided"), (*resolved.notes, f"{method}: {error.message}"))
             )
         if method is not Method.ANATOMY:
             problem = replace(problem, max_size=max(problem.max_size, plans[-1].problem.max_size))
@@ -128,13 +127,12 @@ def _problem(
 def _solved(problem: Problem, method: Method, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
     impossible = why_impossible(problem)
     if impossible is not None:
-        return Plan(problem, _nothing(problem, method), impossible, resolved.notes)
-    if method is not Method.ANATOMY and not fakes_can_be_in_proportion(problem):
-        found = _fakes_out_of_proportion(problem, method, options)
-    elif options.max_size is not None:
+        return Plan(problem, nothing(problem, method), impossible, resolved.notes)
+    if options.max_size is not None:
         found = _solve_in(problem, method, options)
     else:
-        found = _solve_and_grow(problem, method, options)
+        solution = solve_and_grow(problem, method, options.gap, options.time_limit)
+        found = _of(replace(problem, max_size=solution.max_size), solution)
     return replace(found, notes=resolved.notes + _remarks(found))
 
 
@@ -143,7 +141,7 @@ def _priced(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
     protected = plan.problem
     if plan.no_solution is not None or not (protected.known_records or protected.fake_values):
         return plan
-    left = max(_MOMENT, options.time_limit - plan.solution.seconds)
+    left = max(MOMENT, options.time_limit - plan.solution.seconds)
     open_options = replace(options, known_records=0, fake_values=0, time_limit=left)
     problem = _problem(protected.values, protected.counts, resolved, open_options)
     try:
@@ -153,54 +151,24 @@ def _priced(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
     return replace(plan, unprotected=found.solution) if found.no_solution is None else plan
 
 
-def _fakes_out_of_proportion(problem: Problem, method: Method, options: PlanOptions) -> Plan:
-    """Only one bucket of everybody has room for the fakes, if it is in the range of sizes."""
-    if options.max_size is not None and options.max_size < problem.total:
-        smallest = problem.total if problem.total <= LARGEST_SIZE else None
-        return Plan(problem, _nothing(problem, method), NoSolution("max-size", smallest_max_size=smallest))
-    note = "the limits are too tight for fake values in proportion to the records; one bucket holds everybody"
-    return _one_bucket(problem, method, note)
-
-
 def _solve_in(problem: Problem, method: Method, options: PlanOptions) -> Plan:
     """Solve in the range of sizes that the user gave."""
-    solution = solve(problem, method, options.gap, options.time_limit)
-    if solution.status is not Status.INFEASIBLE:
-        return Plan(problem, solution)
-    if method is Method.ANATOMY:
-        return Plan(problem, solution, NoSolution("not-l-diverse"))
-    return Plan(problem, solution, _too_small(problem, method, options.time_limit))
+    if method is not Method.ANATOMY and not fakes_can_be_in_proportion(problem):
+        if options.max_size is not None and options.max_size >= problem.total:
+            one_bucket = solve_and_grow(problem, method, options.gap, options.time_limit)
+            return Plan(replace(problem, max_size=problem.total), one_bucket)
+        smallest = problem.total if problem.total <= LARGEST_SIZE else None
+        return Plan(problem, nothing(problem, method), NoSolution("max-size", smallest_max_size=smallest))
+    found = _of(problem, solve(problem, method, options.gap, options.time_limit))
+    if found.status is not Status.INFEASIBLE or method is Method.ANATOMY:
+        return found
+    return replace(found, no_solution=_too_small(problem, method, options.time_limit))
 
 
-def _solve_and_grow(problem: Problem, method: Method, options: PlanOptions) -> Plan:
-    """Solve with a largest size that grows until there is a setting."""
-    if method is Method.ANATOMY:
-        return _solve_in(replace(problem, max_size=problem.max_size + 1), method, options)
-    deadline = time.monotonic() + options.time_limit
-    while True:
-        next_size = larger(problem.max_size, problem.total)
-        try:
-            solution = solve(problem, method, options.gap, max(_MOMENT, deadline - time.monotonic()))
-            if solution.status is not Status.INFEASIBLE:
-                return Plan(problem, solution)
-        except UndecidedError:
-            if method is not Method.OPTIMAL:
-                raise
-        if next_size is None or time.monotonic() > deadline:
-            note = f"no setting was found with sizes up to {problem.max_size:,}; one bucket holds everybody"
-            return _one_bucket(problem, method, note)
-        problem = replace(problem, max_size=next_size)
-
-
-def _one_bucket(problem: Problem, method: Method, note: str) -> Plan:
-    """Lemma 1: where no searched size does, one bucket that holds everybody keeps every limit (`why_impossible`)."""
-    setting = BucketSetting.of([(problem.total, 1)])
-    partition = Partition(setting, tuple((count,) for count in problem.counts))
-    wide = replace(problem, max_size=problem.total)
-    return Plan(
-        wide,
-        Solution(method, Status.FEASIBLE, wide.min_size, wide.max_size, setting, partition, notes=(note,)),
-    )
+def _of(problem: Problem, solution: Solution) -> Plan:
+    """A plan of a solution, or of none; of Anatomy's it is known why."""
+    infeasible = solution.status is Status.INFEASIBLE
+    return Plan(problem, solution, NoSolution("not-l-diverse") if infeasible else None)
 
 
 def _too_small(problem: Problem, method: Method, time_limit: float) -> NoSolution:
@@ -217,10 +185,6 @@ def _too_small(problem: Problem, method: Method, time_limit: float) -> NoSolutio
     deadline = time.monotonic() + seconds
     smallest, certain = smallest_working(works, problem.max_size, problem.total, deadline)
     return NoSolution("max-size", smallest_max_size=smallest, is_smallest=certain)
-
-
-def _nothing(problem: Problem, method: Method) -> Solution:
-    return Solution(method, Status.INFEASIBLE, problem.min_size, problem.max_size, None, None)
 
 
 def _remarks(plan: Plan) -> tuple[str, ...]:

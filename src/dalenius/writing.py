@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from dalenius.dealing import MARGIN, Deal
+from dalenius.dealing import Deal
 from dalenius.engines.arrays import arrow_array
 from dalenius.errors import SelfCheckError
 from dalenius.model.plan import Plan
@@ -26,6 +26,7 @@ from dalenius.place.survey import Survey
 from dalenius.release import manifest as form
 from dalenius.release.staging import Staging
 from dalenius.release.write import Format, TableWriter, published_schema
+from dalenius.strata.choosing import MARGIN
 
 _FEW_CODES = 2**16
 _GROUP_BYTES = 2**25

@@ -106,10 +106,10 @@ def test_rows_are_where_the_model_says_whatever_the_data() -> None:
         if found is None:
             by_bucket = np.argsort(buckets, kind="stable")
             found = compositions([(buckets[by_bucket].astype(np.int64), values[order][by_bucket])])
-            assert len(found.slots) > 2
-        totals.append(np.bincount(found.of(buckets)[matches[order]], minlength=len(found.slots)))
+            assert found.number > 2
+        totals.append(np.bincount(found.of(buckets)[matches[order]], minlength=found.number))
     assert found is not None
-    slots = found.slots
+    slots = found.blocks[0].slots
     records = slots.sum(axis=0)
     shares = np.bincount(values, weights=matches) / records
     scatter = shares * (1 - shares) * records / (records - 1)

@@ -198,7 +198,7 @@ def test_where_rows_are_that_match(fakes: int, mean: float) -> None:
     by_bucket = np.argsort(publisher.buckets, kind="stable")
     found = compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
     classes = found.of(publisher.buckets + 1)
-    random, number = publisher.random, len(found.slots)
+    random, (block,), number = publisher.random, found.blocks, found.number
     expected, matching, wanted, truth = [], [], [], []
     for _ in range(200):
         real = publisher.real()
@@ -206,20 +206,20 @@ def test_where_rows_are_that_match(fakes: int, mean: float) -> None:
         matches = real & (random.random(slots) < p[publisher.values])
         chosen = np.zeros(values)
         chosen[random.choice(values, 3, replace=False)] = 1
-        expected.append(found.slots * size / (size + fakes) @ p)
+        expected.append(block.slots * size / (size + fakes) @ p)
         matching.append(np.bincount(classes[matches], minlength=number))
         wanted.append(chosen)
         truth.append(int((matches & (chosen[publisher.values] > 0)).sum()))
     rows = np.bincount(classes, minlength=number) * size / (size + fakes)
     errors = (np.array(matching) - np.array(expected)).mean(axis=0)
     assert (np.abs(errors) < 4.5 * np.sqrt(rows * mean * (1 - mean) / 200)).all()
-    association = Association(found.slots, found.buckets, fakes)
+    association = Association(block.slots, block.buckets, fakes)
     posterior = association.posterior(np.array(matching, dtype=np.float64), np.array(wanted))
     within = (np.floor(posterior.low) <= truth) & (truth <= np.ceil(posterior.high))
     assert within.mean() >= 0.95
     assert association.records.sum() == pytest.approx(buckets * size)
     if mean == 0.9:  # and not so without what the fakes add to the variance
-        plain = Association(found.slots * size / (size + fakes))
+        plain = Association(block.slots * size / (size + fakes))
         bare = plain.posterior(np.array(matching, dtype=np.float64), np.array(wanted))
         assert ((bare.low <= truth) & (truth <= bare.high)).mean() < within.mean()
 
@@ -234,7 +234,7 @@ def test_learning_without_association_is_the_estimate_of_buckets() -> None:
     found = compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
     a, c = (np.bincount(publisher.buckets[mask], minlength=buckets) for mask in (matches, publisher.values == 0))
     every = size + fakes
-    association = Association(found.slots, found.buckets, fakes)
+    association = Association(found.blocks[0].slots, found.buckets, fakes)
     matching = np.array([[float(matches.sum())]])
     means, variances = association.given(matching, np.eye(3)[:1], np.array([share * (1 - share)]), np.zeros(1))
     assert means[0, 0] == pytest.approx((a * c / every).sum())

@@ -101,7 +101,7 @@ def reproduce_command(
 
 
 def _print(found: Any, seconds: float, as_json: bool) -> None:
-    from dalenius.reproduce.page import tally
+    from dalenius.reproduce.page import counted
 
     if as_json:
         click.echo(json.dumps(_object(found, seconds)))
@@ -121,8 +121,7 @@ def _print(found: Any, seconds: float, as_json: bool) -> None:
         for number, claim in enumerate(result.claims):
             table.add_row(result.name if not number else "", Text(claim.paper), str(claim.verdict))
     print_whole(console, table)
-    counts = ", ".join(f"{number} {verdict}" for verdict, number in tally(found.results).items())
-    console.print(Text(f"Claims: {counts}. {seconds:.0f} s."))
+    console.print(Text(f"{counted(found.results)}. {seconds:.0f} s."))
     console.print(Text(f"Written: {found.folder}/index.md, and CSV, SVG and PNG for each experiment."))
 
 

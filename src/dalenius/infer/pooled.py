@@ -6,27 +6,36 @@ itself, with shares p_kx of its own: E y_k = X_k p_k. Placements are independent
 What is assumed. In stratum k, with s_k the noise that `infer.learned` finds there, δ_kx is the association that the
 shares of value x have beyond chance. A value that goes with the condition in one stratum mostly does so in others, so
 
-    δ_kx = sqrt(s_k) (γ_x + η_kx),   Cov γ = ρ 1,   Cov η_k = ω 1,
+    δ_kx = sqrt(s_k) (γ_x + η_kx),   Cov γ = ρ 1,   Cov η_k = ω_k 1,
 
 a part that all strata share, and one of each by itself, all normal. Without the common part the errors of strata would
-be taken to be independent, and to cancel out, where in truth they add up.
+be taken to be independent, and to cancel out, where in truth they add up. And ω differs from stratum to stratum: those
+that a tree has split often have little association left, those that were merged have much.
 
 What follows. In each stratum z_k / sqrt(s_k) = diag(σ_k) R_kᵀ (γ + η_k) + noise of variance 1, by the singular value
-decomposition there. Given ω, with Λ_k = (1 + ω σ_k²)^-1,
+decomposition there. Given ω_k, with Λ_k = (1 + ω_k σ_k²)^-1, the likelihood of z_k without γ is
+
+    log likelihood = ½ (log |Λ_k| - z_kᵀ Λ_k z_k / s_k).
+
+Each ω_k is one of a few levels, with chances that strata have in common: the prior of τ² / s in `infer.learned` counts
+for as much as 20 strata, and the strata themselves make up the rest (expectation maximisation). What is seen of γ is
+taken for a part of η_k here, which makes variances too large rather than too small. With Λ_k the mean over levels, given
+what is seen in the stratum,
 
     b = Σ_k R_k σ_k Λ_k z_k / sqrt(s_k),   B = Σ_k R_k diag(σ_k² Λ_k) R_kᵀ,   γ | y  ~  N(C b, C),   C = (1 / ρ + B)^-1,
 
 and with h_k and the unseen part of each stratum as there, t = Σ_k sqrt(s_k) (unseen_k + R_k Λ_k h_k),
 
-    E[N | y] = Σ_k (Σ_d y_d X_dC / n_d + ω h_kᵀ σ_k Λ_k z_k) + tᵀ C b,
-    Var[N | y] = Σ_k s_k (Σ_d X_dC (1 - X_dC / n_d) + ω (|unseen_k|² + h_kᵀ Λ_k h_k)) + tᵀ C t,
+    E[N | y] = Σ_k (Σ_d y_d X_dC / n_d + E ω_k h_kᵀ σ_k Λ_k z_k) + tᵀ C b,
+    Var[N | y] = Σ_k (s_k Σ_d X_dC (1 - X_dC / n_d) + own variance) + tᵀ C t,
 
-    log likelihood = ½ Σ_k (log |Λ_k| - z_kᵀ Λ_k z_k / s_k) - ½ log |1 + ρ B| + ½ bᵀ C b.
+where the own variance of a stratum, s_k ω_k (|unseen_k|² + h_kᵀ Λ_k h_k), is averaged over the levels, and that of the
+mean between them is added. The likelihood of ρ is |1 + ρ B|^-½ exp(½ bᵀ C b), its prior the same as that of ω, and N is
+a mixture over ρ. Strata in which none or all of the rows match have no noise, and drop out.
 
-Strata in which none or all of the rows match have no noise, and drop out. Both ω and ρ have the prior of τ² / s in
-`infer.learned`, and N is a mixture over them. A Cholesky decomposition of 1 + ρ B, with b and t as two lines more, has
-all of it. It has 64 lines at most: where there are more values, γ is learned in the directions that the strata together
-say most about, and in the others it is unknown, which adds ρ times the square of t there to the variance.
+A Cholesky decomposition of 1 + ρ B, with b and t as two lines more, has all that is needed. It has 64 lines at most:
+where there are more values, γ is learned in the directions that the strata together say most about, and in the others
+it is unknown, which adds ρ times the square of t there to the variance.
 
 A table in one stratum is left to `infer.learned`.
 """
@@ -35,6 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -43,11 +53,14 @@ from dalenius.infer.compositions import Block, Compositions
 from dalenius.infer.learned import Association, prior
 from dalenius.infer.posterior import Posterior, mixture
 
-_OWN = np.concatenate([[0.0], np.geomspace(1e-4, 10, 6)])  # ω
+_OWN = np.concatenate([[0.0], np.geomspace(1e-4, 20, 8)])  # the levels of ω
 _COMMON = np.concatenate([[0.0], np.geomspace(1e-5, 1, 6)])  # ρ
+_PRIOR_STRATA = 20.0  # for as much as these the prior of ω counts
+_ROUNDS = 4  # of expectation maximisation
 _MOST_DIRECTIONS = 64
 _CELLS_AT_ONCE = 2**22
 _NO_NOISE = 1e-12
+_LEAST_SINGULAR = 1e-9  # of the largest: below, there is rounding alone
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -94,74 +107,90 @@ class _Sums:
 
     scores: Floats
     seen: Floats
-    noisy: Floats  # by query and stratum: whether there is any
+    noisy: Floats  # by stratum: 1 where there is noise
     independent: Floats
     variance: Floats
-    hidden: Floats  # Σ s |unseen|²
+    hidden: Floats  # by stratum: s |unseen|²
     common: Floats  # Σ sqrt(s) unseen, in the common directions
     beyond: Floats  # the square of t outside of these
-    most: Floats  # of ω + ρ
+    most: Floats  # by stratum: of ω
 
 
 class _Pooled:
     def __init__(self, strata: Sequence[_Stratum], values: int) -> None:
         self._strata, self._values = strata, values
         self._singular = np.concatenate([stratum.association.singular for stratum in strata])
-        ends = np.cumsum([len(stratum.association.singular) for stratum in strata])
-        self._spans = [slice(end - len(s.association.singular), end) for end, s in zip(ends, strata, strict=True)]
+        ends = np.cumsum([len(stratum.association.singular) for stratum in strata]).tolist()
+        self._spans = [slice(first, last) for first, last in pairwise([0, *ends])]
         self._basis = self._directions()
         self._turned = np.concatenate(
             [stratum.association.directions @ self._basis[stratum.values] for stratum in strata]
         )  # R of all strata, in the common directions
-        telling = self._singular[self._singular > 1e-9 * max(self._singular.max(), 1e-300)]
-        seen = np.linalg.eigvalsh((self._turned.T * self._singular**2) @ self._turned)
-        seen = seen[seen > 1e-9 * max(seen.max(), 1e-300)]
-        self._prior = np.outer(
-            prior(_OWN, float(1 / np.median(telling)) if len(telling) else 1.0),
-            prior(_COMMON, float(1 / np.sqrt(np.median(seen))) if len(seen) else 1.0),
-        ).ravel()
+        self._precise = 1 / (1 + _OWN[:, None] * self._singular**2)  # Λ, by level and direction
+        self._logs = np.array([np.log(self._precise[:, span]).sum(axis=1) for span in self._spans])
+        self._informed = self._information()
+        own = prior(_OWN, _smallest(self._singular))
+        self._own_prior = own / own.sum()
+        everything = (self._turned.T * self._singular**2) @ self._turned
+        self._common_prior = prior(_COMMON, _smallest(np.sqrt(np.maximum(np.linalg.eigvalsh(everything), 0.0))))
 
     def at_once(self, classes: int) -> int:
         directions = int(self._basis.shape[1])
-        return max(1, _CELLS_AT_ONCE // (len(self._singular) + classes + self._values + (directions + 2) ** 2))
+        cells = len(self._singular) + classes + self._values + (directions + 2) ** 2 + len(self._strata) * len(_OWN)
+        return max(1, _CELLS_AT_ONCE // cells)
 
     def posterior(self, matching: Floats, wanted: Floats) -> Posterior:
         sums = self._sums(matching, wanted)
-        shape = (len(matching), len(_OWN), len(_COMMON))
-        fits, means, variances = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        for i, own in enumerate(_OWN):
-            precise = 1 / (1 + own * self._singular**2)  # Λ
-            logs = np.array([np.log(precise[span]).sum() for span in self._spans])
-            fits[:, i] = (sums.noisy @ logs - sums.scores**2 @ precise)[:, None] / 2
-            moved = own * ((sums.seen * sums.scores) @ (self._singular * precise))
-            means[:, i] = (sums.independent + moved)[:, None]
-            variances[:, i] = (sums.variance + own * (sums.hidden + sums.seen**2 @ precise))[:, None]
-            ends = np.stack(
-                [
-                    (sums.scores * (self._singular * precise)) @ self._turned,  # b
-                    sums.common + (sums.seen * precise) @ self._turned,  # t
-                ],
-                axis=1,
-            )
-            information = self._information(sums.noisy, precise)
-            for j in range(1, len(_COMMON)):
-                gained, moved, left = _common(information, ends, float(_COMMON[j]))
-                fits[:, i, j] += gained
-                means[:, i, j] += moved
-                variances[:, i, j] += left + _COMMON[j] * sums.beyond
-        together = np.add.outer(_OWN, _COMMON).ravel()
-        allowed = (together <= sums.most[:, None]) | (together == 0)
-        flat = (len(matching), -1)
-        fit = np.where(allowed, fits.reshape(flat), -np.inf)
-        weights = np.exp(fit - fit.max(axis=1, keepdims=True)) * self._prior
-        weights /= weights.sum(axis=1, keepdims=True)
-        return mixture(weights, means.reshape(flat), variances.reshape(flat))
+        levels = self._levels(sums)
+        means, variances, precise = self._own(sums, levels)
+        b = (sums.scores * self._singular * precise) @ self._turned
+        t = sums.common + (sums.seen * precise) @ self._turned
+        information = self._common_information(levels)
+        shape = (len(matching), len(_COMMON))
+        fits, all_means, all_variances = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        all_means += (sums.independent + means)[:, None]
+        all_variances += (sums.variance + variances)[:, None]
+        for j in range(1, len(_COMMON)):
+            ratio = float(_COMMON[j])
+            fits[:, j], moved, left = _common(information, np.stack([b, t], axis=1), ratio)
+            all_means[:, j] += moved
+            all_variances[:, j] += left + ratio * sums.beyond
+        weights = np.exp(fits - fits.max(axis=1, keepdims=True)) * self._common_prior
+        return mixture(weights / weights.sum(axis=1, keepdims=True), all_means, all_variances)
+
+    def _levels(self, sums: _Sums) -> Floats:
+        """How likely each level of ω is, by query and stratum; zero for all where there is no noise."""
+        squares = sums.scores**2
+        fits = np.stack([squares[:, span] @ self._precise[:, span].T for span in self._spans], axis=1)
+        fits = (self._logs - fits) / 2
+        fits = np.where((sums.most[:, :, None] >= _OWN) | (_OWN == 0), fits, -np.inf)
+        likely = np.exp(fits - fits.max(axis=2, keepdims=True)) * sums.noisy[:, :, None]
+        chances = np.tile(self._own_prior, (len(likely), 1))
+        strata = sums.noisy.sum(axis=1)[:, None]
+        for _ in range(_ROUNDS):
+            levels = _shares(likely * chances[:, None])
+            chances = (_PRIOR_STRATA * self._own_prior + levels.sum(axis=1)) / (_PRIOR_STRATA + strata)
+        return _shares(likely * chances[:, None])
+
+    def _own(self, sums: _Sums, levels: Floats) -> tuple[Floats, Floats, Floats]:
+        """What the parts of strata by themselves add to the mean and to the variance; and Λ, by query and direction."""
+        mean, variance, precise = np.zeros(len(levels)), np.zeros(len(levels)), np.zeros_like(sums.scores)
+        gains = _OWN[:, None] * self._precise
+        for k, span in enumerate(self._spans):
+            level, seen = levels[:, k], sums.seen[:, span]
+            moved = (seen * sums.scores[:, span] * self._singular[span]) @ gains[:, span].T
+            left = seen**2 @ gains[:, span].T + sums.hidden[:, k, None] * _OWN
+            own = (level * moved).sum(axis=1)
+            mean += own
+            variance += (level * (left + (moved - own[:, None]) ** 2)).sum(axis=1)
+            precise[:, span] = level @ self._precise[:, span]
+        return mean, variance, precise
 
     def _sums(self, matching: Floats, wanted: Floats) -> _Sums:
-        queries = len(matching)
+        queries, strata = len(matching), len(self._strata)
         scores, seen = np.zeros((queries, len(self._singular))), np.zeros((queries, len(self._singular)))
-        noisy = np.zeros((queries, len(self._strata)))
-        independent, variance, hidden, spread, most = (np.zeros(queries) for _ in range(5))
+        noisy, hidden, most = (np.zeros((queries, strata)) for _ in range(3))
+        independent, variance = np.zeros(queries), np.zeros(queries)
         unseen, every = np.zeros((queries, self._values)), np.zeros((queries, self._values))
         first = 0
         for k, (stratum, span) in enumerate(zip(self._strata, self._spans, strict=True)):
@@ -175,15 +204,12 @@ class _Pooled:
             seen[:, span] = traits.seen * root
             independent += traits.independent
             variance += traits.variance
-            hidden += noise * (traits.unseen**2).sum(axis=1)
+            hidden[:, k] = noise * (traits.unseen**2).sum(axis=1)
+            most[:, k] = traits.most / np.where(noise > 0, noise, 1.0)
             unseen[:, stratum.values] += root * traits.unseen
             if self._basis.shape[1] < self._values:
                 every[:, stratum.values] += root * traits.unseen + seen[:, span] @ association.directions
-            rows = association.sizes.sum()
-            spread += rows * noise
-            most += rows * traits.most
         beyond = np.maximum((every**2).sum(axis=1) - ((every @ self._basis) ** 2).sum(axis=1), 0.0)
-        most = most / np.where(spread > 0, spread, 1.0)
         return _Sums(scores, seen, noisy, independent, variance, hidden, unseen @ self._basis, beyond, most)
 
     def _directions(self) -> Floats:
@@ -197,12 +223,34 @@ class _Pooled:
         basis: Floats = np.linalg.eigh(information)[1][:, -_MOST_DIRECTIONS:]
         return basis
 
-    def _information(self, noisy: Floats, precise: Floats) -> Floats:
+    def _information(self) -> npt.NDArray[np.float32]:
+        """R diag(σ² Λ) Rᵀ of every stratum and level. Half the digits do: 1 is added to what is made of them."""
+        size = self._turned.shape[1]
+        found = np.zeros((len(self._spans), len(_OWN), size * size), dtype=np.float32)
+        for k, span in enumerate(self._spans):
+            turned, weights = self._turned[span], self._singular[span] ** 2 * self._precise[:, span]
+            for level, weight in enumerate(weights):
+                found[k, level] = ((turned.T * weight) @ turned).ravel()
+        return found.reshape(-1, size * size)
+
+    def _common_information(self, levels: Floats) -> Floats:
         """The B of every query."""
         size = self._turned.shape[1]
-        weighted = self._turned * (self._singular**2 * precise)[:, None]
-        each = np.stack([(self._turned[span].T @ weighted[span]).ravel() for span in self._spans])
-        return (noisy @ each).reshape(-1, size, size)
+        found = levels.reshape(len(levels), -1).astype(np.float32) @ self._informed
+        return found.astype(np.float64).reshape(-1, size, size)
+
+
+def _shares(weights: Floats) -> Floats:
+    """Along the last axis they add up to 1, or are zero."""
+    sums = weights.sum(axis=-1, keepdims=True)
+    shares: Floats = weights / np.where(sums > 0, sums, 1.0)
+    return shares
+
+
+def _smallest(singular: Floats) -> float:
+    """The c of a prior, as in `infer.learned`."""
+    telling = singular[singular > _LEAST_SINGULAR * singular.max()]
+    return float(1 / np.median(telling)) if len(telling) else 1.0
 
 
 def _common(information: Floats, ends: Floats, ratio: float) -> tuple[Floats, Floats, Floats]:

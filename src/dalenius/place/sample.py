@@ -14,7 +14,7 @@ import pyarrow as pa
 from dalenius.engines.arrays import arrow_array
 from dalenius.place.key_stream import KeyStream, Purpose
 
-WANTED = 2**16
+WANTED = 2**17
 _ALL = 2**32
 _MOST_BYTES = 2**26  # where records are long, fewer are kept
 

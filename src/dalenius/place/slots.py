@@ -52,23 +52,37 @@ class Placement:
         counts = np.bincount(values, minlength=len(starts))
         begins = np.cumsum(counts) - counts
         buckets = np.empty(len(values), dtype=np.int64)
+        done = 0
         for value in np.flatnonzero(counts >= _LONG_RUN).tolist():
-            for done in range(0, int(counts[value]), _BLOCK):
-                first, count = int(begins[value]) + done, min(_BLOCK, int(counts[value]) - done)
-                slots = self._permuted.run(value, int(starts[value]) + done, count)
-                if self._marks is not None:
-                    slots = self._marks.real_slots(value, slots)
-                buckets[first : first + count] = self._cells.run(value, slots)
-        short = np.flatnonzero((counts < _LONG_RUN) & (counts > 0))
-        places = _ranges(begins[short], counts[short])
-        which, ranks = np.repeat(short, counts[short]), places - np.repeat((begins - starts)[short], counts[short])
-        for first in range(0, len(places), _BLOCK):
-            block = slice(first, first + _BLOCK)
-            slots = self._permuted(which[block], ranks[block])
-            if self._marks is not None:
-                slots = self._marks.real_slots(which[block], slots)
-            buckets[places[block]] = self._cells.buckets(which[block], slots)
+            first, count = int(begins[value]), int(counts[value])
+            self._place_mixed(buckets, values, order, starts - begins, slice(done, first))
+            self._place_run(buckets, value, int(starts[value]), slice(first, first + count))
+            done = first + count
+        self._place_mixed(buckets, values, order, starts - begins, slice(done, len(values)))
         return order, buckets
+
+    def _place_run(self, buckets: Integers, value: int, start: int, where: slice) -> None:
+        """Records of one value, the first of them with rank `start`."""
+        for first in range(where.start, where.stop, _BLOCK):
+            count = min(_BLOCK, where.stop - first)
+            slots = self._permuted.run(value, start + first - where.start, count)
+            if self._marks is not None:
+                slots = self._marks.real_slots(value, slots)
+            buckets[first : first + count] = self._cells.run(value, slots)
+
+    def _place_mixed(
+        self, buckets: Integers, values: npt.NDArray[np.integer], order: Integers, shifts: Integers, where: slice
+    ) -> None:
+        """Records of several values, in their order: the rank of each is its place and the shift of its value."""
+        for first in range(where.start, where.stop, _BLOCK):
+            last = min(first + _BLOCK, where.stop)
+            which = values.take(order[first:last]).astype(np.intp)
+            ranks = shifts.take(which)
+            ranks += np.arange(first, last)
+            slots = self._permuted(which, ranks)
+            if self._marks is not None:
+                slots = self._marks.real_slots(which, slots)
+            buckets[first:last] = self._cells.buckets(which, slots)
 
 
 def _quotas(parts: Sequence[Partition]) -> tuple[Integers, Integers, Integers]:
@@ -92,12 +106,6 @@ def _before(amounts: Integers, of: Integers) -> Integers:
     first = np.flatnonzero(np.diff(of, prepend=-1))
     starts: Integers = np.repeat(sums[first], np.diff(first, append=len(of)))
     return sums - starts
-
-
-def _ranges(begins: Integers, counts: Integers) -> Integers:
-    """The numbers from each beginning on, as many as its count, one after the other."""
-    shifts: Integers = np.repeat(begins - (np.cumsum(counts) - counts), counts)
-    return shifts + np.arange(len(shifts))
 
 
 class _Cells:

@@ -46,8 +46,8 @@ class CodedTable:
 class CodedRelease:
     """QIT as codes and a bucket a row, ST as a bucket and a code a value: in any order, with any bucket numbers.
 
-    Values that a bucket has beyond its rows are fake, as many in every bucket. A stratum begins at each of the buckets in
-    `cuts`, which are ascending: the first begins by itself.
+    Values that a bucket has beyond its rows are fake, as many in every bucket. A stratum begins at each of the buckets
+    in `cuts`, which are ascending; the first begins by itself.
     """
 
     attributes: tuple[Codes, ...]

@@ -150,7 +150,10 @@ class Strata(_Part):
     tree: Annotated[list[Cut | Leaf], Field(min_length=1, description="Every row starts at place 0.")]
     margin: Annotated[
         Ratio,
-        Field(description="A leaf in which a value's share is above `margin` times its limit was merged with others."),
+        Field(
+            description="A leaf in which a value's share is above f + margin * (limit - f), with f its share in the "
+            "table and a limit below 1, was merged with others."
+        ),
     ]
     strata: Annotated[list[Stratum], Field(min_length=1, description="In the order of their buckets.")]
 

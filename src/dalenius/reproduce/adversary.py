@@ -82,9 +82,9 @@ class Adversary:
         errors = [error[case][STRATA] / error[case][OPTIMAL] for case in known]
         return [
             Claim(
-                "Section 3",
-                "within a bucket every record is equally likely to own every value, so an adversary infers a value "
-                "with its share of the bucket",
+                "Section 3.1",
+                "an adversary who knows a person's quasi-identifiers infers a value with its share of the bucket, "
+                "|g, x| / |g|",
                 f"one who learns across buckets guesses {span([100 * a for a in above], '.1f')} percentage points more "
                 f"people right than that, without strata, and {span([100 * a for a in in_strata], '.1f')} with strata; "
                 f"up to {100 * _NOT_MORE:g} point is taken as no more. Strata have {percents(errors)} of the relative "

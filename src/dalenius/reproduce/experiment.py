@@ -24,7 +24,8 @@ class Verdict(StrEnum):
 
     @classmethod
     def of(cls, holds: Iterable[bool | None]) -> Verdict:
-        """A claim about several cases: it holds in all of them, in some, or in none. None is a case that is not known."""
+        """A claim about several cases: it holds in all of them, in some, or in none. None is a case that is not "
+        "known."""
         cases = [case for case in holds if case is not None]
         if not cases:
             return cls.UNDECIDED
@@ -119,9 +120,10 @@ def span(numbers: Iterable[float], form: str) -> str:
     found = sorted(numbers)
     if not found:
         return "nothing"
-    low, high = (text.lstrip("-") if float(text.replace(",", "")) == 0 else text for text in (
-        format(found[0], form), format(found[-1], form)
-    ))
+    low, high = (
+        text.lstrip("-") if float(text.replace(",", "")) == 0 else text
+        for text in (format(found[0], form), format(found[-1], form))
+    )
     return low if low == high else f"{low} to {high}"
 
 

@@ -21,14 +21,14 @@ class Measured:
 
     def __init__(self, folder: Path, of: Mapping[str, Any], *, fresh: bool = False) -> None:
         self._path, self._of = folder / FILE, dict(of)
-        self._found: dict[str, Any] = {}
-        if not fresh:
-            self._found = _read(self._path, self._of)
+        self._found = _read(self._path, self._of)
+        self._stale = set(self._found) if fresh else set()
 
     def get(self, key: Mapping[str, Any], measure: Callable[[], Any]) -> Any:
         """What was measured under the key, now or before. Measurements are JSON values."""
         name = json.dumps(key, sort_keys=True)
-        if name not in self._found:
+        if name not in self._found or name in self._stale:
+            self._stale.discard(name)
             self._found[name] = json.loads(json.dumps(measure()))
             written(self._path, json.dumps({"of": self._of, "found": self._found}, indent=1))
         return self._found[name]

@@ -9,6 +9,12 @@ from typing import Any
 from dalenius.reproduce.experiment import Claim, Table, Verdict
 from dalenius.reproduce.machine import described
 
+_WORDS = {
+    Verdict.AGREES: "agree",
+    Verdict.PARTLY: "agree in part",
+    Verdict.DIFFERS: "do not agree",
+    Verdict.UNDECIDED: "cannot be said",
+}
 _MARKS = {Verdict.AGREES: "✓", Verdict.PARTLY: "◐", Verdict.DIFFERS: "✗", Verdict.UNDECIDED: "?"}
 
 
@@ -47,9 +53,15 @@ def tally(results: Sequence[Result]) -> dict[str, int]:
     return {str(verdict): found.count(verdict) for verdict in Verdict if verdict in found}
 
 
+def counted(results: Sequence[Result]) -> str:
+    """The same in a sentence."""
+    counts = tally(results)
+    said = ", ".join(f"{number} {_WORDS[Verdict(verdict)]}" for verdict, number in counts.items())
+    return f"Of {sum(counts.values())} claims, {said}"
+
+
 def _overview(results: Sequence[Result]) -> list[str]:
-    counts = ", ".join(f"{number} {verdict}" for verdict, number in tally(results).items())
-    lines = [f"Of the claims judged: {counts}.", "", "| where | the paper says | verdict |", "|---|---|---|"]
+    lines = [f"{counted(results)}.", "", "| where | the paper says | verdict |", "|---|---|---|"]
     for result in results:
         lines += [f"| {c.where} | {_cell(c.paper)} | {_MARKS[c.verdict]} {c.verdict} |" for c in result.claims]
     return lines

@@ -59,9 +59,9 @@ def _panels(figure: Figure) -> dict[str, Rows]:
 def _lines(altair: Any, figure: Lines, rows: Rows, panel: str) -> Any:
     """Lines with points; stopped runs are hollow, and the legend is shared by all panels."""
     drawn = [row | {"_stopped": bool(figure.stopped and row[figure.stopped])} for row in rows]
-    drawn = [row for row in drawn if row[figure.y.column] is not None and row[figure.series] in figure.order]
+    drawn = [row for row in drawn if _can_be_shown(row[figure.y.column], figure.y)]
     names = [name for name in figure.order if any(row[figure.series] == name for row in figure.rows)]
-    numbers = [row[figure.y.column] for row in figure.rows if row[figure.y.column] is not None]
+    numbers = [row[figure.y.column] for row in figure.rows if _can_be_shown(row[figure.y.column], figure.y)]
     scale = {"domain": names, "range": [_colour(figure, name) for name in names]}
     dashes = [[5, 4] if name in (*figure.baselines, *figure.dashed) else [1, 0] for name in names]
     shapes = [_SHAPES[names.index(name) % len(_SHAPES)] for name in names]
@@ -156,9 +156,14 @@ def _x(altair: Any, axis: Axis) -> Any:
     return altair.X(f"{axis.column}:Q", scale=scale, axis=altair.Axis(**options))
 
 
+def _can_be_shown(number: float | None, axis: Axis) -> bool:
+    return number is not None and (axis.scale == "linear" or number > 0)
+
+
 def _y(altair: Any, axis: Axis, numbers: list[float]) -> Any:
     """All panels have the same scale: from 0 up, or whole powers of ten if it is logarithmic."""
     options: dict[str, Any] = {"title": axis.title, "format": axis.form}
+    numbers = numbers or [1.0]
     if axis.scale == "log":
         low, high = math.floor(math.log10(min(numbers))), math.ceil(math.log10(max(numbers)))
         low, high = (low, high) if high > low else (low, low + 1)

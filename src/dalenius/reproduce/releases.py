@@ -90,6 +90,7 @@ def _made(context: Context, sensitive: str, theta: int, method: str) -> Release 
             method=_METHODS.get(method, Method.OPTIMAL),
             strata="auto" if method == STRATA else "none",
             seed=_SEED,
+            time_limit=context.settings.limit,
             min_size=rows if one else None,
             max_size=rows if one else MAX_SIZE,
         )

@@ -112,8 +112,8 @@ def _notes(context: Context, results: Sequence[Result]) -> tuple[str, ...]:
     notes = [
         *context.dataset.notes,
         f"{settings.rows:,} records are used, and up to {settings.sizes[-1]:,} for runtimes; {settings.queries:,} "
-        f"count queries. Times are medians of {settings.runs_of_searches} runs of the searches and "
-        f"{settings.runs_of_ours} of the closed form, up to {min(5, settings.runs_of_ours)} of the exact optimum, and "
+        f"count queries. Times are medians of up to {settings.runs_of_searches} runs of the searches, "
+        f"{settings.runs_of_ours} of the closed form, {min(5, settings.runs_of_ours)} of the exact optimum, and "
         f"1 of the integer program; the last two are stopped after {settings.limit:g} s, and points are hollow where "
         "they were. The paper has means of 100 runs.",
     ]

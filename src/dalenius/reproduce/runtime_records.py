@@ -93,8 +93,9 @@ class RuntimeRecords:
             Claim(
                 "Section 7.3.1",
                 "Optimal takes less time than No-pruning, because the domain is relatively small",
-                f"it does in {faster.count(True)} of {len(cases)} cases: {span([c[ILP] for c in cases.values()], '.1f')} s "
-                f"against {span([c[NONE] for c in cases.values()], '.1f')} s",
+                f"it does in {faster.count(True)} of {len(cases)} cases: "
+                f"{span([c[ILP] for c in cases.values()], '.1f')} s against "
+                f"{span([c[NONE] for c in cases.values()], '.1f')} s",
                 Verdict.of(faster),
             ),
         ]
@@ -127,6 +128,20 @@ def growth(cases: dict[tuple[str, int], dict[str, float]], method: str) -> list[
     for sensitive in dict.fromkeys(sensitive for sensitive, _ in cases):
         times = [case[method] for (name, _), case in sorted(cases.items()) if name == sensitive]
         found.append(times[-1] / times[0])
+    return found
+
+
+def grown(rows: Rows, method: str, times: float, column: str) -> list[bool | None]:
+    """Whether the last case takes so many times as long as the first; None if runs were stopped before that shows."""
+    found: list[bool | None] = []
+    for sensitive in dict.fromkeys(row["sensitive"] for row in rows):
+        mine = sorted(
+            (r for r in rows if (r["sensitive"], r["method"]) == (sensitive, method)), key=lambda r: r[column]
+        )
+        first, last = mine[0], mine[-1]
+        enough = bool(last["seconds"] >= times * first["seconds"])
+        known = first["finished"] and (enough or last["finished"])
+        found.append(enough if known else None)
     return found
 
 

@@ -87,7 +87,8 @@ def _timed(case: Problem, method: str, runs: int, limit: float = math.inf) -> di
 
 
 def _solved(case: Problem, method: str, limit: float) -> tuple[int | None, bool, float | None]:
-    """The loss, and whether the method came to its end: the exact one stops at a time, or at a gap, which comes third."""
+    """The loss, and whether the method came to its end: the exact one stops at a time, or at a gap, which comes "
+    "third."""
     if method != EXACT:
         setting = two_size(case) if method == CLOSED else SEARCHES[method](case)
         return (None if setting is None else setting.loss), True, None

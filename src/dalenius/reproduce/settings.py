@@ -47,7 +47,7 @@ QUICK = Settings(
     queries=1_000,
     runs_of_ours=5,
     runs_of_searches=1,
-    limit=1.0,
+    limit=2.0,
     draws=20_000,
     quick=True,
 )

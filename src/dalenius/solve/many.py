@@ -37,8 +37,10 @@ _MOMENT = 0.05  # the least time for a try, in seconds
 _A_LOOK = 0.01  # seconds for a quick setting: ten times the usual
 _A_SECOND = 1.0  # for quick settings, whatever the time limit
 # With fake values it is the relaxation's bound that is 1 or 2 % off, and hardly ever the quick setting: little is to be
-# gained from a proof, which takes a second. So there is this much time a problem, in seconds.
+# gained from a proof, which takes a second. So there is this much time a problem, in seconds, unless the gap that is
+# asked for is so small that a relaxation would never do.
 _PROOF_WITH_FAKES = 0.02
+_SMALL_GAP = 0.005
 
 
 def solve_many(
@@ -169,7 +171,7 @@ class _Many:
         worst = sorted(bounded, key=lambda k: -_excess(bounded[k]))
         losses, excess = sum(_loss(found) for found in bounded.values()), sum(map(_excess, bounded.values()))
         deadline = self.deadline
-        if any(problem.fake_values for problem in self.problems):
+        if self.gap >= _SMALL_GAP and any(problem.fake_values for problem in self.problems):
             deadline = min(deadline, time.monotonic() + _PROOF_WITH_FAKES * len(self.problems))
         for done, k in enumerate(worst):
             left = deadline - time.monotonic()

@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 _SURE = 1e-9  # relative: where floating point is nearer to a limit than that, integers decide
 _LOSS_OF_A_ROW = 0.1  # of merging, beyond information: partners that are alike do not win by that alone
 _TRIED_FIRST = 8
-_MOST_PARTNERS = 512  # that are looked at closely
+_MOST_PARTNERS = 256  # that are looked at closely
 _VALUES_OF_A_SCREEN = 4
 
 

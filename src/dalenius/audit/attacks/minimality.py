@@ -9,8 +9,8 @@ the events
 
     e = (A, x):   count_x(A) > margin * limit_x * n_A
 
-has happened. Events are taken as exclusive, so each with the weight w_e = P(e) / sum of P: that is close where they are
-improbable, and where they are not there is little to conclude from them. Given e = (A, x) with m = E(count_x(A) | e),
+has happened. Events are taken as exclusive, each with the weight w_e = P(e) / sum of P: that is close where they are
+improbable; where they are not, several may have happened, and the attacker believes in each a little too much. Given e = (A, x) with m = E(count_x(A) | e),
 the rest is as random as before, so exactly
 
     E(count_y(A) | e) = m                                       for y = x,    (n_A - m) M_y / (N - M_x)    for others,
@@ -21,8 +21,8 @@ and the posterior share of y in B is the sum over e of w_e E(count_y(B) | e) / n
 That share is held against the limit of y, leaf by leaf. People are guessed with all that is known: the posterior share
 over the share of the stratum is the weight of a row's values, matched with the others of its bucket.
 
-Other reasons for merging, such as a leaf of few rows, do not depend on who has what. The attacker does not know of
-them, and so concludes too much rather than too little. F'-privacy says nothing of this attack.
+Leaves are merged for other reasons, too, such as few rows, which say nothing about who has what. The attacker does not
+think of them, and so concludes too much rather than too little. F'-privacy says nothing of this attack.
 """
 
 from __future__ import annotations
