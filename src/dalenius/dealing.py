@@ -25,7 +25,7 @@ from dalenius.model.progress import Progress
 from dalenius.model.setting import BucketSetting, Partition, SizeGroup
 from dalenius.model.solution import Method, Solution, Status
 from dalenius.place.budget import Budget
-from dalenius.place.cutting import Cutter, Ordered, count_strata
+from dalenius.place.cutting import Cutter, Kept, Ordered, Virtual, count_strata, narrow
 from dalenius.place.sample import Sample
 from dalenius.place.survey import Survey
 from dalenius.policy.strata import StrataWish
@@ -49,6 +49,7 @@ class Deal:
     status: Status
     bound: int | None
     cutter: Cutter | None = None
+    kept: Kept | None = None
 
     @cached_property
     def groups(self) -> tuple[SizeGroup, ...]:
@@ -100,9 +101,12 @@ class Stratifier:
             return None
         told.stage("Counting", found.rows)
         cutter = Cutter(tree, domains)
-        counts = count_strata(source, found.schema, found.sensitive, cutter, workers, found.batch_rows, told.advance)
-        empty = ~counts.any(axis=1)
-        cutter, counts = cutter.without(empty), counts[~empty]
+        layout = found.layout() if self._budget.copy_fits(found.rows) else None
+        counted = count_strata(
+            source, found.schema, Virtual(found.sensitive, cutter), layout, workers, found.batch_rows, told.advance
+        )
+        empty = counted.counts.sum(axis=1) == 0
+        cutter, counts = cutter.without(empty), counted.counts[~empty]
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
         least_rows = least_stratum(automatic(found.rows, len(ordered))[0])
@@ -123,7 +127,9 @@ class Stratifier:
             )
             unsolved = [k for k, one in enumerate(solutions) if one.partition is None]
             if not unsolved:
-                return self._deal(problems, solutions, by_stratum, cutter.merged(stratum_of_leaf), rng)
+                deal = self._deal(problems, solutions, by_stratum, cutter.merged(stratum_of_leaf), rng)
+                kept = _renumbered(counted.kept, stratum_of_leaf, empty, len(ordered)) if counted.kept else None
+                return replace(deal, kept=kept)
             stratum_of_leaf = _joined(stratum_of_leaf, unsolved, int(by_stratum.sum(axis=1).argmax()))
         return None
 
@@ -186,6 +192,17 @@ class Stratifier:
         deal = Deal(parts, solutions[0].method, Status.FEASIBLE, bound, cutter)
         proven = deal.gap is not None and deal.gap <= self._options.strata_gap
         return replace(deal, status=Status.OPTIMAL) if proven else deal
+
+
+def _renumbered(kept: Kept, stratum_of_leaf: Integers, empty: npt.NDArray[np.bool_], values: int) -> Kept:
+    """Records that are numbered by leaf and value, numbered by stratum and value; leaves without rows have none."""
+    strata = np.zeros(len(empty), dtype=np.int64)
+    strata[~empty] = stratum_of_leaf
+    kind = narrow((int(strata.max()) + 1) * values)
+    table = (strata[:, None] * values + np.arange(values)).ravel().astype(kind)
+    for place, (numbers, codes) in enumerate(kept.batches):
+        kept.batches[place] = (table.take(numbers), codes)
+    return kept
 
 
 def _joined(stratum_of_leaf: Integers, those: Iterable[int], other: int) -> Integers:

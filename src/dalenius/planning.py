@@ -98,9 +98,7 @@ def compare_counts(
             plans.append(_priced(_solved(problem, method, options, resolved), options, resolved))
         except UndecidedError as error:
             empty = nothing(problem, method)
-            plans.append(
-                Plan(problem, empty, NoSolution("undecided"), (*resolved.notes, f"{method}: {error.message}"))
-            )
+            plans.append(Plan(problem, empty, NoSolution("undecided"), (*resolved.notes, f"{method}: {error.message}")))
         if method is not Method.ANATOMY:
             problem = replace(problem, max_size=max(problem.max_size, plans[-1].problem.max_size))
     return plans

@@ -26,12 +26,13 @@ from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.model.solution import Method, Status
 from dalenius.place.budget import Budget
+from dalenius.place.cutting import Virtual
 from dalenius.place.marking import draw_marks
-from dalenius.place.packed import Layout, PackedRecords
+from dalenius.place.packed import PackedRecords
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.place.pieces import Pieces
 from dalenius.place.slots import Placement
-from dalenius.place.stream import Records, place_records
+from dalenius.place.stream import Records, place_kept, place_records
 from dalenius.place.survey import Survey, survey
 from dalenius.place.wide import WideRecords
 from dalenius.planning import plan_counts
@@ -254,21 +255,15 @@ def _place(
     told.stage("Placing", work.survey.rows)
     records = _records(roles, work)
     try:
-        rows = work.survey.batch_rows
-        schema = pa.schema([work.survey.schema.field(name) for name in roles.quasi_identifiers])
-        deal, sensitive = work.deal, work.survey.sensitive
-        place_records(
-            source,
-            schema,
-            sensitive,
-            deal.cutter,
-            deal.counts,
-            placement,
-            records,
-            workers,
-            rows,
-            told.advance,
-        )
+        deal, found = work.deal, work.survey
+        if deal.kept is not None and isinstance(records, PackedRecords):
+            place_kept(deal.kept, placement, deal.counts, records, workers, told.advance)
+        else:
+            schema = pa.schema([found.schema.field(name) for name in roles.quasi_identifiers])
+            numbers = Virtual(found.sensitive, deal.cutter)
+            place_records(
+                source, schema, numbers, deal.counts, placement, records, workers, found.batch_rows, told.advance
+            )
         told.stage("Writing", work.survey.rows)
         return write_release(roles, work, records, workers, told)
     finally:
@@ -277,12 +272,10 @@ def _place(
 
 def _records(roles: Roles, work: Work) -> Records:
     groups, found = work.deal.groups, work.survey
-    known = {name: domain for name, domain in found.domains.items() if domain is not None}
-    if len(known) == len(roles.quasi_identifiers):
-        layout = Layout(known, work.deal.setting.buckets)
-        if layout.fits:
-            pieces = Pieces.of(groups, work.budget.piece_rows(groups))
-            return PackedRecords(layout, pieces, None if work.budget.keys_fit(found.rows) else work.stage.folder)
+    layout = found.layout(work.deal.setting.buckets)
+    if layout is not None:
+        pieces = Pieces.of(groups, work.budget.piece_rows(groups))
+        return PackedRecords(layout, pieces, None if work.budget.keys_fit(found.rows) else work.stage.folder)
     schema = pa.schema([*(found.schema.field(name) for name in roles.quasi_identifiers), ("bucket", pa.int64())])
     pieces = Pieces.of(groups, work.budget.piece_rows(groups, 6 * found.row_bytes + 40))
     return WideRecords(schema, found.domains, pieces, work.stage.folder)

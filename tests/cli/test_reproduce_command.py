@@ -108,6 +108,7 @@ def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("--only", "remark-2")
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
+    assert "the same command goes on" in result.stderr
     assert Path("out/index.md").read_bytes() == before
 
 

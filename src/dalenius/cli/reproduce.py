@@ -96,7 +96,11 @@ def reproduce_command(
                     title=title,
                     table_name=table_name,
                 )
-            found = reproduce(table, settings, out, only=wanted, fresh=fresh, progress=progress)
+            try:
+                found = reproduce(table, settings, out, only=wanted, fresh=fresh, progress=progress)
+            except KeyboardInterrupt:
+                progress.tell("What was measured so far is kept: the same command goes on from there.")
+                raise
         _print(found, time.perf_counter() - started, as_json)
 
 

@@ -19,8 +19,8 @@ decomposition there. Given ω_k, with Λ_k = (1 + ω_k σ_k²)^-1, the likelihoo
 
 Each ω_k is one of a few levels, with chances that strata have in common: the prior of τ² / s in `infer.learned` counts
 for as much as 20 strata, and the strata themselves make up the rest (expectation maximisation). What is seen of γ is
-taken for a part of η_k here, which makes variances too large rather than too small. With Λ_k the mean over levels, given
-what is seen in the stratum,
+taken for a part of η_k here, which makes variances too large rather than too small. With Λ_k the mean over levels,
+given what is seen in the stratum,
 
     b = Σ_k R_k σ_k Λ_k z_k / sqrt(s_k),   B = Σ_k R_k diag(σ_k² Λ_k) R_kᵀ,   γ | y  ~  N(C b, C),   C = (1 / ρ + B)^-1,
 

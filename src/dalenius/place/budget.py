@@ -23,6 +23,7 @@ _MOST = 2**46
 _LEAST_SPARE = 160 * MIB  # for batches under way, writers and verification
 _RESERVE = 150 * MIB  # that allocators keep, and that nobody can give back
 _KEY_BYTES = 8
+_COPY_BYTES = 16  # its quasi-identifiers, its value and its stratum
 _UNPACKED = 40  # bytes of working arrays for each record of a piece, of which a few are under way
 _PLACED = 64  # bytes of working arrays for each record that is being placed
 _LONGEST_LIST = 64 * MIB
@@ -103,6 +104,10 @@ class Budget:
                 "Ask for fewer strata"
                 + (", or give more --memory." if self.most_cells < _MOST_CELLS else ", or group the values."),
             )
+
+    def copy_fits(self, rows: int) -> bool:
+        """Whether all records can be kept, besides the keys, from the reading in which strata are counted."""
+        return rows * _COPY_BYTES <= self.spare // 4
 
     def keys_fit(self, rows: int) -> bool:
         """Whether packed records can stay in memory."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from dalenius.engines.arrow import Source
 from dalenius.engines.texts import texts
 from dalenius.place.domains import Domain, changed, codes_of
 from dalenius.place.in_parallel import in_parallel
+from dalenius.place.packed import Codes, Layout
 from dalenius.place.published_types import as_published
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.strata.pruning import without
@@ -105,48 +107,83 @@ class Cutter:
         return found
 
 
+def narrow(numbers: int) -> type[np.integer]:
+    """The type of that many different numbers that sorts fast."""
+    return np.uint16 if numbers <= _NARROW else np.int64
+
+
 class Virtual:
     """What placement calls a value: a value in a stratum, numbered stratum after stratum."""
 
     def __init__(self, sensitive: SensitiveColumn, cutter: Cutter | None) -> None:
-        self._sensitive, self._cutter = sensitive, cutter
+        self.sensitive, self._cutter = sensitive, cutter
         self.number = len(sensitive.counts) * (cutter.number if cutter is not None else 1)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns by which strata are told."""
+        return self._cutter.columns if self._cutter is not None else ()
+
+    def by_stratum(self, counts: Integers) -> Integers:
+        """Counts by number as a table, a line for each stratum; an error if they are not those of the first reading."""
+        found = counts.reshape(-1, len(self.sensitive.counts))
+        if (found.sum(axis=0) != self.sensitive.counts).any():
+            raise changed()
+        return found
 
     def encode(self, values: pa.Array, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The numbers of a batch, in the narrowest type that sorts fast."""
-        codes = self._sensitive.encode(values)
+        codes = self.sensitive.encode(values)
         if self._cutter is None:
             return codes
-        virtual: npt.NDArray[np.integer] = self._cutter.of(columns) * len(self._sensitive.counts) + codes
-        return virtual.astype(np.uint16 if self.number <= _NARROW else np.int64, copy=False)
+        virtual: npt.NDArray[np.integer] = self._cutter.of(columns) * len(self.sensitive.counts) + codes
+        return virtual.astype(narrow(self.number), copy=False)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The records as they were read, batch by batch: the number that placement knows each by, and its packed codes."""
+
+    batches: list[tuple[npt.NDArray[np.integer], Codes]]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The records of each value in each stratum, and the records themselves where there is room for them."""
+
+    counts: Integers
+    kept: Kept | None
 
 
 def count_strata(
     source: Source,
     schema: pa.Schema,
-    sensitive: SensitiveColumn,
-    cutter: Cutter,
+    virtual: Virtual,
+    layout: Layout | None,
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
-) -> Integers:
+) -> Counted:
     """Read the table again and count every value in every stratum; an error if it is not the table of before.
 
-    `schema` has the types that are published.
+    `schema` has the types that are published, the sensitive column last. With a `layout` of all columns the records are
+    kept, and need not be read a third time.
     """
-    fields: Sequence[pa.Field] = [schema.field(name) for name in (*cutter.columns, sensitive.name)]
-    virtual = Virtual(sensitive, cutter)
+    names = schema.names if layout is not None else [*virtual.columns, schema.names[-1]]
+    fields = [schema.field(name) for name in names]
 
-    def work(batch: pa.RecordBatch) -> tuple[int, Integers]:
+    def work(batch: pa.RecordBatch) -> tuple[int, Integers, tuple[npt.NDArray[np.integer], Codes] | None]:
         columns = [as_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
-        codes = virtual.encode(columns[-1], dict(zip(cutter.columns, columns, strict=False)))
-        return len(codes), np.bincount(codes, minlength=virtual.number)
+        numbers = virtual.encode(columns[-1], dict(zip(names, columns, strict=True)))
+        kept = (numbers, layout.codes(columns[:-1])) if layout is not None else None
+        return len(numbers), np.bincount(numbers, minlength=virtual.number), kept
 
     found = np.zeros(virtual.number, dtype=np.int64)
-    for rows, counts in in_parallel(work, source.batches([field.name for field in fields], batch_rows), workers):
+    batches = []
+    for rows, counts, kept in in_parallel(work, source.batches(names, batch_rows), workers):
         found += counts
+        if kept is not None:
+            batches.append(kept)
         advance(rows)
-    by_stratum = found.reshape(cutter.number, len(sensitive.counts))
-    if (by_stratum.sum(axis=0) != sensitive.counts).any():
-        raise changed()
-    return by_stratum
+    by_stratum = virtual.by_stratum(found)
+    return Counted(by_stratum, Kept(batches) if layout is not None else None)

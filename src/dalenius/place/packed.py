@@ -21,14 +21,15 @@ from dalenius.place.pieces import Filling, Pieces
 from dalenius.place.scratch import read_at, write_at
 
 Keys = npt.NDArray[np.uint64]
+Codes = npt.NDArray[Any]  # of 32 bits if that is enough for all columns, else of 64
 
 _KEY_BITS = 64
 
 
 class Layout:
-    """Which bits hold what."""
+    """Which bits hold what. `buckets` may come later: the codes of quasi-identifiers do not depend on them."""
 
-    def __init__(self, domains: Mapping[str, Domain], buckets: int) -> None:
+    def __init__(self, domains: Mapping[str, Domain], buckets: int = 1) -> None:
         self._domains = domains
         bits = [(domain.codes - 1).bit_length() if domain.codes else 0 for domain in domains.values()]
         ends = np.cumsum([0, *reversed(bits)])
@@ -38,13 +39,17 @@ class Layout:
         self._narrow: Any = np.uint32 if ends[-1] <= 32 else np.uint64  # half the work where all codes fit
         self.fits = int(ends[-1]) + buckets.bit_length() <= _KEY_BITS
 
-    def pack(self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
-        """Sorted keys: record order[k] of the batch is in bucket buckets[k]."""
-        codes, constant = np.zeros(len(order), dtype=self._narrow), 0
+    def codes(self, columns: Sequence[pa.Array]) -> Codes:
+        """All quasi-identifiers of each record in one number: the lower bits of its key."""
+        codes, constant = np.zeros(len(columns[0]), dtype=self._narrow), 0
         for column, domain, width in zip(columns, self._domains.values(), self._widths, strict=True):
             codes <<= self._narrow(width)
             constant = (constant << width) + domain.add_codes(column, codes)
         codes -= self._narrow(constant % 2 ** (8 * codes.itemsize))
+        return codes
+
+    def keys(self, codes: Codes, order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
+        """Sorted keys: record order[k] of the batch is in bucket buckets[k]."""
         keys = buckets.view(np.uint64) << self._bucket_shift
         keys |= codes.take(order)
         keys.sort()
@@ -80,7 +85,11 @@ class PackedRecords:
 
     def part(self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
         """A batch, ready to be stored. May run in any thread."""
-        return self._layout.pack(columns, order, buckets)
+        return self.part_of_codes(self._layout.codes(columns), order, buckets)
+
+    def part_of_codes(self, codes: Codes, order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
+        """A batch of which the codes are known already."""
+        return self._layout.keys(codes, order, buckets)
 
     def store(self, keys: Keys) -> None:
         """Put a batch where it belongs. One thread at a time."""

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.engines.arrow import Source
-from dalenius.place.cutting import Cutter, Virtual
+from dalenius.errors import SelfCheckError
+from dalenius.place.cutting import Kept, Virtual
 from dalenius.place.domains import changed
 from dalenius.place.in_parallel import in_parallel
+from dalenius.place.packed import PackedRecords
 from dalenius.place.published_types import as_published
-from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
 
 
@@ -40,8 +41,7 @@ class Records(Protocol):
 def place_records(
     source: Source,
     schema: pa.Schema,
-    sensitive: SensitiveColumn,
-    cutter: Cutter | None,
+    virtual: Virtual,
     counts: Sequence[int],
     placement: Placement,
     records: Records,
@@ -55,18 +55,17 @@ def place_records(
     each value in each stratum. Workers look up strata and values, ranks are counted here in the order of the table, and
     workers place.
     """
-    virtual = Virtual(sensitive, cutter)
     placed = np.zeros(virtual.number, dtype=np.int64)
 
     def encode(batch: pa.RecordBatch) -> tuple[list[pa.Array], Any, Any]:
         columns = [as_published(column, field.type) for column, field in zip(batch.columns, schema, strict=False)]
-        values = as_published(batch.column(len(schema)), sensitive.listing.kind)
+        values = as_published(batch.column(len(schema)), virtual.sensitive.listing.kind)
         codes = virtual.encode(values, dict(zip(schema.names, columns, strict=True)))
         return columns, codes, np.bincount(codes, minlength=virtual.number)
 
     def ranked() -> Iterator[tuple[list[pa.Array], Any, Any]]:
         nonlocal placed
-        batches = source.batches([*schema.names, sensitive.name], batch_rows)
+        batches = source.batches([*schema.names, virtual.sensitive.name], batch_rows)
         for columns, codes, numbers in in_parallel(encode, batches, workers, ahead=2):
             starts, placed = placed, placed + numbers
             if (placed > counts).any():
@@ -83,3 +82,31 @@ def place_records(
         advance(rows)
     if (placed != counts).any():
         raise changed()
+
+
+def place_kept(
+    kept: Kept,
+    placement: Placement,
+    counts: Sequence[int],
+    records: PackedRecords,
+    workers: Executor,
+    advance: Callable[[int], None],
+) -> None:
+    """Store every record with its bucket, from a reading before."""
+    placed = np.zeros(len(counts), dtype=np.int64)
+
+    def ranked() -> Iterator[tuple[Any, Any, Any]]:
+        nonlocal placed
+        for numbers, codes in kept.batches:
+            starts, placed = placed, placed + np.bincount(numbers, minlength=len(counts))
+            yield numbers, codes, starts
+
+    def place(batch: tuple[Any, Any, Any]) -> tuple[int, Any]:
+        numbers, codes, starts = batch
+        return len(numbers), records.part_of_codes(codes, *placement.buckets(numbers, starts))
+
+    for rows, part in in_parallel(place, ranked(), workers):
+        records.store(part)
+        advance(rows)
+    if (placed != counts).any():
+        raise SelfCheckError("the records that were kept are not those that were counted")

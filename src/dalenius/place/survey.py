@@ -15,6 +15,7 @@ import pyarrow as pa
 from dalenius.engines.arrow import Source
 from dalenius.place.budget import Budget
 from dalenius.place.domains import Domain, Listing, distinct
+from dalenius.place.packed import Layout
 from dalenius.place.published_types import as_published, lossless_types, published_field
 from dalenius.place.sample import Sample
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
@@ -39,6 +40,12 @@ class Survey:
     nullable: dict[str, bool]
     nearly_unique: tuple[str, ...]
     unordered: tuple[str, ...]
+
+    def layout(self, buckets: int = 1) -> Layout | None:
+        """How a record fits into 64 bits; None if it does not."""
+        known = {name: domain for name, domain in self.domains.items() if domain is not None}
+        layout = Layout(known, buckets) if len(known) == len(self.domains) else None
+        return layout if layout is not None and layout.fits else None
 
     def sampled(self, sample: Sample) -> dict[str, list[pa.Array]]:
         """The columns of a sample, with the types that are published."""

@@ -11,17 +11,17 @@ from dalenius.solve.anatomy import anatomy
 from dalenius.solve.two_size import two_size
 
 _LARGE = 12  # the paper's own l, from the frequencies it gives: 12 to 43 for theta up to 16, and 13 and 7 for 32
-NEEDED, POSSIBLE = "l that the limits need", "largest l that the table can have"
+NEEDED, POSSIBLE = "ℓ that the limits need", "largest ℓ that the table can have"
 
 
 class Diversity:
     """l = ceil(1 / min f') against theta."""
 
     name = "diversity"
-    title = "The l of l-diversity against the privacy coefficient θ"
+    title = "The ℓ of ℓ-diversity against the privacy coefficient θ"
     about = (
-        "l = ⌈1 / min f'⌉ is the smallest l whose l-diversity enforces the limits (Remark 1). A table can be made "
-        "l-diverse only if no value is more frequent than 1/l: the dashed line is the largest such l."
+        "ℓ = ⌈1 / min f'⌉ is the smallest ℓ whose ℓ-diversity enforces the limits (Remark 1). A table can be made "
+        "ℓ-diverse only if no value is more frequent than 1/ℓ: the dashed line is the largest such ℓ."
     )
 
     def data(self, context: Context) -> str:
@@ -58,7 +58,7 @@ class Diversity:
         """Two lines, needed and possible."""
         points = [{**row, "series": NEEDED} for row in rows]
         points += [{**row, "series": POSSIBLE, "l": row["largest_l"]} for row in rows]
-        y = Axis("l", "l", form="d")
+        y = Axis("l", "ℓ of ℓ-diversity", form="d")
         return Lines(points, self.title, theta_axis(rows), y, "series", (NEEDED, POSSIBLE), baselines=(POSSIBLE,))
 
     def table(self, rows: Rows) -> Table | None:  # noqa: ARG002
@@ -85,14 +85,14 @@ class Diversity:
             ),
             Claim(
                 "Section 7.1",
-                "except for θ = 32, a rather large l is required to enforce F'-privacy by l-diversity",
-                f"l is {found}; the paper's own l are {_LARGE} or more for θ up to 16, and that is called large here",
+                "except for θ = 32, a rather large ℓ is required to enforce F'-privacy by ℓ-diversity",
+                f"ℓ is {found}; the paper's own ℓ are {_LARGE} or more for θ up to 16, and that is called large here",
                 Verdict.of(large),
             ),
             Claim(
                 "Section 7.1",
-                "l-diversity cannot be had for most of these limits: l must be below 14 (OCC) and below 4 (EDU)",
-                f"it cannot be had in {impossible} of {cases} cases; the largest possible l is {largest}",
+                "ℓ-diversity cannot be had for most of these limits: ℓ must be below 14 (OCC) and below 4 (EDU)",
+                f"it cannot be had in {impossible} of {cases} cases; the largest possible ℓ is {largest}",
                 Verdict.of([2 * impossible > cases]),
             ),
         ]

@@ -29,22 +29,17 @@ class Result:
     claims: tuple[Claim, ...]
 
 
-def page(results: Sequence[Result], data: str, notes: Sequence[str], machine: dict[str, str], images: str = "") -> str:
-    """The whole page in Markdown; `images` is the folder of the pictures."""
-    lines = [f"# The paper's experiments on: {data}", ""]
-    lines += [*notes, f"Run on {described(machine)}.", ""]
-    lines += ["## All claims", "", *_overview(results)]
-    for result in results:
-        lines += ["", f"## {result.title}", "", *_section(result, images)]
-    return "\n".join(lines) + "\n"
+def head(data: str, notes: Sequence[str], machine: dict[str, str]) -> str:
+    """What was run, and on what."""
+    return "\n\n".join([f"# The paper's experiments on: {data}", *notes, f"Run on {described(machine)}."]) + "\n\n"
 
 
 def body(results: Sequence[Result], images: str = "") -> str:
-    """The page without its head, for a page that has one of its own."""
+    """All claims, and then every experiment, in Markdown; `images` is the folder of the pictures."""
     lines = ["## All claims", "", *_overview(results)]
     for result in results:
         lines += ["", f"## {result.title}", "", *_section(result, images)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def tally(results: Sequence[Result]) -> dict[str, int]:

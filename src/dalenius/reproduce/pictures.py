@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 from typing import Any
 
@@ -63,16 +64,16 @@ def _lines(altair: Any, figure: Lines, rows: Rows, panel: str) -> Any:
     names = [name for name in figure.order if any(row[figure.series] == name for row in figure.rows)]
     numbers = [row[figure.y.column] for row in figure.rows if _can_be_shown(row[figure.y.column], figure.y)]
     scale = {"domain": names, "range": [_colour(figure, name) for name in names]}
-    dashes = [[5, 4] if name in (*figure.baselines, *figure.dashed) else [1, 0] for name in names]
     shapes = [_SHAPES[names.index(name) % len(_SHAPES)] for name in names]
     base = altair.Chart(altair.InlineData(values=drawn)).encode(
         x=_x(altair, figure.x),
         y=_y(altair, figure.y, numbers),
         color=altair.Color(f"{figure.series}:N", scale=altair.Scale(**scale)),
     )
-    lines = base.mark_line(strokeWidth=2).encode(
-        strokeDash=altair.StrokeDash(f"{figure.series}:N", scale=altair.Scale(domain=names, range=dashes), legend=None)
-    )
+    dashed = json.dumps([*figure.baselines, *figure.dashed])
+    in_dashes = f"indexof({dashed}, datum['{figure.series}']) >= 0"
+    lines = base.transform_filter(f"!({in_dashes})").mark_line(strokeWidth=2)
+    lines += base.transform_filter(in_dashes).mark_line(strokeWidth=2, strokeDash=[5, 4])
     shape = altair.Shape(f"{figure.series}:N", scale=altair.Scale(domain=names, range=shapes))
     points = base.transform_filter("!datum._stopped").mark_point(filled=True, size=60, opacity=1).encode(shape=shape)
     hollow = base.transform_filter("datum._stopped").mark_point(

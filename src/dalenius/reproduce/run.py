@@ -21,7 +21,7 @@ from dalenius.reproduce.inference import Inference
 from dalenius.reproduce.loss import Loss
 from dalenius.reproduce.machine import machine
 from dalenius.reproduce.measured import FILE, Measured
-from dalenius.reproduce.page import Result, page
+from dalenius.reproduce.page import Result, body, head
 from dalenius.reproduce.pictures import picture, require_altair
 from dalenius.reproduce.relative_error import RelativeError
 from dalenius.reproduce.remark import Remark
@@ -101,8 +101,9 @@ def _result(experiment: Experiment, context: Context, out: Path) -> Result:
 def _write_page(out: Path, context: Context, run: dict[str, Any], known: dict[str, Result]) -> Reproduction:
     results = tuple(known[name] for name in NAMES if name in known)
     notes = _notes(context, results)
-    text = page(results, context.dataset.title, notes, machine())
-    written(out / RESULTS, json.dumps({"run": run, "results": [asdict(r) for r in results]}, indent=1, default=str))
+    text = head(context.dataset.title, notes, machine()) + body(results)
+    saved = {"run": run, "notes": notes, "results": [asdict(result) for result in results]}
+    written(out / RESULTS, json.dumps(saved, indent=1, default=str))
     written(out / PAGE, text)
     return Reproduction(out, context.dataset.title, notes, machine(), results)
 
@@ -112,9 +113,9 @@ def _notes(context: Context, results: Sequence[Result]) -> tuple[str, ...]:
     notes = [
         *context.dataset.notes,
         f"{settings.rows:,} records are used, and up to {settings.sizes[-1]:,} for runtimes; {settings.queries:,} "
-        f"count queries. Times are medians of up to {settings.runs_of_searches} runs of the searches, "
-        f"{settings.runs_of_ours} of the closed form, {min(5, settings.runs_of_ours)} of the exact optimum, and "
-        f"1 of the integer program; the last two are stopped after {settings.limit:g} s, and points are hollow where "
+        f"count queries. Times are medians of up to {settings.runs_of_searches} (searches), "
+        f"{settings.runs_of_ours} (closed form), {min(5, settings.runs_of_ours)} (exact optimum) and "
+        f"1 (integer program) runs; the last two are stopped after {settings.limit:g} s, and points are hollow where "
         "they were. The paper has means of 100 runs.",
     ]
     if settings.quick:
@@ -131,12 +132,13 @@ def _earlier(out: Path, run: dict[str, Any]) -> dict[str, Result]:
         text = json.loads((out / RESULTS).read_text(encoding="utf-8"))
         if text["run"] != json.loads(json.dumps(run, default=str)):
             return {}
-        return {entry["name"]: _loaded(entry) for entry in text["results"]}
+        return {entry["name"]: loaded(entry) for entry in text["results"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
-def _loaded(entry: dict[str, Any]) -> Result:
+def loaded(entry: dict[str, Any]) -> Result:
+    """A result as it was saved."""
     table = entry["table"]
     if table is not None:
         table = Table(tuple(table["headings"]), tuple(tuple(line) for line in table["lines"]))

@@ -1,10 +1,9 @@
 """A made-up table in the shape of the paper's CENSUS: its columns, its domain sizes, its sensitive frequencies.
 
 It is a latent class model. Every person belongs to one of `CLASSES` walks of life, which lie on a line from 0 to 1 (how
-much schooling they take). The class makes education, occupation, work class, gender and age likely or unlikely, marital
-status follows age, and the country of birth follows race. So occupation and education are associated with each other,
-with work class, gender and age, and by age with marital status. Race and country have nothing to do with the others.
-Nobody in the table exists.
+much schooling they take). The class makes education, occupation, work class and age likely or unlikely, gender follows
+occupation, marital status age, and the country of birth race. So occupation and education are associated with each
+other and with all columns but race and country, which have nothing to do with them. Nobody in the table exists.
 
 The margins of education and occupation are set: frequencies grow geometrically from the rarest to the most frequent
 value of the paper's OCC-300K (0.18 % to 7.5 %) and EDU-300K (0.44 % to 27.3 %), and the table of class by value is
@@ -44,21 +43,22 @@ def census_shaped(rows: int, seed: int = SEED) -> pa.Table:
     education = _fitted(sizes, place, margin(*FREQUENCIES["Education"], DOMAINS["Education"]), 0.10, chance)
     occupation = _fitted(sizes, place, margin(*FREQUENCIES["Occupation"], DOMAINS["Occupation"]), 0.08, chance)
     work = _fitted(sizes, place, margin(0.002, 0.65, DOMAINS["WorkClass"]), 0.25, chance)
-    female = np.clip(0.5 + 0.35 * np.sin(9.0 * chance.permutation(CLASSES)), 0.05, 0.95)
+    female = chance.beta(1.2, 1.2, DOMAINS["Occupation"])
     ages = _bell(DOMAINS["Age"], 12 + 24 * chance.random(CLASSES) + 8 * place, 13.0)
 
     person = chance.choice(CLASSES, rows, p=sizes)
     age = _drawn(ages, person, chance)
+    job = _drawn(occupation, person, chance)
     race = chance.choice(DOMAINS["Race"], rows, p=margin(0.0006, 0.75, DOMAINS["Race"])[::-1])
     columns = {
         "Age": age,
-        "Gender": (chance.random(rows) < female[person]).astype(np.int64),
+        "Gender": (chance.random(rows) < female[job]).astype(np.int64),
         "Education": _drawn(education, person, chance),
         "Marital": _drawn(_marital(), np.minimum(age // 8, 8), chance),
         "Race": race,
         "WorkClass": _drawn(work, person, chance),
         "Country": _drawn(_countries(chance), race, chance),
-        "Occupation": _drawn(occupation, person, chance),
+        "Occupation": job,
     }
     return pa.table({name: pa.array(columns[name].astype(np.uint8)) for name in DOMAINS})
 

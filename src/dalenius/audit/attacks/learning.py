@@ -43,15 +43,13 @@ def learning(
     scored = [(name, one, score(candidates, limits, one.beliefs, people, frequencies)) for name, one in tried]
     # without the truth nobody is right: then the last counts
     name, learned, found = max(reversed(scored), key=lambda entry: entry[2].right)
-    details: dict[str, object] = {
-        "rounds": learned.rounds,
-        "columns": [column.name for column in candidates.columns],
-        "learner": name,
-        "learners": [
+    details: dict[str, object] = {"rounds": learned.rounds, "columns": [column.name for column in candidates.columns]}
+    if strata > 1:
+        details["learner"] = name
+        details["learners"] = [
             {"learner": name, "success": one.right / one.people if people is not None else None, "claims": one.claims}
             for name, _, one in scored
-        ],
-    }
+        ]
     if people is not None:
         details["by_quasi_identifiers"] = by_quasi_identifiers(candidates, learned.beliefs, people)
     outside = _outside(candidates, learned, frequencies, control) if control is not None else None

@@ -10,8 +10,8 @@ the events
     e = (A, x):   count_x(A) > margin * limit_x * n_A
 
 has happened. Events are taken as exclusive, each with the weight w_e = P(e) / sum of P: that is close where they are
-improbable; where they are not, several may have happened, and the attacker believes in each a little too much. Given e = (A, x) with m = E(count_x(A) | e),
-the rest is as random as before, so exactly
+improbable; where they are not, several may have happened, and the attacker believes in each a little too much. Given
+e = (A, x) with m = E(count_x(A) | e), the rest is as random as before, so exactly
 
     E(count_y(A) | e) = m                                       for y = x,    (n_A - m) M_y / (N - M_x)    for others,
     E(count_y(B) | e) = (M_y - E(count_y(A) | e)) n_B / (N - n_A)             in the other leaves B,
