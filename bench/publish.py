@@ -102,7 +102,8 @@ def summary(results: dict[str, Any]) -> str:
         floor, one, publish, verify = (by[name]["seconds"] for name in ("floor", "one stratum", "publish", "verify"))
         peaks = f"{by['publish']['peak_mib']:,.0f} MiB | {by['floor']['peak_mib']:,.0f} MiB"
         lines.append(
-            f"| {shape} | {rows:,} | {floor:.2f} s | {one:.2f} s | {one / floor:.2f} | {publish:.2f} s | {publish / one:.2f} "
+            f"| {shape} | {rows:,} | {floor:.2f} s | {one:.2f} s | {one / floor:.2f} "
+            f"| {publish:.2f} s | {publish / one:.2f} "
             f"| {verify:.2f} s | {verify / publish:.2f} | {peaks} |"
         )
     base = results["imports"]

@@ -248,11 +248,9 @@ class _Auditor:
             pairs = negative_pairs(self._release)
             return negative(candidates, drawn.rows, pairs, limits, people, frequencies)
         if name == LEARNING:
-            strata = self._release.manifest.strata
-            number = len(strata.strata) if strata is not None else 1
-            self._progress.stage("Learning", ROUNDS + (ROUNDS_TOGETHER if number > 1 else 0))
+            self._progress.stage("Learning", ROUNDS + ROUNDS_TOGETHER, "rounds")
             advance = self._progress.advance
-            return learning(candidates, limits, people, frequencies, outside, lambda: advance(1), number)
+            return learning(candidates, limits, people, frequencies, outside, lambda: advance(1))
         if name == MINIMALITY:
             self._progress.stage("Minimality")
             slots = self._dealt.strata()

@@ -71,8 +71,7 @@ def _sentences(attack: Attack) -> Iterator[str]:
             f"people left with one: {details['left_with_one']:,}."
         )
     elif attack.name == "learning":
-        if "learner" in details:
-            yield f"the learner that is shown: {details['learner']}."
+        yield f"the learner that is shown: {details['learner']}."
         yield _claims(attack)
         known = details.get("by_quasi_identifiers")
         if known:

@@ -18,7 +18,7 @@ from dalenius.model.attack import Attack, Audit, Share
 from dalenius.model.progress import Progress, Silent
 
 _FORMAT = 1
-_NAMES = ("corruption", "negative", "learning", "order")
+_NAMES = ("corruption", "negative", "learning", "minimality", "order")
 _EPILOG = """\b
 Examples:
   dalenius audit release

@@ -79,7 +79,7 @@ class _Bars:
         self._bars = bars
         self._task: rich.progress.TaskID | None = None
 
-    def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
+    def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:  # noqa: ARG002
         if self._task is not None:
             done = self._bars.tasks[-1].completed
             self._bars.update(self._task, total=done or 1, completed=done or 1)

@@ -110,9 +110,9 @@ def publish_command(
 ) -> None:
     """Publish TABLE as two tables that are linked by bucket alone, under limits on what may be inferred.
 
-    Reads TABLE (CSV, TSV, Parquet or DuckDB), cuts it into strata, solves for the best bucket sizes, places every record
-    at random within its stratum, writes DIR with qit, st and manifest.json, and verifies it. Columns that are in no role
-    are left out. DIR appears only when all of this is done.
+    Reads TABLE (CSV, TSV, Parquet or DuckDB), cuts it into strata, solves for the best bucket sizes, places every
+    record at random within its stratum, writes DIR with qit, st and manifest.json, and verifies it. Columns that are in
+    no role are left out. DIR appears only when all of this is done.
     """
     started = time.perf_counter()
     with reported(as_json):

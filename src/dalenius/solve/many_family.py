@@ -25,7 +25,7 @@ from dalenius.solve.cuts import Cut, violated
 from dalenius.solve.highs import LinearFamily
 
 _TOLERANCE = 0.25  # of a record: smaller violations are left to the rounding
-_MANY_CUTS = 100  # and three times as many as there are sizes; then those of no use for longest are forgotten
+_MANY_CUTS = 100  # and as many as there are sizes; then those that have been of no use for longest are forgotten
 _MOST_ROUNDS = 50
 _PRIVACY_ROWS_A_ROUND = 8  # and more, where there are many values
 _NOTHING = 1e-12  # a share of the records
@@ -131,7 +131,7 @@ class Family:
     def relax(self, member: Member) -> Relaxed | None:
         """The member's relaxation; None if it has no solution, by floating point. `LinearTrouble` may be raised."""
         self._clock += 1
-        if len(self._cuts) > _MANY_CUTS + 3 * len(self.sizes):
+        if len(self._cuts) > _MANY_CUTS + len(self.sizes):
             self._forget()
         a_round = max(_PRIVACY_ROWS_A_ROUND, len(self.caps) // 20)
         for _ in range(_MOST_ROUNDS):

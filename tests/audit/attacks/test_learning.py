@@ -247,7 +247,7 @@ def test_with_strata_nothing_is_counted_twice_and_nothing_left_out(kind: str, tm
         assert together > found.baseline.share + 0.02
 
 
-def test_without_the_truth_the_learner_for_strata_is_shown(tmp_path: Path) -> None:
+def test_without_the_truth_the_second_learner_is_shown(tmp_path: Path) -> None:
     found = audit(by_school("age", 600).write(tmp_path), attacks=["learning"])["learning"]
     assert found.details["learner"] == "columns fitted together"
     assert [entry["success"] for entry in found.details["learners"]] == [None, None]
@@ -259,3 +259,4 @@ def test_where_there_is_no_room_columns_are_not_fitted_together(
     monkeypatch.setattr("dalenius.audit.attacks.fitted._MOST_CELLS", 1000)
     found = audit(by_school("age", 600).write(tmp_path), attacks=["learning"])["learning"]
     assert found.details["learner"] == "naive Bayes"
+    assert any("too large" in note for note in found.notes)

@@ -79,7 +79,7 @@ def mixture(rows: list[int], slots: list[int], limits: list[Fraction], margin: F
 
 def concluded(rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> Suspicion:
     merged = Merged(0, np.arange(len(rows)), np.array(rows), np.arange(len(slots)), np.array(slots))
-    return suspicion(merged, limits, margin)
+    return suspicion(merged, [margin * limit for limit in limits])
 
 
 @settings(max_examples=60)

@@ -1,8 +1,8 @@
-"""A learner that takes strata into account: columns are fitted together, and not one by one as in naive Bayes.
+"""A learner in which columns are fitted together, and not one by one as in naive Bayes.
 
-Strata are cut by quasi-identifiers, so their values say openly how columns and values go together, and naive Bayes
-learns it. But within a stratum it counts that twice: what education tells about an occupation is in the composition of
-the stratum already, and age, which goes with education, repeats it. So here a record has value x with a probability in
+Naive Bayes counts twice what two columns tell that go together. With strata it does so even more: they are cut by
+quasi-identifiers, so what education tells about an occupation is in the composition of the stratum already, and age,
+which goes with education, repeats it. So here a record has value x with a probability in
 proportion to
 
     exp(b_x + sum over columns a of f_a(z_a, x)),

@@ -1,7 +1,7 @@
-"""The learning attacker: what goes together, learned across buckets, used within them (`infer.naive_bayes`).
+"""The learning attacker: what goes together, learned across buckets, used within them.
 
-With strata a second learner is played, which does not count twice what strata show (`fitted`). The better one is shown,
-as far as the truth tells; without it, the second.
+Two learners are played: naive Bayes (`infer.naive_bayes`), and one that fits the columns together (`fitted`), as far as
+there is room for it. The better one is shown, as far as the truth tells; without it, the second.
 
 F'-privacy as the paper defines it does not cover this, so no success breaks a promise. With the truth it is scored
 twice: knowing each person's row, and knowing the quasi-identifiers alone.
@@ -23,6 +23,7 @@ from dalenius.model.attack import Attack, Share
 
 NAME = "learning"
 _NOT_COVERED = "F'-privacy does not cover what is learned across buckets: beliefs above a limit break no promise"
+_TOO_LARGE = "The release is too large for the learner that fits columns together"
 _ROWS_AT_ONCE = 2**14
 _NAIVE, _TOGETHER = "naive Bayes", "columns fitted together"
 
@@ -34,26 +35,27 @@ def learning(
     frequencies: Floats,
     control: Integers | None = None,
     each_round: Callable[[], None] | None = None,
-    strata: int = 1,
 ) -> Attack:
     """Learn, and score. `control` are the values of the people whose codes come after the rows."""
     tried = [(_NAIVE, learn(candidates, each_round=each_round))]
-    if strata > 1 and (together := fit_together(candidates, each_round)) is not None:
+    notes = [_NOT_COVERED]
+    if (together := fit_together(candidates, each_round)) is not None:
         tried.append((_TOGETHER, together))
+    elif candidates.columns:
+        notes.append(_TOO_LARGE)
     scored = [(name, one, score(candidates, limits, one.beliefs, people, frequencies)) for name, one in tried]
     # without the truth nobody is right: then the last counts
     name, learned, found = max(reversed(scored), key=lambda entry: entry[2].right)
     details: dict[str, object] = {"rounds": learned.rounds, "columns": [column.name for column in candidates.columns]}
-    if strata > 1:
-        details["learner"] = name
-        details["learners"] = [
-            {"learner": name, "success": one.right / one.people if people is not None else None, "claims": one.claims}
-            for name, _, one in scored
-        ]
+    details["learner"] = name
+    details["learners"] = [
+        {"learner": name, "success": one.right / one.people if people is not None else None, "claims": one.claims}
+        for name, _, one in scored
+    ]
     if people is not None:
         details["by_quasi_identifiers"] = by_quasi_identifiers(candidates, learned.beliefs, people)
     outside = _outside(candidates, learned, frequencies, control) if control is not None else None
-    return attack(NAME, found, people is not None, details, (_NOT_COVERED,), outside)
+    return attack(NAME, found, people is not None, details, tuple(notes), outside)
 
 
 def _outside(candidates: Candidates, learned: NaiveBayes, frequencies: Floats, truth: Integers) -> Share | None:

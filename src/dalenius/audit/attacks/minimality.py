@@ -1,13 +1,17 @@
 """The attacker who asks why leaves were merged (minimality attack: Wong, Fu, Wang and Pei 2007).
 
-The rule is known: a leaf in which some value x has more than margin * limit_x of the rows is unfit, and is merged with
-others. So in a stratum of several leaves one is unfit at least, and that tells something about its people.
+The rule is known: a leaf in which some value x has more than the share
+
+    most_x = f_x + margin * (limit_x - f_x),    f_x its share in the table; 1 if limit_x is 1,
+
+is unfit, and is merged with others. So in a stratum of several leaves one is unfit at least, and that tells something
+about its people.
 
 The attacker's model. A stratum has N slots, M_x of them with value x, as ST shows; leaf A has n_A rows, as QIT shows.
 Without the rule every matching of slots and rows is as likely, and count_x(A) is hypergeometric. Given the rule, one of
 the events
 
-    e = (A, x):   count_x(A) > margin * limit_x * n_A
+    e = (A, x):   count_x(A) > most_x * n_A
 
 has happened. Events are taken as exclusive, each with the weight w_e = P(e) / sum of P: that is close where they are
 improbable; where they are not, several may have happened, and the attacker believes in each a little too much. Given
@@ -45,7 +49,7 @@ from dalenius.infer.candidates import Beliefs, Block, Candidates, Floats, Intege
 from dalenius.infer.matching import matched
 from dalenius.model.attack import Attack
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.manifest import Strata
+from dalenius.release.manifest import Manifest, Strata
 
 NAME = "minimality"
 _ABOVE = 1e-9
@@ -83,10 +87,19 @@ class Suspicion:
         return found
 
 
-def suspicion(merged: Merged, limits: Sequence[Fraction], margin: Fraction) -> Suspicion:
+def most_shares(manifest: Manifest, limits: Sequence[Fraction]) -> list[Fraction]:
+    """most_x for every value, as far as a release tells: where there are fake values, f is that of ST's rows."""
+    margin = Fraction(manifest.strata.margin) if manifest.strata is not None else Fraction(1)
+    shares = [Fraction(value.count, manifest.slots) for value in manifest.values]
+    return [
+        limit if limit == 1 else share + margin * (limit - share) for share, limit in zip(shares, limits, strict=True)
+    ]
+
+
+def suspicion(merged: Merged, most: Sequence[Fraction]) -> Suspicion:
     """What is to be concluded from a stratum's having been merged."""
     total, held, rows = int(merged.slots.sum()), merged.slots.astype(np.float64), merged.rows.astype(np.float64)
-    least = _least_unfit(merged, limits, margin)
+    least = _least_above(merged, most)
     logs, means = tails(total, merged.slots[None, :], merged.rows[:, None], least)
     if not np.isfinite(logs).any():  # no leaf can be unfit: there was another reason
         return Suspicion(merged, np.zeros(logs.shape), np.tile(held / total, (len(rows), 1)))
@@ -101,9 +114,9 @@ def suspicion(merged: Merged, limits: Sequence[Fraction], margin: Fraction) -> S
     return Suspicion(merged, weights, inside / rows[:, None] + elsewhere)
 
 
-def _least_unfit(merged: Merged, limits: Sequence[Fraction], margin: Fraction) -> Integers:
-    """The smallest count of each value with which each leaf is unfit, exactly."""
-    shares = [margin * limits[value] for value in merged.values.tolist()]
+def _least_above(merged: Merged, most: Sequence[Fraction]) -> Integers:
+    """The smallest count of each value with which its share in each leaf is above these, exactly."""
+    shares = [most[value] for value in merged.values.tolist()]
     rows = merged.rows.tolist()
     return np.array([[share.numerator * n // share.denominator + 1 for share in shares] for n in rows], np.int64)
 
@@ -150,7 +163,8 @@ def minimality(
     schema = folder.schema("qit")
     tree = Tree.of(strata, dict(zip(schema.names, schema.types, strict=True)))
     rows = leaf_rows(folder, tree)
-    found = [suspicion(merged, limits, Fraction(strata.margin)) for merged in merged_strata(tree, rows, slots)]
+    most = most_shares(folder.manifest, limits)
+    found = [suspicion(merged, most) for merged in merged_strata(tree, rows, slots)]
     leaf_of = _leaves(tree, sampled, candidates.rows)
     beliefs = _beliefs(candidates, leaf_of, found)
     scores = score(candidates, limits, beliefs, people, frequencies)
@@ -158,7 +172,7 @@ def minimality(
     details = _details(strata, tree, found, limits, texts)
     notes = [_NOT_COVERED]
     if people is not None and people.whole:
-        details["truth"] = _against_truth(_true_counts(tree, leaf_of, people, len(limits)), strata, found, limits)
+        details["truth"] = _against_truth(_true_counts(tree, leaf_of, people, len(limits)), found, most, limits)
     elif people is not None:
         details["truth"] = None
         notes.append(_IN_SAMPLE)
@@ -252,16 +266,15 @@ def _true_counts(tree: Tree, leaf_of: Integers, people: People, values: int) -> 
 
 
 def _against_truth(
-    counts: Integers, strata: Strata, found: Sequence[Suspicion], limits: Sequence[Fraction]
+    counts: Integers, found: Sequence[Suspicion], fit: Sequence[Fraction], limits: Sequence[Fraction]
 ) -> dict[str, int]:
     """Of the strata's most suspected pairs, how many are unfit and how many above the limit; and of all such pairs."""
-    margin = Fraction(strata.margin)
     told = dict.fromkeys(("suspected", "suspected_unfit", "suspected_above_limit", "pairs_true", "pairs_unfit"), 0)
     most = np.array([float(limit) for limit in limits])
     for one in found:
         held = counts[one.merged.leaves][:, one.merged.values]
-        unfit = held >= _least_unfit(one.merged, limits, margin)
-        above = held >= _least_unfit(one.merged, limits, Fraction(1))
+        unfit = held >= _least_above(one.merged, fit)
+        above = held >= _least_above(one.merged, limits)
         at = _most_suspected(one)
         told["suspected"] += 1
         told["suspected_unfit"] += int(unfit[at])
