@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs unit format bench-solvers bench-publish bench-attacks lock clean
+.PHONY: help setup demo test lint types imports docs unit format bench-solvers bench-publish bench-attacks bench-strata lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ bench-publish: setup ## Measure publishing against a plain copy; ARGS=--no-100m 
 
 bench-attacks: setup ## What attackers find in releases of a census table; TABLE=census.parquet
 	@$(RUN) --group bench python -m bench.attacks $(TABLE) $(ARGS)
+
+bench-strata: setup ## Ways of cutting a census table into strata; TABLE=census.parquet
+	@$(RUN) --group bench python -m bench.strata $(TABLE) $(ARGS)
 
 lock: ## Bring uv.lock up to date with pyproject.toml
 	@$(UV) lock

@@ -28,12 +28,15 @@ from bench.publish import COMMAND, DOCS, ENVIRONMENT, RESULTS
 
 COLUMNS = ("Age", "Gender", "Education", "Marital", "Race", "WorkClass", "Country", "Occupation")
 RELEASES: dict[str, tuple[str, ...]] = {
-    "as in the paper": (),
-    "--corrupted 1": ("--corrupted", "1"),
-    "--corrupted 2": ("--corrupted", "2"),
-    "--fakes 1": ("--fakes", "1"),
-    "--corrupted 1 --fakes 1": ("--corrupted", "1", "--fakes", "1"),
+    "as in the paper": ("--strata", "none"),
+    "--corrupted 1": ("--strata", "none", "--corrupted", "1"),
+    "--corrupted 2": ("--strata", "none", "--corrupted", "2"),
+    "--fakes 1": ("--strata", "none", "--fakes", "1"),
+    "--corrupted 1 --fakes 1": ("--strata", "none", "--corrupted", "1", "--fakes", "1"),
+    "strata": (),
+    "strata, --corrupted 1 --fakes 1": ("--corrupted", "1", "--fakes", "1"),
 }
+ATTACKS = ("corruption", "negative", "learning", "minimality", "order")
 KEPT = ("success", "baseline", "control", "people", "people_above_limit", "claims", "claims_right", "mean_limit")
 Rows = list[dict[str, Any]]
 
@@ -62,7 +65,7 @@ def audits(table: Path, sensitive: str, folder: Path) -> Rows:
             "--out", release,
         )  # fmt: skip
         found, seconds, memory = run("audit", release, "--truth", str(table))
-        for attack in ("corruption", "negative", "learning", "order"):
+        for attack in [name for name in ATTACKS if name in found]:
             kept = {key: found[attack][key] for key in KEPT}
             rows.append({"sensitive": sensitive, "release": name, "attack": attack, "mse": made["mse"], **kept})
         rows.append({"sensitive": sensitive, "release": name, "attack": "all", "seconds": seconds, "MiB": memory})

@@ -92,6 +92,54 @@ def test_fakes_are_allowed_for(tmp_path: Path) -> None:
     assert pair.ratio == pytest.approx(0.02 / 0.464, abs=0.2)
 
 
+def stratified(folder: Path, rule: dict[str, Any], seed: int = 0, *, fakes: int = 0) -> ReleaseFolder:
+    """Three regions, each a stratum with buckets of every two of its own values (and fakes)."""
+    random = np.random.default_rng(seed)
+    values, buckets, fake, regions = [], [], [], []
+    number = 0
+    for region, letters in enumerate(("abcde", "abcd", "acdef")):
+        for held in sorted(list(itertools.combinations(letters, 2 + fakes)) * (EACH // 2)):
+            number += 1
+            mixed = [held[k] for k in random.permutation(len(held))]
+            values += mixed[:2]
+            buckets += [number] * 2
+            regions += [region] * 2
+            fake += [(number, value) for value in mixed[2:]]
+    rows = [
+        (region, *(cell(value, random) for _, cell in rule.values()))
+        for region, value in zip(regions, values, strict=True)
+    ]
+    types = {"Region": pa.int32(), **{name: entry[0] for name, entry in rule.items()}}
+    tree = [("Region", 0, 1, 2), 1, ("Region", 1, 3, 4), 2, 3]
+    return open_release(Handmade(types, rows, values, buckets, fakes=fake, tree=tree).write(folder))
+
+
+@pytest.mark.parametrize("fakes", [0, 1])
+def test_strata_are_learned_from_each_by_itself(tmp_path: Path, fakes: int) -> None:
+    """The planted pair is found; and so is what a stratum shows by itself: nobody has f in the first two regions."""
+    folder = stratified(tmp_path, {"Gender": (pa.string(), gender), "Coin": (CATEGORY, coin)}, fakes=fakes)
+    pairs = negative_pairs(folder)
+    assert pairs.notes == ()
+    certain = {("Region", "0", "f"), ("Region", "1", "f"), ("Region", "1", "e"), ("Region", "2", "b")}
+    assert found(pairs) == {("Gender", "m", "a"), *certain}
+    for pair in pairs.pairs:
+        if pair.column == "Region":
+            assert pair.estimated == pytest.approx(0, abs=1e-6)
+            assert pair.p_value == pytest.approx(0)
+        else:
+            assert pair.ratio == pytest.approx(0.02 / 0.464, abs=0.1 + 0.1 * fakes)
+
+
+def test_nothing_is_found_in_strata_of_shuffled_rows(tmp_path: Path) -> None:
+    def number(value: str, random: np.random.Generator) -> int:
+        return int(random.integers(0, 40))
+
+    rule = {"Coin": (pa.string(), coin), "Number": (pa.int32(), number)}
+    for seed in range(4):
+        pairs = negative_pairs(stratified(tmp_path, rule, seed)).pairs
+        assert {pair.column for pair in pairs} == {"Region"}
+
+
 def test_numbers_and_dates_are_cut_into_ranges(tmp_path: Path) -> None:
     def age(value: str, random: np.random.Generator) -> int | None:
         return None if random.random() < 0.05 else int(random.integers(50 if value == "a" else 0, 100))
@@ -159,16 +207,12 @@ def test_batches_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_releases_that_teach_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = release(tmp_path, {"Gender": (pa.string(), gender)})
-    edit_manifest(tmp_path, lambda manifest: manifest.update(strata=["Gender"]))
-    strata = negative_pairs(open_release(tmp_path))
     monkeypatch.setattr(compositions_module, "MOST_CLASSES", 3)
-    many = negative_pairs(folder)
-    for pairs, reason in ((strata, "strata"), (many, "compositions")):
-        assert not pairs.pairs
-        assert not pairs.columns
-        assert reason in pairs.notes[0]
-        batch = next(folder.batches("qit"))
-        assert not pairs.ruled_out(batch).any()
+    pairs = negative_pairs(folder)
+    assert not pairs.pairs
+    assert not pairs.columns
+    assert "compositions" in pairs.notes[0]
+    assert not pairs.ruled_out(next(folder.batches("qit"))).any()
 
 
 def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:

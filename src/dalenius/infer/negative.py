@@ -12,6 +12,11 @@ A pair is negative if
 The p-values are cautious where there is no association: the posterior pulls its mean towards E, which a p-value for an
 unbiased estimate does not ask for.
 
+Where the table was cut into strata, N and its deviation are those of `infer.pooled`, which adds up what the strata
+show. E stays that of the whole table: so z and x may be a negative pair because z is in strata where x is rare, or is
+not at all, which their buckets show with little doubt or none. The mean is then pulled towards independence within
+strata and not towards E, and the caution above is less: the deviation has to be right.
+
 With σ fake values in each bucket of S rows, each slot is real with probability S / (S + σ); `infer.learned` scales the
 slots by that, and counts what it adds to the deviation.
 
@@ -21,6 +26,8 @@ are too small to be seen. The other way is naive Bayes by expectation maximisati
 power and no control of errors: run to its end, its counts have 355 pairs of at most 1/4, half of them wrong, and 285 on
 a shuffled table, where there are none. Stopped early under a strong prior it has 188 pairs of at most 1/2, of which
 86 % are so; but where to stop is seen with the truth at hand only, and all rows with all their values are in memory.
+The same table in 20, 68 and 86 strata: 169, 174 and 183 pairs, all with a true ratio below 1/2; none on three shuffled
+tables in about 61 strata.
 """
 
 from __future__ import annotations

@@ -25,10 +25,11 @@ class Adversary:
     name = "adversary"
     title = "Right guesses of the learning adversary against the privacy coefficient θ"
     about = (
-        "Top-1 is the share of people whose sensitive value is guessed right by the learning adversary of `dalenius "
-        "audit`, who fits naive Bayes to the release and matches within buckets. Its baseline is the best guess from "
-        "the person's bucket alone, which is what F'-privacy limits. Both releases are exact optima; one is of the "
-        "whole table, as in the paper, and one of strata."
+        "Top-1 is the share of people whose sensitive value is guessed right by the learning adversary of "
+        "`dalenius audit`, who learns across buckets what goes together and uses it within them; of its two learners "
+        "the better one counts. Its baseline is the best guess from the person's bucket alone, which is what "
+        "F'-privacy limits. Both releases are exact optima; one is of the whole table, as in the paper, and one of "
+        "strata."
     )
 
     def data(self, context: Context) -> str:
@@ -107,4 +108,5 @@ def _row(context: Context, sensitive: str, theta: int, method: str) -> dict[str,
         "top1": attack.get("top1"),
         "baseline": attack.get("baseline"),
         "guessing": attack.get("guessing"),
+        "learner": attack.get("learner"),
     }

@@ -66,7 +66,8 @@ def learned(context: Context, sensitive: str, theta: int, method: str) -> dict[s
         table = context.dataset.first(context.settings.rows, sensitive)
         attack = made.audit(truth=table, attacks=["learning"])["learning"]
         parts = {"top1": attack.success, "baseline": attack.baseline, "guessing": attack.control}
-        return {name: part.share if isinstance(part, Share) else None for name, part in parts.items()}
+        shares = {name: part.share if isinstance(part, Share) else None for name, part in parts.items()}
+        return {**shares, "learner": attack.details.get("learner")}
 
     return _measure(context, "learning adversary", measured, sensitive, theta, method)  # type: ignore[no-any-return]
 

@@ -27,7 +27,6 @@ def test_it_succeeds_where_a_column_tells_the_value(tmp_path: Path) -> None:
     assert found.success is not None
     assert found.baseline is not None
     assert found.success.low > 0.95
-    assert "learners" not in found.details
     assert found.baseline.share == pytest.approx(1 / 3)
     assert found.people_above_limit is not None
     assert found.people_above_limit > 2900

@@ -1,0 +1,159 @@
+"""make bench-strata TABLE=...: ways of cutting a table into strata, by what they do for counts and against learning.
+
+The table is a Parquet file with the columns of the census stand-in; theta is 8 and the base 0.02. A row number, as
+text, is published besides, so that the true value of every row is known; trees do not cut by it and learners leave it
+out.
+
+    python -m bench.strata census.parquet [--rows 300000] [--sensitive Occupation]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import altair
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+import dalenius
+from bench.attacks import COLUMNS
+from bench.charts import save
+from bench.machine import machine
+from bench.publish import DOCS, RESULTS
+from dalenius.query.against import evaluate
+from dalenius.release.folder import open_release
+from dalenius.strata import choosing, growing
+from dalenius.strata.tree import Tree, kd_tree
+
+LIMITS = {"theta": 8, "base": "0.02"}
+Rows = list[dict[str, Any]]
+
+
+def cut_by_medians(leaves: int) -> Callable[..., Tree]:
+    """In place of `grow`: a tree that does not look at sensitive values. The row number comes last, and has no say."""
+    return lambda codes, _values, _least, _most: kd_tree([np.asarray(column) for column in codes[:-1]], leaves)
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "two sizes, as in the paper": {"method": "two-size", "strata": "none"},
+    "one stratum": {"strata": "none"},
+    "k-d tree, 40 leaves": {"strata": "auto", "tree": cut_by_medians(40)},
+    "k-d tree, 250 leaves": {"strata": "auto", "tree": cut_by_medians(250)},
+    "k-d tree, 500 leaves": {"strata": "auto", "tree": cut_by_medians(500)},
+    "education or occupation, and gender": {"strata": "columns"},
+    "decision tree, at most 20 leaves": {"strata": 20},
+    "decision tree, at most 80 leaves": {"strata": 80},
+    "decision tree, auto": {"strata": "auto"},
+    "decision tree, auto, margin 1": {"strata": "auto", "margin": 1.0},
+    "decision tree, auto, margin 0.7": {"strata": "auto", "margin": 0.7},
+}
+
+
+def measured(table: pa.Table, sensitive: str, name: str) -> dict[str, Any]:
+    """One release: its loss, the error of count queries, and what the learning attacker gets."""
+    asked = dict(KINDS[name])
+    tree = asked.pop("tree", growing.grow)
+    margin = Fraction(str(asked.pop("margin", choosing.MARGIN)))
+    others = [column for column in COLUMNS if column != sensitive]
+    if asked["strata"] == "columns":
+        asked["strata"] = ["Gender", "Education" if sensitive == "Occupation" else "Occupation"]
+    started = time.perf_counter()
+    with (
+        patch("dalenius.dealing.grow", tree),
+        patch("dalenius.strata.choosing.MARGIN", margin),
+        patch("dalenius.writing.MARGIN", margin),
+    ):
+        release = dalenius.publish(
+            table, LIMITS, sensitive=sensitive, quasi_identifiers=[*others, "id"], seed=1, **asked
+        )
+    seconds = time.perf_counter() - started
+    error = evaluate(open_release(release.path), table, queries=5000, seed=7)
+    attacks = ["learning", "minimality"] if release.manifest.strata is not None else ["learning"]
+    found = release.audit(truth=table, attacks=attacks)
+    learning = found["learning"]
+    if learning.success is None or learning.baseline is None:
+        raise SystemExit("the attack has no result")
+    told = found["minimality"].details if len(attacks) > 1 else {}
+    row = {
+        "sensitive": sensitive,
+        "cut": name,
+        "strata": len(release.manifest.strata.strata) if release.manifest.strata is not None else 1,
+        "merged": told.get("merged_strata", 0),
+        "mse": release.manifest.mse,
+        "error": error.mean_relative_error,
+        "top1": learning.success.share,
+        "baseline": learning.baseline.share,
+        "right": learning.right.share if learning.right is not None else None,
+        "mean_limit": learning.mean_limit,
+        "worst_ratio": told.get("worst_ratio"),
+        "pairs_above_limit": told.get("pairs_above_limit", 0),
+        "seconds": seconds,
+    }
+    print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
+    return row
+
+
+def summary(rows: Rows) -> str:
+    """The table of the documentation."""
+    heads = ("sensitive", "cut", "strata (merged)", "MSE", "relative error", "top-1", "baseline", "gain")
+    lines = [f"| {' | '.join((*heads, 'minimality: worst share / limit'))} |", "|---" * (len(heads) + 1) + "|"]
+    for row in rows:
+        shares = " | ".join(f"{row[key]:.3f}" for key in ("error", "top1", "baseline"))
+        worst = f"{row['worst_ratio']:.2f}" if row["worst_ratio"] is not None else "-"
+        lines.append(
+            f"| {row['sensitive']} | {row['cut']} | {row['strata']:,} ({row['merged']:,}) | {row['mse']:.2f} "
+            f"| {shares} | {row['top1'] - row['baseline']:.3f} | {worst} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def picture(rows: Rows) -> Any:
+    """Error of counts against what the learning attacker gains: down and left is better on both."""
+    points = [{**row, "gain": 100 * (row["top1"] - row["baseline"]), "percent": 100 * row["error"]} for row in rows]
+    base = altair.Chart(altair.InlineData(values=points)).encode(
+        x=altair.X("percent:Q", title="mean relative error of count queries (%)"),
+        y=altair.Y("gain:Q", title="learning attacker above the buckets alone (points)"),
+    )
+    marks = base.mark_point(filled=True, size=70).encode(color=altair.Color("sensitive:N", title=None))
+    names = base.mark_text(align="left", dx=7, fontSize=9).encode(text="cut:N")
+    return (marks + names).properties(width=620, height=420, title="Strata: better counts and weaker attacks")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("table", type=Path)
+    options.add_argument("--rows", type=int, default=300_000)
+    options.add_argument("--sensitive", action="append", choices=["Occupation", "Education"])
+    options.add_argument("--only", action="append", choices=list(KINDS), help="these ways of cutting")
+    options.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
+    options.add_argument("--show", action="store_true", help="only draw the results of an earlier run again")
+    asked = options.parse_args()
+    if not asked.show:
+        table = pyarrow.parquet.read_table(asked.table, columns=list(COLUMNS)).slice(0, asked.rows)
+        table = table.append_column("id", pa.array([f"{number:07d}" for number in range(len(table))]))
+        chosen = asked.only or list(KINDS)
+        rows = [
+            measured(table, sensitive, name)
+            for sensitive in asked.sensitive or ["Occupation", "Education"]
+            for name in chosen
+        ]
+        results = {"machine": machine(), "rows": rows, "records": len(table)}
+        (asked.out / "strata.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    rows = json.loads((asked.out / "strata.json").read_text(encoding="utf-8"))["rows"]
+    (asked.out / "strata.md").write_text(summary(rows), encoding="utf-8")
+    save([picture(rows)], asked.out / "strata")
+    if asked.out == RESULTS:
+        (DOCS / "images" / "bench-strata.svg").write_bytes((asked.out / "strata.svg").read_bytes())
+    print(summary(rows))
+
+
+if __name__ == "__main__":
+    main()
