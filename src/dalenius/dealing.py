@@ -33,7 +33,7 @@ from dalenius.protect.partition import dealt
 from dalenius.solve.fakes import RandomBits, with_fakes
 from dalenius.solve.many import solve_many
 from dalenius.solve.sizes import automatic_max_size
-from dalenius.strata.choosing import automatic, least_stratum, most_shares
+from dalenius.strata.choosing import SAMPLE_ROWS, automatic, least_stratum, most_shares
 from dalenius.strata.merging import merged
 from dalenius.strata.tree import Tree, every_combination, grow
 
@@ -90,7 +90,7 @@ class Stratifier:
 
     def __init__(self, wish: StrataWish, options: PlanOptions, budget: Budget, key: bytes) -> None:
         self._wish, self._options, self._budget = wish, options, budget
-        self.sample = Sample(key) if wish.kind in ("auto", "number") else None
+        self.sample = Sample(key, SAMPLE_ROWS) if wish.kind in ("auto", "number") else None
 
     def cut(
         self, source: Source, found: Survey, plan: Plan, workers: Executor, rng: RandomBits, told: Progress

@@ -110,7 +110,7 @@ def stratified(folder: Path, rule: dict[str, Any], seed: int = 0, *, fakes: int 
         for region, value in zip(regions, values, strict=True)
     ]
     types = {"Region": pa.int32(), **{name: entry[0] for name, entry in rule.items()}}
-    tree = [("Region", 0, 1, 2), 1, ("Region", 1, 3, 4), 2, 3]
+    tree: list[tuple[str, Any, int, int] | int] = [("Region", 0, 1, 2), 1, ("Region", 1, 3, 4), 2, 3]
     return open_release(Handmade(types, rows, values, buckets, fakes=fake, tree=tree).write(folder))
 
 

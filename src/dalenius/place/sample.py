@@ -1,8 +1,8 @@
 """A uniform sample of the records, drawn while they stream by: how many will come need not be known.
 
-Every record has a random number, and is kept if that is below a bound. The bound is halved whenever more than twice as
-many records are kept as wanted, so which ones are kept in the end does not depend on how the table was cut into
-batches. What is made of the sample shows in a release, so the numbers come from the key.
+Every record has a random number, and those with the smallest numbers are the sample, however the table was cut into
+batches. On the way, records are kept whose number is below a bound, which is halved whenever more than twice as many
+are kept as wanted. What is made of the sample shows in a release, so the numbers come from the key.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import pyarrow as pa
 from dalenius.engines.arrays import arrow_array
 from dalenius.place.key_stream import KeyStream, Purpose
 
-WANTED = 2**17
 _ALL = 2**32
 _MOST_BYTES = 2**26  # where records are long, fewer are kept
 
 
 class Sample:
-    """Between `wanted` and twice as many records, or all of them if there are fewer."""
+    """As many records as wanted, or all of them if there are fewer; less of long ones."""
 
-    def __init__(self, key: bytes, wanted: int = WANTED) -> None:
+    def __init__(self, key: bytes, wanted: int) -> None:
         self._wanted, self._stream = wanted, KeyStream(key, Purpose.SAMPLE, 0)
         self._bound = _ALL
         self._kept: list[tuple[pa.RecordBatch, npt.NDArray[np.uint32]]] = []
@@ -35,8 +34,12 @@ class Sample:
             self._kept = [_below(self._bound, *one) for one in self._kept]
 
     def batches(self) -> list[pa.RecordBatch]:
-        """The records that were kept."""
-        return [batch for batch, _ in self._kept]
+        """The records of the sample; those that share the largest number are all in it."""
+        numbers = np.concatenate([numbers for _, numbers in self._kept])
+        if len(numbers) <= self._wanted:
+            return [batch for batch, _ in self._kept]
+        last = int(np.partition(numbers, self._wanted - 1)[self._wanted - 1])
+        return [_below(last + 1, *one)[0] for one in self._kept]
 
     def _too_many(self) -> bool:
         rows = sum(len(numbers) for _, numbers in self._kept)

@@ -49,10 +49,10 @@ class Survey:
 
     def sampled(self, sample: Sample) -> dict[str, list[pa.Array]]:
         """The columns of a sample, with the types that are published."""
-        names = sample.batches()[0].schema.names
+        batches = sample.batches()
         return {
-            name: [as_published(one.column(name), self.schema.field(name).type) for one in sample.batches()]
-            for name in names
+            name: [as_published(one.column(name), self.schema.field(name).type) for one in batches]
+            for name in batches[0].schema.names
         }
 
 
