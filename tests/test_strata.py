@@ -316,3 +316,19 @@ def test_the_manifest_says_how_the_table_was_cut() -> None:
         {"stratum": 2},
     ]
     assert Fraction(found["margin"]) < 1
+
+
+def test_the_publisher_is_told_the_price_and_whether_limits_are_tight() -> None:
+    loose = publish(town(20_000), strata="auto").notes
+    assert any(note.startswith("the price of") and "strata: a loss of" in note for note in loose)
+    assert not any("tight" in note for note in loose)
+    tight = publish(town(20_000), strata="auto", limits={"beta": "0.7"})
+    assert number_of_strata(tight) > 1
+    assert any(note.startswith("the limits are tight") for note in tight.notes)
+
+
+def test_buckets_of_one_record_are_those_of_the_strata() -> None:
+    release = publish(town(20_000), strata=["Gender"], limits={**LIMITS, "Flu": 1})
+    singles = sum(size == 1 for size in Counter(release.qit["bucket"].to_pylist()).values())
+    assert singles > 0
+    assert [note for note in release.notes if "single record" in note][0].startswith(f"{singles:,} buckets")

@@ -72,6 +72,26 @@ class Deal:
         loss = self.setting.loss
         return None if self.bound is None else (loss - self.bound) / loss if loss else 0.0
 
+    def sentences(self, plan: Plan) -> tuple[str, ...]:
+        """What the publisher should know about the strata."""
+        if self.cutter is None or plan.solution.loss is None:
+            return ()
+        without = plan.solution.loss
+        times = f", {self.setting.loss / without:.2f} times" if without else ""
+        found = [
+            f"the price of {len(self.parts):,} strata: a loss of {self.setting.loss:,} instead of {without:,}{times}"
+        ]
+        leaves = np.bincount(self.cutter.strata)
+        merged = sum(part.setting.records for part, number in zip(self.parts, leaves, strict=True) if number > 1)
+        if 2 * merged > self.setting.records:
+            share = merged / self.setting.records
+            found.append(
+                f"the limits are tight: {share:.0%} of the records are in strata that had to be merged of unlike "
+                "leaves. Counts get better all the same, and so may guesses of somebody who learns: compare the audits of this "
+                "release and of one with --strata none"
+            )
+        return tuple(found)
+
     @property
     def counts(self) -> tuple[int, ...]:
         """The records of each value, stratum after stratum."""

@@ -11,6 +11,7 @@ from typing import Any
 from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import NoSolution, Plan, PlanOptions
 from dalenius.model.problem import Problem, ValueCounts
+from dalenius.model.setting import BucketSetting
 from dalenius.model.solution import Method, Solution, Status
 from dalenius.policy.labels import label
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
@@ -186,13 +187,19 @@ def _too_small(problem: Problem, method: Method, time_limit: float) -> NoSolutio
 
 
 def _remarks(plan: Plan) -> tuple[str, ...]:
-    notes = list(plan.solution.notes)
     setting = plan.solution.setting
-    if setting is not None and plan.status is not Status.INFEASIBLE and setting.groups[0].size == 1:
-        single = f"{setting.groups[0].buckets:,} buckets hold a single record, whose value is then "
-        outright = "published outright" if not plan.problem.fake_values else "hidden among the fake values alone"
-        notes.append(f"{single}{outright}, as a limit of 1 allows; --min-size 2 prevents it")
-    return tuple(notes)
+    if setting is None or plan.status is Status.INFEASIBLE:
+        return plan.solution.notes
+    return (*plan.solution.notes, *single_records(setting, plan.problem.fake_values))
+
+
+def single_records(setting: BucketSetting, fake_values: int) -> tuple[str, ...]:
+    """A sentence about buckets of one record, if there are any."""
+    if setting.groups[0].size > 1:
+        return ()
+    single = f"{setting.groups[0].buckets:,} buckets hold a single record, whose value is then "
+    outright = "published outright" if not fake_values else "hidden among the fake values alone"
+    return (f"{single}{outright}, as a limit of 1 allows; --min-size 2 prevents it",)
 
 
 def _method(method: Method | str) -> Method:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.audit.verify import verify
-from dalenius.dealing import Stratifier, whole
+from dalenius.dealing import Deal, Stratifier, whole
 from dalenius.engines.arrays import plain_arrow_errors
 from dalenius.engines.arrow import Source
 from dalenius.engines.delimited import missing_column
@@ -35,7 +35,7 @@ from dalenius.place.slots import Placement
 from dalenius.place.stream import Records, place_kept, place_records
 from dalenius.place.survey import Survey, survey
 from dalenius.place.wide import WideRecords
-from dalenius.planning import plan_counts
+from dalenius.planning import plan_counts, single_records
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.policy.strata import StrataWish
 from dalenius.protect.avoiding import MOST_ROUNDS, Avoiding
@@ -140,6 +140,8 @@ def publish_table(
                 rng = _random(options.seed)
                 deal = stratifier.cut(source, found, plan, workers, rng, told) if stratifier is not None else None
                 deal = deal if deal is not None else whole(plan, found, rng)
+                for sentence in deal.sentences(plan):
+                    told.tell(sentence)
                 budget.check_fakes(solving.fake_values * deal.setting.buckets)
                 work = Work(found, plan, deal, budget, options, stage)
                 made, avoided = _placed(source, roles, work, key, workers, told)
@@ -150,7 +152,7 @@ def publish_table(
         told.stage(LAST_STAGE)
         with writable():
             stage.commit(options.force)
-    return Release(ReleaseFolder(out, made), (*_notes(found, plan, left_out), *price(plan), *avoided))
+    return Release(ReleaseFolder(out, made), (*_notes(found, plan, deal, left_out), *price(plan), *avoided))
 
 
 def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -281,8 +283,12 @@ def _records(roles: Roles, work: Work) -> Records:
     return WideRecords(schema, found.domains, pieces, work.stage.folder)
 
 
-def _notes(found: Survey, plan: Plan, left_out: Sequence[str]) -> tuple[str, ...]:
+def _notes(found: Survey, plan: Plan, deal: Deal, left_out: Sequence[str]) -> tuple[str, ...]:
     notes = list(plan.notes)
+    if deal.cutter is not None and plan.solution.setting is not None:  # what is said of the setting of one stratum
+        about_one = (*plan.solution.notes, *single_records(plan.solution.setting, deal.fake_values))
+        notes = [note for note in notes if note not in about_one]
+        notes += [*deal.sentences(plan), *single_records(deal.setting, deal.fake_values)]
     if left_out:
         named = ", ".join(repr(name) for name in left_out[:12]) + (" and more" if len(left_out) > 12 else "")
         have = "1 column has no role and is" if len(left_out) == 1 else f"{len(left_out)} columns have no role and are"

@@ -109,3 +109,27 @@ def test_a_record_is_equally_likely_in_every_slot_of_its_value() -> None:
         hits[buckets[0]] += 1
     expected = keys * 2 / 60  # two slots of value 0 in each of the 30 buckets
     assert ((hits[1:] - expected) ** 2 / expected).sum() < 58.3  # 29 degrees of freedom, p = 0.001
+
+
+@given(parts=st.lists(partitions(), min_size=1, max_size=3), rows=st.integers(1, 40))
+def test_strata_are_dealt_one_after_the_other(parts: list[Partition], rows: int) -> None:
+    """Each stratum by itself, its buckets behind those of the strata before; a value of it has a number of its own."""
+    values = max(len(part.quotas) for part in parts)
+    spread = [_with_lines(part, values) for part in parts]
+    expected, first = [], 0
+    for part in parts:
+        for bucket, held in sorted(naive_contents(part).items()):
+            expected += [(bucket + first, value) for value in sorted(held)]
+        first += part.setting.buckets
+    found = [pair for b, v in values_by_bucket(spread, rows) for pair in zip(b.tolist(), v.tolist(), strict=True)]
+    assert found == expected
+    counts = [sum(row) for part in spread for row in part.quotas]
+    numbers = np.repeat(np.arange(len(counts)), counts)
+    order, placed = Placement(spread, KEY).buckets(numbers, np.zeros(len(counts), dtype=np.int64))
+    assert Counter(zip(placed.tolist(), (numbers[order] % values).tolist(), strict=True)) == Counter(expected)
+
+
+def _with_lines(part: Partition, values: int) -> Partition:
+    """Values that the stratum does not have."""
+    nothing = (0,) * len(part.setting.groups)
+    return Partition(part.setting, (*part.quotas, *[nothing] * (values - len(part.quotas))))

@@ -156,3 +156,28 @@ def test_what_the_publisher_is_told(report: Avoidance, words: list[str]) -> None
     text = " ".join(report.sentences())
     assert all(word in text for word in words)
     assert report.complete == (report.ruled_out_after == 0)
+
+
+def test_exchanges_stay_within_their_stratum() -> None:
+    """Two strata of the same sizes and values: what each would do by itself is what is done to both."""
+    part = partition_of([(2, 6), (3, 4)], [(6, 6), (4, 3), (2, 3)], [(3, 2), (2, 1), (1, 1)])
+    parts = [part, part]
+    marks = draw_marks(parts, bytes(32))
+    buckets, values = part.setting.buckets, len(part.quotas)
+    table = np.random.default_rng(5).random((2 * buckets, values)) < 0.4
+    found = exchanges(parts, marks, ruled_out(table), seeded(1))
+    assert len(found.moves) > 0
+
+    def fakes(now: Marks) -> Counter[tuple[int, int, int]]:
+        """By stratum, size group and value."""
+        virtual, slots = now.current()
+        where = SlotMap(parts).bucket_of(virtual, slots) - 1
+        assert ((where // buckets) == virtual // values).all()
+        return Counter(
+            (bucket // buckets, group_of(part, bucket % buckets + 1), value % values)
+            for bucket, value in zip(where.tolist(), virtual.tolist(), strict=True)
+        )
+
+    assert fakes(marks.moved(found.moves)) == fakes(marks)
+    bad = ruled_out(table).of(SlotMap(parts).bucket_of(*marks.current()), marks.current()[0] % values)
+    assert found.bad_before == int(bad.sum())
