@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,8 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import dealing
 from dalenius.errors import ChangedInputError, UsageError
-from dalenius.place.sample import Sample
+from dalenius.place.budget import Budget
+from dalenius.place.sample import Sample, smallest_numbers
 from dalenius.policy.strata import StrataWish
 from tests.test_publishing import check_privacy, tables
 
@@ -301,6 +303,8 @@ def test_a_sample_does_not_depend_on_batches_and_is_uniform() -> None:
     found = kept(20_000, 1000, 500)
     assert found == kept(20_000, 20_000, 500) == kept(20_000, 77, 500)
     assert len(found) == 500
+    rows = smallest_numbers(KEY, [7_000, 1, 12_999], 500)
+    assert found == [int(k) + first for first, some in zip((0, 7_000, 7_001), rows, strict=True) for k in some]
     assert found != kept(20_000, 1000, 500, bytes(32))
     often = Counter(k // 2000 for number in range(40) for k in kept(20_000, 5000, 500, number.to_bytes(32, "big")))
     mean = sum(often.values()) / 10
@@ -331,4 +335,38 @@ def test_buckets_of_one_record_are_those_of_the_strata() -> None:
     release = publish(town(20_000), strata=["Gender"], limits={**LIMITS, "Flu": 1})
     singles = sum(size == 1 for size in Counter(release.qit["bucket"].to_pylist()).values())
     assert singles > 0
-    assert [note for note in release.notes if "single record" in note][0].startswith(f"{singles:,} buckets")
+    (note,) = [note for note in release.notes if "single record" in note]
+    assert note.startswith(f"{singles:,} buckets")
+
+
+@pytest.mark.parametrize("strata", ["auto", ["Gender"]], ids=str)
+@pytest.mark.parametrize("form", ["parquet", "table", "csv"])
+def test_records_that_are_kept_and_records_that_are_read_again(
+    strata: Any, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no room for all records they are read three times, with the same result."""
+    table: Any = town(12_000)
+    if form == "parquet":
+        pyarrow.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=5000)
+        table = tmp_path / "t.parquet"
+    elif form == "csv":
+        pyarrow.csv.write_csv(table, tmp_path / "t.csv")
+        table = tmp_path / "t.csv"
+    made = []
+    for fits in (True, False):
+        monkeypatch.setattr(Budget, "copy_fits", lambda _self, _rows, fits=fits: fits)
+        release = publish(table, strata=strata, seed=3, quasi_identifiers=["Age", "Gender"])
+        assert number_of_strata(release) > 1
+        made.append([(release.path / name).read_bytes() for name in ("qit.parquet", "st.parquet", "manifest.json")])
+    assert made[0] == made[1]
+
+
+def test_wide_records_in_strata() -> None:
+    """Columns that do not fit into 64 bits together: nothing is kept, and the table is sampled by itself."""
+    table = town(12_000)
+    far = pa.array([2**62 if person % 2 else -(2**62) for person in table["id"].to_pylist()])
+    large = pa.array([person * 10**14 for person in table["id"].to_pylist()])
+    table = table.append_column("far", far).append_column("large", large)
+    release = publish(table, quasi_identifiers=["Age", "Gender", "far", "large"], strata="auto")
+    assert number_of_strata(release) > 1
+    assert release.verify(against=table, limits=LIMITS).verified

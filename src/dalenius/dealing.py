@@ -8,7 +8,7 @@ of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -25,7 +25,8 @@ from dalenius.model.progress import Progress
 from dalenius.model.setting import BucketSetting, Partition, SizeGroup
 from dalenius.model.solution import Method, Solution, Status
 from dalenius.place.budget import Budget
-from dalenius.place.cutting import Cutter, Kept, Ordered, Virtual, count_strata, narrow
+from dalenius.place.cutting import Cutter, Ordered, Virtual, count_strata, narrow
+from dalenius.place.keeping import Kept, keep
 from dalenius.place.sample import Sample
 from dalenius.place.survey import Survey
 from dalenius.policy.strata import StrataWish
@@ -86,9 +87,9 @@ class Deal:
         if 2 * merged > self.setting.records:
             share = merged / self.setting.records
             found.append(
-                f"the limits are tight: {share:.0%} of the records are in strata that had to be merged of unlike "
-                "leaves. Counts get better all the same, and so may guesses of somebody who learns: compare the audits of this "
-                "release and of one with --strata none"
+                f"the limits are tight: {share:.0%} of the records are in strata that were merged of unlike leaves. "
+                "Counts get better all the same, and so may the guesses of somebody who learns: compare the audit with "
+                "that of a release with --strata none"
             )
         return tuple(found)
 
@@ -98,35 +99,47 @@ class Deal:
         return tuple(sum(row) for part in self.parts for row in part.quotas)
 
 
-def whole(plan: Plan, found: Survey, rng: RandomBits) -> Deal:
+def whole(plan: Plan, found: Survey, rng: RandomBits, kept: Kept | None = None) -> Deal:
     """The table as one."""
     solution = plan.solution
     partition = dealt(plan, found.sensitive.texts, rng)
-    return Deal((partition,), solution.method, solution.status, solution.bound)
+    return Deal((partition,), solution.method, solution.status, solution.bound, kept=kept)
 
 
 class Stratifier:
-    """Cuts a table as it was wished; the sample is drawn while the table is read for the first time."""
+    """Cuts a table as it was wished."""
 
     def __init__(self, wish: StrataWish, options: PlanOptions, budget: Budget, key: bytes) -> None:
-        self._wish, self._options, self._budget = wish, options, budget
-        self.sample = Sample(key, SAMPLE_ROWS) if wish.kind in ("auto", "number") else None
+        self._wish, self._options, self._budget, self._key = wish, options, budget, key
+        self._sample: Sample | None = None
+
+    def sample(self, source: Source) -> Sample | None:
+        """What is to be drawn in the first reading: nothing, if none is needed, or all records will be in memory."""
+        kept = source.rows is not None and self._budget.copy_fits(source.rows)
+        self._sample = Sample(self._key, SAMPLE_ROWS) if self._wish.kind in ("auto", "number") and not kept else None
+        return self._sample
 
     def cut(
         self, source: Source, found: Survey, plan: Plan, workers: Executor, rng: RandomBits, told: Progress
-    ) -> Deal | None:
-        """The strata, solved; None if there is only one."""
-        tree, domains = self._tree(found)
-        if tree.leaves < 2:
-            return None
+    ) -> Deal:
+        """The strata, solved; the table as a whole if there is only one."""
         told.stage("Counting", found.rows)
-        cutter = Cutter(tree, domains)
         layout = found.layout() if self._budget.copy_fits(found.rows) else None
-        counted = count_strata(
-            source, found.schema, Virtual(found.sensitive, cutter), layout, workers, found.batch_rows, told.advance
-        )
-        empty = counted.counts.sum(axis=1) == 0
-        cutter, counts = cutter.without(empty), counted.counts[~empty]
+        kept = None
+        if layout is not None:
+            kept = keep(source, list(found.schema), found.sensitive, layout, workers, found.batch_rows, told.advance)
+        tree, domains = self._tree(source, found, kept)
+        if tree.leaves < 2:
+            return whole(plan, found, rng, kept)
+        cutter = Cutter(tree, domains)
+        numbered = None
+        if kept is not None:
+            counts, numbered = kept.cut(cutter, len(found.sensitive.counts), workers)
+        else:
+            virtual = Virtual(found.sensitive, cutter)
+            counts = count_strata(source, found.schema, virtual, workers, found.batch_rows, told.advance)
+        empty = counts.sum(axis=1) == 0
+        cutter, counts = cutter.without(empty), counts[~empty]
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
         least_rows = least_stratum(automatic(found.rows, len(ordered))[0])
@@ -148,12 +161,12 @@ class Stratifier:
             unsolved = [k for k, one in enumerate(solutions) if one.partition is None]
             if not unsolved:
                 deal = self._deal(problems, solutions, by_stratum, cutter.merged(stratum_of_leaf), rng)
-                kept = _renumbered(counted.kept, stratum_of_leaf, empty, len(ordered)) if counted.kept else None
-                return replace(deal, kept=kept)
+                table = _numbers(stratum_of_leaf, empty, len(ordered))
+                return replace(deal, kept=numbered.renumbered(table) if numbered is not None else None)
             stratum_of_leaf = _joined(stratum_of_leaf, unsolved, int(by_stratum.sum(axis=1).argmax()))
-        return None
+        return whole(plan, found, rng, kept)
 
-    def _tree(self, found: Survey) -> tuple[Tree, dict[str, Ordered]]:
+    def _tree(self, source: Source, found: Survey, kept: Kept | None) -> tuple[Tree, dict[str, Ordered]]:
         """The tree, and the domains of the columns that it asks about."""
         values = len(found.sensitive.texts)
         if self._wish.kind == "columns":
@@ -161,24 +174,38 @@ class Stratifier:
             tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
             self._budget.check_cells(tree.leaves * values)
             return tree, domains
-        columns = {name: Ordered.of(domain) for name, domain in found.domains.items()}
+        columns = {name: Ordered.if_possible(domain) for name, domain in found.domains.items()}
         usable = {name: column for name, column in columns.items() if column is not None}
         leaf_rows, most_leaves = automatic(found.rows, values)
         if self._wish.kind == "number":
             most_leaves = self._wish.number
             self._budget.check_cells(most_leaves * values)
         most_leaves = min(most_leaves, self._budget.most_cells // values)
-        if most_leaves < 2 or not usable or self.sample is None:
+        if most_leaves < 2 or not usable:
             return every_combination({}), {}
-        sampled = found.sampled(self.sample)
-        values_of = np.concatenate([found.sensitive.encode(one) for one in sampled[found.sensitive.name]])
-        codes = [np.concatenate([column.encode(one) for one in sampled[name]]) for name, column in usable.items()]
+        values_of, codes = self._sampled(source, found, kept, usable)
         least = -(-leaf_rows * len(values_of) // found.rows)
         tree = grow(codes, values_of, least, most_leaves)
         asked = np.unique(tree.column[tree.column >= 0])
         place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
         names = [list(usable)[column] for column in asked.tolist()]
         return replace(tree, column=place[tree.column]), {name: usable[name] for name in names}
+
+    def _sampled(
+        self, source: Source, found: Survey, kept: Kept | None, usable: Mapping[str, Ordered]
+    ) -> tuple[npt.NDArray[np.integer], list[npt.NDArray[np.integer]]]:
+        """The sensitive values of a sample, and its codes by column."""
+        if kept is not None:
+            values, raw = kept.sampled(self._key, SAMPLE_ROWS)
+            return values, [column.of(raw[name]) for name, column in usable.items()]
+        sample = self._sample
+        if sample is None:
+            sample = Sample(self._key, SAMPLE_ROWS)
+            for batch in source.batches(found.schema.names, found.batch_rows):
+                sample.add(batch)
+        columns = found.sampled(sample)
+        values = np.concatenate([found.sensitive.encode(one) for one in columns[found.sensitive.name]])
+        return values, [np.concatenate([c.encode(one) for one in columns[name]]) for name, c in usable.items()]
 
     def _problem(self, plan: Plan, values: Sequence[str], limits: Sequence[Fraction], counts: Integers) -> Problem:
         """A stratum as a problem: the values that it has, in the order in which they are dealt."""
@@ -214,15 +241,12 @@ class Stratifier:
         return replace(deal, status=Status.OPTIMAL) if proven else deal
 
 
-def _renumbered(kept: Kept, stratum_of_leaf: Integers, empty: npt.NDArray[np.bool_], values: int) -> Kept:
-    """Records that are numbered by leaf and value, numbered by stratum and value; leaves without rows have none."""
+def _numbers(stratum_of_leaf: Integers, empty: npt.NDArray[np.bool_], values: int) -> npt.NDArray[np.integer]:
+    """For every leaf and value the number by stratum and value; leaves without rows, which were left out, have none."""
     strata = np.zeros(len(empty), dtype=np.int64)
     strata[~empty] = stratum_of_leaf
     kind = narrow((int(strata.max()) + 1) * values)
-    table = (strata[:, None] * values + np.arange(values)).ravel().astype(kind)
-    for place, (numbers, codes) in enumerate(kept.batches):
-        kept.batches[place] = (table.take(numbers), codes)
-    return kept
+    return (strata[:, None] * values + np.arange(values)).ravel().astype(kind)
 
 
 def _joined(stratum_of_leaf: Integers, those: Iterable[int], other: int) -> Integers:
@@ -251,7 +275,7 @@ def _with_all_values(partition: Partition, there: Integers, values: int) -> Part
 
 
 def _ordered(found: Survey, name: str) -> Ordered:
-    column = Ordered.of(found.domains[name])
+    column = Ordered.if_possible(found.domains[name])
     if column is None:
         raise UsageError(
             f"no strata can be made of the column {name!r}: it has too many values, or they have no order",

@@ -125,7 +125,7 @@ def publish_table(
         with plain_arrow_errors(), open_source(table, options.table, budget.engine) as source:
             left_out = _left_out(source, roles)
             told.stage("Counting")
-            sample = stratifier.sample if stratifier is not None else None
+            sample = stratifier.sample(source) if stratifier is not None else None
             found = survey(
                 source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance, sample
             )
@@ -138,8 +138,10 @@ def publish_table(
                 told.tell(sentence)
             with ThreadPoolExecutor(_cores()) as workers, writable():
                 rng = _random(options.seed)
-                deal = stratifier.cut(source, found, plan, workers, rng, told) if stratifier is not None else None
-                deal = deal if deal is not None else whole(plan, found, rng)
+                if stratifier is None:
+                    deal = whole(plan, found, rng)
+                else:
+                    deal = stratifier.cut(source, found, plan, workers, rng, told)
                 for sentence in deal.sentences(plan):
                     told.tell(sentence)
                 budget.check_fakes(solving.fake_values * deal.setting.buckets)

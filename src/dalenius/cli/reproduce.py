@@ -125,8 +125,8 @@ def _print(found: Any, seconds: float, as_json: bool) -> None:
         for number, claim in enumerate(result.claims):
             table.add_row(result.name if not number else "", Text(claim.paper), str(claim.verdict))
     print_whole(console, table)
-    console.print(Text(f"{counted(found.results)}. {seconds:.0f} s."))
-    console.print(Text(f"Written: {found.folder}/index.md, and CSV, SVG and PNG for each experiment."))
+    click.echo(f"{counted(found.results)}. {seconds:.0f} s.")
+    click.echo(f"Written: {found.folder}/index.md, and CSV, SVG and PNG for each experiment.")
 
 
 def _object(found: Any, seconds: float) -> dict[str, Any]:

@@ -29,6 +29,10 @@ class Source(Protocol):
     def names(self) -> Sequence[str]:
         """All columns."""
 
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, if that is known without reading them."""
+
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         """The types of some columns, without whatever metadata came with them."""
 
@@ -53,6 +57,7 @@ class ParquetSource:
             self._metadata = file.metadata
         self._columns = {self._metadata.schema.column(i).path: i for i in range(len(self._metadata.schema))}
         self.names: Sequence[str] = self._schema.names
+        self.rows: int | None = self._metadata.num_rows
         check_names(list(self.names))
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
@@ -121,6 +126,7 @@ class TableSource:
     def __init__(self, table: pa.Table) -> None:
         self._table = table
         self.names: Sequence[str] = table.schema.names
+        self.rows: int | None = table.num_rows
         check_names(list(self.names))
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:

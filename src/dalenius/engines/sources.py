@@ -33,6 +33,7 @@ class RelationSource:
     def __init__(self, relation: Any, untyped: bool) -> None:
         self._relation = relation
         self.untyped = untyped
+        self.rows: int | None = None
         self.names: Sequence[str] = relation.columns
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
@@ -92,6 +93,7 @@ class FrameSource:
         self._frame, self._convert = frame, convert
         self._labels = {str(label): label for label in frame.columns}
         self.names: Sequence[str] = [str(label) for label in frame.columns]
+        self.rows: int | None = len(frame)
         check_names(list(self.names))
         self._converted: dict[str, pa.ChunkedArray] = {}
 

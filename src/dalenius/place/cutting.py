@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ from dalenius.engines.arrow import Source
 from dalenius.engines.texts import texts
 from dalenius.place.domains import Domain, changed, codes_of
 from dalenius.place.in_parallel import in_parallel
-from dalenius.place.packed import Codes, Layout
 from dalenius.place.published_types import as_published
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.strata.pruning import without
@@ -37,14 +35,17 @@ class Ordered:
         self.codes = self._values + (has_nan or domain.has_nulls)
 
     @classmethod
-    def of(cls, domain: Domain | None) -> Ordered | None:
+    def if_possible(cls, domain: Domain | None) -> Ordered | None:
         """None if the column cannot be cut: its values are too many to be listed, or have no order or no exact text."""
         return cls(domain) if domain is not None and _can_be_cut(domain.kind) else None
 
-    def encode(self, array: pa.Array) -> npt.NDArray[np.uint64]:
+    def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
         """The codes of an array of the type that is published."""
-        codes = codes_of(self._domain, array)
-        return codes if self.codes == self._domain.codes else np.minimum(codes, np.uint64(self._values))
+        return self.of(codes_of(self._domain, array))
+
+    def of(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """From the codes of the column's domain."""
+        return codes if self.codes == self._domain.codes else np.minimum(codes, codes.dtype.type(self._values))
 
     def text(self, code: int) -> str:
         """The text of the value with a code."""
@@ -91,7 +92,13 @@ class Cutter:
 
     def of(self, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The stratum of each record. The columns have the types that are published."""
-        codes = [domain.encode(columns[name]) for name, domain in self._domains.items()]
+        return self._of([domain.encode(columns[name]) for name, domain in self._domains.items()])
+
+    def of_codes(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> npt.NDArray[np.integer]:
+        """The same from the codes of columns."""
+        return self._of([domain.of(codes[name]) for name, domain in self._domains.items()])
+
+    def _of(self, codes: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.integer]:
         return self.strata.take(self._tree.leaves_of(codes))
 
     def questions(self) -> list[tuple[str, str, int, int] | int]:
@@ -140,50 +147,28 @@ class Virtual:
         return virtual.astype(narrow(self.number), copy=False)
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The records as they were read, batch by batch: the number that placement knows each by, and its packed codes."""
-
-    batches: list[tuple[npt.NDArray[np.integer], Codes]]
-
-
-@dataclass(frozen=True)
-class Counted:
-    """The records of each value in each stratum, and the records themselves where there is room for them."""
-
-    counts: Integers
-    kept: Kept | None
-
-
 def count_strata(
     source: Source,
     schema: pa.Schema,
     virtual: Virtual,
-    layout: Layout | None,
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
-) -> Counted:
+) -> Integers:
     """Read the table again and count every value in every stratum; an error if it is not the table of before.
 
-    `schema` has the types that are published, the sensitive column last. With a `layout` of all columns the records are
-    kept, and need not be read a third time.
+    `schema` has the types that are published, the sensitive column last.
     """
-    names = schema.names if layout is not None else [*virtual.columns, schema.names[-1]]
+    names = [*virtual.columns, schema.names[-1]]
     fields = [schema.field(name) for name in names]
 
-    def work(batch: pa.RecordBatch) -> tuple[int, Integers, tuple[npt.NDArray[np.integer], Codes] | None]:
+    def work(batch: pa.RecordBatch) -> tuple[int, Integers]:
         columns = [as_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
         numbers = virtual.encode(columns[-1], dict(zip(names, columns, strict=True)))
-        kept = (numbers, layout.codes(columns[:-1])) if layout is not None else None
-        return len(numbers), np.bincount(numbers, minlength=virtual.number), kept
+        return len(numbers), np.bincount(numbers, minlength=virtual.number)
 
     found = np.zeros(virtual.number, dtype=np.int64)
-    batches = []
-    for rows, counts, kept in in_parallel(work, source.batches(names, batch_rows), workers):
+    for rows, counts in in_parallel(work, source.batches(names, batch_rows), workers):
         found += counts
-        if kept is not None:
-            batches.append(kept)
         advance(rows)
-    by_stratum = virtual.by_stratum(found)
-    return Counted(by_stratum, Kept(batches) if layout is not None else None)
+    return virtual.by_stratum(found)

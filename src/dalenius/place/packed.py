@@ -48,6 +48,15 @@ class Layout:
         codes -= self._narrow(constant % 2 ** (8 * codes.itemsize))
         return codes
 
+    def columns(self, codes: Codes, names: Sequence[str] | None = None) -> dict[str, Codes]:
+        """The codes of single columns, of those named or of all."""
+        wanted = set(self._domains if names is None else names)
+        return {
+            name: _field(codes, shift, width)
+            for name, shift, width in zip(self._domains, self._shifts, self._widths, strict=True)
+            if name in wanted
+        }
+
     def keys(self, codes: Codes, order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
         """Sorted keys: record order[k] of the batch is in bucket buckets[k]."""
         keys = buckets.view(np.uint64) << self._bucket_shift
@@ -63,10 +72,15 @@ class Layout:
         """The quasi-identifiers and the bucket of each key."""
         columns, lower = [], keys.astype(self._narrow)
         for domain, shift, width in zip(self._domains.values(), self._shifts, self._widths, strict=True):
-            codes = (lower >> self._narrow(shift)).astype(np.min_scalar_type(2**width - 1))
-            codes &= codes.dtype.type(2**width - 1)
-            columns.append(domain.decode(codes))
+            columns.append(domain.decode(_field(lower, shift, width)))
         return [*columns, arrow_array(self.buckets(keys))]
+
+
+def _field(codes: Codes, shift: int, width: int) -> Codes:
+    """Some bits of each number, in a type that is wide enough for them."""
+    found: Codes = (codes >> codes.dtype.type(shift)).astype(np.min_scalar_type(2**width - 1))
+    found &= found.dtype.type(2**width - 1)
+    return found
 
 
 class PackedRecords:

@@ -7,11 +7,14 @@ are kept as wanted. What is made of the sample shows in a release, so the number
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.engines.arrays import arrow_array
+from dalenius.errors import SelfCheckError
 from dalenius.place.key_stream import KeyStream, Purpose
 
 _ALL = 2**32
@@ -35,11 +38,8 @@ class Sample:
 
     def batches(self) -> list[pa.RecordBatch]:
         """The records of the sample; those that share the largest number are all in it."""
-        numbers = np.concatenate([numbers for _, numbers in self._kept])
-        if len(numbers) <= self._wanted:
-            return [batch for batch, _ in self._kept]
-        last = int(np.partition(numbers, self._wanted - 1)[self._wanted - 1])
-        return [_below(last + 1, *one)[0] for one in self._kept]
+        bound = _bound_of([numbers for _, numbers in self._kept], self._wanted)
+        return [_below(bound, *one)[0] for one in self._kept]
 
     def _too_many(self) -> bool:
         rows = sum(len(numbers) for _, numbers in self._kept)
@@ -61,3 +61,24 @@ def _below(
 def _plain(column: pa.Array) -> pa.Array:
     """A column without the dictionary of the batch that it comes from, which may be longer than the sample."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def smallest_numbers(key: bytes, lengths: Sequence[int], wanted: int) -> list[npt.NDArray[np.intp]]:
+    """The same sample of records that are there already, in batches of these lengths: which ones of each batch."""
+    stream, total = KeyStream(key, Purpose.SAMPLE, 0), sum(lengths)
+    most = _ALL if total <= 2 * wanted else 2 * _ALL * wanted // total  # twice as many as wanted, or nearly so
+    below = []
+    for length in lengths:
+        numbers = stream.halves(length)
+        rows = np.flatnonzero(numbers < most)
+        below.append((rows, numbers[rows]))
+    if sum(len(rows) for rows, _ in below) < min(wanted, total):  # once in 10^1000 samples
+        raise SelfCheckError("random numbers that are not random")
+    bound = _bound_of([numbers for _, numbers in below], wanted)
+    return [rows[numbers < bound] for rows, numbers in below]
+
+
+def _bound_of(numbers: Sequence[npt.NDArray[np.uint32]], wanted: int) -> int:
+    """The bound below which the wanted ones are."""
+    found = np.concatenate(numbers)
+    return _ALL if len(found) <= wanted else int(np.partition(found, wanted - 1)[wanted - 1]) + 1

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from dalenius.engines.arrow import Source
 from dalenius.errors import SelfCheckError
-from dalenius.place.cutting import Kept, Virtual
+from dalenius.place.cutting import Virtual
 from dalenius.place.domains import changed
 from dalenius.place.in_parallel import in_parallel
+from dalenius.place.keeping import Kept
 from dalenius.place.packed import PackedRecords
 from dalenius.place.published_types import as_published
 from dalenius.place.slots import Placement

@@ -41,10 +41,10 @@ class Settings:
 FULL = Settings()
 QUICK = Settings(
     thetas=(2, 8, 32),
-    rows=20_000,
+    rows=15_000,
     sizes=(10_000, 30_000),
     gammas=(2, 16),
-    queries=1_000,
+    queries=500,
     runs_of_ours=5,
     runs_of_searches=1,
     limit=2.0,
