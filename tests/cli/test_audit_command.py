@@ -62,7 +62,13 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
         "success",
     }
     shared = {"mean_belief", "calibration", "most_exposed"}
-    assert set(found["learning"]["details"]) == shared | {"rounds", "columns", "by_quasi_identifiers"}
+    assert set(found["learning"]["details"]) == shared | {
+        "rounds",
+        "columns",
+        "learner",
+        "learners",
+        "by_quasi_identifiers",
+    }
     assert set(found["negative"]["details"]) == shared | {"pairs", "strongest", "mean_ruled_out", "left_with_one"}
     assert set(found["order"]["details"]) == {"decoder", "canonical", "decoders"}
 

@@ -232,7 +232,7 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
 
 
-@pytest.mark.parametrize("stage", ["survey", "plan_counts", "place_records", "write_release", "_verify"])
+@pytest.mark.parametrize("stage", ["survey", "plan_counts", "place_kept", "write_release", "_verify"])
 def test_ctrl_c_leaves_nothing_and_says_so(run: Run, stage: str) -> None:
     before = sorted(path.name for path in Path().iterdir())
     done = interrupted(
