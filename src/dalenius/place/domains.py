@@ -27,7 +27,7 @@ _LONGEST_TABLE = 2**16
 
 def changed() -> ChangedInputError:
     """The second reading met something that the first had not."""
-    return ChangedInputError("the table changed between its two readings", "Run again when nothing writes to it.")
+    return ChangedInputError("the table changed between its readings", "Run again when nothing writes to it.")
 
 
 @dataclass(frozen=True)
