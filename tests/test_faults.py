@@ -18,7 +18,8 @@ import pyarrow.parquet
 import pytest
 
 import dalenius
-from dalenius.errors import ChangedInputError, InputError, OutputError, UsageError
+from dalenius.errors import ChangedInputError, InputError, OutputError, ReleaseError, UsageError
+from tests.handmade import edit_manifest
 
 STAGES = ["Counting", "Solving", "Placing", "Writing", "Verifying"]
 
@@ -223,6 +224,18 @@ def test_force_spares_a_folder_with_a_manifest_of_something_else(kind: str, tmp_
     with pytest.raises(UsageError, match="not a release"):
         publish(table(), out, force=True)
     assert (out / "manifest.json").exists()
+
+
+def test_force_replaces_a_release_of_an_earlier_format(tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    publish(table(), out)
+    edit_manifest(out, lambda manifest: manifest.update(format=1, strata=[]))
+    with pytest.raises(ReleaseError, match="format"):
+        dalenius.load(out)
+    assert publish(table(), out, force=True).verify().verified
+    edit_manifest(out, lambda manifest: manifest.update(format=3))
+    with pytest.raises(UsageError, match="not a release"):
+        publish(table(), out, force=True)
 
 
 def test_folders_made_for_a_release_that_fails_are_gone(tmp_path: Path) -> None:

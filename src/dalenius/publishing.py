@@ -142,7 +142,7 @@ def publish_table(
                     deal = whole(plan, found, rng)
                 else:
                     deal = stratifier.cut(source, found, plan, workers, rng, told)
-                for sentence in deal.sentences(plan):
+                for sentence in deal.sentences(plan)[:1]:  # the price, before anything is placed
                     told.tell(sentence)
                 budget.check_fakes(solving.fake_values * deal.setting.buckets)
                 work = Work(found, plan, deal, budget, options, stage)

@@ -226,6 +226,20 @@ def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def tables_of_release(folder: Path) -> list[str] | None:
+    """The tables of the release in a folder, of this format or an earlier one; None if there is no release there."""
+    path = folder / FILE
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["program"]["name"] != "dalenius" or document["format"] not in range(1, FORMAT + 1):
+            return None
+        return [str(document["tables"][table]["file"]) for table in ("qit", "st")]
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return None
+
+
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of the release in a folder."""
     path = folder / FILE

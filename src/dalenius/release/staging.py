@@ -18,8 +18,8 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dalenius.errors import OutputError, ReleaseError, UsageError
-from dalenius.release.manifest import FILE, read_manifest
+from dalenius.errors import OutputError, UsageError
+from dalenius.release.manifest import FILE, tables_of_release
 
 _LOCK = ".lock"
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
@@ -78,11 +78,10 @@ def check_target(target: Path, replace: bool) -> None:
 
 def _is_release(folder: Path) -> bool:
     """Whether a folder holds the files of a release and nothing else."""
-    try:
-        made = read_manifest(folder)
-    except ReleaseError:
+    tables = tables_of_release(folder)
+    if tables is None:
         return False
-    known = {FILE, made.tables.qit.file, made.tables.st.file}
+    known = {FILE, *tables}
     return all(entry.name in known and entry.is_file() and not entry.is_symlink() for entry in folder.iterdir())
 
 
