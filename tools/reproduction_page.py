@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
         raise SystemExit(f"not run yet: {', '.join(sorted(missing))}")
     (DOCS / IMAGES).mkdir(parents=True, exist_ok=True)
     for name in NAMES:
-        for kind in ("svg", "png", "csv"):
+        for kind in ("svg", "csv"):
             shutil.copy(folder / f"{name}.{kind}", DOCS / IMAGES)
     page = DOCS / "reproduction.md"
     by_hand = page.read_text(encoding="utf-8").split(MARK)[0]

@@ -93,7 +93,7 @@ def _made(context: Context, sensitive: str, theta: int, method: str) -> Release 
             seed=_SEED,
             time_limit=context.settings.limit,
             min_size=rows if one else None,
-            max_size=rows if one else MAX_SIZE,
+            max_size=rows if one else None if method == STRATA else MAX_SIZE,  # sizes grow where a stratum needs it
         )
     except NoSolutionError:
         return None
