@@ -65,7 +65,7 @@ def measured(table: pa.Table, sensitive: str, name: str) -> dict[str, Any]:
         asked["strata"] = ["Gender", "Education" if sensitive == "Occupation" else "Occupation"]
     started = time.perf_counter()
     with (
-        patch("dalenius.dealing.grow", tree),
+        patch("dalenius.stratifying.grow", tree),
         patch("dalenius.strata.choosing.MARGIN", margin),
         patch("dalenius.writing.MARGIN", margin),
     ):

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius import dealing
+from dalenius import stratifying
 from dalenius.errors import ChangedInputError, UsageError
 from dalenius.place.budget import Budget
 from dalenius.place.sample import Sample, smallest_numbers
@@ -31,8 +31,8 @@ KEY = bytes(range(32))
 
 @pytest.fixture
 def small_strata(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dealing, "least_stratum", lambda _leaf_rows: 1)
-    monkeypatch.setattr(dealing, "automatic", lambda _rows, _values: (2, 6))
+    monkeypatch.setattr(stratifying, "least_stratum", lambda _leaf_rows: 1)
+    monkeypatch.setattr(stratifying, "automatic", lambda _rows, _values: (2, 6))
 
 
 def town(rows: int = 4000, seed: int = 1) -> pa.Table:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.audit.verify import verify
-from dalenius.dealing import Deal, Stratifier, whole
+from dalenius.dealing import Deal, whole
 from dalenius.engines.arrays import plain_arrow_errors
 from dalenius.engines.arrow import Source
 from dalenius.engines.delimited import missing_column
@@ -45,6 +45,7 @@ from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.release.staging import Staging, staging, writable
 from dalenius.release.write import FORMATS, Format
+from dalenius.stratifying import Stratifier
 from dalenius.writing import PublishOptions, Roles, Work, write_release
 
 

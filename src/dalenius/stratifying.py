@@ -1,0 +1,218 @@
+"""A table cut into strata, and each of them solved.
+
+Strata are cut by a tree of questions to quasi-identifiers, which is fitted to a sample (`strata.growing`), or asks for
+every value of named columns. Every value is counted in every leaf: in a further reading of the table, or in memory where
+all records fit. Leaves that could not meet the limits by themselves are merged (`strata.merging`). Then each stratum is
+a table of its own, under the limits of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.dealing import Deal, whole
+from dalenius.engines.arrow import Source
+from dalenius.errors import UsageError
+from dalenius.model.plan import Plan, PlanOptions
+from dalenius.model.problem import Problem
+from dalenius.model.progress import Progress
+from dalenius.model.setting import Partition
+from dalenius.model.solution import Solution, Status
+from dalenius.place.budget import Budget
+from dalenius.place.cutting import Cutter, Ordered, Virtual, count_strata, narrow
+from dalenius.place.keeping import Kept, keep
+from dalenius.place.sample import Sample
+from dalenius.place.survey import Survey
+from dalenius.policy.strata import StrataWish
+from dalenius.solve.fakes import RandomBits, with_fakes
+from dalenius.solve.many import solve_many
+from dalenius.solve.sizes import automatic_max_size
+from dalenius.strata.choosing import SAMPLE_ROWS, automatic, least_stratum, most_shares
+from dalenius.strata.merging import merged
+from dalenius.strata.tree import Tree, every_combination, grow
+
+Integers = npt.NDArray[np.int64]
+
+
+class Stratifier:
+    """Cuts a table as it was wished."""
+
+    def __init__(self, wish: StrataWish, options: PlanOptions, budget: Budget, key: bytes) -> None:
+        self._wish, self._options, self._budget, self._key = wish, options, budget, key
+        self._sample: Sample | None = None
+
+    def sample(self, source: Source) -> Sample | None:
+        """What is to be drawn in the first reading: nothing, if none is needed, or all records will be in memory."""
+        kept = source.rows is not None and self._budget.copy_fits(source.rows)
+        self._sample = Sample(self._key, SAMPLE_ROWS) if self._wish.kind in ("auto", "number") and not kept else None
+        return self._sample
+
+    def cut(
+        self, source: Source, found: Survey, plan: Plan, workers: Executor, rng: RandomBits, told: Progress
+    ) -> Deal:
+        """The strata, solved; the table as a whole if there is only one."""
+        told.stage("Counting", found.rows)
+        layout = found.layout() if self._budget.copy_fits(found.rows) else None
+        kept = None
+        if layout is not None:
+            kept = keep(source, list(found.schema), found.sensitive, layout, workers, found.batch_rows, told.advance)
+        tree, domains = self._tree(source, found, kept)
+        if tree.leaves < 2:
+            return whole(plan, found, rng, kept)
+        cutter = Cutter(tree, domains)
+        numbered = None
+        if kept is not None:
+            counts, numbered = kept.cut(cutter, len(found.sensitive.counts), workers)
+        else:
+            virtual = Virtual(found.sensitive, cutter)
+            counts = count_strata(source, found.schema, virtual, workers, found.batch_rows, told.advance)
+        empty = counts.sum(axis=1) == 0
+        cutter, counts = cutter.without(empty), counts[~empty]
+        limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
+        ordered = [limits[text] for text in found.sensitive.texts]
+        least_rows = least_stratum(automatic(found.rows, len(ordered))[0])
+        most = most_shares(found.sensitive.counts, ordered)
+        stratum_of_leaf = merged(counts, most, Fraction(1), max(least_rows, plan.problem.min_size))
+        while (number := int(stratum_of_leaf.max()) + 1) > 1:
+            by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
+            np.add.at(by_stratum, stratum_of_leaf, counts)
+            told.stage("Solving", number, "strata")
+            problems = [self._problem(plan, found.sensitive.texts, ordered, row) for row in by_stratum]
+            solutions = solve_many(
+                problems,
+                self._options.strata_gap,
+                self._options.time_limit,
+                lambda: told.advance(1),
+                method=plan.solution.method,
+                grow=self._options.max_size is None,
+            )
+            unsolved = [k for k, one in enumerate(solutions) if one.partition is None]
+            if not unsolved:
+                deal = self._deal(problems, solutions, by_stratum, cutter.merged(stratum_of_leaf), rng)
+                table = _numbers(stratum_of_leaf, empty, len(ordered))
+                return replace(deal, kept=numbered.renumbered(table) if numbered is not None else None)
+            stratum_of_leaf = _joined(stratum_of_leaf, unsolved, int(by_stratum.sum(axis=1).argmax()))
+        return whole(plan, found, rng, kept)
+
+    def _tree(self, source: Source, found: Survey, kept: Kept | None) -> tuple[Tree, dict[str, Ordered]]:
+        """The tree, and the domains of the columns that it asks about."""
+        values = len(found.sensitive.texts)
+        if self._wish.kind == "columns":
+            domains = {name: _ordered(found, name) for name in self._wish.columns}
+            tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
+            self._budget.check_cells(tree.leaves * values)
+            return tree, domains
+        columns = {name: Ordered.if_possible(domain) for name, domain in found.domains.items()}
+        usable = {name: column for name, column in columns.items() if column is not None}
+        leaf_rows, most_leaves = automatic(found.rows, values)
+        if self._wish.kind == "number":
+            most_leaves = self._wish.number
+            self._budget.check_cells(most_leaves * values)
+        most_leaves = min(most_leaves, self._budget.most_cells // values)
+        if most_leaves < 2 or not usable:
+            return every_combination({}), {}
+        values_of, codes = self._sampled(source, found, kept, usable)
+        least = -(-leaf_rows * len(values_of) // found.rows)
+        tree = grow(codes, values_of, least, most_leaves)
+        asked = np.unique(tree.column[tree.column >= 0])
+        place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
+        names = [list(usable)[column] for column in asked.tolist()]
+        return replace(tree, column=place[tree.column]), {name: usable[name] for name in names}
+
+    def _sampled(
+        self, source: Source, found: Survey, kept: Kept | None, usable: Mapping[str, Ordered]
+    ) -> tuple[npt.NDArray[np.integer], list[npt.NDArray[np.integer]]]:
+        """The sensitive values of a sample, and its codes by column."""
+        if kept is not None:
+            values, raw = kept.sampled(self._key, SAMPLE_ROWS)
+            return values, [column.of(raw[name]) for name, column in usable.items()]
+        sample = self._sample
+        if sample is None:
+            sample = Sample(self._key, SAMPLE_ROWS)
+            for batch in source.batches(found.schema.names, found.batch_rows):
+                sample.add(batch)
+        columns = found.sampled(sample)
+        values = np.concatenate([found.sensitive.encode(one) for one in columns[found.sensitive.name]])
+        return values, [np.concatenate([c.encode(one) for one in columns[name]]) for name, c in usable.items()]
+
+    def _problem(self, plan: Plan, values: Sequence[str], limits: Sequence[Fraction], counts: Integers) -> Problem:
+        """A stratum as a problem: the values that it has, in the order in which they are dealt."""
+        there = np.flatnonzero(counts).tolist()
+        most = self._options.max_size
+        if most is None:
+            most = automatic_max_size(plan.problem.limits, plan.problem.total, plan.problem.known_records)
+        return replace(
+            plan.problem,
+            values=tuple(values[i] for i in there),
+            counts=tuple(int(counts[i]) for i in there),
+            limits=tuple(limits[i] for i in there),
+            max_size=max(most, plan.problem.min_size),
+        )
+
+    def _deal(
+        self,
+        problems: Sequence[Problem],
+        solutions: Sequence[Solution],
+        by_stratum: Integers,
+        cutter: Cutter,
+        rng: RandomBits,
+    ) -> Deal:
+        parts = tuple(
+            _with_all_values(with_fakes(problem, solution.partition, rng), np.flatnonzero(counts), len(counts))
+            for problem, solution, counts in zip(problems, solutions, by_stratum, strict=True)
+            if solution.partition is not None
+        )
+        bounds = [solution.bound for solution in solutions]
+        bound = None if None in bounds else sum(bound for bound in bounds if bound is not None)
+        deal = Deal(parts, solutions[0].method, Status.FEASIBLE, bound, cutter)
+        proven = deal.gap is not None and deal.gap <= self._options.strata_gap
+        return replace(deal, status=Status.OPTIMAL) if proven else deal
+
+
+def _numbers(stratum_of_leaf: Integers, empty: npt.NDArray[np.bool_], values: int) -> npt.NDArray[np.integer]:
+    """For every leaf and value the number by stratum and value; leaves without rows, which were left out, have none."""
+    strata = np.zeros(len(empty), dtype=np.int64)
+    strata[~empty] = stratum_of_leaf
+    kind = narrow((int(strata.max()) + 1) * values)
+    return (strata[:, None] * values + np.arange(values)).ravel().astype(kind)
+
+
+def _joined(stratum_of_leaf: Integers, those: Iterable[int], other: int) -> Integers:
+    """Some strata joined with another one, and all numbered anew; two at least become one."""
+    into = np.arange(int(stratum_of_leaf.max()) + 1)
+    into[list(those)] = other
+    if other in those and len(list(those)) == 1:
+        into[other] = int(np.argmax(np.bincount(stratum_of_leaf) * (into != other)))
+    _, first, number = np.unique(into[stratum_of_leaf], return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number]
+
+
+def _with_all_values(partition: Partition, there: Integers, values: int) -> Partition:
+    """A partition with a line for every value of the table, empty where the stratum does not have it."""
+    nothing = (0,) * len(partition.setting.groups)
+
+    def spread(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        found = [nothing] * values
+        for place, row in zip(there.tolist(), rows, strict=True):
+            found[place] = row
+        return tuple(found)
+
+    return Partition(partition.setting, spread(partition.quotas), spread(partition.fakes) if partition.fakes else ())
+
+
+def _ordered(found: Survey, name: str) -> Ordered:
+    column = Ordered.if_possible(found.domains[name])
+    if column is None:
+        raise UsageError(
+            f"no strata can be made of the column {name!r}: it has too many values, or they have no order",
+            "Name another column.",
+        )
+    return column
