@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import stratifying
 from dalenius.errors import ChangedInputError, UsageError
-from dalenius.place.budget import Budget
+from dalenius.place.budget import Budget, resident_memory
 from dalenius.place.sample import Sample, smallest_numbers
 from dalenius.policy.strata import StrataWish
 from tests.test_publishing import check_privacy, tables
@@ -32,7 +32,7 @@ KEY = bytes(range(32))
 @pytest.fixture
 def small_strata(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stratifying, "least_stratum", lambda _leaf_rows: 1)
-    monkeypatch.setattr(stratifying, "automatic", lambda _rows, _values: (2, 6))
+    monkeypatch.setattr(stratifying, "automatic", lambda _rows, _values, fake_values=0: (2, 6))
 
 
 def town(rows: int = 4000, seed: int = 1) -> pa.Table:
@@ -326,7 +326,7 @@ def test_the_publisher_is_told_the_price_and_whether_limits_are_tight() -> None:
     loose = publish(town(20_000), strata="auto").notes
     assert any(note.startswith("the price of") and "strata: a loss of" in note for note in loose)
     assert not any("tight" in note for note in loose)
-    tight = publish(town(20_000), strata="auto", limits={"beta": "0.7"})
+    tight = publish(town(20_000), strata=["Age", "Gender"], limits={"beta": "0.5"})
     assert number_of_strata(tight) > 1
     assert any(note.startswith("the limits are tight") for note in tight.notes)
 
@@ -370,3 +370,58 @@ def test_wide_records_in_strata() -> None:
     release = publish(table, quasi_identifiers=["Age", "Gender", "far", "large"], strata="auto")
     assert number_of_strata(release) > 1
     assert release.verify(against=table, limits=LIMITS).verified
+
+
+def test_memory_does_not_show_in_the_strata(tmp_path: Path) -> None:
+    made = []
+    for memory in (500 * 2**20, 3 * 2**30):
+        release = publish(town(30_000), strata="auto", seed=1, memory=memory + resident_memory())
+        assert number_of_strata(release) > 1
+        made.append((release.path / "manifest.json").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_long_records_are_sampled_alike_whether_they_are_kept_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = town(6000).append_column("Life", pa.array([f"{'x' * 300}{k % 5}" for k in range(6000)]))
+    monkeypatch.setattr(stratifying, "_SAMPLE_BYTES", 2**18)
+    made = []
+    for fits in (True, False):
+        monkeypatch.setattr(Budget, "copy_fits", lambda _self, _rows, fits=fits: fits)
+        release = publish(table, strata="auto", seed=3, quasi_identifiers=["Age", "Gender", "Life"])
+        made.append((release.path / "manifest.json").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_columns_are_cut_at_values_that_somebody_has() -> None:
+    rng = np.random.default_rng(3)
+    table = pa.table({"Age": rng.choice([10, 11, 1000], 3000), "Disease": rng.choice(list(LIMITS), 3000)})
+    release = publish(table, quasi_identifiers=["Age"], strata=["Age"])
+    assert release.manifest.strata is not None
+    cuts = {node.at_most for node in release.manifest.strata.tree if hasattr(node, "at_most")}
+    assert cuts == {"10", "11"}
+    assert number_of_strata(release) == 3
+
+
+def test_strata_without_a_setting_are_joined_with_the_largest_other() -> None:
+    rows = np.array([5, 9, 7])
+    leaves = np.array([0, 1, 2, 1])
+    assert stratifying._joined(leaves, [0], rows).tolist() == [0, 0, 1, 0]
+    assert stratifying._joined(leaves, [1], rows).tolist() == [0, 1, 1, 1]
+    assert stratifying._joined(leaves, [0, 1, 2], rows).tolist() == [0, 0, 0, 0]
+    release = publish(town(3000), strata=["Gender", "Age"], max_size=3, limits={**LIMITS, "HIV": "1/2"})
+    assert release.verify(against=town(3000)).verified
+    assert max(group.size for group in release.manifest.setting) <= 3
+
+
+def test_too_little_memory_for_strata_is_said() -> None:
+    with pytest.raises(UsageError, match="--strata none"):
+        Budget(10**9, 10**8).check_cells(50_000, 10**8)
+    with pytest.raises(UsageError, match="fewer strata"):
+        Budget(10**12, 10**12).check_cells(2**18 + 1, 10**6)
+
+
+def test_the_same_seed_gives_the_same_fakes_in_strata() -> None:
+    first, again = (publish(town(12_000), strata="auto", fake_values=1, seed=4) for _ in range(2))
+    assert number_of_strata(first) > 1
+    assert first.st.equals(again.st)
+    assert first.qit.equals(again.qit)

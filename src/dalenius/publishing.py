@@ -126,7 +126,8 @@ def publish_table(
         with plain_arrow_errors(), open_source(table, options.table, budget.engine) as source:
             left_out = _left_out(source, roles)
             told.stage("Counting")
-            sample = stratifier.sample(source) if stratifier is not None else None
+            columns = [*roles.quasi_identifiers, roles.sensitive]
+            sample = stratifier.sample(source, columns) if stratifier is not None else None
             found = survey(
                 source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance, sample
             )

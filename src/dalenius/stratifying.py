@@ -1,14 +1,17 @@
 """A table cut into strata, and each of them solved.
 
 Strata are cut by a tree of questions to quasi-identifiers, which is fitted to a sample (`strata.growing`), or asks for
-every value of named columns. Every value is counted in every leaf: in a further reading of the table, or in memory where
-all records fit. Leaves that could not meet the limits by themselves are merged (`strata.merging`). Then each stratum is
-a table of its own, under the limits of the whole.
+every value of named columns. Every value is counted in every leaf: in a further reading of the table, or in memory
+where all records fit. Leaves that could not meet the limits by themselves are merged (`strata.merging`). Then each
+stratum is a table of its own, under the limits of the whole.
+
+How a table is cut depends on the table, the wish and the key alone: not on memory, batches or the time that it takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from fractions import Fraction
@@ -28,7 +31,7 @@ from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter, Ordered, Virtual, count_strata, narrow
 from dalenius.place.keeping import Kept, keep
 from dalenius.place.sample import Sample
-from dalenius.place.survey import Survey
+from dalenius.place.survey import Survey, first_row_bytes
 from dalenius.policy.strata import StrataWish
 from dalenius.solve.fakes import RandomBits, with_fakes
 from dalenius.solve.many import solve_many
@@ -39,18 +42,25 @@ from dalenius.strata.tree import Tree, every_combination, grow
 
 Integers = npt.NDArray[np.int64]
 
+_MOMENT = 1.0  # second, the least for solving again
+_SAMPLE_BYTES = 2**25  # of sampled records, of which twice as many are held on the way
+
 
 class Stratifier:
     """Cuts a table as it was wished."""
 
     def __init__(self, wish: StrataWish, options: PlanOptions, budget: Budget, key: bytes) -> None:
         self._wish, self._options, self._budget, self._key = wish, options, budget, key
+        self._sample_rows = SAMPLE_ROWS
         self._sample: Sample | None = None
 
-    def sample(self, source: Source) -> Sample | None:
+    def sample(self, source: Source, columns: Sequence[str]) -> Sample | None:
         """What is to be drawn in the first reading: nothing, if none is needed, or all records will be in memory."""
+        if self._wish.kind not in ("auto", "number"):
+            return None
+        self._sample_rows = max(1, min(SAMPLE_ROWS, _SAMPLE_BYTES // max(1, first_row_bytes(source, columns))))
         kept = source.rows is not None and self._budget.copy_fits(source.rows)
-        self._sample = Sample(self._key, SAMPLE_ROWS) if self._wish.kind in ("auto", "number") and not kept else None
+        self._sample = Sample(self._key, self._sample_rows) if not kept else None
         return self._sample
 
     def cut(
@@ -73,12 +83,16 @@ class Stratifier:
             virtual = Virtual(found.sensitive, cutter)
             counts = count_strata(source, found.schema, virtual, workers, found.batch_rows, told.advance)
         empty = counts.sum(axis=1) == 0
+        if self._wish.kind == "columns":
+            cutter = cutter.at_values(_occurring(domains, ~empty))
         cutter, counts = cutter.without(empty), counts[~empty]
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
-        least_rows = least_stratum(automatic(found.rows, len(ordered))[0])
+        leaf_rows, _ = automatic(found.rows, len(ordered), fake_values=self._options.fake_values)
+        least_rows = least_stratum(leaf_rows)
         most = most_shares(found.sensitive.counts, ordered)
-        stratum_of_leaf = merged(counts, most, Fraction(1), max(least_rows, plan.problem.min_size))
+        deadline = time.monotonic() + self._options.time_limit
+        stratum_of_leaf = merged(counts, most, max(least_rows, plan.problem.min_size))
         while (number := int(stratum_of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, stratum_of_leaf, counts)
@@ -87,7 +101,7 @@ class Stratifier:
             solutions = solve_many(
                 problems,
                 self._options.strata_gap,
-                self._options.time_limit,
+                max(_MOMENT, deadline - time.monotonic()),
                 lambda: told.advance(1),
                 method=plan.solution.method,
                 grow=self._options.max_size is None,
@@ -97,7 +111,7 @@ class Stratifier:
                 deal = self._deal(problems, solutions, by_stratum, cutter.merged(stratum_of_leaf), rng)
                 table = _numbers(stratum_of_leaf, empty, len(ordered))
                 return replace(deal, kept=numbered.renumbered(table) if numbered is not None else None)
-            stratum_of_leaf = _joined(stratum_of_leaf, unsolved, int(by_stratum.sum(axis=1).argmax()))
+            stratum_of_leaf = _joined(stratum_of_leaf, unsolved, by_stratum.sum(axis=1))
         return whole(plan, found, rng, kept)
 
     def _tree(self, source: Source, found: Survey, kept: Kept | None) -> tuple[Tree, dict[str, Ordered]]:
@@ -106,20 +120,19 @@ class Stratifier:
         if self._wish.kind == "columns":
             domains = {name: _ordered(found, name) for name in self._wish.columns}
             tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
-            self._budget.check_cells(tree.leaves * values)
+            self._budget.check_cells(tree.leaves * values, found.rows)
             return tree, domains
         columns = {name: Ordered.if_possible(domain) for name, domain in found.domains.items()}
         usable = {name: column for name, column in columns.items() if column is not None}
-        leaf_rows, most_leaves = automatic(found.rows, values)
+        leaf_rows, most_leaves = automatic(found.rows, values, fake_values=self._options.fake_values)
         if self._wish.kind == "number":
             most_leaves = self._wish.number
-            self._budget.check_cells(most_leaves * values)
-        most_leaves = min(most_leaves, self._budget.most_cells // values)
         if most_leaves < 2 or not usable:
             return every_combination({}), {}
         values_of, codes = self._sampled(source, found, kept, usable)
         least = -(-leaf_rows * len(values_of) // found.rows)
         tree = grow(codes, values_of, least, most_leaves)
+        self._budget.check_cells(tree.leaves * values, found.rows)
         asked = np.unique(tree.column[tree.column >= 0])
         place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
         names = [list(usable)[column] for column in asked.tolist()]
@@ -130,11 +143,11 @@ class Stratifier:
     ) -> tuple[npt.NDArray[np.integer], list[npt.NDArray[np.integer]]]:
         """The sensitive values of a sample, and its codes by column."""
         if kept is not None:
-            values, raw = kept.sampled(self._key, SAMPLE_ROWS)
+            values, raw = kept.sampled(self._key, self._sample_rows)
             return values, [column.of(raw[name]) for name, column in usable.items()]
         sample = self._sample
         if sample is None:
-            sample = Sample(self._key, SAMPLE_ROWS)
+            sample = Sample(self._key, self._sample_rows)
             for batch in source.batches(found.schema.names, found.batch_rows):
                 sample.add(batch)
         columns = found.sampled(sample)
@@ -183,12 +196,18 @@ def _numbers(stratum_of_leaf: Integers, empty: npt.NDArray[np.bool_], values: in
     return (strata[:, None] * values + np.arange(values)).ravel().astype(kind)
 
 
-def _joined(stratum_of_leaf: Integers, those: Iterable[int], other: int) -> Integers:
-    """Some strata joined with another one, and all numbered anew; two at least become one."""
-    into = np.arange(int(stratum_of_leaf.max()) + 1)
-    into[list(those)] = other
-    if other in those and len(list(those)) == 1:
-        into[other] = int(np.argmax(np.bincount(stratum_of_leaf) * (into != other)))
+def _occurring(domains: Mapping[str, Ordered], filled: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.integer]]:
+    """The codes that occur in each column, where leaves are all combinations of codes, the first column the slowest."""
+    places = np.unravel_index(np.flatnonzero(filled), [domain.codes for domain in domains.values()])
+    return {name: np.unique(codes) for name, codes in zip(domains, places, strict=True)}
+
+
+def _joined(stratum_of_leaf: Integers, those: Sequence[int], rows: Integers) -> Integers:
+    """Some strata joined with the largest of the others, and all numbered anew in the order of first leaves."""
+    others = rows.copy()
+    others[list(those)] = -1
+    into = np.arange(len(rows))
+    into[list(those)] = others.argmax() if others.max() >= 0 else 0
     _, first, number = np.unique(into[stratum_of_leaf], return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dalenius.strata.lookup import Lookup
 from dalenius.strata.nodes import Growing
-from dalenius.strata.tree import Tree, one_leaf
+from dalenius.strata.tree import Tree, every_combination
 from tests.strata.descent import check_form, leaf_of
 
 LARGEST = 2**63 - 1
@@ -76,6 +76,7 @@ def test_a_tree_with_too_many_cells_for_one_table() -> None:
 
 
 def test_no_cut_and_no_rows() -> None:
-    assert one_leaf().leaves == 1
-    assert one_leaf().leaves_of([np.zeros(3, np.uint8)]).tolist() == [0, 0, 0]
-    assert one_leaf().leaves_of([np.zeros(0, np.uint8)]).tolist() == []
+    tree = every_combination({})
+    assert tree.leaves == 1
+    assert tree.leaves_of([np.zeros(3, np.uint8)]).tolist() == [0, 0, 0]
+    assert tree.leaves_of([np.zeros(0, np.uint8)]).tolist() == []

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.strata.pruning import without
+from dalenius.strata.pruning import collapsed, without
 from dalenius.strata.tree import every_combination, kd_tree
 
 
@@ -31,3 +31,18 @@ def test_a_thousand_codes_of_which_three_are_used() -> None:
     pruned = without(tree, ~used)
     assert (pruned.leaves, len(pruned.column)) == (3, 5)
     assert pruned.leaves_of([np.array([5, 17, 900])]).tolist() == [0, 1, 2]
+
+
+@given(seed=st.integers(0, 10_000), leaves=st.integers(1, 12), strata=st.integers(1, 4))
+def test_collapsed_trees_lead_everybody_to_the_same_stratum(seed: int, leaves: int, strata: int) -> None:
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, 6, 300), rng.integers(0, 4, 300)]
+    tree = kd_tree(codes, leaves)
+    stratum_of_leaf = rng.integers(0, strata, tree.leaves)
+    less, stratum_of_less = collapsed(tree, stratum_of_leaf)
+    assert len(stratum_of_less) == less.leaves <= tree.leaves
+    assert (stratum_of_less[less.leaves_of(codes)] == stratum_of_leaf[tree.leaves_of(codes)]).all()
+    for place in np.flatnonzero(less.column >= 0).tolist():
+        sides = [less.below[place], less.above[place]]
+        if all(less.column[side] < 0 for side in sides):
+            assert len({int(stratum_of_less[less.leaf[side]]) for side in sides}) == 2

@@ -91,14 +91,23 @@ def _merging(details: Mapping[str, Any]) -> Iterator[str]:
         return
     yield (
         f"{details['merged_strata']:,} of {details['strata']:,} strata were merged, of {details['merged_leaves']:,} "
-        f"leaves. From that, {details['pairs_above_limit']:,} pairs of a leaf and a value have a share above the "
-        f"value's limit; the largest share is {details['worst_ratio']:.2f} times the limit."
+        f"leaves. Guesses and claims are those of the model: {details['guesses_by']}."
     )
-    truth = details.get("truth")
-    if truth:
+    for model in details["models"]:
         yield (
-            f"of the {truth['suspected']:,} most suspected pairs, one a stratum, {truth['suspected_unfit']:,} are the "
-            f"reason for merging, and {truth['suspected_above_limit']:,} are really above the limit."
+            f"if unfit leaves are so by {model['model']}, {model['pairs_above_limit']:,} pairs of a leaf and a value "
+            f"have a share above the value's limit; the largest share is {model['worst_ratio']:.2f} times the limit."
+        )
+        truth = model.get("truth")
+        if truth:
+            yield (
+                f"of its {truth['suspected']:,} most suspected pairs, one a stratum, {truth['suspected_unfit']:,} are "
+                f"unfit, and {truth['suspected_above_limit']:,} are really above the limit."
+            )
+    if details.get("truth"):
+        yield (
+            f"in truth {details['truth']['pairs_unfit']:,} pairs of merged leaves are unfit, and the largest share of "
+            f"a value in one of them is {details['truth']['worst_true_ratio']:.2f} times its limit."
         )
 
 

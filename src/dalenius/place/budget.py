@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -29,7 +30,7 @@ _PLACED = 64  # bytes of working arrays for each record that is being placed
 _LONGEST_LIST = 64 * MIB
 _FAKE_BYTES = 48  # for each fake value while marks are drawn, at most
 _VALUE_BYTES = 4500  # that solving, and describing in the manifest, take for each sensitive value
-_CELL_BYTES = 2**13  # for each value of each stratum: at most 4 KiB of order, and quotas
+_CELL_BYTES = 400  # for each value of each stratum, besides its order
 _MOST_CELLS = 2**18
 _MOST_BATCH_ROWS = 2**18
 _LEAST_BATCH_ROWS = 2**8
@@ -91,18 +92,18 @@ class Budget:
                 f"Give --memory {(self.total - self.spare + 4 * needed) // MIB + 1}MiB, or have fewer fake values.",
             )
 
-    @property
-    def most_cells(self) -> int:
-        """How many values of strata there is room for: each has a random order, and its quotas."""
-        return min(self.spare // 8 // _CELL_BYTES, _MOST_CELLS)
-
-    def check_cells(self, cells: int) -> None:
-        """Refuse more values of strata than there is room for."""
-        if cells > self.most_cells:
+    def check_cells(self, cells: int, rows: int) -> None:
+        """Refuse more values of strata than there is room for: each has quotas and a random order (permutation.py)."""
+        if cells > _MOST_CELLS:
             raise UsageError(
-                f"the leaves of the strata times the sensitive values are {cells:,}, more than {self.most_cells:,}",
-                "Ask for fewer strata"
-                + (", or give more --memory." if self.most_cells < _MOST_CELLS else ", or group the values."),
+                f"the leaves of the strata times the sensitive values are {cells:,}, more than {_MOST_CELLS:,}",
+                "Ask for fewer strata, or group the values.",
+            )
+        needed = 4 * min(rows, 1024 * cells) + 40 * math.isqrt(rows * cells) + _CELL_BYTES * cells
+        if needed > self.spare // 2:
+            raise UsageError(
+                f"strata of {rows:,} records do not fit into a memory of {self.total // MIB:,} MiB",
+                f"Give --memory {(self.total - self.spare + 2 * needed) // MIB + 1}MiB, or --strata none.",
             )
 
     def copy_fits(self, rows: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from dalenius.place.domains import Domain, changed, codes_of
 from dalenius.place.in_parallel import in_parallel
 from dalenius.place.published_types import as_published
 from dalenius.place.sensitive import SensitiveColumn
-from dalenius.strata.pruning import without
+from dalenius.strata.pruning import collapsed, without
 from dalenius.strata.tree import Tree
 
 Integers = npt.NDArray[np.int64]
@@ -83,12 +84,21 @@ class Cutter:
         return int(self.strata.max()) + 1
 
     def merged(self, stratum_of_leaf: Integers) -> Cutter:
-        """The same tree with other strata."""
-        return Cutter(self._tree, self._domains, stratum_of_leaf)
+        """Leaves merged into strata: the tree asks no more than is needed to tell these."""
+        tree, strata = collapsed(self._tree, stratum_of_leaf)
+        return Cutter(tree, self._domains, strata)
 
     def without(self, empty: npt.NDArray[np.bool_]) -> Cutter:
         """The tree without leaves that nobody is in, each other leaf a stratum."""
         return Cutter(without(self._tree, empty), self._domains) if empty.any() else self
+
+    def at_values(self, occurring: Mapping[str, npt.NDArray[np.integer]]) -> Cutter:
+        """The same cuts, each at the largest of a column's occurring codes that is not above it."""
+        at_most = self._tree.at_most.copy()
+        for column, name in enumerate(self._domains):
+            here = self._tree.column == column
+            at_most[here] = occurring[name][np.searchsorted(occurring[name], at_most[here], side="right") - 1]
+        return Cutter(replace(self._tree, at_most=at_most), self._domains, self.strata)
 
     def of(self, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The stratum of each record. The columns have the types that are published."""

@@ -18,11 +18,10 @@ from dalenius.errors import SelfCheckError
 from dalenius.place.key_stream import KeyStream, Purpose
 
 _ALL = 2**32
-_MOST_BYTES = 2**26  # where records are long, fewer are kept
 
 
 class Sample:
-    """As many records as wanted, or all of them if there are fewer; less of long ones."""
+    """As many records as wanted, or all of them if there are fewer."""
 
     def __init__(self, key: bytes, wanted: int) -> None:
         self._wanted, self._stream = wanted, KeyStream(key, Purpose.SAMPLE, 0)
@@ -42,8 +41,7 @@ class Sample:
         return [_below(bound, *one)[0] for one in self._kept]
 
     def _too_many(self) -> bool:
-        rows = sum(len(numbers) for _, numbers in self._kept)
-        return rows > 2 * self._wanted or (rows > 1 and sum(batch.nbytes for batch, _ in self._kept) > _MOST_BYTES)
+        return sum(len(numbers) for _, numbers in self._kept) > 2 * self._wanted
 
 
 def _below(

@@ -69,7 +69,7 @@ def survey(
     columns = [*quasi_identifiers, sensitive]
     given = source.schema(columns)
     schema = pa.schema([published_field(field) for field in given])
-    batch_rows = budget.batch_rows(_first_row_bytes(source, columns))
+    batch_rows = budget.batch_rows(first_row_bytes(source, columns))
     trackers = {name: tracker_of(schema.field(name), source, budget.lists(len(columns))) for name in quasi_identifiers}
     counter = SensitiveCounter(sensitive, schema.field(sensitive).type)
     rows = _read(source, schema, trackers, counter, batch_rows, advance, sample)
@@ -126,7 +126,7 @@ def _first(source: Source, columns: Sequence[str], rows: int) -> pa.RecordBatch 
         batches.close()
 
 
-def _first_row_bytes(source: Source, columns: Sequence[str]) -> int:
+def first_row_bytes(source: Source, columns: Sequence[str]) -> int:
     """What a row takes, judged by the first ones."""
     first = _first(source, columns, _FIRST_ROWS)
     return 0 if first is None or not first.num_rows else int(first.nbytes) // int(first.num_rows)

@@ -4,10 +4,13 @@
    (`many_family.py`), rounded. The bound is exact, and the setting validated, as for a single problem.
 2. Where there is no quick setting, the method for a single problem. Where there is no setting at all, larger sizes.
 3. As long as all settings together are not within the gap of all bounds together, the method for a single problem for
-   those that are furthest from their bounds.
+   those that are furthest from their bounds. With fake values only if the gap is a small one.
 
 So the gap is that of the sum: sum (loss - bound) <= gap * sum loss. A problem whose own gap is larger is FEASIBLE; it
 is so small that nobody would notice.
+
+The clock has a say only where the time limit is reached: until then each problem may have all the time that is left, so
+that the same problems have the same settings, on a busy machine too.
 """
 
 from __future__ import annotations
@@ -37,9 +40,8 @@ _MOMENT = 0.05  # the least time for a try, in seconds
 _A_LOOK = 0.01  # seconds for a quick setting: ten times the usual
 _A_SECOND = 1.0  # for quick settings, whatever the time limit
 # With fake values it is the relaxation's bound that is 1 or 2 % off, and hardly ever the quick setting: little is to be
-# gained from a proof, which takes a second. So there is this much time a problem, in seconds, unless the gap that is
-# asked for is so small that a relaxation would never do.
-_PROOF_WITH_FAKES = 0.02
+# gained from a proof, which takes a second. So quick settings stand, unless the gap that is asked for is below this, and
+# no relaxation would ever do.
 _SMALL_GAP = 0.005
 
 
@@ -152,11 +154,10 @@ class _Many:
         return True
 
     def solve_the_rest(self) -> None:
-        """The method for a single problem, in equal shares of the time that is left."""
+        """The method for a single problem."""
         rest = [k for k in range(len(self.problems)) if k not in self._found]
-        for done, k in enumerate(rest):
-            problem, left = self.problems[k], self.deadline - time.monotonic()
-            seconds = max(_MOMENT, left / (len(rest) - done))
+        for k in rest:
+            problem, seconds = self.problems[k], max(_MOMENT, self.deadline - time.monotonic())
             if not self.grow:
                 solution = solve(problem, self.method, self.gap, seconds)
             elif time.monotonic() < self.patience or self.method is not Method.OPTIMAL:
@@ -167,19 +168,18 @@ class _Many:
 
     def improve(self) -> None:
         """Search more thoroughly where most can be gained, until the sum of losses is within the gap."""
+        if self.gap >= _SMALL_GAP and any(problem.fake_values for problem in self.problems):
+            return
         bounded = {k: found for k, found in self._found.items() if found.bound is not None}
         worst = sorted(bounded, key=lambda k: -_excess(bounded[k]))
         losses, excess = sum(_loss(found) for found in bounded.values()), sum(map(_excess, bounded.values()))
-        deadline = self.deadline
-        if self.gap >= _SMALL_GAP and any(problem.fake_values for problem in self.problems):
-            deadline = min(deadline, time.monotonic() + _PROOF_WITH_FAKES * len(self.problems))
-        for done, k in enumerate(worst):
-            left = deadline - time.monotonic()
+        for k in worst:
+            left = self.deadline - time.monotonic()
             if excess <= self.gap * losses or left <= 0:
                 break
             before = bounded[k]
             problem = replace(self.problems[k], max_size=before.max_size)
-            after = _improved(problem, before, self.gap, max(_MOMENT, left / (len(worst) - done)))
+            after = _improved(problem, before, self.gap, max(_MOMENT, left))
             losses -= _loss(before) - _loss(after)
             excess -= _excess(before) - _excess(after)
             self._found[k] = after

@@ -18,16 +18,17 @@ SAMPLE_ROWS = 200_000  # on which a tree is grown: with fewer, fewer cuts are si
 _LEAST_TABLE = 5_000
 _LEAST_LEAF = 200
 _LEAF_SHARE = 750  # a leaf has at least this part of the rows: some hundred rows of a sample
+_WITH_FAKES = 5  # times as many: fakes hide among the buckets of a size, and small strata have few of each
 _MOST_LEAVES = 500  # each stratum is solved by itself, which takes milliseconds
 _MOST_CELLS = 2**18  # leaves times values, which are counted
 
 
-def automatic(rows: int, values: int) -> tuple[int, int]:
+def automatic(rows: int, values: int, fake_values: int = 0) -> tuple[int, int]:
     """Rows of the table that a leaf has at least, and how many leaves there are at most.
 
     One leaf means that the table is not cut.
     """
-    leaf_rows = max(_LEAST_LEAF, rows // _LEAF_SHARE)
+    leaf_rows = max(_LEAST_LEAF, rows // _LEAF_SHARE) * (_WITH_FAKES if fake_values else 1)
     if rows < _LEAST_TABLE:
         return leaf_rows, 1
     return leaf_rows, max(1, min(_MOST_LEAVES, _MOST_CELLS // max(1, values)))

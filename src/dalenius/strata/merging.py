@@ -1,13 +1,13 @@
 """Leaves become strata: those that cannot meet the limits by themselves are merged with others.
 
-A leaf with n rows, n_i of them with value i, is *fit* if n_i <= margin * limit_i * n for every i and n is at least a
-given number. By Lemma 1 a margin of 1 is enough for a bucketization to exist. A margin below 1 is there because merging
-depends on sensitive values (minimality attack): who sees that a leaf was merged concludes that a value may have a share
-above margin * limit in it, and that is still below the limit.
+A leaf with n rows, n_i of them with value i, is *fit* if n_i <= most_i * n for every i and n is at least a given number.
+By Lemma 1 it is enough for a bucketization to exist that no most_i is above the limit. They are below it (most_i, see
+`choosing.most_shares`) because merging depends on sensitive values (minimality attack): who sees that a leaf was merged
+concludes that a value may have a share above most_i in it, and that is still below the limit.
 
-What a set of leaves has too much of value i, e_i = n_i - margin * limit_i * n, is a sum over its leaves. What it lacks
-is the sum over i of max(0, e_i), and the rows that it is short of. As long as a stratum is unfit, the one that lacks
-most for its rows is merged with that partner which makes up for most of the lack for what merging loses:
+What a set of leaves has too much of value i, e_i = n_i - most_i * n, is a sum over its leaves. What it lacks is the sum
+over i of max(0, e_i), and the rows that it is short of. As long as a stratum is unfit, the one that lacks most for its
+rows is merged with that partner which makes up for most of the lack for what merging loses:
 
     (lack before - lack after) / (G + rows / 10),
 
@@ -33,31 +33,25 @@ _MOST_PARTNERS = 256  # that are looked at closely
 _VALUES_OF_A_SCREEN = 4
 
 
-def merged(counts: Integers, limits: Sequence[Fraction], margin: Fraction, least_rows: int) -> Integers:
+def merged(counts: Integers, most: Sequence[Fraction], least_rows: int) -> Integers:
     """The stratum of each leaf, numbered from 0 in the order of first leaves.
 
-    `counts` are rows by leaf and value. Every stratum is fit, or there is only one. Leaves without rows go with the
-    leaf before them.
+    `counts` are rows by leaf and value, `most` the largest share of each value that leaves a leaf fit. Every stratum is
+    fit, or there is only one. Leaves without rows go with the leaf before them.
     """
     stratum = np.full(len(counts), -1, np.int64)
     filled = np.flatnonzero(counts.sum(axis=1))
     if len(filled):
-        stratum[filled] = _Merging(counts[filled], _Rule(limits, margin, least_rows)).run()
+        stratum[filled] = _Merging(counts[filled], _Rule(most, least_rows)).run()
     return _numbered(_with_empty(stratum))
-
-
-def fit(counts: Integers, limits: Sequence[Fraction], margin: Fraction, least_rows: int) -> npt.NDArray[np.bool_]:
-    """Which leaves are fit, exactly."""
-    rule = _Rule(limits, margin, least_rows)
-    return np.array([rule.allows(row) for row in counts], np.bool_)
 
 
 class _Rule:
     """The share that each value may have, and the rows that there must be."""
 
-    def __init__(self, limits: Sequence[Fraction], margin: Fraction, least_rows: int) -> None:
-        self._shares = [margin * limit for limit in limits]
-        self.shares: Floats = np.array([float(share) for share in self._shares])
+    def __init__(self, most: Sequence[Fraction], least_rows: int) -> None:
+        self._most = most
+        self.shares: Floats = np.array([float(share) for share in most])
         self.least_rows = least_rows
 
     def allows(self, row: Integers) -> bool:
@@ -69,7 +63,7 @@ class _Rule:
         if (row > allowed * (1 + _SURE)).any():
             return False
         close = np.flatnonzero(row > allowed * (1 - _SURE))
-        shares = ((int(row[i]), self._shares[i]) for i in map(int, close))
+        shares = ((int(row[i]), self._most[i]) for i in map(int, close))
         return all(count * share.denominator <= share.numerator * rows for count, share in shares)
 
 

@@ -62,14 +62,22 @@ class Growing:
         self.leaves -= 1
         return below, above
 
-    def tree(self) -> Tree:
-        """The tree in preorder: the order in which nodes were made (their gains, that is) does not show."""
+    def preorder_leaves(self) -> list[int]:
+        """The places at which leaves were made, in the order in which the tree numbers them."""
+        return [place for place in self._preorder() if self._column[place] < 0]
+
+    def _preorder(self) -> list[int]:
         order, waiting = [], [0]
         while waiting:
             place = waiting.pop()
             order.append(place)
             if self._column[place] >= 0:
                 waiting.extend(reversed(self._children[place]))
+        return order
+
+    def tree(self) -> Tree:
+        """The tree in preorder: the order in which nodes were made (their gains, that is) does not show."""
+        order = self._preorder()
         place_of = np.zeros(len(order), np.int64)
         place_of[order] = np.arange(len(order))
         column = np.array(self._column, np.int64)[order]
@@ -82,10 +90,3 @@ class Growing:
             above=np.where(is_leaf, 0, place_of[children[:, 1]]),
             leaf=np.where(is_leaf, np.cumsum(is_leaf) - 1, -1),
         )
-
-
-def one_leaf() -> Tree:
-    """The tree that does not cut."""
-    nodes = Growing()
-    nodes.add()
-    return nodes.tree()

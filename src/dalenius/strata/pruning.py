@@ -1,4 +1,7 @@
-"""Trees without leaves that nobody is in: a question that leads to one of them need not be asked."""
+"""Trees without questions that need not be asked: one that leads to a leaf that nobody is in, or to one stratum anyway.
+
+What is not asked is not published: it would tell about the sample, and about what was merged, and serve nobody.
+"""
 
 from __future__ import annotations
 
@@ -29,3 +32,23 @@ def without(tree: Tree, empty: npt.NDArray[np.bool_]) -> Tree:
             below, above = growing.cut(new, int(tree.column[old]), int(tree.at_most[old]))
             waiting += [(int(tree.below[old]), below), (int(tree.above[old]), above)]
     return growing.tree()
+
+
+def collapsed(tree: Tree, stratum_of_leaf: npt.NDArray[np.int64]) -> tuple[Tree, npt.NDArray[np.int64]]:
+    """The tree without questions whose answers all lead to one stratum, and the strata of the leaves that are left."""
+    one = np.full(len(tree.column), -1, dtype=np.int64)  # the stratum to which all of a place's rows go, if it is one
+    for place in range(len(tree.column) - 1, -1, -1):
+        if tree.column[place] < 0:
+            one[place] = stratum_of_leaf[tree.leaf[place]]
+        elif one[tree.below[place]] == one[tree.above[place]]:
+            one[place] = one[tree.below[place]]
+    growing, strata = Growing(), {}
+    waiting = [(0, growing.add())]
+    while waiting:
+        old, new = waiting.pop()
+        if one[old] >= 0:
+            strata[new] = int(one[old])
+        else:
+            below, above = growing.cut(new, int(tree.column[old]), int(tree.at_most[old]))
+            waiting += [(int(tree.below[old]), below), (int(tree.above[old]), above)]
+    return growing.tree(), np.asarray([strata[place] for place in growing.preorder_leaves()], dtype=np.int64)

@@ -2,6 +2,6 @@
 
 from dalenius.strata.blind import every_combination, kd_tree
 from dalenius.strata.growing import grow
-from dalenius.strata.nodes import Tree, one_leaf
+from dalenius.strata.nodes import Tree
 
-__all__ = ["Tree", "every_combination", "grow", "kd_tree", "one_leaf"]
+__all__ = ["Tree", "every_combination", "grow", "kd_tree"]

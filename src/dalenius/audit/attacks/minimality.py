@@ -5,28 +5,16 @@ The rule is known: a leaf in which some value x has more than the share
     most_x = f_x + margin * (limit_x - f_x),    f_x its share in the table; 1 if limit_x is 1,
 
 is unfit, and is merged with others. So in a stratum of several leaves one is unfit at least, and that tells something
-about its people.
+about its people: what exactly, depends on the model (`minimality_models`). Two are played. What is concluded about
+leaves is told of both, and first of the one with the largest share / limit.
 
-The attacker's model. A stratum has N slots, M_x of them with value x, as ST shows; leaf A has n_A rows, as QIT shows.
-Without the rule every matching of slots and rows is as likely, and count_x(A) is hypergeometric. Given the rule, one of
-the events
+The posterior share of a value in a leaf is held against its limit. People are guessed with all that is known: the
+posterior share over the share of the stratum is the weight of a row's values, matched with the others of its bucket.
+The model whose guesses are right more often is scored; without the truth, the one that is told of first.
 
-    e = (A, x):   count_x(A) > most_x * n_A
-
-has happened. Events are taken as exclusive, each with the weight w_e = P(e) / sum of P: that is close where they are
-improbable; where they are not, several may have happened, and the attacker believes in each a little too much. Given
-e = (A, x) with m = E(count_x(A) | e), the rest is as random as before, so exactly
-
-    E(count_y(A) | e) = m                                       for y = x,    (n_A - m) M_y / (N - M_x)    for others,
-    E(count_y(B) | e) = (M_y - E(count_y(A) | e)) n_B / (N - n_A)             in the other leaves B,
-
-and the posterior share of y in B is the sum over e of w_e E(count_y(B) | e) / n_B. Fake values are slots like others.
-
-That share is held against the limit of y, leaf by leaf. People are guessed with all that is known: the posterior share
-over the share of the stratum is the weight of a row's values, matched with the others of its bucket.
-
-Leaves are merged for other reasons, too, such as few rows, which say nothing about who has what. The attacker does not
-think of them, and so concludes too much rather than too little. F'-privacy says nothing of this attack.
+The attacker uses nothing but that rule. How partners were chosen is not used, so more might be concluded. Leaves are
+also merged for few rows, and strata joined that have no plan within the largest size: the attacker does not think of
+that, and then suspects without reason. F'-privacy says nothing of this attack.
 """
 
 from __future__ import annotations
@@ -39,9 +27,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dalenius.audit.attacks.minimality_models import MODELS, Merged, Suspicion, least_above
 from dalenius.audit.attacks.people import People
-from dalenius.audit.attacks.scoring import attack, score
-from dalenius.audit.attacks.tails import tails
+from dalenius.audit.attacks.scoring import Scores, attack, score
 from dalenius.audit.report import Report
 from dalenius.audit.tree import Tree, check_tree
 from dalenius.errors import ReleaseError
@@ -62,29 +50,12 @@ _IN_SAMPLE = "Whether suspected leaves are really unfit is not told of a sample"
 
 
 @dataclass(frozen=True)
-class Merged:
-    """A stratum of several leaves: the leaves with rows, how many these have, its values, and how many slots each."""
+class _Played:
+    """A model, how its guesses fare, and what it concludes about leaves."""
 
-    stratum: int
-    leaves: Integers
-    rows: Integers
-    values: Integers
-    slots: Integers
-
-
-@dataclass(frozen=True)
-class Suspicion:
-    """By leaf and value of a merged stratum: the weight of its event, and the posterior share."""
-
-    merged: Merged
-    weights: Floats
-    shares: Floats
-
-    @property
-    def lifts(self) -> Floats:
-        """The posterior share over that of the stratum."""
-        found: Floats = self.shares / (self.merged.slots / self.merged.slots.sum())
-        return found
+    name: str
+    scores: Scores
+    told: dict[str, Any]
 
 
 def most_shares(manifest: Manifest, limits: Sequence[Fraction]) -> list[Fraction]:
@@ -94,31 +65,6 @@ def most_shares(manifest: Manifest, limits: Sequence[Fraction]) -> list[Fraction
     return [
         limit if limit == 1 else share + margin * (limit - share) for share, limit in zip(shares, limits, strict=True)
     ]
-
-
-def suspicion(merged: Merged, most: Sequence[Fraction]) -> Suspicion:
-    """What is to be concluded from a stratum's having been merged."""
-    total, held, rows = int(merged.slots.sum()), merged.slots.astype(np.float64), merged.rows.astype(np.float64)
-    least = _least_above(merged, most)
-    logs, means = tails(total, merged.slots[None, :], merged.rows[:, None], least)
-    if not np.isfinite(logs).any():  # no leaf can be unfit: there was another reason
-        return Suspicion(merged, np.zeros(logs.shape), np.tile(held / total, (len(rows), 1)))
-    weights = np.exp(logs - logs.max())
-    weights /= weights.sum()
-    # in the leaf of the event: m of its value, and of the others their part of the rest
-    rest = weights * (rows[:, None] - means) / np.maximum(total - held, 1.0)
-    inside = weights * means + held * (rest.sum(axis=1, keepdims=True) - rest)
-    # in the others: what is left, in proportion to their rows
-    outside = (weights.sum(axis=1, keepdims=True) * held - inside) / np.maximum(total - rows, 1.0)[:, None]
-    elsewhere = outside.sum(axis=0) - outside
-    return Suspicion(merged, weights, inside / rows[:, None] + elsewhere)
-
-
-def _least_above(merged: Merged, most: Sequence[Fraction]) -> Integers:
-    """The smallest count of each value with which its share in each leaf is above these, exactly."""
-    shares = [most[value] for value in merged.values.tolist()]
-    rows = merged.rows.tolist()
-    return np.array([[share.numerator * n // share.denominator + 1 for share in shares] for n in rows], np.int64)
 
 
 def leaf_rows(folder: ReleaseFolder, tree: Tree) -> Integers:
@@ -164,19 +110,34 @@ def minimality(
     tree = Tree.of(strata, dict(zip(schema.names, schema.types, strict=True)))
     rows = leaf_rows(folder, tree)
     most = most_shares(folder.manifest, limits)
-    found = [suspicion(merged, most) for merged in merged_strata(tree, rows, slots)]
+    merged = list(merged_strata(tree, rows, slots))
     leaf_of = _leaves(tree, sampled, candidates.rows)
-    beliefs = _beliefs(candidates, leaf_of, found)
-    scores = score(candidates, limits, beliefs, people, frequencies)
     texts = [entry.value for entry in folder.manifest.values]
-    details = _details(strata, tree, found, limits, texts)
-    notes = [_NOT_COVERED]
-    if people is not None and people.whole:
-        details["truth"] = _against_truth(_true_counts(tree, leaf_of, people, len(limits)), found, most, limits)
-    elif people is not None:
-        details["truth"] = None
-        notes.append(_IN_SAMPLE)
-    return attack(NAME, scores, people is not None, details, tuple(notes))
+    whole = people is not None and people.whole
+    counts = _true_counts(tree, leaf_of, people, len(limits)) if people is not None and people.whole else None
+    played: list[_Played] = []
+    for name, model in MODELS.items():
+        found = [model(one, most) for one in merged]
+        scores = score(candidates, limits, _beliefs(candidates, leaf_of, found), people, frequencies)
+        told = _told(tree, found, limits, texts)
+        if people is not None:
+            told["truth"] = _against_truth(counts, found, most, limits) if counts is not None else None
+        played.append(_Played(name, scores, told))
+    # of equals the first
+    shown = max(played, key=lambda one: one.told["worst_ratio"] or 0.0)
+    guessing = max(played, key=lambda one: one.scores.right) if people is not None else shown
+    details = {**_merging(strata, merged), "model": shown.name, **shown.told, "guesses_by": guessing.name}
+    details["models"] = [
+        {
+            "model": one.name,
+            "success": one.scores.right / one.scores.people if people is not None and one.scores.people else None,
+            "claims": one.scores.claims,
+            **one.told,
+        }
+        for one in played
+    ]
+    notes = (_NOT_COVERED,) if people is None or whole else (_NOT_COVERED, _IN_SAMPLE)
+    return attack(NAME, guessing.scores, people is not None, details, notes)
 
 
 def _leaves(tree: Tree, rows: pa.Table, number: int) -> Integers:
@@ -209,10 +170,18 @@ def _matched(block: Block, leaf_of: Integers, values: int, keys: Integers, lifts
     return found
 
 
-def _details(
-    strata: Strata, tree: Tree, found: Sequence[Suspicion], limits: Sequence[Fraction], texts: Sequence[str]
-) -> dict[str, Any]:
-    """What the release alone shows, leaf by leaf. Leaves are named by their places in the manifest's tree."""
+def _merging(strata: Strata, merged: Sequence[Merged]) -> dict[str, Any]:
+    return {
+        "margin": strata.margin,
+        "strata": len(strata.strata),
+        "merged_strata": len(merged),
+        "merged_leaves": sum(len(one.leaves) for one in merged),
+        "merged_people": sum(int(one.rows.sum()) for one in merged),
+    }
+
+
+def _told(tree: Tree, found: Sequence[Suspicion], limits: Sequence[Fraction], texts: Sequence[str]) -> dict[str, Any]:
+    """What a model concludes from the release alone. Leaves are named by their places in the manifest's tree."""
     most = np.array([float(limit) for limit in limits])
     suspected: list[dict[str, Any]] = []
     pairs, leaves, people, worst = 0, 0, 0, 0.0
@@ -223,7 +192,7 @@ def _details(
         leaves += int(above.any(axis=1).sum())
         people += int(one.merged.rows[above.any(axis=1)].sum())
         worst = max(worst, float((one.shares / allowed).max()))
-        leaf, value = _most_suspected(one)
+        leaf, value = one.most_suspected
         suspected.append(
             {
                 "stratum": one.merged.stratum + 1,
@@ -236,23 +205,12 @@ def _details(
         )
     suspected.sort(key=lambda entry: (-entry["share"] / entry["limit"], entry["stratum"]))
     return {
-        "margin": strata.margin,
-        "strata": len(strata.strata),
-        "merged_strata": len(found),
-        "merged_leaves": sum(len(one.merged.leaves) for one in found),
-        "merged_people": sum(int(one.merged.rows.sum()) for one in found),
         "pairs_above_limit": pairs,
         "leaves_above_limit": leaves,
         "people_in_leaves_above_limit": people,
         "worst_ratio": worst if found else None,
         "most_suspected": suspected[:_MOST_SUSPECTED],
     }
-
-
-def _most_suspected(one: Suspicion) -> tuple[int, int]:
-    """The leaf and value of the most probable event."""
-    leaf, value = np.unravel_index(int(one.weights.argmax()), one.weights.shape)
-    return int(leaf), int(value)
 
 
 def _true_counts(tree: Tree, leaf_of: Integers, people: People, values: int) -> Integers:
@@ -267,18 +225,24 @@ def _true_counts(tree: Tree, leaf_of: Integers, people: People, values: int) -> 
 
 def _against_truth(
     counts: Integers, found: Sequence[Suspicion], fit: Sequence[Fraction], limits: Sequence[Fraction]
-) -> dict[str, int]:
-    """Of the strata's most suspected pairs, how many are unfit and how many above the limit; and of all such pairs."""
-    told = dict.fromkeys(("suspected", "suspected_unfit", "suspected_above_limit", "pairs_true", "pairs_unfit"), 0)
+) -> dict[str, Any]:
+    """Of the strata's most suspected pairs, how many are unfit and how many above the limit; and of all such pairs.
+
+    The worst ratio is of all pairs, suspected or not: what a merged leaf really has, over the limit.
+    """
+    names = ("suspected", "suspected_unfit", "suspected_above_limit", "pairs_true", "pairs_unfit")
+    told: dict[str, Any] = dict.fromkeys(names, 0)
     most = np.array([float(limit) for limit in limits])
+    worst: float | None = None
     for one in found:
-        held = counts[one.merged.leaves][:, one.merged.values]
-        unfit = held >= _least_above(one.merged, fit)
-        above = held >= _least_above(one.merged, limits)
-        at = _most_suspected(one)
+        held, allowed = counts[one.merged.leaves][:, one.merged.values], most[one.merged.values]
+        unfit = held >= least_above(one.merged, fit)
+        above = held >= least_above(one.merged, limits)
+        at = one.most_suspected
         told["suspected"] += 1
         told["suspected_unfit"] += int(unfit[at])
         told["suspected_above_limit"] += int(above[at])
-        told["pairs_true"] += int((above & (one.shares > most[one.merged.values] + _ABOVE)).sum())
+        told["pairs_true"] += int((above & (one.shares > allowed + _ABOVE)).sum())
         told["pairs_unfit"] += int(unfit.sum())
-    return told
+        worst = max(worst or 0.0, float((held / one.merged.rows[:, None] / allowed).max()))
+    return {**told, "worst_true_ratio": worst}
