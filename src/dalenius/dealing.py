@@ -53,11 +53,9 @@ class Deal:
         """What the publisher should know about the strata."""
         if self.cutter is None or plan.solution.loss is None:
             return ()
-        without = plan.solution.loss
-        times = f", {self.setting.loss / without:.2f} times" if without else ""
-        found = [
-            f"the price of {len(self.parts):,} strata: a loss of {self.setting.loss:,} instead of {without:,}{times}"
-        ]
+        loss, without = self.setting.loss, plan.solution.loss
+        times = f", {loss / without:.2f} times" if without else ""
+        found = [f"with {len(self.parts):,} strata the loss is {loss:,} instead of {without:,}{times}"]
         leaves = np.bincount(self.cutter.strata)
         merged = sum(part.setting.records for part, number in zip(self.parts, leaves, strict=True) if number > 1)
         if 2 * merged > self.setting.records:

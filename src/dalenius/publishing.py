@@ -132,6 +132,8 @@ def publish_table(
                 source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance, sample
             )
             budget.check_values(len(found.sensitive.texts))
+            if stratifier is not None:
+                stratifier.check(found)
             told.stage("Solving")
             counts = found.sensitive.value_counts
             policy = as_policy(limits, counts)
@@ -156,7 +158,7 @@ def publish_table(
         told.stage(LAST_STAGE)
         with writable():
             stage.commit(options.force)
-    return Release(ReleaseFolder(out, made), (*_notes(found, plan, deal, left_out), *price(plan), *avoided))
+    return Release(ReleaseFolder(out, made), (*_notes(found, plan, deal, wish, left_out), *price(plan), *avoided))
 
 
 def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -287,12 +289,14 @@ def _records(roles: Roles, work: Work) -> Records:
     return WideRecords(schema, found.domains, pieces, work.stage.folder)
 
 
-def _notes(found: Survey, plan: Plan, deal: Deal, left_out: Sequence[str]) -> tuple[str, ...]:
+def _notes(found: Survey, plan: Plan, deal: Deal, wish: StrataWish, left_out: Sequence[str]) -> tuple[str, ...]:
     notes = list(plan.notes)
     if deal.cutter is not None and plan.solution.setting is not None:  # what is said of the setting of one stratum
         about_one = (*plan.solution.notes, *single_records(plan.solution.setting, deal.fake_values))
         notes = [note for note in notes if note not in about_one]
         notes += [*deal.sentences(plan), *single_records(deal.setting, deal.fake_values)]
+    elif wish.kind in ("number", "columns"):
+        notes.append("the table was not cut: there are no two parts that differ beyond chance and can keep the limits")
     if left_out:
         named = ", ".join(repr(name) for name in left_out[:12]) + (" and more" if len(left_out) > 12 else "")
         have = "1 column has no role and is" if len(left_out) == 1 else f"{len(left_out)} columns have no role and are"

@@ -10,6 +10,7 @@ How a table is cut depends on the table, the wish and the key alone: not on memo
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -27,7 +28,7 @@ from dalenius.model.problem import Problem
 from dalenius.model.progress import Progress
 from dalenius.model.setting import Partition
 from dalenius.model.solution import Solution, Status
-from dalenius.place.budget import Budget
+from dalenius.place.budget import MOST_CELLS, Budget
 from dalenius.place.cutting import Cutter, Ordered, Virtual, count_strata, narrow
 from dalenius.place.keeping import Kept, keep
 from dalenius.place.sample import Sample
@@ -36,6 +37,7 @@ from dalenius.policy.strata import StrataWish
 from dalenius.solve.fakes import RandomBits, with_fakes
 from dalenius.solve.many import solve_many
 from dalenius.solve.sizes import automatic_max_size
+from dalenius.strata.blind import MOST_COMBINATIONS
 from dalenius.strata.choosing import SAMPLE_ROWS, automatic, least_stratum, most_shares
 from dalenius.strata.merging import merged
 from dalenius.strata.tree import Tree, every_combination, grow
@@ -62,6 +64,18 @@ class Stratifier:
         kept = source.rows is not None and self._budget.copy_fits(source.rows)
         self._sample = Sample(self._key, self._sample_rows) if not kept else None
         return self._sample
+
+    def check(self, found: Survey) -> None:
+        """Refuse strata by columns for which there is no room, before anything is solved."""
+        if self._wish.kind == "columns":
+            leaves = math.prod(_ordered(found, name).codes for name in self._wish.columns)
+            if leaves > MOST_COMBINATIONS or leaves * len(found.sensitive.texts) > MOST_CELLS:
+                raise UsageError(
+                    f"the columns of the strata have up to {leaves:,} combinations of values, "
+                    f"with {len(found.sensitive.texts):,} sensitive values each: too many",
+                    "Name fewer columns, or such with fewer values (numbers and dates count from the smallest to the "
+                    "largest); or let the strata be found with --strata auto.",
+                )
 
     def cut(
         self, source: Source, found: Survey, plan: Plan, workers: Executor, rng: RandomBits, told: Progress

@@ -91,12 +91,12 @@ def _merging(details: Mapping[str, Any]) -> Iterator[str]:
         return
     yield (
         f"{details['merged_strata']:,} of {details['strata']:,} strata were merged, of {details['merged_leaves']:,} "
-        f"leaves. Guesses and claims are those of the model: {details['guesses_by']}."
+        f"leaves. Guesses and claims are by the model {details['guesses_by']}."
     )
     for model in details["models"]:
         yield (
-            f"if unfit leaves are so by {model['model']}, {model['pairs_above_limit']:,} pairs of a leaf and a value "
-            f"have a share above the value's limit; the largest share is {model['worst_ratio']:.2f} times the limit."
+            f"by the model {model['model']}, {model['pairs_above_limit']:,} pairs of a leaf and a value have a share "
+            f"above the value's limit; the largest share is {model['worst_ratio']:.2f} times the limit."
         )
         truth = model.get("truth")
         if truth:

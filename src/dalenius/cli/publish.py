@@ -81,6 +81,7 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 @click.option(
     "--strata",
     metavar="auto|none|N|A,...",
+    shell_complete=lambda _context, _option, begun: [word for word in ("auto", "none") if word.startswith(begun)],
     help="Cut the table by quasi-identifiers, and put each part into buckets of its own: as many parts as are good for "
     "counts, one, at most N, or by the values of columns (default auto).",
 )
@@ -169,8 +170,9 @@ def names(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def strata_of(text: str) -> str | tuple[str, ...]:
-    """`auto`, `none` or a number as they are; else names of columns."""
-    return text if text in ("auto", "none") or text.isdigit() else names((text,))
+    """One word as it is, which may be auto, none or a number; several, or one in quotes, are names of columns."""
+    found = names((text,))
+    return text.strip() if found == (text.strip(),) else found
 
 
 def bytes_of(text: str) -> int:

@@ -31,7 +31,7 @@ _LONGEST_LIST = 64 * MIB
 _FAKE_BYTES = 48  # for each fake value while marks are drawn, at most
 _VALUE_BYTES = 4500  # that solving, and describing in the manifest, take for each sensitive value
 _CELL_BYTES = 400  # for each value of each stratum, besides its order
-_MOST_CELLS = 2**18
+MOST_CELLS = 2**18
 _MOST_BATCH_ROWS = 2**18
 _LEAST_BATCH_ROWS = 2**8
 _MOST_PIECE_ROWS = 2**19
@@ -94,9 +94,9 @@ class Budget:
 
     def check_cells(self, cells: int, rows: int) -> None:
         """Refuse more values of strata than there is room for: each has quotas and a random order (permutation.py)."""
-        if cells > _MOST_CELLS:
+        if cells > MOST_CELLS:
             raise UsageError(
-                f"the leaves of the strata times the sensitive values are {cells:,}, more than {_MOST_CELLS:,}",
+                f"the leaves of the strata times the sensitive values are {cells:,}, more than {MOST_CELLS:,}",
                 "Ask for fewer strata, or group the values.",
             )
         needed = 4 * min(rows, 1024 * cells) + 40 * math.isqrt(rows * cells) + _CELL_BYTES * cells

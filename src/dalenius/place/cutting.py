@@ -48,9 +48,9 @@ class Ordered:
         """From the codes of the column's domain."""
         return codes if self.codes == self._domain.codes else np.minimum(codes, codes.dtype.type(self._values))
 
-    def text(self, code: int) -> str:
-        """The text of the value with a code."""
-        return str(texts(self._domain.decode(np.asarray([code], dtype=np.uint64)))[0])
+    def texts(self, codes: Integers) -> list[str]:
+        """The texts of the values with these codes."""
+        return [str(text) for text in texts(self._domain.decode(codes.astype(np.uint64)))]
 
 
 def _can_be_cut(kind: pa.DataType) -> bool:
@@ -114,14 +114,17 @@ class Cutter:
     def questions(self) -> list[tuple[str, str, int, int] | int]:
         """The tree from its root on: (column, text of a value, place if at most that, place if not), or a stratum."""
         tree, names = self._tree, list(self._domains)
-        found: list[tuple[str, str, int, int] | int] = []
-        for place, column in enumerate(tree.column.tolist()):
-            if column < 0:
-                found.append(int(self.strata[tree.leaf[place]]))
-            else:
-                text = self._domains[names[column]].text(int(tree.at_most[place]))
-                found.append((names[column], text, int(tree.below[place]), int(tree.above[place])))
-        return found
+        at_most = [""] * len(tree.column)
+        for column, name in enumerate(names):  # all texts of a column at once: a single one may cost as much
+            places = np.flatnonzero(tree.column == column)
+            for place, text in zip(places.tolist(), self._domains[name].texts(tree.at_most[places]), strict=True):
+                at_most[place] = text
+        return [
+            int(self.strata[tree.leaf[place]])
+            if column < 0
+            else (names[column], at_most[place], int(tree.below[place]), int(tree.above[place]))
+            for place, column in enumerate(tree.column.tolist())
+        ]
 
 
 def narrow(numbers: int) -> type[np.integer]:

@@ -45,6 +45,14 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _strata(value: Any) -> Any:
+    """What strata may be; which columns there are is not known yet."""
+    listed = isinstance(value, list) and value and all(isinstance(name, str) for name in value)
+    if isinstance(value, bool) or not (listed or isinstance(value, str | int)):
+        raise ValueError("'auto', 'none', a number or a list of columns is wanted")
+    return value
+
+
 ExactNumber = Annotated[str | int | Decimal, BeforeValidator(_number)]
 
 
@@ -59,7 +67,7 @@ class TableSection(_Section):
     quasi_identifiers: list[str] = Field(default_factory=list)
     identifiers: list[str] = Field(default_factory=list)
     null_value: str | None = None
-    strata: str | int | list[str] | None = None
+    strata: Annotated[str | int | list[str] | None, BeforeValidator(_strata)] = None
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dalenius.errors import UsageError
+from dalenius.model.nearest import nearest
 
 _FIX = "Give auto, none, a number, or names of quasi-identifiers."
+_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,14 @@ class StrataWish:
     @classmethod
     def of(cls, asked: str | int | Sequence[str] | None, quasi_identifiers: Sequence[str]) -> StrataWish:
         """From what was asked for; None is `none`, and a text that is neither word nor number is a column."""
-        if asked is None or asked == "none":
+        if asked is None:
             return cls("none")
-        if asked == "auto":
-            return cls("auto")
-        if isinstance(asked, str) and asked.strip().isascii() and asked.strip().isdigit() and len(asked) < 10:
-            asked = int(asked)
+        if isinstance(asked, str):  # a column of such a name has to be given in a list
+            word = asked.strip().casefold()
+            if word in ("auto", "none"):
+                return cls("auto") if word == "auto" else cls("none")
+            if _NUMBER.fullmatch(word):
+                asked = int(word)
         if isinstance(asked, int) and not isinstance(asked, bool):
             return cls._at_most(asked)
         return cls("columns", columns=_columns(asked, quasi_identifiers))
@@ -41,12 +46,15 @@ class StrataWish:
 
 def _columns(asked: Any, quasi_identifiers: Sequence[str]) -> tuple[str, ...]:
     names = [asked] if isinstance(asked, str) else list(asked) if isinstance(asked, list | tuple) else None
-    if not names or not all(isinstance(name, str) for name in names):
+    if names is None or not all(isinstance(name, str) for name in names):
         raise UsageError(f"strata are not given by a {type(asked).__name__}", _FIX)
+    if not any(name.strip() for name in names):
+        raise UsageError("no column is named to make strata of", _FIX)
     for name in names:
         if name not in quasi_identifiers:
+            close = nearest(name, quasi_identifiers)
             raise UsageError(
-                f"strata are made of quasi-identifiers, and {name!r} is none",
-                "Whoever sees the release sees the strata, so they cannot come from other columns. " + _FIX,
+                f"strata are made of quasi-identifiers, and {name!r} is not one of them",
+                f"Did you mean {close!r}?" if close is not None else _FIX,
             )
     return tuple(dict.fromkeys(names))

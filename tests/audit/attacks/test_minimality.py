@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.audit.attacks.minimality import Merged, Suspicion, suspicion
+from dalenius.audit.attacks.minimality_models import MODELS, Merged, Suspicion, any_count, random_matching
 from dalenius.audit.audit import audit
 from dalenius.cli.attacks import show_audit
 from dalenius.cli.audit import audit_object
@@ -24,6 +25,7 @@ from dalenius.model.attack import Audit
 from tests.handmade import Handmade, edit_manifest, hospital, in_strata
 
 Table = tuple[tuple[int, ...], ...]
+Weighted = tuple[Fraction, dict[Table, Fraction]]
 
 
 def tables(rows: list[int], slots: list[int]) -> dict[Table, int]:
@@ -48,28 +50,52 @@ def tables(rows: list[int], slots: list[int]) -> dict[Table, int]:
     return found
 
 
-def share(held: dict[Table, int], leaf: int, value: int, rows: int) -> Fraction:
+def share(held: Mapping[Table, int | Fraction], leaf: int, value: int, rows: int) -> Fraction:
     """The mean share of a value in a leaf."""
-    return Fraction(sum(ways * table[leaf][value] for table, ways in held.items()), rows * sum(held.values()))
+    summed = sum(Fraction(ways) * table[leaf][value] for table, ways in held.items())
+    return Fraction(summed) / Fraction(rows * sum(held.values()))
 
 
-def mixture(rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> tuple[Any, Any]:
+def by_random_matching(held: dict[Table, int], every: dict[Table, int], event: tuple[int, int]) -> Weighted:
+    """How probable the event is, and its tables, as likely as they are."""
+    del event
+    return Fraction(sum(held.values()), sum(every.values())), {table: Fraction(ways) for table, ways in held.items()}
+
+
+def by_any_count(held: dict[Table, int], every: dict[Table, int], event: tuple[int, int]) -> Weighted:
+    """How many counts the event has, and its tables, those of each count being together as likely."""
+    del every
+    leaf, value = event
+    ways_of: dict[int, int] = {}
+    for table, ways in held.items():
+        ways_of[table[leaf][value]] = ways_of.get(table[leaf][value], 0) + ways
+    return Fraction(len(ways_of)), {table: Fraction(ways, ways_of[table[leaf][value]]) for table, ways in held.items()}
+
+
+ORACLES = {"random matching": by_random_matching, "any count": by_any_count}
+
+
+def mixture(model: str, rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> tuple[Any, Any]:
     """Weights of all events, and posterior shares, as the module's docstring has them: by enumeration."""
     every = tables(rows, slots)
-    total = sum(every.values())
     leaves, values = range(len(rows)), range(len(slots))
     events = {
         (leaf, value): {t: w for t, w in every.items() if t[leaf][value] > margin * limits[value] * rows[leaf]}
         for leaf in leaves
         for value in values
     }
-    weights = {event: Fraction(sum(held.values()), total) for event, held in events.items()}
+    found = {event: ORACLES[model](held, every, event) for event, held in events.items()}
+    weights = {event: weight for event, (weight, _) in found.items()}
     whole = sum(weights.values())
     if not whole:
         return None, [[share(every, leaf, value, rows[leaf]) for value in values] for leaf in leaves]
     posterior = [
         [
-            sum(weights[event] / whole * share(held, leaf, value, rows[leaf]) for event, held in events.items() if held)
+            sum(
+                weights[event] / whole * share(held, leaf, value, rows[leaf])
+                for event, (_, held) in found.items()
+                if held
+            )
             for value in values
         ]
         for leaf in leaves
@@ -77,14 +103,18 @@ def mixture(rows: list[int], slots: list[int], limits: list[Fraction], margin: F
     return {event: weight / whole for event, weight in weights.items()}, posterior
 
 
-def concluded(rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> Suspicion:
-    merged = Merged(0, np.arange(len(rows)), np.array(rows), np.arange(len(slots)), np.array(slots))
-    return suspicion(merged, [margin * limit for limit in limits])
+def stratum(rows: list[int], slots: list[int]) -> Merged:
+    return Merged(0, np.arange(len(rows)), np.array(rows), np.arange(len(slots)), np.array(slots))
 
 
+def concluded(model: str, rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> Suspicion:
+    return MODELS[model](stratum(rows, slots), [margin * limit for limit in limits])
+
+
+@pytest.mark.parametrize("model", ORACLES)
 @settings(max_examples=60)
-@given(st.data())
-def test_against_the_enumeration_of_all_matchings(data: st.DataObject) -> None:
+@given(data=st.data())
+def test_against_the_enumeration_of_all_matchings(model: str, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(1, 4), min_size=2, max_size=3).filter(lambda rows: sum(rows) <= 8))
     fakes = data.draw(st.integers(0, 2))
     slots = [1] * (sum(rows) + fakes)
@@ -93,8 +123,8 @@ def test_against_the_enumeration_of_all_matchings(data: st.DataObject) -> None:
     ratios = st.fractions(Fraction(1, 10), 1, max_denominator=10)
     limits = data.draw(st.lists(ratios, min_size=len(slots), max_size=len(slots)))
     margin = data.draw(st.sampled_from([Fraction(1), Fraction(9, 10), Fraction(1, 2)]))
-    found = concluded(rows, slots, limits, margin)
-    weights, posterior = mixture(rows, slots, limits, margin)
+    found = concluded(model, rows, slots, limits, margin)
+    weights, posterior = mixture(model, rows, slots, limits, margin)
     np.testing.assert_allclose(found.shares, np.array(posterior, np.float64), atol=1e-12)
     if weights is None:
         assert not found.weights.any()
@@ -111,9 +141,34 @@ def test_taking_events_as_exclusive_is_close_where_they_are_improbable() -> None
     every = tables(rows, slots)
     unfit = {t: w for t, w in every.items() if any(2 * count > 4 for leaf in t for count in leaf)}
     assert sum(unfit.values()) < 0.2 * sum(every.values())
-    found = concluded(rows, slots, limits, margin)
+    found = concluded("random matching", rows, slots, limits, margin)
     exact = [[float(share(unfit, leaf, value, 4)) for value in range(6)] for leaf in range(2)]
     np.testing.assert_allclose(found.shares, exact, atol=1e-12)
+
+
+def test_a_leaf_far_above_the_limit() -> None:
+    """600 of the 1,000 rows of a leaf have a value with a limit of 16 %; the other leaf, of 6,000, has none of it.
+
+    Random matching puts the leaf just above what is fit, far below the truth and even below the limit.
+    """
+    limits = [Fraction(16, 100), Fraction(98, 100), Fraction(98, 100)]
+    table = np.array([600, 800, 5600]) + np.array([700, 2440, 3860])
+    most = [
+        Fraction(int(count), 14000) * Fraction(1, 10) + limit * Fraction(9, 10)
+        for count, limit in zip(table, limits, strict=True)
+    ]
+    merged = stratum([1000, 6000], [600, 800, 5600])
+    assert 0.15 < random_matching(merged, most).shares[0, 0] < 0.16
+    flat = any_count(merged, most)
+    # 154 to 600 of the first value, or nearly all of the third; all else has too few records
+    hiv, cold = 447, 1000 - int(most[2] * 1000)
+    assert int(most[0] * 1000) == 153
+    np.testing.assert_allclose(flat.weights, np.array([[hiv, 0.0, cold], [0.0, 0.0, 0.0]]) / (hiv + cold))
+    third = int(most[2] * 1000) + 1
+    given_third = (1000 - (third + 1000) / 2) * 600 / 1400 / 1000
+    wanted = (hiv * 0.377 + cold * given_third) / (hiv + cold)
+    assert flat.shares[0, 0] == pytest.approx(wanted)
+    assert flat.shares[0, 0] > 2 * 0.16
 
 
 def merged_hospital(margin: str = "1") -> Handmade:
@@ -128,6 +183,11 @@ def merged_hospital(margin: str = "1") -> Handmade:
     made = Handmade({"Age": pa.uint8(), "id": pa.int32()}, rows, values, [1] * 240)
     found = in_strata(made, [("Age", 30, 1, 2), 1, ("Age", 60, 3, 4), 1, 2], [4] * 29)
     return replace(found, limits=dict.fromkeys(values, "1/2"), margin=margin)
+
+
+def by_model(details: Mapping[str, Any], name: str) -> dict[str, Any]:
+    (found,) = [entry for entry in details["models"] if entry["model"] == name]
+    return dict(found)
 
 
 def played(folder: Path, **options: Any) -> Audit:
@@ -153,7 +213,20 @@ def test_a_small_leaf_that_can_only_be_unfit_by_one_value(tmp_path: Path, capsys
         "suspected_above_limit": 1,
         "pairs_true": 1,
         "pairs_unfit": 1,
+        "worst_true_ratio": 2.0,
     }
+    # 7 to 12 of twelve are unfit: of these 9.5 are the middle
+    assert details["model"] == "any count"
+    assert details["worst_ratio"] == pytest.approx(9.5 / 12 / 0.5)
+    assert [entry["model"] for entry in details["models"]] == ["random matching", "any count"]
+    first_told, other = by_model(details, "any count"), by_model(details, "random matching")
+    for key in ("pairs_above_limit", "leaves_above_limit", "people_in_leaves_above_limit", "worst_ratio", "truth"):
+        assert first_told[key] == details[key]
+    assert 1 < other["worst_ratio"] < first_told["worst_ratio"]
+    assert other["truth"]["worst_true_ratio"] == 2.0
+    assert found.success is not None
+    assert found.success.share == pytest.approx(max(entry["success"] for entry in details["models"]))
+    assert by_model(details, details["guesses_by"])["claims"] == found.claims
     assert found.people_above_limit is not None
     assert found.claims_right is not None
     assert found.claims_right > 0
@@ -165,18 +238,28 @@ def test_a_small_leaf_that_can_only_be_unfit_by_one_value(tmp_path: Path, capsys
     show_audit(audited)
     shown = capsys.readouterr().out
     assert "1 of 2 strata were merged, of 2 leaves" in shown
+    assert "by the model any count, 1 pairs" in shown
     assert "1 are really above the limit" in shown
+    assert "is 2.00 times its limit" in shown
     json.dumps(audit_object(audited))
 
 
-def test_a_margin_keeps_what_is_concluded_below_the_limit(tmp_path: Path) -> None:
-    """Unfit are now five of twelve, which is below 1/2: so much is concluded, and not more."""
+def test_a_margin_keeps_what_is_concluded_below_the_limit_only_by_random_matching(tmp_path: Path) -> None:
+    """Unfit are now five of twelve, which is below 1/2: so much is concluded by random matching, but 8.5 by any."""
     made = merged_hospital("4/5")
     details = played(made.write(tmp_path), truth=made.source())["minimality"].details
-    assert details["most_suspected"][0]["value"] == "Flu"
-    assert 0.8 < details["worst_ratio"] < 0.9
-    assert details["pairs_above_limit"] == 0
-    assert details["truth"]["suspected_unfit"] == 1
+    random, flat = by_model(details, "random matching"), by_model(details, "any count")
+    for one in (random, flat):
+        assert one["most_suspected"][0]["value"] == "Flu"
+        assert one["truth"]["suspected_unfit"] == 1
+        assert one["truth"]["worst_true_ratio"] == 2.0
+    assert 0.8 < random["worst_ratio"] < 0.9
+    assert random["pairs_above_limit"] == 0
+    assert flat["worst_ratio"] == pytest.approx(8.5 / 12 / 0.5)
+    assert (flat["pairs_above_limit"], flat["people_in_leaves_above_limit"]) == (1, 12)
+    assert flat["truth"]["pairs_true"] == 1
+    assert details["model"] == "any count"
+    assert details["pairs_above_limit"] == 1
 
 
 def test_without_the_truth(tmp_path: Path) -> None:
@@ -185,6 +268,8 @@ def test_without_the_truth(tmp_path: Path) -> None:
     assert found.claims_right is None
     assert "truth" not in found.details
     assert found.details["pairs_above_limit"] == 1
+    assert found.details["guesses_by"] == found.details["model"] == "any count"
+    assert [entry["success"] for entry in found.details["models"]] == [None, None]
     assert found.claims
 
 
@@ -208,6 +293,7 @@ def test_strata_that_were_not_merged_tell_nothing(tmp_path: Path, capsys: pytest
     found = audited["minimality"]
     assert found.details["merged_strata"] == 0
     assert found.details["worst_ratio"] is None
+    assert found.details["truth"]["worst_true_ratio"] is None
     assert found.claims == 0
     assert found.success is not None
     assert found.baseline is not None
