@@ -1,7 +1,7 @@
 """Random numbers from a key: AES-256 in counter mode, one stream a purpose and number.
 
 The counter block of a stream begins with its purpose (1 byte) and its number (7 bytes), and the rest counts: streams of
-one key never meet, and none is used twice.
+one key never meet. One that is made again gives the same numbers, for the same purpose.
 """
 
 from __future__ import annotations

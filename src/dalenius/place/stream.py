@@ -1,4 +1,4 @@
-"""The second reading: every record to its bucket, batch by batch, on all cores."""
+"""Every record to its bucket, batch by batch, on all cores: in a further reading of the table, or from memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The manifest of a release: what the two tables are, and under which limits they were made.
 
-It holds nothing that the tables do not show, beyond the limits themselves, what the adversary may know, and how good
-the setting is: no path, no time, no seed, no order of a file. Counts of values are those of the rows of ST: with fake
+It holds nothing that the tables do not show, beyond the limits themselves, what the adversary may know, how good the
+setting is, and how the table was cut into strata: no path, no time, no seed, no order of a file. Counts of values are those of the rows of ST: with fake
 values, how many records a value has is not stated. (A limit that a rule makes of frequencies is made of that number.)
 """
 
@@ -177,7 +177,7 @@ class Manifest(_Part):
     mse: Annotated[float, Field(ge=0, strict=False, description="loss / (rows - 1).")]
     method: Annotated[Method, Field(strict=False)]
     status: Annotated[Status, Field(strict=False)]
-    bound: Annotated[int | None, Field(description="No setting of these sizes has a smaller loss, if known.")]
+    bound: Annotated[int | None, Field(description="No setting of these sizes (with strata: of these strata) has a smaller loss, if known.")]
     gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
     adversary: Adversary
     strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]
