@@ -36,12 +36,12 @@ def generated(rows: int, values: int, strength: float, seed: int) -> pa.Table:
 
 
 def answered(
-    values: int, strength: float, seed: int = 2, strata: str | int | list[str] = "none"
+    values: int, strength: float, seed: int = 2, strata: str | int | list[str] = "none", placement: int = 2
 ) -> tuple[Answers, Answers]:
     """400 queries on a release of 20,000 records: both kinds of estimates."""
     table = generated(20_000, values, strength, seed)
     release = dalenius.publish(
-        table, {"theta": 4, "base": "0.05"}, sensitive="X", quasi_identifiers=IDENTIFIERS, seed=seed, strata=strata
+        table, {"theta": 4, "base": "0.05"}, sensitive="X", quasi_identifiers=IDENTIFIERS, seed=placement, strata=strata
     )
     assert (release.manifest.strata is None) == (strata == "none")
     truth, coded = encode(open_release(release.path), table)
@@ -73,11 +73,18 @@ def test_weak_association_does_not_break_the_interval(values: int) -> None:
     assert 0.9 <= coverage(learned) <= 0.995
 
 
-@pytest.mark.parametrize(("values", "ratio"), [(5, 1.35), (14, 1.2), (50, 1.1)])
+@pytest.mark.parametrize(("values", "ratio"), [(5, 1.27), (14, 1.22), (50, 1.08)])
 def test_where_nothing_is_to_be_learned_little_is_lost(values: int, ratio: float) -> None:
-    at_random, learned = answered(values, 0)
-    assert error(learned) < ratio * error(at_random)
-    assert coverage(learned) >= 0.95
+    """A mean of three placements; the bounds are four standard deviations of such a mean above what is expected.
+
+    Over 28 placements (18 for 50 values) of this table, the error of learned estimates was 1.12, 1.11 and 1.03 times
+    that of the others, with standard deviations of 0.062, 0.045 and 0.020. Tables differ more than placements do: over
+    20 tables it was 1.53 (1.1 to 2.7), 1.14 (1.03 to 1.34) and 1.04 (1.02 to 1.10) times. Coverage was always above
+    0.97.
+    """
+    found = [answered(values, 0, placement=placement) for placement in range(3)]
+    assert np.mean([error(learned) / error(at_random) for at_random, learned in found]) < ratio
+    assert all(coverage(learned) >= 0.95 for _, learned in found)
 
 
 @pytest.mark.parametrize(("strength", "ratio", "least"), [(1.5, 0.9, 0.9), (0.5, 1.1, 0.9), (0.0, 1.4, 0.95)])

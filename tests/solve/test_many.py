@@ -82,6 +82,25 @@ def test_fake_values_are_proven_where_a_small_gap_is_asked_for() -> None:
     assert total_gap(problems, solve_many(problems, 0.004, 120)) <= 0.004
 
 
+@pytest.mark.parametrize(
+    ("number", "known", "fakes", "gap", "most_sizes"),
+    [(20, 1, 2, 0.01, 400), (6, 1, 2, 0.004, 400), (20, 0, 0, 1e-5, 400), (6, 0, 0, 1e-3, 0)],
+)
+def test_the_clock_has_no_say_within_the_time_limit(
+    monkeypatch: pytest.MonkeyPatch, number: int, known: int, fakes: int, gap: float, most_sizes: int
+) -> None:
+    """Settings are those of a machine on which everything takes a hundred times as long."""
+    monkeypatch.setattr(many, "_MOST_SIZES", most_sizes)
+    problems = strata("Occupation", 8, number, known, fakes)
+    usual = solve_many(problems, gap, 1e5)
+    clock, begun = time.monotonic, time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: begun + 100 * (clock() - begun))
+    slow = solve_many(problems, gap, 1e5)
+    assert [(one.setting, one.bound, one.status) for one in slow] == [
+        (one.setting, one.bound, one.status) for one in usual
+    ]
+
+
 @pytest.mark.parametrize("most_cuts", [100, -45])
 def test_bounds_are_nearly_those_of_the_relaxation(monkeypatch: pytest.MonkeyPatch, most_cuts: int) -> None:
     """Also where most cuts are forgotten again and again."""

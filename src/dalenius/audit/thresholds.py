@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.audit.arrays import as_text
-from dalenius.release.types import is_text
+from dalenius.release.types import text_can_carry
 
 _DATE = r"(?P<year>\d{4,7})-(?P<month>\d\d)-(?P<day>\d\d)(?P<bc> \(BC\))?"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(\.(?P<fraction>\d{1,9}))?"
@@ -40,16 +40,7 @@ def threshold(text: str, kind: pa.DataType) -> pa.Array:
 def can_be_cut(kind: pa.DataType) -> bool:
     """Whether values of the type have a text by which they are known exactly."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(
-        is_text(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_date32(kind)
-        or pa.types.is_time(kind)
-        or pa.types.is_timestamp(kind)
-    )
+    return bool(pa.types.is_time(kind) or (text_can_carry(kind) and not pa.types.is_date64(kind)))
 
 
 def _read(text: str, kind: pa.DataType) -> pa.Array:

@@ -177,7 +177,10 @@ class Manifest(_Part):
     mse: Annotated[float, Field(ge=0, strict=False, description="loss / (rows - 1).")]
     method: Annotated[Method, Field(strict=False)]
     status: Annotated[Status, Field(strict=False)]
-    bound: Annotated[int | None, Field(description="No setting of these sizes (with strata: of these strata) has a smaller loss, if known.")]
+    bound: Annotated[
+        int | None,
+        Field(description="No setting of these sizes (with strata: of these strata) has a smaller loss, if known."),
+    ]
     gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
     adversary: Adversary
     strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]

@@ -42,12 +42,7 @@ class Adversary:
 
     def run(self, context: Context) -> Rows:
         """A row for each release."""
-        return [
-            _row(context, sensitive, theta, method)
-            for sensitive in context.dataset.sensitive
-            for theta in context.settings.thetas
-            for method in _METHODS
-        ]
+        return [_row(context, *point) for point in context.points(_METHODS)]
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """Accuracy and baseline, a colour for each kind of release."""

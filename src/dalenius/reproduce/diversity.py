@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dalenius.reproduce.experiment import Claim, Context, Table, Verdict, span
 from dalenius.reproduce.figure import Axis, Lines, Rows, theta_axis
-from dalenius.reproduce.problems import problem
+from dalenius.reproduce.problems import every_problem
 from dalenius.solve.anatomy import anatomy
 from dalenius.solve.two_size import two_size
 
@@ -35,23 +35,20 @@ class Diversity:
     def run(self, context: Context) -> Rows:
         """l, the largest possible l, and whether two sizes up to 50 suffice for the limits themselves."""
         rows: Rows = []
-        for sensitive in context.dataset.sensitive:
-            counts = context.dataset.counts(sensitive, context.settings.rows)
-            for theta in context.settings.thetas:
-                case = problem(counts, theta)
-                found = anatomy(case)
-                rows.append(
-                    {
-                        "table": context.dataset.panel(sensitive),
-                        "sensitive": sensitive,
-                        "theta": theta,
-                        "l": found.diversity,
-                        "largest_l": int(1 / found.largest_frequency),
-                        "possible": found.eligible,
-                        "setting_up_to_50": two_size(case) is not None,
-                    }
-                )
-                context.progress.advance(1)
+        for sensitive, theta, case in every_problem(context):
+            found = anatomy(case)
+            rows.append(
+                {
+                    "table": context.dataset.panel(sensitive),
+                    "sensitive": sensitive,
+                    "theta": theta,
+                    "l": found.diversity,
+                    "largest_l": int(1 / found.largest_frequency),
+                    "possible": found.eligible,
+                    "setting_up_to_50": two_size(case) is not None,
+                }
+            )
+            context.progress.advance(1)
         return rows
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002

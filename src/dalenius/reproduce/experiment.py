@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 from typing import Any, Protocol
 
 from dalenius.model.progress import Progress
@@ -55,6 +56,10 @@ class Context:
     def data(self) -> str:
         """What pictures call the data."""
         return f"{self.dataset.title}; {self.settings.rows:,} records"
+
+    def points(self, methods: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+        """Every sensitive column with every theta and method."""
+        return product(self.dataset.sensitive, self.settings.thetas, methods)
 
     def measure(self, what: str, run: Callable[[], Any], /, **key: Any) -> Any:
         """A measurement, unless it was made before; one step of progress."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from dalenius.reproduce.experiment import Claim, Context, Table, Verdict, cases, span
 from dalenius.reproduce.figure import Axis, Lines, Rows, theta_axis
-from dalenius.reproduce.problems import problem
+from dalenius.reproduce.problems import every_problem
 from dalenius.reproduce.releases import MULTI_SIZE, OPTIMAL, STRATA, TWO_SIZE, mse
 from dalenius.solve.anatomy import anatomy
 from dalenius.solve.multi_size import multi_size
@@ -45,24 +45,21 @@ class Loss:
     def run(self, context: Context) -> Rows:
         """A row a point."""
         rows: Rows = []
-        for sensitive in context.dataset.sensitive:
-            counts = context.dataset.counts(sensitive, context.settings.rows)
-            for theta in context.settings.thetas:
-                case = problem(counts, theta)
-                settings = {
-                    ANATOMY: lambda p=case: anatomy(p).setting,
-                    TWO_SIZE: lambda p=case: two_size(p),
-                    MULTI_SIZE: lambda p=case: multi_size(p),
-                    OPTIMAL: lambda p=case: optimal(p, _GAP, context.settings.limit).setting,
-                }
-                for method, setting in settings.items():
-                    key = {"sensitive": sensitive, "theta": theta, "method": method, "rows": counts.total}
-                    if method == OPTIMAL:
-                        key["limit"] = context.settings.limit
-                    loss = context.measure("loss", lambda s=setting: _loss(s()), **key)  # type: ignore[misc]
-                    rows.append(_row(context, sensitive, theta, method, loss and loss / (counts.total - 1)))
-                in_strata = mse(context, sensitive, theta, STRATA)
-                rows.append(_row(context, sensitive, theta, STRATA, in_strata))
+        for sensitive, theta, case in every_problem(context):
+            settings = {
+                ANATOMY: lambda p=case: anatomy(p).setting,
+                TWO_SIZE: lambda p=case: two_size(p),
+                MULTI_SIZE: lambda p=case: multi_size(p),
+                OPTIMAL: lambda p=case: optimal(p, _GAP, context.settings.limit).setting,
+            }
+            for method, setting in settings.items():
+                key = {"sensitive": sensitive, "theta": theta, "method": method, "rows": case.total}
+                if method == OPTIMAL:
+                    key["limit"] = context.settings.limit
+                loss = context.measure("loss", lambda s=setting: _loss(s()), **key)  # type: ignore[misc]
+                rows.append(_row(context, sensitive, theta, method, loss and loss / (case.total - 1)))
+            in_strata = mse(context, sensitive, theta, STRATA)
+            rows.append(_row(context, sensitive, theta, STRATA, in_strata))
         return rows
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002

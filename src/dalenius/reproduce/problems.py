@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.policy.limits import LimitPolicy, resolve_limits
+from dalenius.reproduce.experiment import Context
 from dalenius.reproduce.settings import BASE, MAX_SIZE
 from dalenius.solve.sizes import least_min_size
 
@@ -21,6 +23,14 @@ def problem(counts: ValueCounts, theta: int) -> Problem:
     """The counts under the limits of theta, with M = min_i ceil(1 / f'_i) and M' = 50."""
     exact = resolve_limits(limits(theta), counts).limits
     return Problem(counts.values, counts.counts, exact, least_min_size(exact), MAX_SIZE)
+
+
+def every_problem(context: Context) -> Iterator[tuple[str, int, Problem]]:
+    """Every sensitive column with every theta, and their problem."""
+    for sensitive in context.dataset.sensitive:
+        counts = context.dataset.counts(sensitive, context.settings.rows)
+        for theta in context.settings.thetas:
+            yield sensitive, theta, problem(counts, theta)
 
 
 def scaled(counts: ValueCounts, gamma: int, seed: int) -> ValueCounts:

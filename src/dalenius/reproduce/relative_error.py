@@ -39,12 +39,7 @@ class RelativeError:
 
     def run(self, context: Context) -> Rows:
         """A row a point."""
-        return [
-            _row(context, sensitive, theta, method)
-            for sensitive in context.dataset.sensitive
-            for theta in context.settings.thetas
-            for method in _ORDER
-        ]
+        return [_row(context, *point) for point in context.points(_ORDER)]
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line a method."""

@@ -18,7 +18,6 @@ timed.
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from dataclasses import dataclass
 
@@ -27,6 +26,7 @@ import numpy as np
 
 from dalenius.model.problem import Problem
 from dalenius.solve.caps import Instance, Integers
+from dalenius.solve.highs import run_interruptibly
 
 GAP = 1e-4
 
@@ -48,7 +48,7 @@ def two_size_ilp(problem: Problem, seconds: float) -> IlpAnswer:
         highs.setOptionValue(option, value)
     highs.passModel(_model(instance.total, instance.sizes, instance.counts, instance.caps(instance.sizes)))
     started = time.perf_counter()
-    _run(highs)
+    run_interruptibly(highs, (signal.SIGINT, signal.SIGTERM))
     took = time.perf_counter() - started
     info = highs.getInfo()
     found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
@@ -94,26 +94,3 @@ def _model(total: int, sizes: Integers, counts: Integers, caps: Integers) -> hig
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kContinuous] * (m * q) + [kinds.kInteger] * (2 * q)
     return lp
-
-
-def _run(highs: highspy.Highs) -> None:
-    """Run so that Ctrl-C stops the search at once, as in `solve.highs`."""
-    if threading.current_thread() is not threading.main_thread():
-        highs.run()
-        return
-    stopped = False
-
-    def stop(_signal: int, _frame: object) -> None:
-        nonlocal stopped
-        stopped = True
-        highs.cancelSolve()  # type: ignore[no-untyped-call]
-
-    highs.HandleUserInterrupt = True
-    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        highs.run()
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-    if stopped:
-        raise KeyboardInterrupt

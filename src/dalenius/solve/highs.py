@@ -261,12 +261,12 @@ def solve_box(box: Box, seconds: float, target: float) -> BoxAnswer:
         values = np.asarray(row, dtype=float)
         filled = np.flatnonzero(values)
         highs.addRow(float(right), _INFINITY, len(filled), _indices(filled), values[filled])
-    _run_interruptibly(highs)
+    run_interruptibly(highs)
     return _box_answer(highs)
 
 
-def _run_interruptibly(highs: highspy.Highs) -> None:
-    """Run so that Ctrl-C stops the search at once: the signal sets a flag that HiGHS asks for as it works.
+def run_interruptibly(highs: highspy.Highs, signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> None:
+    """Run so that Ctrl-C (or another of the signals) stops the search at once: it sets a flag that HiGHS asks for.
 
     No exception passes through HiGHS, and no thread outlives it. Outside the main thread signals do not arrive anyway.
     """
@@ -281,11 +281,12 @@ def _run_interruptibly(highs: highspy.Highs) -> None:
         highs.cancelSolve()  # type: ignore[no-untyped-call]
 
     highs.HandleUserInterrupt = True
-    before = signal.signal(signal.SIGINT, stop)
+    before = {one: signal.signal(one, stop) for one in signals}
     try:
         highs.run()
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
     if stopped:
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""What may be concluded from a stratum's having been merged of several leaves, under two models.
+"""What may be concluded from a stratum's having been merged of several leaves, under three models.
 
 A stratum has N slots, M_x of them with value x, as ST shows; leaf A has n_A rows, as QIT shows. One of the events
 
@@ -19,8 +19,10 @@ The models differ in w_e and m:
 - Any count: every leaf, value and count that are unfit and possible are as likely, the possible counts being those from
   max(0, n_A + M_x - N) to min(n_A, M_x). So m is the middle of the unfit ones, and w_e in proportion to how many there
   are. Nothing is believed of leaves' being alike; large leaves and frequent values have more counts, and more weight.
+- Likely event, any count: which event it was is weighed by random matching, and how far it went is not. A leaf that
+  nearly is unfit by chance is the likely one; but chance does not make leaves, so it may be unfit by any amount.
 
-Neither is a bound on what may be concluded: other weights and other counts give other shares.
+None is a bound on what may be concluded: other weights and other counts give other shares.
 """
 
 from __future__ import annotations
@@ -80,14 +82,28 @@ def random_matching(merged: Merged, most: Sequence[Fraction]) -> Suspicion:
 
 def any_count(merged: Merged, most: Sequence[Fraction]) -> Suspicion:
     """Every leaf, value and count that are unfit and possible are as likely."""
+    return _concluded(merged, *_counts(merged, most))
+
+
+def likely_event(merged: Merged, most: Sequence[Fraction]) -> Suspicion:
+    """Events as by random matching, and given an event every count that is unfit and possible as likely."""
+    return _concluded(merged, random_matching(merged, most).weights, _counts(merged, most)[1])
+
+
+def _counts(merged: Merged, most: Sequence[Fraction]) -> tuple[Floats, Floats]:
+    """How many unfit counts are possible, by leaf and value, and the middle of them."""
     rows, slots = merged.rows[:, None], merged.slots[None, :]
     lowest = np.maximum(least_above(merged, most), rows + slots - int(merged.slots.sum()))
     highest = np.minimum(rows, slots)
     counts = np.maximum(highest - lowest + 1, 0)
-    return _concluded(merged, counts.astype(np.float64), np.where(counts > 0, (lowest + highest) / 2, 0.0))
+    return counts.astype(np.float64), np.where(counts > 0, (lowest + highest) / 2, 0.0)
 
 
-MODELS: dict[str, Model] = {"random matching": random_matching, "any count": any_count}
+MODELS: dict[str, Model] = {
+    "random matching": random_matching,
+    "any count": any_count,
+    "likely event, any count": likely_event,
+}
 
 
 def least_above(merged: Merged, most: Sequence[Fraction]) -> Integers:
