@@ -28,7 +28,12 @@ def _axis(title: str) -> altair.Axis:
 
 def save(charts: list[Any], path: Path) -> None:
     """Write the charts, two a row, next to the results."""
-    rows = [altair.hconcat(*charts[k : k + 2]).resolve_scale(color="independent") for k in range(0, len(charts), 2)]
-    chart = altair.vconcat(*rows).resolve_scale(color="independent").configure_legend(orient="right")
+    rows = [
+        altair.hconcat(*charts[k : k + 2]).resolve_scale(color="independent", shape="independent")
+        for k in range(0, len(charts), 2)
+    ]
+    chart = (
+        altair.vconcat(*rows).resolve_scale(color="independent", shape="independent").configure_legend(orient="right")
+    )
     chart.save(path.with_suffix(".svg"))
     chart.save(path.with_suffix(".png"), scale_factor=1.5)

@@ -1,8 +1,9 @@
 """The manifest of a release: what the two tables are, and under which limits they were made.
 
 It holds nothing that the tables do not show, beyond the limits themselves, what the adversary may know, how good the
-setting is, and how the table was cut into strata: no path, no time, no seed, no order of a file. Counts of values are those of the rows of ST: with fake
-values, how many records a value has is not stated. (A limit that a rule makes of frequencies is made of that number.)
+setting is, and how the table was cut into strata: no path, no time, no seed, no order of a file. Counts of values are
+those of the rows of ST: with fake values, how many records a value has is not stated. (A limit that a rule makes of
+frequencies is made of that number.)
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ _MOMENT = 0.05  # the least time for a try, in seconds
 _A_LOOK = 0.01  # seconds for a quick setting: ten times the usual
 _A_SECOND = 1.0  # for quick settings, whatever the time limit
 # With fake values it is the relaxation's bound that is 1 or 2 % off, and hardly ever the quick setting: little is to be
-# gained from a proof, which takes a second. So quick settings stand, unless the gap that is asked for is below this, and
-# no relaxation would ever do.
+# gained from a proof, which takes a second. So quick settings stand, unless the gap that is asked for is below this:
+# then no relaxation would ever do.
 _SMALL_GAP = 0.005
 
 

@@ -1,9 +1,9 @@
 """Leaves become strata: those that cannot meet the limits by themselves are merged with others.
 
-A leaf with n rows, n_i of them with value i, is *fit* if n_i <= most_i * n for every i and n is at least a given number.
-By Lemma 1 it is enough for a bucketization to exist that no most_i is above the limit. They are below it (most_i, see
-`choosing.most_shares`) because merging depends on sensitive values (minimality attack): who sees that a leaf was merged
-concludes that a value may have a share above most_i in it, and that is still below the limit.
+A leaf with n rows, n_i of them with value i, is *fit* if n_i <= most_i * n for every i and n is at least a given
+number. By Lemma 1 a bucketization exists if no most_i is above its limit. Where there is a limit most_i is below it
+(`choosing.most_shares`), because merging depends on sensitive values (minimality attack): who sees that a leaf was
+merged concludes that a value may have a share above most_i in it, and that is still below the limit.
 
 What a set of leaves has too much of value i, e_i = n_i - most_i * n, is a sum over its leaves. What it lacks is the sum
 over i of max(0, e_i), and the rows that it is short of. As long as a stratum is unfit, the one that lacks most for its
