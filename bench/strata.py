@@ -131,7 +131,7 @@ def picture(rows: Rows, sensitive: str) -> Any:
     )
     order = list(FAMILIES.values())
     marks = base.mark_point(filled=True, size=90).encode(
-        color=altair.Color("family:N", title=None, sort=order), shape=altair.Shape("family:N", title=None, sort=order)
+        color=altair.Color("family:N", title=None, sort=order), shape=altair.Shape("family:N", sort=order, legend=None)
     )
     numbers = base.mark_text(align="left", dx=8, dy=-4, fontSize=10).encode(text="strata:Q")
     return (marks + numbers).properties(width=330, height=300, title=f"{sensitive}, with the number of strata")

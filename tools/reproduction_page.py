@@ -1,4 +1,4 @@
-"""Bring docs/reproduction.md and its pictures up to date with a finished run of `dalenius reproduce`.
+"""Bring docs/reproduction.md, its pictures, and docs/strata-figures.md up to date with a run of `dalenius reproduce`.
 
     python tools/reproduction_page.py FOLDER
 
@@ -7,6 +7,7 @@ What is above the mark in the page is written by hand, and stays.
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from dalenius.reproduce.machine import described
 from dalenius.reproduce.page import body
+from dalenius.reproduce.releases import OPTIMAL, STRATA, TWO_SIZE
 from dalenius.reproduce.run import NAMES, RESULTS, loaded
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -34,7 +36,42 @@ def main(folder: Path) -> None:
     page = DOCS / "reproduction.md"
     by_hand = page.read_text(encoding="utf-8").split(MARK)[0]
     run = f"The run: {saved['run']['title']}. {' '.join(saved['notes'])} On {described(saved['run'])}.\n\n"
+    (DOCS / "strata-figures.md").write_text(strata_figures(folder), encoding="utf-8")
     page.write_text(by_hand + MARK + "\n" + run + body(results, IMAGES), encoding="utf-8")
+
+
+def strata_figures(folder: Path) -> str:
+    """Strata against the paper's two sizes and against one stratum, by sensitive column and theta."""
+    errors, mse, learned = (_by_release(folder / f"{name}.csv") for name in ("relative-error", "mse", "adversary"))
+    heads = "sensitive | θ | MSE, none | with strata | RE, TwoSize | none | with strata | / TwoSize"
+    gain = "top-1, none | baseline | top-1, with strata | baseline | gain / none's"
+    lines = [f"| {heads} | {gain} |", "|---" * 13 + "|"]
+    for sensitive, theta in dict.fromkeys(key[:2] for key in learned):
+        two, none, strata = ((sensitive, theta, method) for method in (TWO_SIZE, OPTIMAL, STRATA))
+        found = {
+            name: [float(table[key][column]) for key in keys]
+            for name, table, column, keys in (
+                ("mse", mse, "mse", (none, strata)),
+                ("error", errors, "percent", (two, none, strata)),
+                ("top1", learned, "top1", (none, strata)),
+                ("base", learned, "baseline", (none, strata)),
+            )
+        }
+        gains = [top - base for top, base in zip(found["top1"], found["base"], strict=True)]
+        cells = [
+            *(f"{number:.2f}" for number in found["mse"]),
+            *(f"{number / 100:.3f}" for number in found["error"]),
+            f"{found['error'][2] / found['error'][0]:.2f}",
+            *(f"{found[name][place]:.3f}" for place in (0, 1) for name in ("top1", "base")),
+            f"{gains[1] / gains[0]:.2f}",
+        ]
+        lines.append(f"| {sensitive} | {theta} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _by_release(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return {(row["sensitive"], row["theta"], row["method"]): row for row in csv.DictReader(file)}
 
 
 if __name__ == "__main__":
