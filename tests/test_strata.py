@@ -22,10 +22,11 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import stratifying
 from dalenius.engines.duckdb import cast_to_text
-from dalenius.errors import ChangedInputError, UsageError
+from dalenius.errors import ChangedInputError, UndecidedError, UsageError
 from dalenius.place.budget import Budget, resident_memory
 from dalenius.place.sample import Sample, smallest_numbers
 from dalenius.policy.strata import StrataWish
+from dalenius.solve.fakes import with_fakes
 from tests.test_publishing import check_privacy, tables
 
 KEY = bytes(range(32))
@@ -447,3 +448,21 @@ def test_the_same_seed_gives_the_same_fakes_in_strata() -> None:
     assert number_of_strata(first) > 1
     assert first.st.equals(again.st)
     assert first.qit.equals(again.qit)
+
+
+def test_a_stratum_with_no_place_for_its_fakes_is_joined_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def none_for_the_first(*words: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise UndecidedError("no place", "")
+        return with_fakes(*words)
+
+    monkeypatch.setattr(stratifying, "with_fakes", none_for_the_first)
+    table = town(12_000)
+    release = publish(table, strata=["Gender", "Age"], fake_values=1)
+    assert calls > 2
+    assert number_of_strata(release) > 1
+    assert release.verify(against=table, limits=LIMITS).verified

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from dalenius.dealing import Deal, whole
 from dalenius.engines.arrow import Source
-from dalenius.errors import UsageError
+from dalenius.errors import UndecidedError, UsageError
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.problem import Problem
 from dalenius.model.progress import Progress
@@ -89,8 +89,7 @@ class Stratifier:
         tree, domains = self._tree(source, found, kept)
         if tree.leaves < 2:
             return whole(plan, found, rng, kept)
-        cutter = Cutter(tree, domains)
-        numbered = None
+        cutter, numbered = Cutter(tree, domains), None
         if kept is not None:
             counts, numbered = kept.cut(cutter, len(found.sensitive.counts), workers)
         else:
@@ -99,14 +98,27 @@ class Stratifier:
         empty = counts.sum(axis=1) == 0
         if self._wish.kind == "columns":
             cutter = cutter.at_values(_occurring(domains, ~empty))
-        cutter, counts = cutter.without(empty), counts[~empty]
+        settled = self._settled(counts[~empty], found, plan, rng, told)
+        if settled is None:
+            return whole(plan, found, rng, kept)
+        deal, stratum_of_leaf = settled
+        table = _numbers(stratum_of_leaf, empty, counts.shape[1])
+        return replace(
+            deal,
+            cutter=cutter.without(empty).merged(stratum_of_leaf),
+            kept=numbered.renumbered(table) if numbered is not None else None,
+        )
+
+    def _settled(
+        self, counts: Integers, found: Survey, plan: Plan, rng: RandomBits, told: Progress
+    ) -> tuple[Deal, Integers] | None:
+        """Leaves merged and joined until every stratum has a setting, and the stratum of each; None if one is left."""
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
         leaf_rows, _ = automatic(found.rows, len(ordered), fake_values=self._options.fake_values)
-        least_rows = least_stratum(leaf_rows)
         most = most_shares(found.sensitive.counts, ordered)
         deadline = time.monotonic() + self._options.time_limit
-        stratum_of_leaf = merged(counts, most, max(least_rows, plan.problem.min_size))
+        stratum_of_leaf = merged(counts, most, max(least_stratum(leaf_rows), plan.problem.min_size))
         while (number := int(stratum_of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, stratum_of_leaf, counts)
@@ -120,13 +132,12 @@ class Stratifier:
                 method=plan.solution.method,
                 grow=self._options.max_size is None,
             )
-            unsolved = [k for k, one in enumerate(solutions) if one.partition is None]
-            if not unsolved:
-                deal = self._deal(problems, solutions, by_stratum, cutter.merged(stratum_of_leaf), rng)
-                table = _numbers(stratum_of_leaf, empty, len(ordered))
-                return replace(deal, kept=numbered.renumbered(table) if numbered is not None else None)
+            parts = [_dealt(*one, rng) for one in zip(problems, solutions, by_stratum, strict=True)]
+            if None not in parts:
+                return self._deal([part for part in parts if part is not None], solutions), stratum_of_leaf
+            unsolved = [place for place, part in enumerate(parts) if part is None]
             stratum_of_leaf = _joined(stratum_of_leaf, unsolved, by_stratum.sum(axis=1))
-        return whole(plan, found, rng, kept)
+        return None
 
     def _tree(self, source: Source, found: Survey, kept: Kept | None) -> tuple[Tree, dict[str, Ordered]]:
         """The tree, and the domains of the columns that it asks about."""
@@ -182,24 +193,23 @@ class Stratifier:
             max_size=max(most, plan.problem.min_size),
         )
 
-    def _deal(
-        self,
-        problems: Sequence[Problem],
-        solutions: Sequence[Solution],
-        by_stratum: Integers,
-        cutter: Cutter,
-        rng: RandomBits,
-    ) -> Deal:
-        parts = tuple(
-            _with_all_values(with_fakes(problem, solution.partition, rng), np.flatnonzero(counts), len(counts))
-            for problem, solution, counts in zip(problems, solutions, by_stratum, strict=True)
-            if solution.partition is not None
-        )
+    def _deal(self, parts: Sequence[Partition], solutions: Sequence[Solution]) -> Deal:
         bounds = [solution.bound for solution in solutions]
         bound = None if None in bounds else sum(bound for bound in bounds if bound is not None)
-        deal = Deal(parts, solutions[0].method, Status.FEASIBLE, bound, cutter)
+        deal = Deal(tuple(parts), solutions[0].method, Status.FEASIBLE, bound)
         proven = deal.gap is not None and deal.gap <= self._options.strata_gap
         return replace(deal, status=Status.OPTIMAL) if proven else deal
+
+
+def _dealt(problem: Problem, solution: Solution, counts: Integers, rng: RandomBits) -> Partition | None:
+    """What is dealt to a stratum; None if it has no setting, or there is no place for its fakes."""
+    if solution.partition is None:
+        return None
+    try:
+        partition = with_fakes(problem, solution.partition, rng)
+    except UndecidedError:
+        return None
+    return _with_all_values(partition, np.flatnonzero(counts), len(counts))
 
 
 def _numbers(stratum_of_leaf: Integers, empty: npt.NDArray[np.bool_], values: int) -> npt.NDArray[np.integer]:
