@@ -1,4 +1,4 @@
-"""Many problems under the same limits, the strata of a table, each solved by itself; in a millisecond or two each.
+"""Many problems under the same limits, the strata of a table, each solved by itself; in a few milliseconds each.
 
 1. A quick setting for each (`many_quick.py`): its relaxation, by a few steps from the relaxation of the one before
    (`many_family.py`), rounded. The bound is exact, and the setting validated, as for a single problem.
