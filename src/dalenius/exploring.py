@@ -1,0 +1,1 @@
+"""What limits cost, answered while a hand is still on the slider."""

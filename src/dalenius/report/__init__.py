@@ -1,0 +1,1 @@
+"""One page about a release for people who have to sign for it, and its twin for programs."""

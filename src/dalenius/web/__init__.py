@@ -1,0 +1,1 @@
+"""Studio: a local web application for the publisher."""
