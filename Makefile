@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs unit format bench-solvers bench-publish bench-attacks bench-strata lock clean
+.PHONY: help setup demo test lint types imports docs unit browser format bench-solvers bench-publish bench-attacks bench-strata bench-studio lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -21,6 +21,9 @@ demo: setup ## Run the main job on data made on the spot
 
 test: lint types imports docs unit ## Everything that has to pass: lint, types, import rules, docs, tests
 
+browser:
+	@sh tools/get-chromium.sh
+
 lint: setup
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
@@ -34,7 +37,7 @@ imports: setup
 docs: setup ## Build the documentation into site/, warnings being errors
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 
-unit: setup
+unit: setup browser
 	@$(RUN) pytest -q -n $(JOBS)
 
 format: setup ## Format the code, and bring generated documentation up to date
@@ -54,8 +57,11 @@ bench-attacks: setup ## What attackers find in releases of a census table; TABLE
 bench-strata: setup ## Ways of cutting a census table into strata; TABLE=census.parquet
 	@$(RUN) --group bench python -m bench.strata $(TABLE) $(ARGS)
 
+bench-studio: setup browser ## Time from moving a slider to the redrawn result, in Chromium; writes bench/results/
+	@$(RUN) --group bench python -m bench.studio $(ARGS)
+
 lock: ## Bring uv.lock up to date with pyproject.toml
 	@$(UV) lock
 
 clean: ## Remove what was installed and built
-	rm -rf .venv .uv site demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .uv site demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,10 +13,13 @@ import dalenius
 
 SOURCE = Path(dalenius.__file__).parent
 DOORS = {
-    "altair": ["reproduce/pictures.py"],
+    "altair": ["reproduce/pictures.py", "report/charts.py"],
     "duckdb": ["engines/*.py"],
     "highspy": ["solve/highs.py", "reproduce/two_size_ilp.py"],
+    "jinja2": ["report/page.py", "web/pages.py"],
     "opendp": ["ratio/noise.py"],
+    "starlette": ["web/*.py"],
+    "uvicorn": ["web/serve.py"],
 }
 
 
@@ -41,7 +44,7 @@ def test_a_library_has_few_doors(library: str, doors: list[str]) -> None:
 def test_help_and_completion_load_no_engine_and_no_solver() -> None:
     code = "import sys, dalenius.cli.main; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"duckdb", "highspy", "numpy", "pyarrow", "pydantic", "rich"} & set(loaded)
+    assert not {"duckdb", "highspy", "numpy", "pyarrow", "pydantic", "rich", "starlette", "jinja2"} & set(loaded)
 
 
 def test_every_public_name_can_be_had() -> None:

@@ -18,6 +18,19 @@ from dalenius.solve.fakes import RandomBits
 
 
 @dataclass(frozen=True)
+class StrataPrice:
+    """What strata cost, beside the same table as one. `columns` are those by which it is cut."""
+
+    strata: int
+    columns: tuple[str, ...]
+    loss: int
+    mse: float
+    loss_of_one: int | None
+    mse_of_one: float | None
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Deal:
     """The partitions of the strata, in the order of their buckets, and how good they are together."""
 
@@ -66,6 +79,15 @@ class Deal:
                 "that of a release with --strata none"
             )
         return tuple(found)
+
+    def price(self, plan: Plan, sentences: tuple[str, ...]) -> StrataPrice:
+        """Against the plan for the table as one."""
+        questions = self.cutter.questions() if self.cutter is not None else []
+        columns = dict.fromkeys(question[0] for question in questions if not isinstance(question, int))
+        setting, one = self.setting, plan.solution
+        return StrataPrice(
+            len(self.parts), tuple(columns), setting.loss, float(setting.mse), one.loss, one.mse, sentences
+        )
 
     @property
     def counts(self) -> tuple[int, ...]:

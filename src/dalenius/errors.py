@@ -142,6 +142,15 @@ class ChangedInputError(InputError):
     kind = "input-changed"
 
 
+class CancelledError(DaleniusError):
+    """Somebody asked for the work to stop: a `Progress` raises it, and whatever was begun is undone."""
+
+    kind = "cancelled"
+
+    def __init__(self, message: str = "the work was cancelled", hint: str | None = None) -> None:
+        super().__init__(message, hint)
+
+
 class MissingExtraError(DaleniusError):
     """A library that only some commands need is not installed."""
 

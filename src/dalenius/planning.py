@@ -83,7 +83,7 @@ def plan_counts(
 ) -> Plan:
     """Resolve the limits and solve with one method."""
     options = options or PlanOptions()
-    resolved, problem = _prepared(counts, policy, options)
+    resolved, problem = prepared(counts, policy, options)
     return _priced(_solved(problem, _method(method), options, resolved), options, resolved)
 
 
@@ -92,7 +92,7 @@ def compare_counts(
 ) -> list[Plan]:
     """The plans of several methods. If the largest size has to grow for one of them, it has grown for the next."""
     options = options or PlanOptions()
-    resolved, problem = _prepared(counts, policy, options)
+    resolved, problem = prepared(counts, policy, options)
     plans: list[Plan] = []
     for method in [_method(name) for name in methods]:
         try:
@@ -105,8 +105,8 @@ def compare_counts(
     return plans
 
 
-def _prepared(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
-    """The counts with their limits and the range of sizes that the options ask for."""
+def prepared(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
+    """The counts with their limits and the range of sizes that the options ask for; errors if these make no sense."""
     check_options(options, counts.total)
     resolved = resolve_limits(policy, counts)
     return resolved, _problem(counts.values, counts.counts, resolved, options)
@@ -124,15 +124,32 @@ def _problem(
 
 
 def _solved(problem: Problem, method: Method, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
-    impossible = why_impossible(problem)
-    if impossible is not None:
-        return Plan(problem, nothing(problem, method), impossible, resolved.notes)
-    if options.max_size is not None:
+    found = settled_at_once(problem, method, options)
+    if found is None and options.max_size is not None:
         found = _solve_in(problem, method, options)
-    else:
+    elif found is None:
         solution = solve_and_grow(problem, method, options.gap, options.time_limit)
         found = _of(replace(problem, max_size=solution.max_size), solution)
-    return replace(found, notes=resolved.notes + _remarks(found))
+    return with_remarks(found, resolved)
+
+
+def settled_at_once(problem: Problem, method: Method, options: PlanOptions) -> Plan | None:
+    """The plan where there is nothing to look for: no setting at all, or one bucket that holds everybody."""
+    impossible = why_impossible(problem)
+    if impossible is not None:
+        return Plan(problem, nothing(problem, method), impossible)
+    if method is Method.ANATOMY or fakes_can_be_in_proportion(problem):
+        return None
+    if options.max_size is None or options.max_size >= problem.total:
+        one_bucket = solve_and_grow(problem, method, options.gap, options.time_limit)
+        return Plan(replace(problem, max_size=problem.total), one_bucket)
+    smallest = problem.total if problem.total <= LARGEST_SIZE else None
+    return Plan(problem, nothing(problem, method), NoSolution("max-size", smallest_max_size=smallest))
+
+
+def with_remarks(plan: Plan, resolved: ResolvedLimits) -> Plan:
+    """The plan with what a publisher should know about its limits and its buckets."""
+    return replace(plan, notes=resolved.notes + _remarks(plan))
 
 
 def _priced(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
@@ -152,12 +169,6 @@ def _priced(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
 
 def _solve_in(problem: Problem, method: Method, options: PlanOptions) -> Plan:
     """Solve in the range of sizes that the user gave."""
-    if method is not Method.ANATOMY and not fakes_can_be_in_proportion(problem):
-        if options.max_size is not None and options.max_size >= problem.total:
-            one_bucket = solve_and_grow(problem, method, options.gap, options.time_limit)
-            return Plan(replace(problem, max_size=problem.total), one_bucket)
-        smallest = problem.total if problem.total <= LARGEST_SIZE else None
-        return Plan(problem, nothing(problem, method), NoSolution("max-size", smallest_max_size=smallest))
     found = _of(problem, solve(problem, method, options.gap, options.time_limit))
     if found.status is not Status.INFEASIBLE or method is Method.ANATOMY:
         return found

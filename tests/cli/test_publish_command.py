@@ -232,18 +232,27 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
 
 
-@pytest.mark.parametrize("stage", ["survey", "plan_counts", "place_kept", "write_release", "_verify"])
-def test_ctrl_c_leaves_nothing_and_says_so(run: Run, stage: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "stage"),
+    [
+        ("publishing.preparing", "survey"),
+        ("publishing.preparing", "plan_counts"),
+        ("publishing.placing", "place_kept"),
+        ("publishing.placing", "write_release"),
+        ("publishing", "_verify"),
+    ],
+)
+def test_ctrl_c_leaves_nothing_and_says_so(run: Run, module: str, stage: str) -> None:
     before = sorted(path.name for path in Path().iterdir())
     done = interrupted(
         f"""
-import dalenius.publishing as publishing
-proper = publishing.{stage}
+import dalenius.{module} as module
+proper = module.{stage}
 def stopped(*words, **options):
     found = proper(*words, **options)
     os.kill(os.getpid(), signal.SIGINT)
     return found
-publishing.{stage} = stopped
+module.{stage} = stopped
 """
     )
     assert done.returncode == 130, done.stderr

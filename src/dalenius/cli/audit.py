@@ -7,17 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, reported
 from dalenius.cli.progress import shown_progress
 from dalenius.errors import UsageError
-from dalenius.model.attack import Attack, Audit, Share
 from dalenius.model.progress import Progress, Silent
 
-_FORMAT = 1
 _NAMES = ("corruption", "negative", "learning", "minimality", "order")
 _EPILOG = """\b
 Examples:
@@ -88,6 +85,8 @@ def audit_command(
                 progress=progress,
             )
         if as_json:
+            from dalenius.audit.objects import audit_object
+
             click.echo(json.dumps(audit_object(found)))
         else:
             from dalenius.cli.attacks import show_audit
@@ -95,44 +94,6 @@ def audit_command(
             show_audit(found)
         if found.broken:
             sys.exit(CHECK_FAILED)
-
-
-def audit_object(found: Audit) -> dict[str, Any]:
-    """The audit as one JSON object. The keys are a contract (docs/json.md)."""
-    return {
-        "format": _FORMAT,
-        "rows": found.rows,
-        "buckets": found.buckets,
-        "known_records": found.known_records,
-        "fake_values": found.fake_values,
-        "sampled": {"rows": found.used, "of": found.rows} if found.sampled else None,
-        "broken": list(found.broken),
-        "notes": list(found.notes),
-        **{attack.name: _attack_object(attack) for attack in found.attacks},
-    }
-
-
-def _attack_object(attack: Attack) -> dict[str, Any]:
-    return {
-        "people": attack.people,
-        **_share_object("success", attack.success),
-        **_share_object("baseline", attack.baseline),
-        **_share_object("control", attack.control),
-        "people_above_limit": attack.people_above_limit,
-        "claims": attack.claims,
-        "claims_right": attack.claims_right,
-        "claims_right_interval": [attack.right.low, attack.right.high] if attack.right is not None else None,
-        "mean_limit": attack.mean_limit,
-        "details": dict(attack.details),
-        "notes": list(attack.notes),
-    }
-
-
-def _share_object(name: str, share: Share | None) -> dict[str, Any]:
-    return {
-        name: share.share if share is not None else None,
-        f"{name}_interval": [share.low, share.high] if share is not None else None,
-    }
 
 
 @contextmanager

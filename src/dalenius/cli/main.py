@@ -16,7 +16,9 @@ from dalenius.cli.failures import Commands
 from dalenius.cli.plan import plan_command
 from dalenius.cli.publish import publish_command
 from dalenius.cli.query import query_command
+from dalenius.cli.report import report_command
 from dalenius.cli.reproduce import reproduce_command
+from dalenius.cli.studio import studio_command
 from dalenius.cli.verify import verify_command
 from dalenius.cli.workload import workload_command
 
@@ -50,8 +52,10 @@ main.add_command(plan_command)
 main.add_command(publish_command)
 main.add_command(verify_command)
 main.add_command(audit_command)
+main.add_command(report_command)
 main.add_command(query_command)
 main.add_command(workload_command)
+main.add_command(studio_command)
 main.add_command(dp_risk_command)
 main.add_command(reproduce_command)
 main.add_command(completion_command)

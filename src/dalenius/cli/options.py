@@ -132,6 +132,7 @@ class PlanRequest:
     quasi_identifiers: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
     strata: str | int | tuple[str, ...] | None = None
+    avoid_ruled_out: bool = False
 
 
 def request(given: dict[str, Any]) -> PlanRequest:
@@ -161,6 +162,7 @@ def request(given: dict[str, Any]) -> PlanRequest:
         quasi_identifiers=tuple(table.quasi_identifiers),
         identifiers=tuple(table.identifiers),
         strata=tuple(table.strata) if isinstance(table.strata, list) else table.strata,
+        avoid_ruled_out=bool(adversary.avoid_ruled_out),
     )
 
 

@@ -127,14 +127,18 @@ def publish_command(
         size = bytes_of(memory) if memory is not None else None
         if size is None or size >= _PLENTY:
             _keep_freed_memory()
-        if avoid_ruled_out and not asked.options.fake_values:
-            raise UsageError("--avoid-ruled-out is about fake values, and there are none", "Give --fakes N as well.")
+        avoid = avoid_ruled_out or asked.avoid_ruled_out
+        if avoid and not asked.options.fake_values:
+            raise UsageError(
+                "there are no fake values, so none is to be exchanged",
+                "Give --fakes N as well, or leave --avoid-ruled-out (in a job file: avoid_ruled_out) out.",
+            )
         from dalenius.cli.progress import finishing
         from dalenius.writing import PublishOptions, Roles
 
         cut = strata_of(strata) if strata is not None else asked.strata
         options = PublishOptions(
-            asked.null_value, table_name, kind, force, size, seed, avoid_ruled_out, cut if cut is not None else "auto"
+            asked.null_value, table_name, kind, force, size, seed, avoid, cut if cut is not None else "auto"
         )
         roles = Roles(asked.sensitive, columns, hidden)
         with finishing() as to_the_end:
@@ -175,11 +179,11 @@ def strata_of(text: str) -> str | tuple[str, ...]:
     return text.strip() if found == (text.strip(),) else found
 
 
-def bytes_of(text: str) -> int:
+def bytes_of(text: str, option: str = "--memory") -> int:
     """A size such as 2GB (10^9 bytes each) or 512MiB (2^20 bytes each)."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"--memory wants a size, got {text!r}", "Write 2GB, or 512MiB.")
+        raise UsageError(f"{option} wants a size, got {text!r}", "Write 2GB, or 512MiB.")
     power = " kmgt".index(match[2].lower() or " ")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
 

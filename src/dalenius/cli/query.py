@@ -107,7 +107,7 @@ def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequen
 
 
 def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer], learn: bool) -> None:
-    from dalenius.cli.estimates import answer_object
+    from dalenius.query.objects import answer_object
 
     if queries is None:
         click.echo(json.dumps(answer_object(answers[0], learn)))

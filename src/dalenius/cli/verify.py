@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +18,6 @@ from dalenius.model.finding import Check, Outcome, Verdict
 if TYPE_CHECKING:
     from dalenius.policy.limits import LimitPolicy
 
-_FORMAT = 1
 _EPILOG = """\b
 Examples:
   dalenius verify release
@@ -55,33 +54,13 @@ def verify_command(folder: Path, job: Path | None, against: Path | None, table_n
         with _progress(as_json) as progress:
             verdict = verify(folder, policy=policy, against=against, table=table_name, progress=progress)
         if as_json:
+            from dalenius.audit.objects import verdict_object
+
             click.echo(json.dumps(verdict_object(verdict)))
         else:
             _show(verdict)
         if not verdict.verified:
             sys.exit(CHECK_FAILED)
-
-
-def verdict_object(verdict: Verdict) -> dict[str, Any]:
-    """The verdict as one JSON object. The keys are a contract (docs/json.md)."""
-    return {
-        "format": _FORMAT,
-        "verified": verdict.verified,
-        "rows": verdict.rows,
-        "buckets": verdict.buckets,
-        "checks": [
-            {
-                "check": check.check,
-                "outcome": str(check.outcome),
-                "passed": check.passed,
-                "count": check.count,
-                "message": check.summary,
-                "findings": [{"count": found.count, "message": found.message} for found in check.findings],
-            }
-            for check in verdict.checks
-        ],
-        "notes": list(verdict.notes),
-    }
 
 
 def _policy(job: Path) -> LimitPolicy:

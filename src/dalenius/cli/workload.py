@@ -49,8 +49,9 @@ def workload_command(
     A tool for the publisher and for research: it reads the raw table, and what it prints was computed from it.
     """
     with reported(as_json):
-        from dalenius.cli.estimates import show_workload, workload_object
+        from dalenius.cli.estimates import show_workload
         from dalenius.query.against import evaluate
+        from dalenius.query.objects import workload_object
         from dalenius.release.folder import open_release
 
         start = time.perf_counter()

@@ -56,7 +56,10 @@ class SizeSums:
 
 
 class ReleaseTables(AbstractContextManager["ReleaseTables"]):
-    """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, slots)."""
+    """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, slots).
+
+    `types` has DuckDB's type of every identifier.
+    """
 
     def __init__(self, qit: TableData, st: TableData, bucket: str, fakes: int = 0, memory: str = MEMORY) -> None:
         check_names([*qit.columns, *st.columns, bucket])
@@ -71,7 +74,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
                 self._attach("qit", qit, bucket)
                 self._attach("st", st, bucket)
                 self._measure(fakes)
-                self._types = self._described("* EXCLUDE (b)")
+                self.types = self._described("* EXCLUDE (b)")
         except BaseException:
             self._stack.close()
             raise
@@ -216,7 +219,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
     def _shown(self, by: Sequence[str]) -> str:
         """Columns as Python can have them without loss: numbers, truth values and text; the others by their text."""
         names = [self.identifiers[name] for name in by]
-        plain = [self._types[name] in _SHOWN_AS_THEY_ARE for name in names]
+        plain = [self.types[name] in _SHOWN_AS_THEY_ARE for name in names]
         return "".join(
             f"{name}, " if as_it_is else f"CAST({name} AS VARCHAR), "
             for name, as_it_is in zip(names, plain, strict=True)

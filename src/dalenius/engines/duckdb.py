@@ -188,8 +188,7 @@ def _from_parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.D
 
 
 def _from_database(connection: duckdb.DuckDBPyConnection, table: str | None) -> duckdb.DuckDBPyRelation:
-    rows = connection.execute("SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL").fetchall()
-    tables = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in rows}
+    tables = _tables(connection)
     if not tables:
         raise InputError("the DuckDB file has no tables")
     if table is None and len(tables) == 1:
@@ -201,6 +200,27 @@ def _from_database(connection: duckdb.DuckDBPyConnection, table: str | None) -> 
         raise InputError(f"the DuckDB file has no table {table!r}", did_you_mean(table, tables))
     schema, name = tables[table]
     return connection.sql(f"SELECT * FROM {quoted(schema)}.{quoted(name)}")  # noqa: S608
+
+
+def _tables(connection: duckdb.DuckDBPyConnection, views: bool = True) -> dict[str, tuple[str, str]]:
+    """Schema and name of each table; without `views`, only of base tables whose name here stands for nothing else."""
+    rows = connection.execute(
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables ORDER BY ALL"
+    ).fetchall()
+    names = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
+    return {
+        shown: (schema, name)
+        for shown, (schema, name, kind) in zip(names, rows, strict=True)
+        if views or (kind == "BASE TABLE" and names.count(shown) == 1)
+    }
+
+
+def tables_of_file(path: Path, views: bool = True) -> list[str]:
+    """The tables of a DuckDB file, as `open_table` names them; none of a file of another kind."""
+    if kind_of_file(path) not in _DATABASE_SUFFIXES:
+        return []
+    with readable(), plain_errors(), ExitStack() as stack:
+        return list(_tables(connect(None, stack, database=str(path), read_only=True), views))
 
 
 def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from dalenius.errors import CountsError
 
@@ -48,7 +49,7 @@ class ValueCounts:
             raise CountsError(f"{total:,} records are more than the {LARGEST_TOTAL:,} that Dalenius can count exactly")
         return cls(tuple(value for value, _ in kept), tuple(count for _, count in kept))
 
-    @property
+    @cached_property
     def total(self) -> int:
         """The number of records, |T|."""
         return sum(self.counts)
@@ -74,7 +75,7 @@ class Problem:
     known_records: int = 0
     fake_values: int = 0
 
-    @property
+    @cached_property
     def total(self) -> int:
         """The number of records, |T|."""
         return sum(self.counts)

@@ -20,6 +20,7 @@ max_size = 50
 [adversary]
 corrupted = 1                     # records of a bucket that somebody may know
 fakes = 2                         # fake sensitive values added to every bucket
+avoid_ruled_out = false           # exchange fakes that what can be learned from the release rules out
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ class AdversarySection(_Section):
 
     corrupted: int | None = Field(default=None, ge=0)
     fakes: int | None = Field(default=None, ge=0)
+    avoid_ruled_out: bool | None = None
 
 
 class Job(_Section):

@@ -32,6 +32,7 @@ from dalenius.model.estimate import Estimate, GroupEstimate
 from dalenius.query.learner import MIXED, Learner, certain
 from dalenius.query.patterns import Matcher, types_of
 from dalenius.release.folder import ReleaseFolder, TableName
+from dalenius.release.manifest import Manifest
 
 MOST_GROUPS = 100_000
 MOST_GROUPS_APART = 1_000  # groups that need a pass each
@@ -63,6 +64,16 @@ class Counter(AbstractContextManager["Counter"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._tables.__exit__(kind, error, trace)
+
+    @property
+    def tables(self) -> ReleaseTables:
+        """The two tables, as they are open for counting."""
+        return self._tables
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the release says of itself."""
+        return self._folder.manifest
 
     def count(self, expression: str, *, learn: bool = False) -> Estimate:
         """The rows for which a SQL condition over the published columns is true; `learn` from all buckets together."""

@@ -113,6 +113,13 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
                 parent.rmdir()
 
 
+def abandon(target: Path) -> None:
+    """Remove what is staged for a target, though it is being written: for a program that ends at once."""
+    target = Path(os.path.abspath(target))  # noqa: PTH100 (as above)
+    for folder in target.parent.glob(f".{_literal(target.name)}.staging-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def writable() -> Iterator[None]:
     """Files that cannot be written, as errors of ours."""

@@ -19,7 +19,6 @@ fits in 63 bits.
 
 from __future__ import annotations
 
-from collections import deque
 from itertools import pairwise
 
 import numpy as np
@@ -57,7 +56,9 @@ def whole_quotas(instance: Instance, sizes: Integers, buckets: Integers) -> Inte
     slots = instance.most_values(sizes) * buckets
     most = -(-instance.caps(sizes) * buckets // instance.units)
     in_proportion = np.minimum(most, slots + 1 + (-(slots + 1) * fakes - 1) // (sizes + fakes))
-    quotas, cut = fill_sizes(instance.records, in_proportion, sizes * buckets)
+    # Values in their own order: the tightest first would leave them the least room for their fakes.
+    start = _greedy(instance.records, in_proportion, sizes * buckets, tightest_first=False)
+    quotas, cut = fill_sizes(instance.records, in_proportion, sizes * buckets, start)
     if cut is not None:
         quotas, cut = fill_sizes(instance.records, most, sizes * buckets, quotas)
     if cut is not None:
@@ -100,55 +101,73 @@ def fill_sizes(
     left = counts - quotas.sum(axis=1)
     short = need - quotas.sum(axis=0)
     while True:
-        path, reached = _augmenting_path(quotas, room, left, short)
-        if not path:
+        paths, reached = _augmenting_paths(quotas, room, left, short)
+        if not paths:
             return quotas, (np.flatnonzero(reached) if short.any() else None)
-        _augment(quotas, room, left, short, path)
+        for path in paths:
+            _augment(quotas, room, left, short, path)
 
 
-def _greedy(counts: Integers, room: Integers, need: Integers) -> Integers:
-    """A good start: fill small sizes first, each value giving what the later sizes could not take anyway."""
+def _greedy(counts: Integers, room: Integers, need: Integers, *, tightest_first: bool = True) -> Integers:
+    """A good start: fill small sizes first, each value giving what the later sizes could not take anyway.
+
+    What is still missing comes from values in their order, or from those first that leave the later sizes least room
+    to spare: then there is hardly anything left to augment.
+    """
     quotas = np.zeros_like(room)
     left = counts.copy()
     later = room.sum(axis=1)
     for j in range(room.shape[1]):
         later = later - room[:, j]
         most = np.minimum(room[:, j], left)
-        take = np.minimum(np.maximum(left - later, 0), most)  # what it must take
+        spare = later - left
+        take = np.minimum(np.maximum(-spare, 0), most)  # what it must take
         missing = int(need[j]) - int(take.sum())
         if missing < 0:
             take, missing = np.zeros_like(take), int(need[j])
-        take = take + _first(most - take, missing)
+        order = np.argsort(spare, kind="stable") if tightest_first else slice(None)
+        take[order] += _first((most - take)[order], missing)
         quotas[:, j] = take
         left = left - take
     return quotas
 
 
-def _augmenting_path(
+def _augmenting_paths(
     quotas: Integers, room: Integers, left: Integers, short: Integers
-) -> tuple[list[int], np.typing.NDArray[np.bool_]]:
-    """The shortest path of sizes from one that is short to one that an unplaced record can enter.
+) -> tuple[list[list[int]], np.typing.NDArray[np.bool_]]:
+    """Shortest paths of sizes, each from one that is short to one that an unplaced record can enter.
 
-    Returns the path and, if there is none, the sizes reached: the set J that violates Gale's condition.
+    Returns the paths, the first of which can carry records, and, if there are none, the sizes reached: the set J that
+    violates Gale's condition. Sizes are reached level by level, through values that have room in one size and records
+    in another; every value counts once.
     """
-    parent: dict[int, int] = {int(j): -1 for j in np.flatnonzero(short)}
-    queue = deque(parent)
-    reached = np.zeros(len(short), dtype=np.bool_)
-    reached[list(parent)] = True
-    while queue:
-        j = queue.popleft()
-        open_values = quotas[:, j] < room[:, j]
-        if (left[open_values] > 0).any():
-            path = [j]
-            while parent[path[-1]] >= 0:
-                path.append(parent[path[-1]])
-            return path[::-1], reached
-        donors = (quotas[open_values] > 0).any(axis=0) & ~reached
-        for donor in np.flatnonzero(donors):
-            reached[donor] = True
-            parent[int(donor)] = j
-            queue.append(int(donor))
+    parent = np.full(len(short), -1)
+    reached = short > 0
+    level = np.flatnonzero(reached)
+    unseen = np.arange(len(left))
+    while level.size:
+        enters = quotas[unseen[:, None], level] < room[unseen[:, None], level]
+        found = enters.any(axis=1)
+        if not found.any():
+            break
+        values, sizes = unseen[found], level[enters[found].argmax(axis=1)]
+        ends = dict.fromkeys(sizes[left[values] > 0].tolist())
+        if ends:
+            return [_back(parent, end) for end in ends], reached
+        gives = quotas[values] > 0
+        donors = np.flatnonzero(gives.any(axis=0) & ~reached)
+        parent[donors] = sizes[gives[:, donors].argmax(axis=0)]
+        reached[donors] = True
+        level, unseen = donors, unseen[~found]
     return [], reached
+
+
+def _back(parent: Integers, last: int) -> list[int]:
+    """The path that ends here."""
+    path = [last]
+    while parent[path[-1]] >= 0:
+        path.append(int(parent[path[-1]]))
+    return path[::-1]
 
 
 def _augment(quotas: Integers, room: Integers, left: Integers, short: Integers, path: list[int]) -> None:
@@ -156,6 +175,8 @@ def _augment(quotas: Integers, room: Integers, left: Integers, short: Integers, 
     movable = [np.minimum(quotas[:, donor], room[:, j] - quotas[:, j]) for j, donor in pairwise(path)]
     entering = np.minimum(left, room[:, path[-1]] - quotas[:, path[-1]])
     amount = min(int(short[path[0]]), int(entering.sum()), *(int(moves.sum()) for moves in movable))
+    if not amount:  # another path was there first
+        return
     short[path[0]] -= amount
     for (j, donor), moves in zip(pairwise(path), movable, strict=True):
         share = _first(moves, amount)

@@ -16,7 +16,7 @@ import highspy
 import numpy as np
 
 from dalenius.solve.caps import Floats, Instance, Integers
-from dalenius.solve.cuts import Row
+from dalenius.solve.cuts import Row, coefficients
 
 _INFINITY = highspy.kHighsInf
 _Status = highspy.HighsModelStatus
@@ -57,44 +57,42 @@ class LinearMaster:
     def add_sizes(self, sizes: Integers) -> None:
         """New columns."""
         caps = self.instance.caps(sizes)
+        added = coefficients(self.rows, sizes, caps)
         rows = np.ones((len(self.rows) + 1, len(sizes)))
-        for r, (cut, scale) in enumerate(zip(self.rows, self._scales, strict=True)):
-            added = cut.coefficients(sizes, caps)
-            self._coefficients[r] = np.concatenate([self._coefficients[r], added])
-            rows[r + 1] = added / sizes / scale
-        for j, size in enumerate(sizes.tolist()):
-            filled = np.flatnonzero(rows[:, j])
-            cost = (size - 1.0) ** 2 / size
-            self._highs.addCol(cost, 0.0, _INFINITY, len(filled), _indices(filled), rows[filled, j])
+        rows[1:] = added / sizes / np.asarray(self._scales)[:, None]
+        losses = (sizes - 1.0) ** 2 / sizes
+        starts, index, values = _packed(rows.T)
+        ends = np.zeros(len(sizes)), np.full(len(sizes), _INFINITY)
+        self._highs.addCols(len(sizes), losses, *ends, len(values), starts, index, values)
+        self._coefficients = [np.concatenate(pair) for pair in zip(self._coefficients, added, strict=True)]
         self.sizes = np.concatenate([self.sizes, sizes])
         self.caps = np.concatenate([self.caps, caps], axis=1)
 
     def add_cuts(self, cuts: Sequence[Row]) -> int:
         """New rows; returns how many of them were not there yet."""
-        added = 0
-        for cut in cuts:
-            if cut.key in self._known:
-                continue
-            coefficients = cut.coefficients(self.sizes, self.caps)
-            row = coefficients / self.sizes
-            scale = float(np.abs(row).max(initial=0.0)) or 1.0
-            row = row / scale
-            filled = np.flatnonzero(row)
-            index = np.concatenate([[0], filled + 1])
-            right = cut.right / self.instance.total / scale
-            self._highs.addRow(right, _INFINITY, len(index), _indices(index), np.concatenate([[1.0], row[filled]]))
-            self._known.add(cut.key)
-            self.rows.append(cut)
-            self._scales.append(scale)
-            self._coefficients.append(coefficients)
-            added += 1
-        return added
+        new = list({cut.key: cut for cut in cuts if cut.key not in self._known}.values())
+        if not new:
+            return 0
+        added = coefficients(new, self.sizes, self.caps)
+        rows = np.ones((len(new), len(self.sizes) + 1))
+        rows[:, 1:] = added / self.sizes
+        scales = np.abs(rows[:, 1:]).max(axis=1, initial=0.0)
+        scales[scales == 0.0] = 1.0
+        rows[:, 1:] /= scales[:, None]
+        rights = np.asarray([cut.right / self.instance.total for cut in new]) / scales
+        starts, index, values = _packed(rows)
+        self._highs.addRows(len(new), rights, np.full(len(new), _INFINITY), len(values), starts, index, values)
+        self._known |= {cut.key for cut in new}
+        self.rows += new
+        self._scales += scales.tolist()
+        self._coefficients += list(added)
+        return len(new)
 
     def matrix(self, columns: Integers) -> Integers:
         """The coefficients of all rows in some columns."""
         if not self._coefficients:
             return np.zeros((0, len(columns)), dtype=np.int64)
-        return np.stack([coefficients[columns] for coefficients in self._coefficients])
+        return np.stack([row[columns] for row in self._coefficients])
 
     def solve(self, allowed_shortfall: float = 0.0) -> LinearAnswer | None:
         """The fractional setting of least loss, or None if the cuts cannot all be satisfied."""
@@ -317,6 +315,13 @@ def _set_linear_options(
     highs.setOptionValue("solver", solver)
     highs.setOptionValue("primal_feasibility_tolerance", tolerance)
     highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+
+
+def _packed(rows: Floats) -> tuple[np.typing.NDArray[np.int32], np.typing.NDArray[np.int32], Floats]:
+    """Rows without their zeros: where each begins, the columns of what is left, and what is left."""
+    filled = rows != 0.0
+    starts = np.concatenate(([0], np.cumsum(filled.sum(axis=1))[:-1]))
+    return _indices(starts), _indices(np.nonzero(filled)[1]), rows[filled]
 
 
 def _indices(numbers: Sequence[int] | Integers | range) -> np.typing.NDArray[np.int32]:

@@ -43,11 +43,12 @@ def _anatomy(problem: Problem, gap: float, time_limit: float) -> Solution:
     in_range = found.setting is not None and all(sizes[0] <= g.size <= sizes[1] for g in found.setting.groups)
     if found.eligible and in_range:
         return _solution(problem, Method.ANATOMY, found.setting, lower_bound(problem, time_limit), gap, seconds)
-    note = _why_not_anatomy(found, problem)
+    note = why_not_anatomy(found, problem)
     return Solution(Method.ANATOMY, Status.INFEASIBLE, *sizes, found.setting, None, seconds=seconds, notes=(note,))
 
 
-def _why_not_anatomy(found: Anatomy, problem: Problem) -> str:
+def why_not_anatomy(found: Anatomy, problem: Problem) -> str:
+    """Why Anatomy's setting cannot be, or is not private."""
     diversity, size = found.diversity, found.size
     if found.setting is None:
         return f"Anatomy cannot make buckets of {size} and {size + 1} from {problem.total:,} records"

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,11 +30,10 @@ from dalenius.errors import UndecidedError
 from dalenius.model.problem import Problem
 from dalenius.model.setting import BucketSetting
 from dalenius.model.solution import Certificate
+from dalenius.solve.boxes import box_around, broken, dot
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.certificate import loss_costs, possible_sizes, reduced_rates
-from dalenius.solve.cuts import Cut, Row, size_cut, violated
-from dalenius.solve.gale import fill_sizes
-from dalenius.solve.highs import Box, BoxAnswer, BoxStatus, solve_box
+from dalenius.solve.highs import BoxAnswer, BoxStatus, solve_box
 from dalenius.solve.relaxation import NoSetting, Relaxation, bucket_range, relax
 from dalenius.solve.rounding import round_nearby
 from dalenius.solve.two_size import two_size
@@ -68,12 +66,24 @@ def optimal(problem: Problem, gap: float = 1e-4, time_limit: float = 60.0) -> Op
     return search.run()
 
 
+def begin(problem: Problem, gap: float, deadline: float) -> tuple[Optimum, bool]:
+    """As far as `optimal` comes without a long search, and whether it would go no further.
+
+    The deadline is one of `time.monotonic`. If it came too soon, there may be no setting where there is one.
+    """
+    return _Search(Instance(problem), gap, deadline).begin()
+
+
 def lower_bound(problem: Problem, time_limit: float = math.inf) -> Optimum:
     """The exact lower bound of the relaxation alone, in milliseconds; no setting."""
     relaxed = relax(Instance(problem), time.monotonic() + time_limit)
     if isinstance(relaxed, NoSetting):
-        return Optimum(None, None, relaxed.proof.certificate("no-setting") if relaxed.proof else None)
+        return _none(relaxed)
     return Optimum(None, math.ceil(relaxed.bound.bound), relaxed.bound.certificate())
+
+
+def _none(found: NoSetting) -> Optimum:
+    return Optimum(None, None, found.proof.certificate("no-setting") if found.proof else None)
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ class _Region:
     def tightened(self, total: int) -> _Region:
         """Without the numbers of buckets that the number of records rules out."""
         sizes = self.sizes.tolist()
-        least, most = _dot(sizes, self.low), _dot(sizes, self.high)
+        least, most = dot(sizes, self.low), dot(sizes, self.high)
         ranges = [
             (max(few, -(-(total - most + size * many) // size)), min(many, (total - least + size * few) // size))
             for size, few, many in zip(sizes, self.low, self.high, strict=True)
@@ -119,10 +129,21 @@ class _Search:
         self.best: BucketSetting | None = None
         self.bound = 0
 
+    def begin(self) -> tuple[Optimum, bool]:
+        relaxed = relax(self.instance, self.deadline)
+        if isinstance(relaxed, NoSetting):
+            return _none(relaxed), True
+        self.bound = math.ceil(relaxed.bound.bound)
+        self._round_nearby(relaxed)
+        finished = relaxed.complete
+        if not self._good_enough() and self._left() > 0:
+            finished = self._round(relaxed, _RADII[0]) and finished
+        return Optimum(self.best, self.bound, relaxed.bound.certificate()), finished and self._good_enough()
+
     def run(self) -> Optimum:
         relaxed = relax(self.instance, self.deadline)
         if isinstance(relaxed, NoSetting):
-            return Optimum(None, None, relaxed.proof.certificate("no-setting") if relaxed.proof else None)
+            return _none(relaxed)
         self.bound = math.ceil(relaxed.bound.bound)
         self._round_nearby(relaxed)
         for radius in _RADII:
@@ -170,19 +191,20 @@ class _Search:
         sizes, caps = master.sizes[used], master.caps[:, used]
         rights = np.asarray([row.right for row in master.rows], dtype=np.int64)
         for point in round_nearby(self.instance, master.matrix(used), rights, sizes, relaxed.buckets[used]):
-            if not _broken(self.instance, sizes, caps, np.asarray(point)):
+            if not broken(self.instance, sizes, caps, np.asarray(point)):
                 self.best = BucketSetting.of(zip(sizes.tolist(), point, strict=True))
                 return
 
-    def _round(self, relaxed: Relaxation, radius: int) -> None:
-        """Search the integers within `radius` of the fractional optimum."""
+    def _round(self, relaxed: Relaxation, radius: int) -> bool:
+        """Search the integers within `radius` of the fractional optimum. False if the clock ended it."""
         columns = _promising(relaxed)
         sizes = relaxed.master.sizes[columns]
         base = [math.floor(b + 1e-7) for b in relaxed.buckets[columns]]
         low = [max(-radius, -b) for b in base]
         high = [min(radius, self.instance.total // int(s) - b) for s, b in zip(sizes, base, strict=True)]
         seconds = max(0.0, self._left()) / 4
-        self._search_box(relaxed, sizes, base, low, high, seconds, self._target())
+        answer = self._search_box(relaxed, sizes, base, low, high, seconds, self._target())
+        return answer.status is not BoxStatus.STOPPED
 
     def _prove(self, relaxed: Relaxation) -> bool:
         """Search every setting that could beat the best one. False if that shows that there is none at all."""
@@ -236,7 +258,7 @@ class _Search:
         low = [max(few - b, -_WIDEST) for (few, _), b in zip(ranges, base, strict=True)]
         high = [min(most - b, _WIDEST) for (_, most), b in zip(ranges, base, strict=True)]
         answer = self._search_box(relaxed, sizes, base, low, high, self._left(), self._target())
-        return answer, _dot(loss_costs(sizes), base)
+        return answer, dot(loss_costs(sizes), base)
 
     def _search_box(
         self,
@@ -252,9 +274,9 @@ class _Search:
         until = time.monotonic() + seconds
         caps = self.instance.caps(sizes)
         cost = loss_costs(sizes)
-        offset = _dot(cost, base)
+        offset = dot(cost, base)
         while True:
-            box = _box(self.instance, relaxed.master.rows, sizes, caps, base, low, high)
+            box = box_around(self.instance, relaxed.master.rows, sizes, caps, base, low, high)
             if self.best is not None:
                 box.rows.append([-c for c in cost])
                 box.rights.append(offset - (self.best.loss - 1))
@@ -262,7 +284,7 @@ class _Search:
             if answer.point is None:
                 return answer
             buckets = np.asarray([b + z for b, z in zip(base, answer.point, strict=True)], dtype=np.int64)
-            cuts = _broken(self.instance, sizes, caps, buckets)
+            cuts = broken(self.instance, sizes, caps, buckets)
             if not cuts:
                 setting = BucketSetting.of(zip(sizes.tolist(), buckets.tolist(), strict=True))
                 if setting.records != self.instance.total:  # rounding went astray: nothing is concluded
@@ -287,44 +309,3 @@ def _promising(relaxed: Relaxation) -> Integers:
     cost[order] = (rate - float(relaxed.bound.slope)) * master.sizes[order]
     cost[used] = -1.0
     return np.sort(np.argsort(cost, kind="stable")[: max(_ROUNDING_SIZES, int(used.sum()))])
-
-
-def _box(
-    instance: Instance,
-    cuts: Sequence[Row],
-    sizes: Integers,
-    caps: Integers,
-    base: list[int],
-    low: list[int],
-    high: list[int],
-) -> Box:
-    """The integer program in z = b - base, without the cuts that no point of the box violates."""
-    rows: list[list[float]] = []
-    rights: list[float] = []
-    for cut in cuts:
-        row = cut.coefficients(sizes, caps).tolist()
-        right = cut.right - _dot(row, base)
-        if sum(a * (lo if a > 0 else hi) for a, lo, hi in zip(row, low, high, strict=True)) < right:
-            rows.append(row if cut.units == 1 else [a / cut.units for a in row])
-            rights.append(right if cut.units == 1 else right / cut.units)
-    total = instance.total - _dot(sizes.tolist(), base)
-    return Box(loss_costs(sizes), sizes.tolist(), total, low, high, rows, rights, instance.units > 1)
-
-
-def _broken(instance: Instance, sizes: Integers, caps: Integers, buckets: Integers) -> list[Cut]:
-    """Cuts that an integral setting violates; none iff it is valid."""
-    used = np.flatnonzero(buckets)
-    sizes, caps, buckets = sizes[used], caps[:, used], buckets[used]
-    found = list(violated(instance, sizes, caps, buckets, 0))
-    if found:
-        return found
-    _, short = fill_sizes(instance.counts, caps * buckets, instance.needs(sizes) * buckets)
-    if short is None:
-        return []
-    reach = (caps[:, short] * buckets[short]).sum(axis=1)
-    spans = tuple((int(s), int(s)) for s in sizes[short])
-    return [size_cut(instance, reach >= instance.counts, spans)]
-
-
-def _dot(left: list[int], right: list[int]) -> int:
-    return sum(a * b for a, b in zip(left, right, strict=True))

@@ -36,11 +36,15 @@ _SINGLE_PROOFS = 8  # values that are tried, each of which takes a look at all s
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The best fractional setting, an exact bound on the loss, and the linear program for more work."""
+    """The best fractional setting, an exact bound on the loss, and the linear program for more work.
+
+    It is not `complete` if the deadline came first: there may be a better bound.
+    """
 
     master: LinearMaster
     buckets: Floats
     bound: ExactBound
+    complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def relax(instance: Instance, deadline: float = math.inf) -> Relaxation | NoSett
         allowed = max(2 * answer.shortfall, 10 * allowed, 1e-12)
         if allowed > _TOLERANCE:
             break
-    return _relaxation(instance, master, last)
+    return _relaxation(instance, master, last, complete=time.monotonic() < deadline)
 
 
 def _single_value_proof(instance: Instance) -> ExactBound | None:
@@ -106,12 +110,12 @@ def _nothing_known(master: LinearMaster) -> LinearAnswer:
     return LinearAnswer(np.zeros(len(master.sizes)), np.zeros(len(master.rows)), 0.0)
 
 
-def _relaxation(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Relaxation:
+def _relaxation(instance: Instance, master: LinearMaster, answer: LinearAnswer, *, complete: bool) -> Relaxation:
     """Rows and columns added after the answer count for nothing in it."""
     buckets = np.zeros(len(master.sizes))
     buckets[: len(answer.buckets)] = answer.buckets
     rows = master.rows[: len(answer.multipliers)]
-    return Relaxation(master, buckets, exact_bound(instance, rows, answer.multipliers))
+    return Relaxation(master, buckets, exact_bound(instance, rows, answer.multipliers), complete)
 
 
 def _first_columns(instance: Instance) -> Integers:

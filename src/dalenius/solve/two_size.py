@@ -12,6 +12,9 @@ The feasible pairs of (S_1, S_2) are (b_1^0 - k D_1, b_2^0 + k D_2), k = 0..K (L
 
 So the valid positions form one integer interval, found for all pairs of sizes at once, and its first element is the
 optimum for the pair. Nothing here depends on |T|.
+
+The larger size has to hold every value: cap[i, S_2] >= 1 for all i, since caps do not fall as sizes grow. Where some
+limit is small that leaves few pairs.
 """
 
 from __future__ import annotations
@@ -117,10 +120,14 @@ def two_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | No
     caps = instance.caps(sizes)
     most = most_buckets(caps, instance.counts, instance.needs(sizes))
     bcaps, bcounts = binding_rows(caps, instance.counts)
-    if len(sizes) ** 2 // 2 * len(bcounts) > _MOST_CELLS:
+    holding = int(np.count_nonzero((caps == 0).any(axis=0)))  # caps do not fall: the first size that holds every value
+    if holding == len(sizes):
+        return None
+    pairs = len(sizes) * (len(sizes) - holding) - (len(sizes) - holding) ** 2 // 2
+    if pairs * len(bcounts) > _MOST_CELLS:
         raise _too_much(instance)
     best: tuple[int, BucketSetting | None] = (-1, None)
-    for first, second in _pair_blocks(len(sizes), max(1, _CELLS // max(1, len(bcounts)))):
+    for first, second in _pair_blocks(len(sizes), max(1, _CELLS // max(1, len(bcounts))), holding):
         # Every setting of these pairs loses at least n (S - 1)^2 / S for its smallest size S.
         smallest = int(sizes[first[0]])
         if best[1] is not None and instance.total * (smallest - 1) ** 2 >= best[0] * smallest:
@@ -158,19 +165,20 @@ def _best_of_block(
     return min(settings, key=lambda setting: setting.loss)
 
 
-def _pair_blocks(sizes: int, block: int) -> Iterator[tuple[Integers, Integers]]:
-    """Index pairs (j1, j2), j1 < j2, in blocks of about `block` pairs, the smallest j1 first."""
+def _pair_blocks(sizes: int, block: int, least: int = 0) -> Iterator[tuple[Integers, Integers]]:
+    """Index pairs (j1, j2), j1 < j2 and j2 >= least, in blocks of about `block` pairs, the smallest j1 first."""
     if sizes == 1:  # a single size: the pair with itself, of which the second member stays empty
         yield np.asarray([0]), np.asarray([0])
         return
     start = 0
     while start < sizes - 1:
         stop, pairs = start, 0
-        while stop < sizes - 1 and (pairs == 0 or pairs + sizes - 1 - stop <= block):
-            pairs += sizes - 1 - stop
+        while stop < sizes - 1 and (pairs == 0 or pairs + sizes - max(least, stop + 1) <= block):
+            pairs += sizes - max(least, stop + 1)
             stop += 1
-        first = np.repeat(np.arange(start, stop), sizes - 1 - np.arange(start, stop))
-        second = np.concatenate([np.arange(j + 1, sizes) for j in range(start, stop)])
+        seconds = [np.arange(max(least, j + 1), sizes) for j in range(start, stop)]
+        first = np.repeat(np.arange(start, stop), [len(second) for second in seconds])
+        second = np.concatenate(seconds)
         for piece in range(0, len(first), block):
             yield first[piece : piece + block], second[piece : piece + block]
         start = stop

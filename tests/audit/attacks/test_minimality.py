@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from dalenius.audit.attacks.minimality_models import MODELS, Merged, Suspicion, any_count, random_matching
 from dalenius.audit.audit import audit
+from dalenius.audit.objects import audit_object
 from dalenius.cli.attacks import show_audit
-from dalenius.cli.audit import audit_object
 from dalenius.errors import ReleaseError
 from dalenius.model.attack import Audit
 from tests.handmade import Handmade, edit_manifest, hospital, in_strata

@@ -1,1 +1,0 @@
-"""What limits cost, answered while a hand is still on the slider."""

@@ -1,0 +1,217 @@
+"""One column's counts, and answers about them: what would these limits cost?
+
+`quick` answers in some tens of milliseconds, however many values there are: with a valid setting, which is the one of
+`dalenius plan` if the answer says `exact`, or within a few per cent of it; or with a proof that there is none and an
+offer of limits that can be kept. `explore(..., exact=True)` answers what `plan` does, with what other methods find, in
+as long as that takes: `worker.py` does that in a process of its own.
+
+Quick answers learn from each other: sizes, cuts and settings that were good for similar limits are tried first. So they
+depend on what was asked before, and exact ones never do.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import replace
+
+from dalenius.errors import DaleniusError, SolverError, UndecidedError
+from dalenius.exploring.answering import Shown, of_error
+from dalenius.exploring.forcing import forcing, tried_out
+from dalenius.exploring.offers import obstacle_of
+from dalenius.exploring.peers import ANATOMY, TWO_SIZE, anatomy_peer, two_size_peer
+from dalenius.model.exploration import Exploration, Peer, Unprotected
+from dalenius.model.plan import NoSolution, Plan, PlanOptions
+from dalenius.model.problem import Problem, ValueCounts
+from dalenius.model.setting import BucketSetting, Partition
+from dalenius.model.solution import Method
+from dalenius.planning import plan_counts, prepared, settled_at_once, with_remarks
+from dalenius.policy.limits import LimitPolicy
+from dalenius.solve.caps import Instance
+from dalenius.solve.gale import validate_setting
+from dalenius.solve.glance import Glance, Memory, glance, is_valid
+from dalenius.solve.growing import not_found, nothing
+from dalenius.solve.methods import with_proof
+from dalenius.solve.optimal import Optimum
+from dalenius.solve.sizes import larger
+
+_SECONDS = 0.045  # for a quick answer, and more for many values
+_SECONDS_A_VALUE = 0.00012
+_OFFER_SECONDS = 0.05
+_EXACT_OFFER_SECONDS = 5.0
+_PEER_SECONDS = 5.0
+_QUICK_PEER_CELLS = 60_000  # values x sizes, up to which two sizes are looked for at once
+_QUICK_PEER_SECONDS = 0.05
+_KEPT_ANSWERS = 64
+_KEPT_SETTINGS = 3
+
+
+class Explorer:
+    """Answers about one column's counts. Threads may share it."""
+
+    def __init__(self, counts: ValueCounts) -> None:
+        self._counts = counts
+        self._shown = Shown.of(counts)
+        self._lock = threading.Lock()
+        self._memory = Memory()
+        self._settings: list[BucketSetting] = []  # good ones, the latest first
+        self._answers: OrderedDict[Hashable, Exploration] = OrderedDict()  # exact ones
+
+    def explore(self, policy: LimitPolicy, options: PlanOptions | None = None, *, exact: bool) -> Exploration:
+        """The answer, quick or exact."""
+        return self._exact(policy, options or PlanOptions()) if exact else self.quick(policy, options)
+
+    def quick(self, policy: LimitPolicy, options: PlanOptions | None = None) -> Exploration:
+        """A valid setting for these limits, or why there is none, at once."""
+        started = time.monotonic()
+        options = options or PlanOptions()
+        known = self._known(policy, options)
+        if known is not None:
+            return replace(known, seconds=time.monotonic() - started)
+        try:
+            resolved, problem = prepared(self._counts, policy, options)
+            seconds = _SECONDS + _SECONDS_A_VALUE * len(problem.values)
+            plan = settled_at_once(problem, Method.OPTIMAL, options)
+            exact = plan is not None
+            if plan is None:
+                plan, exact = self._glanced(problem, options, started + seconds)
+            plan = with_remarks(plan, resolved)
+        except DaleniusError as error:
+            return self._shown.refused(of_error(error), policy, time.monotonic() - started)
+        obstacle = obstacle_of(plan, options, _OFFER_SECONDS)
+        return self._shown.explored(
+            plan,
+            exact=exact,
+            peers={TWO_SIZE: self._quick_two_size(plan, options), ANATOMY: anatomy_peer(problem, options.max_size)},
+            forcing=forcing(plan),
+            unprotected=self._unprotected(policy, options),
+            obstacle=obstacle,
+            seconds=time.monotonic() - started,
+        )
+
+    def refused(self, error: DaleniusError) -> Exploration:
+        """The answer to a question that could not be asked: limits that are no numbers, and the like."""
+        return self._shown.refused(of_error(error))
+
+    def learn(self, answer: Exploration, policy: LimitPolicy, options: PlanOptions | None = None) -> None:
+        """Remember an exact answer, from wherever it came."""
+        options = options or PlanOptions()
+        if not answer.exact or answer.values != tuple(self._counts.values[i] for i in self._shown.order):
+            return
+        with self._lock:
+            self._answers[_key(policy, options)] = answer
+            while len(self._answers) > _KEPT_ANSWERS:
+                self._answers.popitem(last=False)
+        if answer.setting is not None:
+            self._remember(answer.setting)
+
+    def _exact(self, policy: LimitPolicy, options: PlanOptions) -> Exploration:
+        """What `plan` answers, and what goes with it."""
+        started = time.monotonic()
+        known = self._known(policy, options)
+        if known is not None:
+            return known
+        try:
+            plan = plan_counts(self._counts, policy, Method.OPTIMAL, options)
+        except UndecidedError:
+            _, problem = prepared(self._counts, policy, options)
+            plan = Plan(problem, nothing(problem, Method.OPTIMAL), NoSolution("undecided"))
+        except DaleniusError as error:
+            return self._shown.refused(of_error(error), policy, time.monotonic() - started)
+        without = plan.unprotected
+        answer = self._shown.explored(
+            plan,
+            exact=True,
+            peers={TWO_SIZE: _two_size(plan, options), ANATOMY: anatomy_peer(plan.problem, options.max_size)},
+            forcing=tried_out(plan),
+            unprotected=None if without is None or without.setting is None else _priced(without.setting),
+            obstacle=obstacle_of(plan, options, _EXACT_OFFER_SECONDS),
+            seconds=time.monotonic() - started,
+        )
+        self.learn(answer, policy, options)
+        return answer
+
+    def _glanced(self, problem: Problem, options: PlanOptions, deadline: float) -> tuple[Plan, bool]:
+        """A plan that was found until the deadline, and whether it is the one that `plan` finds."""
+        with self._lock:
+            memory, settings = self._memory, list(self._settings)
+        exact = True
+        while True:
+            found = glance(problem, options.gap, deadline, memory)
+            exact = exact and found.finished
+            setting = found.setting if found.finished else _best(problem, found.setting, settings)
+            if setting is not None:
+                self._remember(setting, found.memory)
+                return _plan(problem, options, found, setting), exact
+            if options.max_size is not None:
+                reason = "max-size" if found.finished else "undecided"
+                return Plan(problem, nothing(problem, Method.OPTIMAL), NoSolution(reason)), False
+            size = larger(problem.max_size, problem.total) if found.empty else None
+            if size is None:
+                one = not_found(problem, Method.OPTIMAL)
+                return Plan(replace(problem, max_size=one.max_size), one), False
+            problem = replace(problem, max_size=size)
+
+    def _quick_two_size(self, plan: Plan, options: PlanOptions) -> Peer | None:
+        """The best two sizes, if looking for them takes a few milliseconds."""
+        problem = plan.problem
+        sizes = min(problem.max_size, problem.total) - problem.min_size + 1
+        if plan.no_solution is not None or sizes * len(problem.values) > _QUICK_PEER_CELLS:
+            return None
+        peer = two_size_peer(problem, time.monotonic() + _QUICK_PEER_SECONDS, grow=options.max_size is None)
+        return None if peer.status == "undecided" else peer
+
+    def _remember(self, setting: BucketSetting, memory: Memory | None = None) -> None:
+        """Keep what the next quick answer may start from; without a memory, the sizes of an exact setting."""
+        by_records = sorted(setting.groups, key=lambda group: -group.records)
+        with self._lock:
+            self._memory = memory or replace(self._memory, sizes=tuple(group.size for group in by_records))
+            self._settings = [setting, *(other for other in self._settings if other != setting)][:_KEPT_SETTINGS]
+
+    def _known(self, policy: LimitPolicy, options: PlanOptions) -> Exploration | None:
+        with self._lock:
+            return self._answers.get(_key(policy, options))
+
+    def _unprotected(self, policy: LimitPolicy, options: PlanOptions) -> Unprotected | None:
+        """The loss without protection, if that was asked before."""
+        if not (options.known_records or options.fake_values):
+            return None
+        known = self._known(policy, replace(options, known_records=0, fake_values=0))
+        return None if known is None or known.setting is None else _priced(known.setting)
+
+
+def _best(problem: Problem, found: BucketSetting | None, others: list[BucketSetting]) -> BucketSetting | None:
+    """What was found, or an earlier setting that is better and still valid."""
+    better = [other for other in others if found is None or other.loss < found.loss]
+    for setting in sorted(better, key=lambda setting: setting.loss):
+        first, last = setting.groups[0].size, setting.groups[-1].size
+        in_range = setting.records == problem.total and problem.min_size <= first and last <= problem.max_size
+        if in_range and is_valid(Instance(problem), setting):
+            return setting
+    return found
+
+
+def _two_size(plan: Plan, options: PlanOptions) -> Peer | None:
+    if plan.no_solution is not None:
+        return None
+    return two_size_peer(plan.problem, time.monotonic() + _PEER_SECONDS, grow=options.max_size is None)
+
+
+def _plan(problem: Problem, options: PlanOptions, found: Glance, setting: BucketSetting) -> Plan:
+    """The plan of a setting that is known to be valid."""
+    partition = validate_setting(problem, setting)
+    if not isinstance(partition, Partition):
+        raise SolverError(f"a setting was found valid, and then not ({partition.constraint})")
+    proof = Optimum(setting, found.bound, None)
+    return Plan(problem, with_proof(problem, Method.OPTIMAL, partition, proof, options.gap, 0.0))
+
+
+def _priced(setting: BucketSetting) -> Unprotected:
+    return Unprotected(setting.loss, float(setting.mse))
+
+
+def _key(policy: LimitPolicy, options: PlanOptions) -> Hashable:
+    rule = (policy.theta, policy.base, policy.uniform, policy.l_diversity, policy.beta)
+    return rule, tuple(sorted(policy.values.items())), options

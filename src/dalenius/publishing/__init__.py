@@ -1,0 +1,197 @@
+"""The main job, one line a stage: read, count, resolve the limits, solve, place, write, verify.
+
+preparing.py   as far as solving, and cutting into strata
+placing.py     every record to its bucket and into the tables
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from dalenius.audit.verify import verify
+from dalenius.dealing import Deal, StrataPrice
+from dalenius.errors import SelfCheckError
+from dalenius.model.plan import Plan, PlanOptions
+from dalenius.model.progress import LAST_STAGE, Progress, Silent
+from dalenius.model.solution import Method
+from dalenius.planning import single_records
+from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.strata import StrataWish
+from dalenius.protect.partition import price
+from dalenius.published import Release
+from dalenius.publishing.placing import placed
+from dalenius.publishing.preparing import Preparation, Ready
+from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
+from dalenius.release.staging import Staging, staging, writable
+from dalenius.release.write import Format
+from dalenius.writing import PublishOptions, Roles, Work
+
+
+def publish(
+    table: Any,
+    limits: LimitPolicy | Mapping[Any, Any],
+    *,
+    sensitive: str,
+    quasi_identifiers: Sequence[str],
+    identifiers: Sequence[str] = (),
+    out: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    format: Format = "parquet",  # noqa: A002 (what everybody calls it)
+    table_name: str | None = None,
+    method: Method | str = Method.OPTIMAL,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    gap: float | None = None,
+    time_limit: float = 60.0,
+    known_records: int = 0,
+    fake_values: int = 0,
+    avoid_ruled_out: bool = False,
+    strata: str | int | Sequence[str] | None = "auto",
+    null_value: str | None = None,
+    memory: int | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Publish a table under limits on what may be inferred.
+
+    `table` is a path (CSV, TSV, Parquet or DuckDB), a pandas or polars DataFrame, a pyarrow Table or a DuckDB relation.
+    Only the `quasi_identifiers` and the `sensitive` column are published, and the two are linked by bucket alone. With
+    `out` the release is written to that folder, whole or not at all; without, `save` does it later. `memory` is the
+    most that the whole program may take, in bytes. A `seed` makes the release reproducible and unfit for publication.
+
+    The limits hold even for an adversary who knows any `known_records` records of a bucket. `fake_values` fake values
+    go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
+    of their bucket by what can be learned from the release; `avoid_ruled_out` exchanges those, which has a price.
+
+    >>> import dalenius, pyarrow
+    >>> table = pyarrow.table({"Age": [31, 42, 53, 64], "Disease": ["Flu", "Flu", "HIV", "Flu"]})
+    >>> release = dalenius.publish(table, {"Flu": 1, "HIV": "1/2"}, sensitive="Disease", quasi_identifiers=["Age"])
+    >>> release.verify(against=table).verified
+    True
+    """
+    roles = Roles(sensitive, _listed(quasi_identifiers), _listed(identifiers))
+    options = PublishOptions(null_value, table_name, format, force, memory, seed, avoid_ruled_out, strata)
+    solving = PlanOptions.of(min_size, max_size, gap, time_limit, known_records, fake_values)
+    if out is not None:
+        return publish_table(table, roles, limits, Path(out), method, solving, options, progress)
+    temporary = tempfile.mkdtemp(prefix="dalenius-")
+    try:
+        made = publish_table(table, roles, limits, Path(temporary, "release"), method, solving, options, progress)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return Release(ReleaseFolder(made.path, made.manifest), made.notes, temporary=temporary)
+
+
+def publish_table(
+    table: Any,
+    roles: Roles,
+    limits: LimitPolicy | Mapping[Any, Any],
+    out: Path,
+    method: Method | str,
+    solving: PlanOptions,
+    options: PublishOptions,
+    progress: Progress | None = None,
+) -> Release:
+    """Publish to a folder, stage by stage."""
+    told = progress if progress is not None else Silent()
+    preparation = Preparation(roles, limits, method, solving, options)
+    with staging(out, options.force) as stage:
+        with preparation.ready(table, told) as ready:
+            found, plan, deal = ready.survey, ready.plan, ready.deal
+            preparation.budget.check_fakes(solving.fake_values * deal.setting.buckets)
+            work = Work(found, plan, deal, preparation.budget, options, stage)
+            made, avoided = placed(ready, roles, work, preparation.key, told)
+        told.stage("Verifying", made.tables.qit.rows + made.tables.st.rows)
+        with ThreadPoolExecutor(1) as disk:
+            stage.sync(disk)
+            _verify(stage, _judged(ready.policy, plan), min(found.batch_rows, BATCH_ROWS), told)
+        told.stage(LAST_STAGE)
+        with writable():
+            stage.commit(options.force)
+    return Release(ReleaseFolder(out, made), (*_notes(ready, preparation.wish), *price(plan), *avoided))
+
+
+def price_of_strata(
+    table: Any,
+    roles: Roles,
+    limits: LimitPolicy | Mapping[Any, Any],
+    method: Method | str,
+    solving: PlanOptions,
+    options: PublishOptions,
+    progress: Progress | None = None,
+) -> StrataPrice:
+    """What publishing in strata would cost, against the table as one: everything as far as placing, and no release."""
+    told = progress if progress is not None else Silent()
+    preparation = Preparation(roles, limits, method, solving, options)
+    with preparation.ready(table, told) as ready:
+        sentences = (*ready.deal.sentences(ready.plan), *_not_cut(ready.deal, preparation.wish), *price(ready.plan))
+        return ready.deal.price(ready.plan, sentences)
+
+
+def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+
+
+def _verify(stage: Staging, policy: LimitPolicy, batch_rows: int, told: Progress) -> None:
+    """The release as anybody could judge it who knows the limits, before anybody else can see it."""
+    verdict = verify(stage.folder, policy=policy, progress=_Steps(told), batch_rows=batch_rows)
+    if not verdict.verified:
+        failed = ", ".join(check.check for check in verdict.checks if not check.passed)
+        raise SelfCheckError(
+            f"the release did not pass its own verification ({failed}), and was not published",
+            "This is probably a bug in Dalenius: please report it.",
+        )
+
+
+class _Steps:
+    """Rows done so far, as verification tells them, turned into steps."""
+
+    def __init__(self, told: Progress) -> None:
+        self._told, self._done = told, 0
+
+    def __call__(self, done: int, _total: int) -> None:
+        self._told.advance(done - self._done)
+        self._done = done
+
+
+def _judged(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
+    """The policy by which the release is verified: itself, or, where fakes hide its counts, what it comes to."""
+    if not plan.problem.fake_values:
+        return policy
+    return LimitPolicy(values=dict(zip(plan.problem.values, plan.problem.limits, strict=True)))
+
+
+def _notes(ready: Ready, wish: StrataWish) -> tuple[str, ...]:
+    found, plan, deal, left_out = ready.survey, ready.plan, ready.deal, ready.left_out
+    notes = list(plan.notes)
+    if deal.cutter is not None and plan.solution.setting is not None:  # what is said of the setting of one stratum
+        about_one = (*plan.solution.notes, *single_records(plan.solution.setting, deal.fake_values))
+        notes = [note for note in notes if note not in about_one]
+        notes += [*deal.sentences(plan), *single_records(deal.setting, deal.fake_values)]
+    notes += _not_cut(deal, wish)
+    if left_out:
+        named = ", ".join(repr(name) for name in left_out[:12]) + (" and more" if len(left_out) > 12 else "")
+        have = "1 column has no role and is" if len(left_out) == 1 else f"{len(left_out)} columns have no role and are"
+        notes.append(f"{have} not published: {named}")
+    notes += [
+        f"the order of the categories of {name!r} is not published: rows may show in it" for name in found.unordered
+    ]
+    notes += [
+        f"{name!r} has a value of its own for nearly every record; if it identifies people, name it an identifier"
+        for name in found.nearly_unique
+    ]
+    return tuple(notes)
+
+
+def _not_cut(deal: Deal, wish: StrataWish) -> tuple[str, ...]:
+    """A sentence for those who asked for strata and get none."""
+    if deal.cutter is not None or wish.kind not in ("number", "columns"):
+        return ()
+    return ("the table was not cut: there are no two parts that differ beyond chance and can keep the limits",)

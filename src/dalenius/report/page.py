@@ -1,0 +1,136 @@
+"""The page: one HTML file that needs nothing else, made of the twin alone."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from fractions import Fraction
+from importlib.resources import files
+from typing import Any
+
+from dalenius.errors import MissingExtraError
+from dalenius.report import attackers, charts, promises, words
+from dalenius.report.shown import (
+    NOTHING,
+    chance,
+    fine_percent,
+    kind,
+    number,
+    part,
+    percent,
+    plain,
+    plural,
+    sentence,
+    share_of_limit,
+    visible,
+)
+from dalenius.report.twin import twin_text
+
+MOST_ROWS = 1000  # of a table on the page; the twin has all
+Twin = dict[str, Any]
+
+
+def require_libraries() -> None:
+    """An error that says what to install if something is not there: better now than after an hour of work."""
+    charts.require_altair()
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise MissingExtraError.of("Jinja, which lays out the page,", "report") from None
+
+
+def report_html(twin: Twin) -> str:
+    """The whole page. The same twin gives the same page."""
+    require_libraries()
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    loader = PackageLoader("dalenius.report", ".")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "visible": visible,
+        "number": number,
+        "percent": percent,
+        "plain": plain,
+        "sentence": sentence,
+        "kind": kind,
+    }
+    environment.globals |= {"plural": plural, "part": part}
+    style = files("dalenius.report").joinpath("report.css").read_text(encoding="utf-8")
+    drawings = {name: Markup(svg) if svg else None for name, svg in _drawings(twin).items()}  # noqa: S704 (Vega escapes)
+    page: str = environment.get_template("template.html").render(
+        style=Markup(style),  # noqa: S704 (our own file)
+        twin=twin,
+        release=twin["release"],
+        drawings=drawings,
+        statements=words.statements(twin),
+        promises=promises.promises(twin),
+        made_on=f"{datetime.date.fromisoformat(twin['made_on']):%d %B %Y}".lstrip("0"),
+        twin_sha256=hashlib.sha256(twin_text(twin).encode()).hexdigest(),
+        attackers=attackers.attackers(twin["audit"]) if twin["audit"] is not None else [],
+        audit_in_words=attackers.audit_in_words(twin["audit"]) if twin["audit"] is not None else "",
+        workload=words.workload_rows(twin["workload"]) if twin["workload"] is not None else [],
+        most_drawn=charts.MOST_VALUES,
+        **_release(twin) if twin["release"] is not None else {},
+    )
+    return page.lstrip()
+
+
+def _drawings(twin: Twin) -> dict[str, str | None]:
+    release, audit = twin["release"], twin["audit"]
+    played = [name for name in attackers.ORDER if audit is not None and name in audit]
+    return {
+        "values": charts.values_chart(release) if release is not None else None,
+        "sizes": charts.sizes_chart(release) if release is not None else None,
+        "audit": charts.audit_chart(audit, played) if audit is not None else None,
+    }
+
+
+def _release(twin: Twin) -> Twin:
+    """What is said of a release whose manifest can be read."""
+    release = twin["release"]
+    limits = [Fraction(value["limit"]) for value in release["values"]]
+    free, filling = words.without_limit(release)
+    return {
+        "lowest_limit": chance(min(limits)),
+        "highest_limit": "1, which is no limit" if max(limits) == 1 else chance(max(limits)),
+        "example": words.example(release),
+        "nearest": words.nearest(release),
+        "values": [_value_row(value, release["known_records"]) for value in release["values"][:MOST_ROWS]],
+        "values_in_words": words.values_in_words(release),
+        "drawn": len(charts.drawn_values(release)),
+        "sizes": [_size_row(group, release["rows"]) for group in release["setting"][:MOST_ROWS]],
+        "sizes_in_words": words.sizes_in_words(release),
+        "strata": words.strata_in_words(release),
+        "proof": words.proof(release),
+        "fakes": words.fakes(release, twin["audit"]),
+        "without_limit": free,
+        "filling": filling,
+        "smallest": words.smallest_bucket(release),
+        "fingerprint": (release["files"][0]["sha256"] or "")[:16],
+    }
+
+
+def _value_row(value: Twin, known: int) -> Twin:
+    worst, limit = value["worst"], Fraction(value["limit"])
+    exact = value["probability"]
+    return {
+        "name": visible(value["value"]),
+        "count": number(value["count"]),
+        "worst": f"{worst['count']:,} of {worst['size'] - known:,}",
+        "probability": percent(Fraction(exact)) if exact is not None else NOTHING,
+        "limit": value["limit"],
+        "limit_percent": "no limit" if limit == 1 else fine_percent(limit),
+        "share": share_of_limit(value["share_of_limit"]),
+    }
+
+
+def _size_row(group: Twin, rows: int) -> Twin:
+    return {
+        "size": number(group["size"]),
+        "buckets": number(group["buckets"]),
+        "records": number(group["records"]),
+        "share": percent(Fraction(group["records"], rows)),
+    }

@@ -1,0 +1,122 @@
+"""Numbers and names as a page shows them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dalenius.policy.exact import shown
+
+_LONGEST = 200  # characters of a name; the twin has the rest
+_DIGITS = 3
+_LONGEST_PERCENT = 6
+_MOST_DIGITS = 12
+NOTHING = "–"  # where there is no number
+SPACE = "\N{NO-BREAK SPACE}"  # between a number and what belongs to it
+
+
+def visible(text: str, longest: int = _LONGEST) -> str:
+    """A name from the data: what cannot be seen, or turns the direction of what follows, is escaped; not too long."""
+    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    if not escaped.strip():
+        return f'"{escaped}"'
+    return escaped if len(escaped) <= longest else escaped[: longest - 1] + "…"
+
+
+def kind(arrow_type: str) -> str:
+    """The type of a column; that of categories is long in Arrow's words."""
+    return "categories" if arrow_type.startswith("dictionary<") else visible(arrow_type)
+
+
+def number(count: int | None) -> str:
+    """A count."""
+    return NOTHING if count is None else f"{count:,}"
+
+
+def plain(figure: float | None) -> str:
+    """A figure that is no count, in three digits or the whole of its integer part."""
+    if figure is None:
+        return NOTHING
+    return f"{figure:,.0f}" if abs(figure) >= 10 ** (_DIGITS - 1) else f"{figure:.{_DIGITS}g}"
+
+
+def percent(share: float | Fraction | None, digits: int = _DIGITS) -> str:
+    """A share in three digits. What is not quite all never looks like it."""
+    if share is None:
+        return NOTHING
+    try:
+        hundredfold = float(100 * share)
+    except OverflowError:
+        return NOTHING
+    if not math.isfinite(hundredfold):
+        return NOTHING
+    text = _digits(hundredfold, digits)
+    while digits < _MOST_DIGITS and share != 1 and float(text.replace(",", "")) == 100:
+        digits += 1
+        text = _digits(hundredfold, digits)
+    return f"{text}{SPACE}%"
+
+
+def _digits(hundredfold: float, digits: int) -> str:
+    if 0 < abs(hundredfold) < 1e-4:
+        return f"{hundredfold:.1e}"
+    if abs(hundredfold) >= 10**digits:
+        return f"{hundredfold:,.0f}"
+    return f"{hundredfold:.{digits}g}"
+
+
+def share_of_limit(share: float | None) -> str:
+    """How much of a limit is used: rounded down, so that 100 % is all of it."""
+    if share is None or share > 1e9:
+        return NOTHING
+    tenths = math.floor(1000 * share + 1e-9)  # 0.29 is 290 of them, though not in floating point
+    return f"{(min(tenths, 999) if share < 1 else tenths) / 10:.1f}".removesuffix(".0") + f"{SPACE}%"
+
+
+def interval(pair: list[float] | None) -> str:
+    """A 95 % interval."""
+    if pair is None:
+        return NOTHING
+    low, high = (percent(end).removesuffix(f"{SPACE}%") for end in pair)
+    return f"{low} to {high}{SPACE}%"
+
+
+def chance(ratio: str | Fraction) -> str:
+    """A probability in words and in percent: 1 in 50 (2 %)."""
+    probability = Fraction(ratio)
+    if probability.numerator == 1 and probability != 1:
+        return f"1 in {probability.denominator:,} ({fine_percent(probability)})"
+    return fine_percent(probability)
+
+
+def fine_percent(ratio: Fraction) -> str:
+    """A limit: exactly, if that takes few digits."""
+    exactly = shown(100 * ratio)
+    if "/" not in exactly and len(exactly) <= _LONGEST_PERCENT and Fraction(exactly) == 100 * ratio:
+        return f"{exactly}{SPACE}%"
+    return percent(ratio, _DIGITS + 1)
+
+
+def part(count: int, of: int) -> str:
+    """So many of so many, with the percentage."""
+    return f"{count:,} of {of:,} ({percent(Fraction(count, of))})" if of > 0 else f"{count:,} of {of:,}"
+
+
+def plural(count: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
+def listed(words: list[str], most: int = 12) -> str:
+    """Words in a sentence."""
+    if len(words) > most:
+        return f"{', '.join(words[:most])} and {len(words) - most:,} more"
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def sentence(text: str) -> str:
+    """A message from a check or a note as a sentence: a capital first, and a full stop at the end."""
+    words = visible(text, 2000).rstrip()
+    first = words.split(" ", 1)[0]
+    start = words[:1].upper() + words[1:] if first.isalpha() else words  # a file's name stays as it is
+    return start + ("" if words.endswith((".", "!", "?", "…")) else ".")

@@ -1,0 +1,152 @@
+"""The report as one JSON object: its twin. The page is made of this object alone, so that both say the same."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+from dalenius.audit.objects import audit_object, verdict_object
+from dalenius.model.attack import Audit
+from dalenius.model.version import VERSION
+from dalenius.query.objects import workload_object
+from dalenius.release.manifest import FILE, SEEDED, Cut, Leaf, Manifest, SizeGroupPart, Strata, Value
+from dalenius.report.facts import Facts
+
+FORMAT = 1
+
+
+def report_object(facts: Facts) -> dict[str, Any]:
+    """The twin. The keys are a contract (docs/json.md). It has no path, and no value of a quasi-identifier."""
+    against = _against_publication(facts)
+    return {
+        "format": FORMAT,
+        "program": {"name": "dalenius", "version": VERSION},
+        "made_on": facts.made_on.isoformat(),
+        "from_raw_table": facts.from_raw_table,
+        "holds": facts.holds,
+        "fit_for_publication": not against,
+        "against_publication": against,
+        "release": _release_object(facts.manifest, facts.manifest_sha256) if facts.manifest is not None else None,
+        "verify": verdict_object(facts.verdict),
+        "audit": _audit_object(facts.audit) if facts.audit is not None else None,
+        "audit_note": facts.audit_note,
+        "workload": _workload_object(facts),
+        "workload_note": facts.workload_note,
+    }
+
+
+def twin_text(twin: dict[str, Any]) -> str:
+    """The text of the twin's file, whose SHA-256 the page states."""
+    return json.dumps(twin, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _against_publication(facts: Facts) -> list[str]:
+    """Why the release must not be published, as sentences; none if nothing was found."""
+    found = []
+    if not facts.verdict.verified:
+        found.append("It did not pass its checks.")
+    if facts.manifest is not None and facts.manifest.randomness == SEEDED:
+        found.append("It was made with a seed: whoever has the seed and the order of the table can undo it.")
+    if facts.audit is not None and facts.audit.broken:
+        found.append("A simulated attacker broke a promise.")
+    return found
+
+
+def _release_object(made: Manifest, digest: str | None) -> dict[str, Any]:
+    known = made.adversary.known_records
+    tables = [table.model_dump(mode="json") for table in (made.tables.qit, made.tables.st)]
+    return {
+        "format": made.format,
+        "program": {"name": made.program.name, "version": made.program.version},
+        "randomness": made.randomness,
+        "files": [{"file": FILE, "sha256": digest}, *tables],
+        "columns": made.columns.model_dump(mode="json"),
+        "null_value": made.null_value,
+        "rows": made.rows,
+        "buckets": made.buckets,
+        "known_records": known,
+        "fake_values": made.adversary.fake_values,
+        "setting": [_size_object(group) for group in made.setting],
+        "loss": made.loss,
+        "mse": _finite(made.mse),
+        "method": str(made.method),
+        "status": str(made.status),
+        "bound": made.bound,
+        "gap": _finite(made.gap),
+        "strata": _strata_object(made.strata) if made.strata is not None else None,
+        "values": sorted((_value_object(value, known) for value in made.values), key=_nearness, reverse=True),
+    }
+
+
+def _size_object(group: SizeGroupPart) -> dict[str, int]:
+    records = group.size * group.buckets
+    return {"size": group.size, "buckets": group.buckets, "records": records}
+
+
+def _value_object(value: Value, known: int) -> dict[str, Any]:
+    """With the worst case as a probability, exactly, and how much of the limit that is.
+
+    A release that is not what it should be may state a case that cannot be; then both are None.
+    """
+    left = value.worst.size - known
+    probability = Fraction(value.worst.count, left) if left > 0 else None
+    return {
+        "value": value.value,
+        "count": value.count,
+        "limit": value.limit,
+        "worst": {"count": value.worst.count, "size": value.worst.size},
+        "probability": str(probability) if probability is not None else None,
+        "share_of_limit": _float(probability / Fraction(value.limit)) if probability is not None else None,
+    }
+
+
+def _nearness(value: dict[str, Any]) -> float:
+    share = value["share_of_limit"]
+    return math.inf if share is None else float(share)
+
+
+def _strata_object(strata: Strata) -> dict[str, Any]:
+    """How many there are and which columns cut them; where they cut is in the manifest, and not repeated here."""
+    leaves = Counter(node.stratum for node in strata.tree if isinstance(node, Leaf))
+    rows = [stratum.rows for stratum in strata.strata]
+    return {
+        "number": len(rows),
+        "leaves": leaves.total(),
+        "columns": list(dict.fromkeys(node.column for node in strata.tree if isinstance(node, Cut))),
+        "merged": sum(1 for number in leaves.values() if number > 1),
+        "merged_records": sum(rows[number - 1] for number, of in leaves.items() if of > 1 and number <= len(rows)),
+        "smallest": min(rows),
+        "largest": max(rows),
+    }
+
+
+def _audit_object(found: Audit) -> dict[str, Any]:
+    """As `audit --json` has it, but for the values of quasi-identifiers that hardly ever go with something."""
+    result = {**audit_object(found), "approximate": found.approximate}
+    if "negative" in result:
+        attack = result["negative"]
+        kept = {key: value for key, value in attack["details"].items() if key != "strongest"}
+        result["negative"] = {**attack, "details": kept}
+    return result
+
+
+def _workload_object(facts: Facts) -> dict[str, Any] | None:
+    measured = facts.workload
+    if measured is None:
+        return None
+    return workload_object(measured.result, measured.selectivity, measured.seed, measured.seconds, learn=True)
+
+
+def _float(number: Fraction) -> float | None:
+    """None beyond what floating point has."""
+    try:
+        return float(number)
+    except OverflowError:
+        return None
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None

@@ -1,0 +1,229 @@
+"""A good setting in a fraction of a second, however many sizes and values there are; for sliders, not for releases.
+
+1. Where sizes and values are few, `optimal` itself, as far as it comes at once. What it finds so is what it finds.
+2. Else a few of the sizes: some evenly spread on a logarithmic scale, some where limits first allow a record (the sizes
+   that the loss of rare values hangs on), and those that were good for similar limits before. The relaxation over these
+   alone (`relaxation.py`), with the cuts that mattered before as a start.
+3. Integers near that: the quick ones (`rounding.py`); or whole numbers of buckets, of which one group takes the records
+   that are left over; or those of a short search; and if nothing else will do, buckets of one size.
+
+A setting is valid, checked on integers. There is a bound if every size was looked at: else more sizes could always do
+better. In experiments with up to 1,000 values the loss was within 3 % of the optimum, mostly within 1 %.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.model.problem import Problem
+from dalenius.model.setting import BucketSetting
+from dalenius.solve.boxes import box_around, broken, dot
+from dalenius.solve.caps import Instance, Integers, smallest_size
+from dalenius.solve.certificate import exact_bound, loss_costs, no_costs
+from dalenius.solve.cuts import Cut, Row, violated
+from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble, solve_box
+from dalenius.solve.optimal import begin
+from dalenius.solve.rounding import round_nearby
+
+_FEW_CELLS = 20_000  # sizes x values, up to which `optimal` is tried
+_PATIENCE = 0.6  # of the time for that
+_EVERY_SIZE = 64  # up to which no size is left out
+_SPREAD = 24  # sizes, evenly spread
+_AT_LIMITS = 24  # sizes at which limits first allow a record
+_REMEMBERED = 32  # sizes that were good before
+_CUTS = 200  # that mattered before
+_TOLERANCE = 0.25  # of a record: smaller violations are left to the rounding
+_GROUPS = 3  # that are tried for taking what is left over
+_PLAIN_SIZES = 8
+_RADIUS = 4
+_ABOVE = 1.02  # times the relaxation's loss is good enough for a search
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Sizes and cuts that mattered for similar limits; cuts hold whatever the limits are, for the same counts."""
+
+    sizes: tuple[int, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    units: int = 1
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A valid setting, or None if none was found; `finished` if `optimal` would answer the same, None included.
+
+    `empty` says that there seems to be none, so that larger sizes are worth a try: a proof only if it is finished.
+    """
+
+    setting: BucketSetting | None
+    bound: int | None
+    finished: bool
+    memory: Memory
+    empty: bool = False
+
+
+def glance(problem: Problem, gap: float, deadline: float, memory: Memory | None = None) -> Glance:
+    """What can be found until the deadline (of `time.monotonic`), or a moment later."""
+    instance, memory = Instance(problem), memory or Memory()
+    if len(instance.sizes) == 0:
+        return Glance(None, None, True, memory, empty=True)
+    if len(instance.sizes) * len(instance.counts) <= _FEW_CELLS:
+        now = time.monotonic()
+        found, finished = begin(problem, gap, now + _PATIENCE * (deadline - now))
+        if finished or found.setting is not None:
+            return Glance(found.setting, found.bound, finished, memory, empty=found.setting is None)
+    return _on_few_sizes(instance, memory, deadline)
+
+
+def _on_few_sizes(instance: Instance, memory: Memory, deadline: float) -> Glance:
+    master = LinearMaster(instance, _chosen(instance, memory.sizes))
+    if memory.units == instance.units:
+        master.add_cuts(memory.cuts)
+    try:
+        answer = _relaxed(instance, master, deadline)
+    except LinearTrouble:
+        answer = None
+    everything = len(master.sizes) == len(instance.sizes)
+    if answer is None:
+        return Glance(None, None, everything and _impossible(instance, master), memory, empty=True)
+    used = np.flatnonzero(answer.buckets > 0)
+    sizes = master.sizes[used[np.argsort(-answer.buckets[used] * master.sizes[used], kind="stable")]]
+    learned = Memory(tuple(sizes.tolist()), _mattering(master, answer), instance.units)
+    setting = (
+        _rounded(instance, master, answer)
+        or _evened(instance, master, answer)
+        or _searched(instance, master, answer, deadline)
+        or _plain(instance)
+    )
+    bound = None
+    if everything:
+        bound = max(0, math.ceil(exact_bound(instance, master.rows, answer.multipliers).bound))
+    return Glance(setting, bound, False, learned)
+
+
+def _chosen(instance: Instance, remembered: Sequence[int]) -> Integers:
+    """The few sizes, ascending."""
+    if len(instance.sizes) <= _EVERY_SIZE:
+        return instance.sizes
+    first, last, known = instance.first_size, instance.last_size, instance.problem.known_records
+    needed = np.sort([smallest_size(limit, known) for limit in instance.problem.limits])
+    needed = needed[needed <= last].astype(np.int64)
+    weights = np.cumsum(needed.astype(float))
+    places = np.searchsorted(weights, weights[-1:] * (np.arange(_AT_LIMITS) + 1) / _AT_LIMITS * (1 - 1e-12))
+    spread = np.rint(np.geomspace(first, last, _SPREAD)).astype(np.int64)
+    known_good = np.asarray(remembered[:_REMEMBERED], dtype=np.int64)
+    sizes = np.unique(np.concatenate([spread, needed[places] if len(needed) else needed, known_good, [last]]))
+    return np.asarray(sizes[(sizes >= first) & (sizes <= last)])
+
+
+def _relaxed(instance: Instance, master: LinearMaster, deadline: float) -> LinearAnswer | None:
+    """The best fractional setting of the sizes at hand, violated cuts added until there are none; None if none is."""
+    answer = master.solve()
+    while answer is not None and time.monotonic() < deadline:
+        used = np.flatnonzero(answer.buckets > 0)
+        used = used[np.argsort(master.sizes[used])]
+        sizes, caps = master.sizes[used], master.caps[:, used]
+        if not master.add_cuts(
+            list(violated(instance, sizes, caps, answer.buckets[used], _TOLERANCE * instance.units))
+        ):
+            break
+        answer = master.solve()
+    return answer
+
+
+def _impossible(instance: Instance, master: LinearMaster) -> bool:
+    """Whether the cuts prove that no sizes at all, all of which are there, have a setting."""
+    try:
+        answer = master.solve_shortfall()
+    except LinearTrouble:
+        return False
+    return exact_bound(instance, master.rows, answer.multipliers, no_costs).bound > 0
+
+
+def _mattering(master: LinearMaster, answer: LinearAnswer) -> tuple[Cut, ...]:
+    """The cuts that the answer rests on."""
+    rows: Iterable[Row] = (master.rows[k] for k in np.flatnonzero(answer.multipliers > 0)[:_CUTS])
+    return tuple(row for row in rows if isinstance(row, Cut))
+
+
+def _rounded(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> BucketSetting | None:
+    """The best quick rounding that is valid."""
+    used = np.flatnonzero(answer.buckets > 1e-9)
+    used = used[np.argsort(master.sizes[used])]
+    sizes, caps = master.sizes[used], master.caps[:, used]
+    rights = np.asarray([row.right for row in master.rows], dtype=np.int64)
+    for point in round_nearby(instance, master.matrix(used), rights, sizes, answer.buckets[used]):
+        if not broken(instance, sizes, caps, np.asarray(point)):
+            return BucketSetting.of(zip(sizes.tolist(), point, strict=True))
+    return None
+
+
+def _evened(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> BucketSetting | None:
+    """Buckets in whole numbers, one group of which makes up for the records that are too many or too few.
+
+    Its buckets are then of two sizes that differ by 1. Numbers are rounded down, or up but for the group's own.
+    """
+    used = np.flatnonzero(answer.buckets > 1e-6)
+    used = used[np.argsort(-answer.buckets[used] * master.sizes[used], kind="stable")]
+    sizes, fractions = master.sizes[used].tolist(), answer.buckets[used]
+    for rounding in (np.floor(fractions + 1e-6), np.ceil(fractions - 1e-6)):
+        for j in range(min(_GROUPS, len(sizes))):
+            numbers = [int(number) for number in rounding]
+            numbers[j] = max(1, math.floor(float(fractions[j]) + 1e-6))
+            own = instance.total - dot(sizes, numbers) + sizes[j] * numbers[j]
+            size, larger = divmod(own, numbers[j])
+            if size < instance.first_size or size + (larger > 0) > instance.last_size:
+                continue
+            others = [pair for k, pair in enumerate(zip(sizes, numbers, strict=True)) if k != j]
+            setting = BucketSetting.of([*others, (size, numbers[j] - larger), (size + 1, larger)])
+            if is_valid(instance, setting):
+                return setting
+    return None
+
+
+def _plain(instance: Instance) -> BucketSetting | None:
+    """Buckets of one size, and of one more record where that does not divide the table; the smallest that will do."""
+    known, total = instance.problem.known_records, instance.total
+    holding = max(smallest_size(limit, known) for limit in instance.problem.limits)
+    least = min(max(instance.first_size, holding), instance.last_size)
+    for size in np.unique(np.rint(np.geomspace(least, instance.last_size, _PLAIN_SIZES))).astype(int).tolist():
+        buckets = total // size
+        own, larger = divmod(total, buckets)
+        setting = BucketSetting.of([(own, buckets - larger), (own + 1, larger)])
+        if setting.groups[-1].size <= instance.last_size and is_valid(instance, setting):
+            return setting
+    return None
+
+
+def is_valid(instance: Instance, setting: BucketSetting) -> bool:
+    """Whether a setting of the right number of records can be filled."""
+    groups = np.asarray([(group.size, group.buckets) for group in setting.groups], dtype=np.int64)
+    return not broken(instance, groups[:, 0], instance.caps(groups[:, 0]), groups[:, 1])
+
+
+def _searched(instance: Instance, master: LinearMaster, answer: LinearAnswer, deadline: float) -> BucketSetting | None:
+    """The first valid integers within a small box around the fractional setting."""
+    sizes, total = master.sizes, instance.total
+    base = [math.floor(b + 1e-7) for b in answer.buckets]
+    low = [max(-_RADIUS, -b) for b in base]
+    high = [min(_RADIUS, total // int(size) - b) for size, b in zip(sizes, base, strict=True)]
+    costs = loss_costs(sizes)
+    target = _ABOVE * float(np.asarray(costs, dtype=float) @ answer.buckets) - dot(costs, base)
+    while time.monotonic() < deadline:
+        box = box_around(instance, master.rows, sizes, master.caps, base, low, high)
+        found = solve_box(box, deadline - time.monotonic(), target)
+        if found.point is None:
+            return None
+        buckets = [b + z for b, z in zip(base, found.point, strict=True)]
+        cuts = broken(instance, sizes, master.caps, np.asarray(buckets, dtype=np.int64))
+        if not cuts:
+            setting = BucketSetting.of(zip(sizes.tolist(), buckets, strict=True))
+            return setting if setting.records == total else None
+        if not master.add_cuts(cuts):
+            return None
+    return None

@@ -1,0 +1,206 @@
+// The frequency chart with a limit a value. Only the rows in view exist, so a thousand values are as quick as ten.
+
+import { el, fill, say } from "./dom.js";
+import { count, plural } from "./format.js";
+import { LimitRow } from "./limit_row.js";
+import { atLeast } from "./ratio.js";
+import { canBeKept } from "./rules.js";
+import { scale } from "./scale.js";
+
+const SPARE = 4; // rows made beyond the edge of the view
+
+export class LimitChart {
+  /**
+   * `nodes`: rows, space, axis, count, noneFound, sortAgain.
+   * `changedLimit(value, text or null, event)` is told of every change.
+   */
+  constructor(nodes, table, changedLimit) {
+    Object.assign(this, { nodes, table, changedLimit });
+    this.limits = new Float64Array(table.values.length).fill(NaN);
+    this.bad = new Uint8Array(table.values.length);
+    this.worst = null;
+    this.known = 0;
+    this.own = {};
+    this.hasRule = true;
+    this.marked = new Set();
+    this.rows = new Map(); // place in the order -> row
+    this.pool = [];
+    this.sort = "frequency";
+    this.filter = "";
+    this.order = table.values.map((_, at) => at);
+    this.floor = 10 ** Math.floor(Math.log10(Math.min(...extremes(table))));
+    this.setScale("log");
+    nodes.rows.addEventListener("scroll", () => this.#window(), { passive: true });
+    new ResizeObserver(() => this.#measure()).observe(nodes.rows);
+    addEventListener("resize", () => this.#measure());
+    this.#measure();
+  }
+
+  /** The limit that was set for this value alone, as text. */
+  ownLimit(at) {
+    return Object.hasOwn(this.own, this.table.values[at]) ? this.own[this.table.values[at]] : undefined;
+  }
+
+  /** The smallest limit that can be kept for this value, as text; null if none can. */
+  smallest(at) {
+    return atLeast(this.table.counts[at], this.table.total - this.known);
+  }
+
+  /** A row says that its limit is to be this text, or the rule's. */
+  changed(at, text, event) {
+    this.changedLimit(this.table.values[at], text, event);
+  }
+
+  /** Draw these limits; whether they can be kept is told here at once, and by the server later. */
+  showLimits(limits, own, hasRule, known) {
+    Object.assign(this, { limits, own, hasRule, known });
+    this.nodes.sortAgain.hidden = this.sort !== "nearest";
+    const { counts, total } = this.table;
+    for (let at = 0; at < limits.length; at += 1)
+      this.bad[at] = canBeKept(limits[at], counts[at], total, known) ? 0 : 1;
+    this.#refresh();
+  }
+
+  /** Draw what the answer says: the worst inference, and, if it is about these limits, which cannot be kept. */
+  showAnswer(answer, current) {
+    this.worst = answer.worst ?? null;
+    if (current && answer.eligible)
+      answer.eligible.forEach((fits, at) => {
+        this.bad[at] = fits ? 0 : 1;
+      });
+    this.#refresh();
+  }
+
+  /** Point out some values. */
+  mark(places) {
+    this.marked = new Set(places);
+    for (const row of this.rows.values()) row.refresh();
+  }
+
+  /** Linear or log. */
+  setScale(kind) {
+    this.scale = scale(kind, this.floor);
+    fill(
+      this.nodes.axis,
+      this.scale.ticks.map((tick) => {
+        const node = el(
+          "span",
+          { class: `tick ${tick.label === "" ? "minor" : tick.place === 0 ? "first" : ""}` },
+          tick.label,
+        );
+        node.style.left = `${100 * tick.place}%`;
+        return node;
+      }),
+    );
+    this.#rebind();
+  }
+
+  /** Sort by "frequency", "name" or "nearest"; the last one as the limits are now, so that rows keep their place. */
+  setSort(sort) {
+    this.sort = sort;
+    this.#arrange();
+  }
+
+  /** Show only values with this in their name. */
+  setFilter(text) {
+    this.filter = text.trim().toLowerCase();
+    this.#arrange();
+  }
+
+  /** Bring a value into view, and its handle into focus. */
+  reveal(value) {
+    const place = this.order.indexOf(this.table.values.indexOf(value));
+    if (place < 0) return;
+    this.nodes.rows.scrollTop = Math.max(0, place * this.height - this.nodes.rows.clientHeight / 3);
+    this.#window();
+    this.rows.get(place)?.handle.focus({ preventScroll: true });
+  }
+
+  #arrange() {
+    const { values, counts, total } = this.table;
+    const kept = values
+      .map((_, at) => at)
+      .filter((at) => this.filter === "" || values[at].toLowerCase().includes(this.filter));
+    if (this.sort === "name") kept.sort((a, b) => values[a].localeCompare(values[b], "en", { numeric: true }));
+    if (this.sort === "nearest") {
+      const room = (at) => (Number.isNaN(this.limits[at]) ? -1 : (this.limits[at] * total) / counts[at]);
+      kept.sort((a, b) => room(a) - room(b) || a - b);
+    }
+    this.order = kept;
+    this.nodes.sortAgain.hidden = true;
+    this.nodes.rows.scrollTop = 0;
+    this.nodes.noneFound.hidden = kept.length > 0;
+    this.#measure();
+    this.#rebind();
+    this.#refresh();
+  }
+
+  #measure() {
+    const { rows, space } = this.nodes;
+    this.height = parseFloat(getComputedStyle(rows).getPropertyValue("--row"));
+    space.style.height = `${this.order.length * this.height}px`;
+    rows.style.setProperty("--grid", `${Math.min(rows.clientHeight, this.order.length * this.height + 26)}px`);
+    if (this.drawnAt !== this.height) this.#rebind();
+    this.drawnAt = this.height;
+    this.#window();
+  }
+
+  #rebind() {
+    for (const row of this.rows.values()) this.#free(row);
+    this.rows.clear();
+    if (this.height) this.#window();
+  }
+
+  #free(row) {
+    row.node.remove();
+    this.pool.push(row);
+  }
+
+  /**
+   * Make the rows in view, in their order in the document, so that Tab goes down the page. The row in focus is never
+   * taken away.
+   */
+  #window() {
+    const { rows, space } = this.nodes;
+    const first = Math.max(0, Math.floor(rows.scrollTop / this.height) - SPARE);
+    const last = Math.min(this.order.length, Math.ceil((rows.scrollTop + rows.clientHeight) / this.height) + SPARE);
+    for (const [place, row] of this.rows) {
+      if ((place < first || place >= last) && !row.node.contains(document.activeElement)) {
+        this.rows.delete(place);
+        this.#free(row);
+      }
+    }
+    const above = [...this.rows].find(([place]) => place < first); // only the row in focus can be
+    let next = above ? above[1].node.nextElementSibling : space.firstElementChild;
+    for (let place = first; place < last; place += 1) {
+      const made = this.rows.get(place);
+      if (made === undefined) this.#make(place, next);
+      else next = made.node.nextElementSibling;
+    }
+  }
+
+  #make(place, before) {
+    const row = this.pool.pop() ?? new LimitRow(this);
+    this.rows.set(place, row);
+    row.node.style.transform = `translateY(${place * this.height}px)`;
+    row.bind(this.order[place], place, this.order.length);
+    this.nodes.space.insertBefore(row.node, before);
+  }
+
+  #refresh() {
+    for (const row of this.rows.values()) row.refresh();
+    const bad = this.bad.reduce((sum, flag) => sum + flag, 0);
+    const all = plural(this.table.values.length, "value");
+    const found = this.filter ? `${count(this.order.length)} of ${all}` : all;
+    const [first] = this.nodes.count.childNodes;
+    if (first === undefined)
+      this.nodes.count.append(el("span"), el("span", { class: "bad", "data-test": "bad-count" }));
+    say(this.nodes.count.firstChild, found);
+    say(this.nodes.count.lastChild, bad > 0 ? ` · ⚠ ${count(bad)} cannot be kept` : "");
+  }
+}
+
+function extremes(table) {
+  const fewest = table.counts.reduce((least, number) => Math.min(least, number), Infinity);
+  return [fewest / table.total, 0.1];
+}

@@ -1,0 +1,54 @@
+// Making and changing elements. Text goes in as text: nothing here ever parses markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** The element with this id. */
+export const byId = (id) => document.getElementById(id);
+
+/** An element with attributes (functions become listeners) and children: elements, text, or nothing. */
+export function el(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** The same, of SVG. */
+export function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") node.addEventListener(name, value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** Put these children in the place of all others. */
+export function fill(node, ...children) {
+  node.replaceChildren(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
+  return node;
+}
+
+/** Set text only where it differs, so that nothing is laid out again for nothing. */
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** Set an attribute only where it differs. */
+export function set(node, name, value) {
+  if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
+}
+
+/** A name from the data inside a sentence: kept apart from its direction of writing, and cut if very long. */
+export function named(text, longest = 60) {
+  const whole = shownName(text);
+  if (whole.length <= longest) return el("bdi", {}, whole);
+  return el("bdi", { title: whole }, `${whole.slice(0, longest - 1)}…`);
+}
+
+/** What to show for a name; an empty one still has to be seen. */
+export const shownName = (text) => (text === "" ? "(empty text)" : String(text));

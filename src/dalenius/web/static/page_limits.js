@@ -1,0 +1,232 @@
+// Page 2: a change of any limit goes to the server and comes back as a picture of its cost.
+
+import { get, post, remove } from "./api.js";
+import { LimitChart } from "./chart_limits.js";
+import { gainWords } from "./chart_methods.js";
+import { Compare } from "./compare.js";
+import { byId, el, fill, say } from "./dom.js";
+import { copied, Draft } from "./draft.js";
+import { figure, plural, sentence } from "./format.js";
+import { announce, clear, complain } from "./notices.js";
+import { atLeast, threeDigits } from "./ratio.js";
+import { RuleControls } from "./rule_controls.js";
+import { allLimits, faults } from "./rules.js";
+import { Results } from "./results.js";
+import { mark } from "./shell.js";
+import { Solving } from "./solving.js";
+import { showAsking, showRefusal, showStanding, stepWords } from "./standing.js";
+import { fresh, initial, untilCounted } from "./state.js";
+
+const draft = new Draft(initial);
+let pinned = initial.pinned;
+let answer = null;
+let filledIn = Object.create(null); // limits that "by value only" took over from the rule
+
+const table = await counts();
+const chart = new LimitChart(
+  {
+    rows: byId("rows"),
+    space: byId("rows-space"),
+    axis: byId("axis"),
+    count: byId("chart-count"),
+    noneFound: byId("none-found"),
+    sortAgain: byId("sort-again"),
+  },
+  table,
+  limitChanged,
+);
+const results = new Results(byId("answer"), {
+  relax: limitChanged,
+  pointed: (names) => chart.mark(names.map((name) => table.values.indexOf(name))),
+});
+const compare = new Compare(table);
+const solving = new Solving(draft, { answered, failed, asking: showAsking });
+const rule = new RuleControls(draft, changed, chooseRule);
+
+showLimits();
+listen();
+solving.refresh();
+
+/** Counting happens in the background; wait for it. */
+async function counts() {
+  try {
+    await untilCounted(initial);
+    const counted = await get("/api/counts");
+    byId("counting").hidden = true;
+    for (const id of ["limits", "next-step", "summary-bar"]) byId(id).hidden = false;
+    return counted;
+  } catch (error) {
+    fill(
+      byId("counting"),
+      el(
+        "div",
+        {},
+        el("h2", {}, "The column cannot be counted"),
+        el("p", {}, sentence(error.message)),
+        error.hint ? el("p", {}, error.hint) : null,
+        el("a", { href: "/table" }, "To the table"),
+      ),
+    );
+    throw error;
+  }
+}
+
+/** The draft has changed: draw what is known at once, and ask for the rest. */
+function changed(event) {
+  showLimits();
+  if (Object.keys(faults(draft.limits)).length === 0) solving.changed(event);
+}
+
+function limitChanged(value, text, event) {
+  if (text === null) delete draft.limits.values[value];
+  else draft.limits.values[value] = text;
+  changed(event);
+}
+
+function showLimits() {
+  const { limits, protection } = draft;
+  chart.showLimits(allLimits(limits, table), limits.values, limits.rule !== "none", protection.known_records);
+  const number = Object.keys(limits.values).length;
+  byId("exceptions").hidden = number === 0 || limits.rule === "none";
+  say(
+    byId("exceptions-text"),
+    `${plural(number, "value has", "values have")} a limit of ${number === 1 ? "its" : "their"} own.`,
+  );
+}
+
+/** "By value only" begins with the limits of the rule that was in use, and gives them back when it is left. */
+function chooseRule(name, event) {
+  const { limits } = draft;
+  if (name === "none") {
+    const now = allLimits(limits, table);
+    filledIn = Object.create(null);
+    table.values.forEach((value, at) => {
+      if (!Object.hasOwn(limits.values, value)) filledIn[value] = startingLimit(now[at], at);
+    });
+    Object.assign(limits.values, filledIn);
+  } else if (limits.rule === "none") {
+    for (const [value, text] of Object.entries(filledIn))
+      if (limits.values[value] === text) delete limits.values[value];
+    filledIn = Object.create(null);
+  }
+  limits.rule = name;
+  rule.show();
+  changed(event);
+}
+
+/** Three digits of the limit that the rule gave, but not so that it can no longer be kept. */
+function startingLimit(limit, at) {
+  const least = atLeast(table.counts[at], table.total - draft.protection.known_records) ?? "1";
+  const text = Number.isNaN(limit) ? least : threeDigits(limit);
+  return Number(text) < Number(least) && limit >= Number(least) * 0.99 ? least : text;
+}
+
+function answered(got, overtaken) {
+  clear();
+  answer = got;
+  chart.showAnswer(got, !overtaken);
+  results.show(got, pinned?.exploration);
+  showStanding(got, takeOffer);
+  if (pinned) compare.show(pinned, draft, got);
+  mark("limits", stepWords(got));
+  summarize(got);
+  if (got.exact && !overtaken) announce(spoken(got));
+}
+
+function failed(error) {
+  if (error.status === 0 || error.status >= 500) return complain(error);
+  showRefusal(error);
+}
+
+function takeOffer(offer, event) {
+  Object.assign(draft.limits.values, offer.values ?? {});
+  if (offer.solve) Object.assign(draft.solve, offer.solve);
+  showSizesRange();
+  changed(event);
+}
+
+/** On small screens the results are below the chart, so the figures that matter stay at the bottom edge. */
+function summarize(got) {
+  const bar = byId("summary-bar");
+  if (got.problem) return fill(bar, el("b", { class: "bad-word" }, "⚠ These limits cannot be kept"));
+  const gain = got.gain?.["two-size"];
+  fill(
+    bar,
+    el("span", {}, "MSE ", el("b", {}, figure(got.mse))),
+    el("span", {}, "largest bucket ", el("b", {}, String(got.setting?.at(-1)?.size ?? "–"))),
+    gain ? el("span", {}, gainWords(gain, "two sizes")) : null,
+  );
+}
+
+function spoken(got) {
+  if (got.problem) return `These limits cannot be kept. ${got.problem.message}`;
+  return `Solved. Mean squared error ${figure(got.mse)}, ${plural(got.setting.length, "bucket size")}, the largest ${got.setting.at(-1).size}.`;
+}
+
+function showSizesRange() {
+  byId("min-size").value = draft.solve.min_size ?? "";
+  byId("max-size").value = draft.solve.max_size ?? "";
+  if (draft.solve.min_size !== null || draft.solve.max_size !== null) byId("sizes-range").open = true;
+}
+
+function sizeChanged(key, field, event) {
+  const text = field.value.trim();
+  const fits = /^([1-9]\d{0,8})?$/.test(text);
+  field.setAttribute("aria-invalid", String(!fits));
+  if (!fits) return;
+  draft.solve[key] = text === "" ? null : Number(text);
+  changed(event);
+}
+
+async function pin() {
+  try {
+    await post("/api/pin", { label: "A" });
+    ({ pinned } = await fresh());
+    byId("pin").textContent = "Pin this policy instead";
+    results.show(answer, pinned?.exploration);
+    compare.show(pinned, draft, answer);
+    announce("Pinned. The comparison is below the chart.");
+  } catch (error) {
+    complain(error);
+  }
+}
+
+async function unpin() {
+  await remove("/api/pin").catch(complain);
+  pinned = null;
+  byId("pin").textContent = "Pin this policy";
+  results.show(answer, null);
+  compare.show(null);
+  byId("pin").focus();
+}
+
+function usePinned(event) {
+  draft.limits = copied(pinned.limits);
+  filledIn = Object.create(null);
+  rule.show();
+  changed(event);
+}
+
+function listen() {
+  byId("search").addEventListener("input", (event) => {
+    chart.setFilter(event.target.value);
+  });
+  byId("sort").addEventListener("change", (event) => chart.setSort(event.target.value));
+  byId("sort-again").addEventListener("click", () => {
+    chart.setSort("nearest");
+    byId("sort").focus();
+  });
+  for (const radio of document.querySelectorAll("input[name=scale]"))
+    radio.addEventListener("change", () => chart.setScale(radio.value));
+  byId("clear-exceptions").addEventListener("click", (event) => {
+    draft.limits = copied({ ...draft.limits, values: {} });
+    changed(event);
+  });
+  byId("min-size").addEventListener("input", (event) => sizeChanged("min_size", event.target, event));
+  byId("max-size").addEventListener("input", (event) => sizeChanged("max_size", event.target, event));
+  byId("pin").addEventListener("click", pin);
+  byId("unpin").addEventListener("click", unpin);
+  byId("use-pinned").addEventListener("click", usePinned);
+  if (pinned) byId("pin").textContent = "Pin this policy instead";
+  showSizesRange();
+}

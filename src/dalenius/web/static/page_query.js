@@ -1,0 +1,166 @@
+// Page 5: count from a release, by picking values or by writing the condition.
+
+import { assumption, estimated, fromTo, groupAnswers, oneAnswer } from "./answers.js";
+import { get, post } from "./api.js";
+import { Conditions } from "./conditions.js";
+import { byId, el, fill, named, say } from "./dom.js";
+import { expression } from "./expression.js";
+import { count } from "./format.js";
+import { announce, clear, complain } from "./notices.js";
+import { initial } from "./state.js";
+
+let release = null;
+let known = null; // what GET columns gave
+let conditions = null;
+let byHand = false; // the expression was written, not made
+
+fill(
+  byId("release"),
+  [...initial.releases].reverse().map((one) => el("option", { value: one.id }, one.name)),
+);
+byId("release").addEventListener("change", open);
+byId("expression").addEventListener("input", () => setByHand(true));
+byId("expression").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ask();
+});
+byId("from-conditions").addEventListener("click", () => {
+  setByHand(false);
+  write();
+});
+byId("count").addEventListener("click", () => ask());
+open();
+
+/** Read the columns of the chosen release: from the release, never from the table. */
+async function open() {
+  clear();
+  release = byId("release").value;
+  try {
+    known = await get(`/api/releases/${encodeURIComponent(release)}/columns`);
+  } catch (error) {
+    return complain(error);
+  }
+  const all = [...known.columns, known.sensitive];
+  conditions = new Conditions(all, known.sensitive.name, () => {
+    if (!byHand) write();
+  });
+  fill(
+    byId("group-by"),
+    all.map((column) =>
+      el(
+        "label",
+        { class: "check" },
+        el("input", {
+          type: "checkbox",
+          value: column.name,
+          "data-test": "group-column",
+          "data-column": column.name,
+          change: showGroups,
+        }),
+        el("span", {}, named(column.name, 40)),
+      ),
+    ),
+  );
+  byId("truth-choice").hidden = !known.truth;
+  setByHand(false);
+  write();
+  showGroups();
+}
+
+const groups = () => [...byId("group-by").querySelectorAll("input:checked")].map((box) => box.value);
+
+function showGroups() {
+  const chosen = groups();
+  say(byId("group-chosen"), chosen.length ? `by ${chosen.join(", ")}` : "");
+}
+
+function write() {
+  byId("expression").value = expression(conditions.chosen);
+}
+
+function setByHand(now) {
+  byHand = now;
+  byId("from-conditions").hidden = !now;
+  say(byId("expression-state"), now ? "written by hand" : "made from the conditions above");
+}
+
+async function ask(question = null) {
+  const asked = question ?? {
+    expression: byId("expression").value.trim(),
+    group_by: groups(),
+    learn: byId("learn").checked,
+    truth: known.truth && byId("truth").checked,
+  };
+  byId("count").disabled = true;
+  fill(byId("query-problem"));
+  try {
+    const got = await post(`/api/releases/${encodeURIComponent(release)}/count`, {
+      ...asked,
+      expression: asked.expression || "TRUE",
+    });
+    show(asked, got);
+    remember(asked, got);
+  } catch (error) {
+    if (error.status === 0) return complain(error);
+    fill(
+      byId("query-problem"),
+      el(
+        "div",
+        { class: "notice bad", "data-test": "query-error" },
+        el("p", {}, el("strong", {}, error.message)),
+        error.hint ? el("p", {}, error.hint) : null,
+      ),
+    );
+  } finally {
+    byId("count").disabled = false;
+  }
+}
+
+function show(asked, got) {
+  const grouped = asked.group_by.length > 0;
+  const [first] = got.answers;
+  document.querySelector(".query-layout").classList.toggle("grouped", grouped);
+  fill(
+    byId("query-answer"),
+    el("p", { class: "muted asked-code", title: asked.expression }, el("code", {}, asked.expression || "everybody")),
+    grouped ? groupAnswers(got.answers, asked.group_by) : oneAnswer(first),
+    assumption(got),
+  );
+  if (!grouped) announce(`Estimate ${estimated(first.estimate)}, 95 percent interval ${fromTo(first.interval)}`);
+}
+
+function remember(asked, got) {
+  const grouped = asked.group_by.length > 0;
+  const [first] = got.answers;
+  byId("history-panel").hidden = false;
+  const cell = (text) => el("td", { class: "num" }, text);
+  byId("history").prepend(
+    el(
+      "tr",
+      { "data-test": "asked" },
+      el(
+        "td",
+        { class: "mono" },
+        el(
+          "div",
+          { title: asked.expression },
+          asked.expression || "everybody",
+          grouped ? el("span", { class: "muted" }, ` by ${asked.group_by.join(", ")}`) : null,
+        ),
+      ),
+      ...(grouped
+        ? [cell(`${count(got.answers.length)} groups`), cell(""), cell("")]
+        : [
+            cell(estimated(first.estimate)),
+            cell(fromTo(first.interval)),
+            cell(first.truth === null || first.truth === undefined ? "–" : count(first.truth)),
+          ]),
+      el("td", { class: "num" }, el("button", { type: "button", class: "small", click: () => again(asked) }, "Again")),
+    ),
+  );
+}
+
+function again(asked) {
+  byId("expression").value = asked.expression;
+  setByHand(true);
+  ask(asked);
+}

@@ -1,0 +1,85 @@
+// How far the answer is (solving, quick, exact), and what stands in the way of limits that cannot be kept.
+
+import { byId, el, fill, say, set } from "./dom.js";
+import { sentence } from "./format.js";
+
+const STATES = {
+  exact: "exact",
+  refining: "quick answer, refining…",
+  solving: "solving…",
+  looking: "looking for a setting…",
+  problem: "cannot be kept",
+  undecided: "not found in time",
+};
+
+/** The state of the page, discreetly; `exact` says whether what is shown is the exact answer. */
+function showState(state, exact = false) {
+  const chip = byId("exact");
+  set(chip, "data-state", state);
+  set(chip, "data-exact", exact);
+  say(chip, STATES[state]);
+}
+
+/** A question goes out. The words stay where they can, or they would flicker while a hand is on the slider. */
+export function showAsking(exact) {
+  const chip = byId("exact");
+  const state = chip.dataset.state ?? "solving";
+  if (exact && chip.dataset.exact === "true") return; // the quick answer was exact already; peers are still to come
+  showState(state === "exact" || state === "undecided" ? "refining" : state);
+}
+
+/** Show how far an answer is, and its problem, if it has one that is certain. */
+export function showStanding(answer, take) {
+  const open = answer.status === "undecided";
+  const certain = answer.problem && (!open || answer.exact) ? answer.problem : null;
+  showProblem(certain, take);
+  const state = answer.problem
+    ? open
+      ? answer.exact
+        ? "undecided"
+        : "looking"
+      : "problem"
+    : answer.exact
+      ? "exact"
+      : "refining";
+  showState(state, answer.exact);
+}
+
+/** What the server refused outright, such as a limit that is no number. */
+export function showRefusal(error) {
+  showState("problem", true);
+  showProblem({ message: error.message, hint: error.hint, offer: null });
+}
+
+/** What the limits' step in the header says. */
+export const stepWords = (answer) => (answer.problem && answer.status !== "undecided" ? "cannot be kept" : "done");
+
+/** Why there is no setting, and what is offered instead. */
+function showProblem(problem, take) {
+  const host = byId("problem");
+  const same = JSON.stringify(problem) === host.dataset.shown;
+  host.hidden = problem === null || problem === undefined;
+  if (same) return;
+  host.dataset.shown = JSON.stringify(problem);
+  if (!problem) return fill(host);
+  const offer = problem.offer ?? null;
+  const title =
+    Object.keys(offer?.values ?? {}).length > 0 ? "Use the nearest feasible limits" : "Allow larger buckets";
+  fill(
+    host,
+    el("p", {}, el("strong", {}, sentence(problem.message))),
+    offer ? el("p", {}, offer.text) : problem.hint ? el("p", {}, problem.hint) : null,
+    el("p", { class: "hint" }, "What is below tells of the last limits that could be kept."),
+    offer
+      ? el(
+          "div",
+          { class: "buttons" },
+          el(
+            "button",
+            { type: "button", class: "primary", "data-test": "offer", click: (event) => take(offer, event) },
+            title,
+          ),
+        )
+      : null,
+  );
+}

@@ -1,0 +1,172 @@
+"""Studio's pages: odd names, limits that cannot be kept, keys alone, narrow screens, and what axe-core finds."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visits, faults
+from tests.browser.studio_process import plan, studio
+from tests.browser.studio_steps import choose_roles, draft_job, go, hook, settled
+
+IMAGE = "<img src=x onerror=alert(1)>"
+SCRIPT = "</script><script>alert(2)</script>"
+LONG = "A name that goes on and on, as names of measurements in exports of hospital systems do, " * 3
+VALUES = {"Flu": 60, IMAGE: 25, SCRIPT: 10, "Grippe é ü 流感 🤒": 4, LONG: 1}
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A table whose names and values are as odd as they come: 1,000 rows."""
+    path = tmp_path / 'odd "table" <b>.csv'
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out)
+        writer.writerow(["Name", 'Zip "code"', f"Age {IMAGE}", "Diagnosis"])
+        for row, value in enumerate(value for value, share in VALUES.items() for _ in range(10 * share)):
+            writer.writerow([f"Person {row}", f"{row % 7:03d}", row % 90, value])
+    return path
+
+
+def upload(page: Page, path: Path) -> None:
+    hook(page, "file").set_input_files(path)
+    expect(hook(page, "column")).to_have_count(4)
+
+
+def test_odd_names_are_shown_and_never_run(visits: Visits, odd: Path, screenshots: Path) -> None:
+    with studio() as url:
+        page = visits.open(url)
+        page.on("dialog", lambda dialog: visits.problems.append(f"a dialog: {dialog.message}"))
+        upload(page, odd)
+        expect(page.locator("body")).to_contain_text(IMAGE)
+        choose_roles(page, "Diagnosis")
+        settled(page)
+        for value in (IMAGE, SCRIPT):
+            expect(page.locator(".row .name", has_text=value)).to_be_visible()
+        page.screenshot(path=screenshots / "studio-odd-names.png")
+        go(page, "publish")
+        expect(hook(page, "release-name")).not_to_have_value("")
+        hook(page, "publish").click()
+        expect(hook(page, "release-card")).to_be_visible(timeout=60_000)
+        go(page, "query")
+        expect(hook(page, "group-column")).to_have_count(3)
+        page.locator("#add").select_option(label="Diagnosis (sensitive)")
+        hook(page, "condition").locator("label.check", has_text=IMAGE).click()
+        hook(page, "count").click()
+        expect(hook(page, "truth")).to_have_text("250")
+        expect(hook(page, "expression")).to_have_value(f"Diagnosis IN ('{IMAGE}')")
+        assert page.locator("img, script:not([src]):not([type='application/json'])").count() == 0
+
+
+def test_limits_that_cannot_be_kept_are_marked_and_the_offer_can(visits: Visits, odd: Path, tmp_path: Path) -> None:
+    with studio(str(odd)) as url:
+        page = visits.open(url)
+        choose_roles(page, "Diagnosis")
+        hook(page, "rule-uniform").check(force=True)
+        hook(page, "uniform").fill("0.3")
+        row = page.locator('[data-test="limit-row"][data-value="Flu"]')
+        expect(row).to_contain_text("cannot be kept")
+        expect(hook(page, "exact")).to_have_attribute("data-state", "problem")
+        hook(page, "offer").click()
+        expect(hook(page, "exact")).to_have_attribute("data-state", "exact")
+        expect(row.locator('[data-test="limit-field"]')).to_have_value("0.6")
+        assert settled(page) == plan(odd, draft_job(page, tmp_path, "offer.toml"))
+
+
+def test_a_limit_is_moved_by_keys_and_typed_as_a_ratio(visits: Visits, odd: Path, tmp_path: Path) -> None:
+    with studio(str(odd)) as url:
+        page = visits.open(url)
+        choose_roles(page, "Diagnosis")
+        before = settled(page)
+        field = page.locator('[data-test="limit-field"][data-value="Flu"]')
+        handle = page.locator('[data-test="limit-handle"][data-value="Flu"]')
+        handle.focus()
+        page.keyboard.press("PageDown")
+        expect(field).to_have_value("0.8")
+        field.fill("2/3")
+        expect(handle).to_have_attribute("aria-valuenow", "0.6666666666666666")
+        assert settled(page) != before
+        job = draft_job(page, tmp_path, "ratio.toml")
+        assert 'Flu = "2/3"' in job.read_text(encoding="utf-8")
+        assert settled(page) == plan(odd, job)
+        field.fill("2")
+        expect(field).to_have_attribute("aria-invalid", "true")
+        handle.focus()
+        page.keyboard.press("Home")
+        expect(field).to_have_value("0.6")
+        hook(page, "reset-limit").first.click()
+        assert settled(page) == before
+
+
+def test_the_table_page_by_keys_alone(visits: Visits, odd: Path) -> None:
+    with studio(str(odd)) as url:
+        page = visits.open(url)
+        expect(hook(page, "column")).to_have_count(4)
+        page.keyboard.press("Tab")
+        expect(page.locator(".skip")).to_be_focused()
+        page.keyboard.press("Enter")
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.dataset.test") == "continue":
+                break
+        expect(hook(page, "continue")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("#limits")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_fault_of_access(visits: Visits, odd: Path, scheme: str, screenshots: Path) -> None:
+    with studio(str(odd)) as url:
+        page = visits.open(url, scheme=scheme)
+        expect(hook(page, "column")).to_have_count(4)
+        assert faults(page) == []
+        choose_roles(page, "Diagnosis")
+        settled(page)
+        hook(page, "pin").click()
+        expect(hook(page, "compare")).to_be_visible()
+        assert faults(page) == []
+        go(page, "protection")
+        settled(page)
+        assert faults(page) == []
+        go(page, "publish")
+        expect(hook(page, "release-name")).not_to_have_value("")
+        hook(page, "publish").click()
+        expect(hook(page, "release-card")).to_be_visible(timeout=60_000)
+        hook(page, "audit").click()
+        expect(hook(page, "audit-result")).to_be_visible(timeout=60_000)
+        assert faults(page) == []
+        page.screenshot(path=screenshots / f"studio-publish-{scheme}.png", full_page=True)
+        go(page, "query")
+        expect(hook(page, "group-column")).to_have_count(3)
+        hook(page, "expression").fill("Diagnosis = 'Flu'")
+        hook(page, "count").click()
+        expect(hook(page, "truth")).to_have_text("600")
+        assert faults(page) == []
+
+
+def test_nothing_is_cut_off_on_a_phone(visits: Visits, odd: Path, screenshots: Path) -> None:
+    with studio(str(odd)) as url:
+        page = visits.open(url, width=390, height=844)
+        expect(hook(page, "column")).to_have_count(4)
+        choose_roles(page, "Diagnosis")
+        settled(page)
+        for step in ("table", "limits", "protection", "publish", "query"):
+            go(page, step)
+            page.wait_for_load_state("networkidle")
+            page.screenshot(path=screenshots / f"studio-phone-{step}.png", full_page=True)
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, step
+
+
+def test_without_the_token_there_is_nothing(visits: Visits, odd: Path) -> None:
+    with studio(str(odd)) as url:
+        page = visits.open(url.split("?")[0])
+        expect(hook(page, "error-page")).to_be_visible()
+        assert "Diagnosis" not in page.content()
+        assert odd.name not in page.content()
+    assert len(visits.problems) == 1, (
+        visits.problems
+    )  # Chromium notes the refusal itself, and nothing else was asked for
+    assert "403" in visits.problems.pop()

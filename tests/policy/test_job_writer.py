@@ -1,0 +1,51 @@
+"""Job files are read as they were written."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.policy.job import Job, parse_job
+from dalenius.policy.job_writer import job_text
+
+_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+_number = st.one_of(
+    st.sampled_from(["0.02", "1/50", "17/100"]),
+    st.integers(0, 10**6),
+    st.decimals("0.001", "0.999", places=6),
+)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    columns = draw(st.lists(_text, min_size=1, max_size=6, unique=True))
+    table: dict[str, Any] = {"sensitive": columns[0], "quasi_identifiers": columns[1:4], "identifiers": columns[4:]}
+    table["null_value"] = draw(st.none() | _text)
+    if draw(st.booleans()):
+        table["strata"] = draw(st.sampled_from(["auto", "none", 12, ["A", "B"]]))
+    limits: dict[str, Any] = {draw(st.sampled_from(["theta", "uniform", "beta"])): draw(_number)}
+    limits["values"] = draw(st.dictionaries(_text, _number, max_size=4))
+    solve = {
+        "method": draw(st.sampled_from([None, "optimal", "two-size"])),
+        "max_size": draw(st.none() | st.integers(1, 99)),
+        "gap": draw(st.sampled_from([None, Decimal("0.01"), Decimal(0)])),
+    }
+    adversary = {
+        "corrupted": draw(st.none() | st.integers(0, 5)),
+        "fakes": draw(st.none() | st.integers(0, 5)),
+        "avoid_ruled_out": draw(st.none() | st.booleans()),
+    }
+    return Job.model_validate({"table": table, "limits": limits, "solve": solve, "adversary": adversary})
+
+
+@given(jobs())
+def test_reading_gives_what_was_written(job: Job) -> None:
+    assert parse_job(job_text(job)) == job
+
+
+def test_what_is_not_set_is_not_written() -> None:
+    text = job_text(Job.model_validate({"table": {"sensitive": "Disease"}, "limits": {"theta": "8"}}))
+    assert text == '[table]\nsensitive = "Disease"\n\n[limits]\ntheta = "8"\n'
