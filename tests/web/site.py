@@ -30,6 +30,8 @@ class Site:
     def __init__(self, client: httpx.Client, studio: Studio, keys: Keys, server: uvicorn.Server, port: int) -> None:
         self.client, self.studio, self.keys, self.server = client, studio, keys, server
         self.port, self.home = port, f"http://127.0.0.1:{port}"
+        self.heard: list[bytes] = []  # every answer
+        client.event_hooks["response"].append(lambda answer: self.heard.append(answer.read()))
 
     def get(self, path: str, **extra: Any) -> Response:
         return self.client.get(path, **extra)

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -211,6 +213,34 @@ def test_releases_are_kept_where_they_are_asked_for(tmp_path: Path, table: Path)
     with studio(tmp_path / "t", "--release", str(out / "march")) as running:
         (release,) = running.state()["releases"]
         assert (release["name"], release["saved"], release["with_truth"]) == ("march", True, False)
+
+
+def test_it_does_not_wait_for_a_solver(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    values = [f"disease {number}" for number in np.minimum(rng.zipf(1.3, 60_000), 300)]  # takes a minute to solve
+    pd.DataFrame({"Disease": values, "Age": rng.integers(0, 90, 60_000)}).to_parquet(tmp_path / "many.parquet")
+    words = [str(tmp_path / "many.parquet"), "--out", str(tmp_path / "out")]
+    with studio(tmp_path / "t", *words) as running:
+        until(running.state, lambda state: state["tables"][0]["status"] == "ready")
+        running.post("/api/roles", {"sensitive": "Disease", "quasi_identifiers": ["Age"]})
+        until(running.state, lambda state: (state["counted"] or {}).get("status") == "ready")
+        protection = {"known_records": 2, "fake_values": 1}
+        running.post("/api/explore", {"limits": {"theta": "3", "base": "0.011"}, "protection": protection})
+        task = running.post("/api/publish", {"name": "never"})["task"]
+        until(lambda: running.client.get(f"/api/tasks/{task}").json(), lambda found: found["stage"] == "Solving")
+        assert running.end(signal.SIGTERM)[0] == 0
+    assert left(tmp_path / "t") == []
+    assert left(tmp_path / "out") == []
+
+
+def test_without_the_libraries_for_it() -> None:
+    code = "import sys; sys.modules['starlette'] = None; from dalenius.cli.main import entry; entry()"
+    found = subprocess.run(
+        [sys.executable, "-c", code, "studio", "--json"], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 2
+    error = json.loads(found.stdout)["error"]
+    assert (error["kind"], error["message"]) == ("missing-extra", "Starlette is not installed")
 
 
 def test_a_browser_that_goes_away_does_not_end_it(tmp_path: Path, table: Path) -> None:

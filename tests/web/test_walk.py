@@ -109,6 +109,8 @@ def test_the_whole_way(site: Site, tables: Path, kind: str, tmp_path: Path) -> N
 
     _query(site, release)
     _take_home(site, release, tmp_path)
+    assert len(site.heard) > 20
+    assert not any(b"person 1" in answer for answer in site.heard)  # the cells of a column that is not published
 
 
 def _query(site: Site, release: str) -> None:
@@ -158,6 +160,9 @@ def _take_home(site: Site, release: str, tmp_path: Path) -> None:
     assert "script-src" not in policy
     assert "default-src 'none'" in policy
     assert "sandbox" in policy
+    assert "frame-ancestors 'self'" in policy
+    assert page.headers["x-frame-options"] == "SAMEORIGIN"
+    assert page.headers["cache-control"] == "no-store"
     for text in (page.text, done(site.get(f"/releases/{release}/report.html")).text):
         assert HTML_VALUE not in text
         assert "<script>alert" not in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -95,11 +96,5 @@ def studio_command(
 
 
 def _require_extras() -> None:
-    try:
-        import jinja2
-        import starlette
-        import tomli_w
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError.of("Starlette", "web") from None
-    _ = (jinja2, starlette, tomli_w, uvicorn)
+    if any(find_spec(name) is None for name in ("jinja2", "starlette", "tomli_w", "uvicorn")):
+        raise MissingExtraError.of("Starlette", "web")

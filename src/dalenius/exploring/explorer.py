@@ -5,8 +5,8 @@
 offer of limits that can be kept. `explore(..., exact=True)` answers what `plan` does, with what other methods find, in
 as long as that takes: `worker.py` does that in a process of its own.
 
-Quick answers learn from each other: sizes, cuts and settings that were good for similar limits are tried first. So they
-depend on what was asked before, and exact ones never do.
+Quick answers learn from each other: cuts that mattered and settings that were good for similar limits are tried first.
+So they depend on what was asked before, and exact ones never do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import replace
 
-from dalenius.errors import DaleniusError, SolverError, UndecidedError
+from dalenius.errors import DaleniusError, UndecidedError
 from dalenius.exploring.answering import Shown, of_error
 from dalenius.exploring.forcing import forcing, tried_out
 from dalenius.exploring.offers import obstacle_of
@@ -30,8 +30,7 @@ from dalenius.model.solution import Method
 from dalenius.planning import plan_counts, prepared, settled_at_once, with_remarks
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.caps import Instance
-from dalenius.solve.gale import validate_setting
-from dalenius.solve.glance import Glance, Memory, glance, is_valid
+from dalenius.solve.glance import Memory, glance, partition_of
 from dalenius.solve.growing import not_found, nothing
 from dalenius.solve.methods import with_proof
 from dalenius.solve.optimal import Optimum
@@ -43,8 +42,9 @@ _OFFER_SECONDS = 0.05
 _EXACT_OFFER_SECONDS = 5.0
 _PEER_SECONDS = 5.0
 _QUICK_PEER_CELLS = 60_000  # values x sizes, up to which two sizes are looked for at once
-_QUICK_PEER_SECONDS = 0.05
+_QUICK_PEER_SECONDS = 0.02
 _KEPT_ANSWERS = 64
+_KEPT_PRICES = 256
 _KEPT_SETTINGS = 3
 
 
@@ -58,6 +58,7 @@ class Explorer:
         self._memory = Memory()
         self._settings: list[BucketSetting] = []  # good ones, the latest first
         self._answers: OrderedDict[Hashable, Exploration] = OrderedDict()  # exact ones
+        self._prices: OrderedDict[Hashable, Unprotected] = OrderedDict()  # of exact plans without protection
 
     def explore(self, policy: LimitPolicy, options: PlanOptions | None = None, *, exact: bool) -> Exploration:
         """The answer, quick or exact."""
@@ -81,15 +82,17 @@ class Explorer:
         except DaleniusError as error:
             return self._shown.refused(of_error(error), policy, time.monotonic() - started)
         obstacle = obstacle_of(plan, options, _OFFER_SECONDS)
-        return self._shown.explored(
+        answer = self._shown.explored(
             plan,
-            exact=exact,
-            peers={TWO_SIZE: self._quick_two_size(plan, options), ANATOMY: anatomy_peer(problem, options.max_size)},
+            exact=exact and (obstacle is None or obstacle.offer is not None or options.max_size is None),
+            peers={TWO_SIZE: _quick_two_size(plan, options), ANATOMY: anatomy_peer(problem, options.max_size)},
             forcing=forcing(plan),
             unprotected=self._unprotected(policy, options),
             obstacle=obstacle,
-            seconds=time.monotonic() - started,
         )
+        if answer.exact and answer.setting is not None:
+            self._keep_price(policy, options, answer.setting)
+        return replace(answer, seconds=time.monotonic() - started)
 
     def refused(self, error: DaleniusError) -> Exploration:
         """The answer to a question that could not be asked: limits that are no numbers, and the like."""
@@ -106,6 +109,7 @@ class Explorer:
                 self._answers.popitem(last=False)
         if answer.setting is not None:
             self._remember(answer.setting)
+            self._keep_price(policy, options, answer.setting)
 
     def _exact(self, policy: LimitPolicy, options: PlanOptions) -> Exploration:
         """What `plan` answers, and what goes with it."""
@@ -141,10 +145,12 @@ class Explorer:
         while True:
             found = glance(problem, options.gap, deadline, memory)
             exact = exact and found.finished
-            setting = found.setting if found.finished else _best(problem, found.setting, settings)
-            if setting is not None:
-                self._remember(setting, found.memory)
-                return _plan(problem, options, found, setting), exact
+            partition = found.partition if found.finished else _best(problem, found.partition, settings)
+            if partition is not None:
+                self._remember(partition.setting, found.memory)
+                proof = Optimum(partition.setting, found.bound, None)
+                solution = with_proof(problem, Method.OPTIMAL, partition, proof, options.gap, 0.0)
+                return Plan(problem, solution), exact
             if options.max_size is not None:
                 reason = "max-size" if found.finished else "undecided"
                 return Plan(problem, nothing(problem, Method.OPTIMAL), NoSolution(reason)), False
@@ -154,58 +160,59 @@ class Explorer:
                 return Plan(replace(problem, max_size=one.max_size), one), False
             problem = replace(problem, max_size=size)
 
-    def _quick_two_size(self, plan: Plan, options: PlanOptions) -> Peer | None:
-        """The best two sizes, if looking for them takes a few milliseconds."""
-        problem = plan.problem
-        sizes = min(problem.max_size, problem.total) - problem.min_size + 1
-        if plan.no_solution is not None or sizes * len(problem.values) > _QUICK_PEER_CELLS:
-            return None
-        peer = two_size_peer(problem, time.monotonic() + _QUICK_PEER_SECONDS, grow=options.max_size is None)
-        return None if peer.status == "undecided" else peer
-
     def _remember(self, setting: BucketSetting, memory: Memory | None = None) -> None:
-        """Keep what the next quick answer may start from; without a memory, the sizes of an exact setting."""
-        by_records = sorted(setting.groups, key=lambda group: -group.records)
+        """Keep what the next quick answer may start from."""
         with self._lock:
-            self._memory = memory or replace(self._memory, sizes=tuple(group.size for group in by_records))
+            self._memory = memory or self._memory
             self._settings = [setting, *(other for other in self._settings if other != setting)][:_KEPT_SETTINGS]
 
     def _known(self, policy: LimitPolicy, options: PlanOptions) -> Exploration | None:
         with self._lock:
             return self._answers.get(_key(policy, options))
 
+    def _keep_price(self, policy: LimitPolicy, options: PlanOptions, setting: BucketSetting) -> None:
+        """What an unprotected plan costs: the price of protection under the same limits is known from it."""
+        if options.known_records or options.fake_values:
+            return
+        with self._lock:
+            self._prices[_key(policy, options)] = _priced(setting)
+            while len(self._prices) > _KEPT_PRICES:
+                self._prices.popitem(last=False)
+
     def _unprotected(self, policy: LimitPolicy, options: PlanOptions) -> Unprotected | None:
         """The loss without protection, if that was asked before."""
         if not (options.known_records or options.fake_values):
             return None
-        known = self._known(policy, replace(options, known_records=0, fake_values=0))
-        return None if known is None or known.setting is None else _priced(known.setting)
+        with self._lock:
+            return self._prices.get(_key(policy, replace(options, known_records=0, fake_values=0)))
 
 
-def _best(problem: Problem, found: BucketSetting | None, others: list[BucketSetting]) -> BucketSetting | None:
+def _best(problem: Problem, found: Partition | None, others: list[BucketSetting]) -> Partition | None:
     """What was found, or an earlier setting that is better and still valid."""
-    better = [other for other in others if found is None or other.loss < found.loss]
+    better = [other for other in others if found is None or other.loss < found.setting.loss]
     for setting in sorted(better, key=lambda setting: setting.loss):
-        first, last = setting.groups[0].size, setting.groups[-1].size
-        in_range = setting.records == problem.total and problem.min_size <= first and last <= problem.max_size
-        if in_range and is_valid(Instance(problem), setting):
-            return setting
+        if problem.min_size <= setting.groups[0].size and setting.groups[-1].size <= problem.max_size:
+            partition = partition_of(Instance(problem), setting)
+            if partition is not None:
+                return partition
     return found
+
+
+def _quick_two_size(plan: Plan, options: PlanOptions) -> Peer | None:
+    """The best two sizes, if looking for them takes a few milliseconds."""
+    problem = plan.problem
+    sizes = min(problem.max_size, problem.total) - problem.min_size + 1
+    if plan.no_solution is not None or sizes * len(problem.values) > _QUICK_PEER_CELLS:
+        return None
+    peer = two_size_peer(problem, time.monotonic() + _QUICK_PEER_SECONDS, grow=False)
+    certain = peer.status == "feasible" or (peer.status == "infeasible" and options.max_size is not None)
+    return peer if certain else None
 
 
 def _two_size(plan: Plan, options: PlanOptions) -> Peer | None:
     if plan.no_solution is not None:
         return None
     return two_size_peer(plan.problem, time.monotonic() + _PEER_SECONDS, grow=options.max_size is None)
-
-
-def _plan(problem: Problem, options: PlanOptions, found: Glance, setting: BucketSetting) -> Plan:
-    """The plan of a setting that is known to be valid."""
-    partition = validate_setting(problem, setting)
-    if not isinstance(partition, Partition):
-        raise SolverError(f"a setting was found valid, and then not ({partition.constraint})")
-    proof = Optimum(setting, found.bound, None)
-    return Plan(problem, with_proof(problem, Method.OPTIMAL, partition, proof, options.gap, 0.0))
 
 
 def _priced(setting: BucketSetting) -> Unprotected:

@@ -41,15 +41,15 @@ def tried_out(plan: Plan) -> Forcing | None:
     setting, problem = plan.solution.setting, plan.problem
     if setting is None or not setting.loss:
         return None
-    memory = Memory(sizes=tuple(group.size for group in setting.groups))
-    found = []
+    memory = Memory(sizes=tuple(group.size for group in sorted(setting.groups, key=lambda group: -group.loss)))
+    tried = []
     for _, candidate in zip(range(_TRIED), _candidates(plan), strict=False):
         value = problem.values.index(candidate.value)
         limits = (*problem.limits[:value], candidate.relaxed_limit, *problem.limits[value + 1 :])
-        relaxed = glance(replace(problem, limits=limits), 1e-4, time.monotonic() + _SECONDS, memory).setting
-        saved = 0.0 if relaxed is None else max(0.0, (setting.loss - relaxed.loss) / setting.loss)
-        found.append(replace(candidate, saves=saved))
-    return max(found, key=lambda one: one.saves or 0.0, default=None)
+        found = glance(replace(problem, limits=limits), 1e-4, time.monotonic() + _SECONDS, memory).partition
+        saved = 0.0 if found is None else max(0.0, (setting.loss - found.setting.loss) / setting.loss)
+        tried.append(replace(candidate, saves=saved))
+    return max(tried, key=lambda one: one.saves or 0.0, default=None)
 
 
 def _candidates(plan: Plan) -> Iterator[Forcing]:

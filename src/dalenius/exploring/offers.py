@@ -139,7 +139,7 @@ def _works(problem: Problem, options: PlanOptions, deadline: float) -> bool:
     if options.max_size < problem.min_size:
         return False
     try:
-        return glance(replace(problem, max_size=options.max_size), 1.0, deadline).setting is not None
+        return glance(replace(problem, max_size=options.max_size), 1.0, deadline).partition is not None
     except DaleniusError:
         return False
 

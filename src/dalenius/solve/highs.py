@@ -99,6 +99,18 @@ class LinearMaster:
         self._highs.changeColBounds(0, 0.0, allowed_shortfall)
         return self._run()
 
+    def solve_with_room(self, buckets: float) -> LinearAnswer | None:
+        """The same with every cut kept by a margin: what so many buckets of any one size could do to it."""
+        number = len(self.rows)
+        index, above = _indices(range(1, number + 1)), np.full(number, _INFINITY)
+        rights = np.asarray([cut.right / self.instance.total for cut in self.rows]) / self._scales
+        largest = np.abs(self.matrix(np.arange(len(self.sizes)))).max(axis=1, initial=0)
+        margins = buckets * largest / self.instance.total / np.asarray(self._scales)
+        self._highs.changeRowsBounds(number, index, rights + margins, above)  # type: ignore[attr-defined]
+        answer = self.solve()
+        self._highs.changeRowsBounds(number, index, rights, above)  # type: ignore[attr-defined]
+        return answer
+
     def solve_shortfall(self) -> LinearAnswer:
         """Minimise z alone: 0 iff some fractional setting satisfies all cuts."""
         self._highs.changeColBounds(0, 0.0, _INFINITY)

@@ -37,7 +37,8 @@ class Downloads:
         """GET /releases/ID/report: the report as a page."""
         release = self._release(request)
         page = await run_in_threadpool(_report_page, release)
-        return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_CSP})
+        headers = {"Content-Security-Policy": REPORT_CSP, "X-Frame-Options": "SAMEORIGIN"}
+        return Response(page, media_type="text/html", headers=headers)
 
     async def report_file(self, request: Request) -> Response:
         """GET /releases/ID/report.html: the same to keep."""

@@ -37,7 +37,7 @@ class Exploring:
         form = await read_form(request, ExploreForm)
         form.limits.policy()
         draft = self._studio.take_over(form)
-        self._studio.worker.abandon()
+        self._studio.abandon()
         found = await self._explored(draft, form.exact)
         return json_answer({"sequence": form.sequence, **found})
 
@@ -59,12 +59,11 @@ class Exploring:
 
     async def _exact(self, counted: Counted, draft: Draft) -> dict[str, Any]:
         counts, explorer = counted.ready()
-        policy = draft.limits.policy()
         try:
-            found = await asyncio.wrap_future(self._studio.worker.submit(counts, policy, draft.options))
+            found = await asyncio.wrap_future(self._studio.ask(counts, draft))
         except Abandoned:
             raise RequestError(409, "abandoned", "newer limits came in") from None
-        explorer.learn(found, policy, draft.options)
+        explorer.learn(found, draft.limits.policy(), draft.options)
         return await run_in_threadpool(exploration_object, found)
 
     async def pin(self, request: Request) -> Response:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dalenius.exploring.worker import ExactWorker
+from dalenius.exploring.worker import Abandoned, ExactWorker
+from dalenius.model.exploration import Exploration
+from dalenius.model.problem import ValueCounts
 from dalenius.model.version import VERSION
 from dalenius.policy.job import Job
 from dalenius.policy.job_writer import job_text
@@ -21,7 +24,7 @@ from dalenius.web.releases import Releases
 from dalenius.web.tables import TableEntry, Tables
 from dalenius.web.tasks import Tasks
 
-_SECONDS_TO_END = 10.0  # for tasks, when Studio is closed
+_SECONDS_TO_END = 5.0  # for tasks, when Studio is closed
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Studio:
         self._explored: tuple[CountKey, Draft, bool, dict[str, Any]] | None = None
         self._pinned: dict[str, Any] | None = None
         self._closed = False
+        self._worker: ExactWorker | None = None  # its processes are begun when there is something to count
         self.tables = Tables(self._described)
         for path in options.releases:
             self.releases.open(path)
@@ -58,7 +62,6 @@ class Studio:
             with self._lock:  # or the table might be described before it is chosen
                 added = self.tables.add(options.table, options.table.name, "given", options.table_name)
                 self._chosen = added[0] if len(added) == 1 else None
-        self.worker = ExactWorker()  # last: its processes are not begun for a Studio that cannot be
 
     @property
     def draft(self) -> Draft:
@@ -120,6 +123,8 @@ class Studio:
         roles = self._draft.roles
         if roles.sensitive is not None:
             self.counts.want(entry, roles.sensitive, roles.null_value)
+            if self._worker is None and not self._closed:
+                self._worker = ExactWorker()
 
     def counted(self) -> Counted:
         """The sensitive column of the draft, as far as it is counted."""
@@ -132,6 +137,17 @@ class Studio:
     def _counted(self, table: str) -> Counted | None:
         roles = self.draft.roles
         return self.counts.get(CountKey(table, roles.sensitive, roles.null_value)) if roles.sensitive else None
+
+    def abandon(self) -> None:
+        """Nobody waits any more for the exact answer that is being looked for."""
+        if self._worker is not None:
+            self._worker.abandon()
+
+    def ask(self, counts: ValueCounts, draft: Draft) -> Future[Exploration]:
+        """The exact answer, from another process; one that is being looked for is abandoned."""
+        if self._worker is None:
+            raise Abandoned("there is nothing to explore")
+        return self._worker.submit(counts, draft.limits.policy(), draft.options)
 
     def take_over(self, form: ExploreForm) -> Draft:
         """The draft with other limits; they become the draft's, if that is wanted."""
@@ -198,7 +214,8 @@ class Studio:
                 return not self.tasks.running()
             self._closed = True
         try:
-            self.worker.close()
+            if self._worker is not None:
+                self._worker.close()
             self.tables.close()
             self.counts.close()
             if not self.tasks.close(_SECONDS_TO_END):

@@ -1,6 +1,7 @@
 // Telling people: what went wrong on top of the page, what happened by voice.
 
 import { byId, el } from "./dom.js";
+import { sentence } from "./format.js";
 
 /** Something that went wrong, with what to do; it stays until closed. */
 export function complain(error) {
@@ -12,7 +13,7 @@ export function complain(error) {
       { type: "button", class: "quiet small close", "aria-label": "Close this message", click: () => notice.remove() },
       "✕",
     ),
-    el("p", {}, el("strong", {}, error.message)),
+    el("p", {}, el("strong", {}, sentence(error.message))),
     error.hint ? el("p", {}, error.hint) : null,
   );
   byId("notices").replaceChildren(notice);

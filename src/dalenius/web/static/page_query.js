@@ -5,7 +5,7 @@ import { get, post } from "./api.js";
 import { Conditions } from "./conditions.js";
 import { byId, el, fill, named, say } from "./dom.js";
 import { expression } from "./expression.js";
-import { count } from "./format.js";
+import { count, sentence } from "./format.js";
 import { announce, clear, complain } from "./notices.js";
 import { initial } from "./state.js";
 
@@ -106,7 +106,7 @@ async function ask(question = null) {
       el(
         "div",
         { class: "notice bad", "data-test": "query-error" },
-        el("p", {}, el("strong", {}, error.message)),
+        el("p", {}, el("strong", {}, sentence(error.message))),
         error.hint ? el("p", {}, error.hint) : null,
       ),
     );

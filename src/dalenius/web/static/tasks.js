@@ -46,11 +46,10 @@ function shown(id, title) {
   const node = el(
     "div",
     { class: "task", "data-test": "progress", role: "group", "aria-label": title },
-    el("div", { class: "task-line" }, el("span", { role: "status" }, stage), far),
+    el("div", { class: "task-line" }, el("span", { role: "status" }, stage), far, stop), // Cancel stays where it is
     bar,
     stages,
     sentences,
-    stop,
   );
   return { node, show };
 
