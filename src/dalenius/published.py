@@ -106,6 +106,25 @@ class Release:
         wanted = ATTACKS if attacks is None else attacks
         return audit(self.path, truth=truth, table=table, attacks=wanted, known=known, control=control)
 
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        audit: bool = False,
+        truth: Any = None,
+        table: str | None = None,
+        control: Any = None,
+        force: bool = False,
+    ) -> dict[str, Any]:
+        """Write one HTML page about the release, with a JSON twin beside it, and give what the twin says.
+
+        With `audit`, what simulated attackers get; with the table as `truth`, how often they are right and how good
+        counts are: such a page is for the publisher, not for publication.
+        """
+        from dalenius.report.making import make_report
+
+        return make_report(self.path, Path(path), force=force, audit=audit, truth=truth, table=table, control=control)
+
     @overload
     def count(self, expression: str, *, learn: bool = False) -> Estimate: ...
 

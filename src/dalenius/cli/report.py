@@ -72,23 +72,25 @@ def report_command(
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
         if control is not None and not with_audit:
             raise UsageError("--control is for the attackers", "Give --audit, or leave it out.")
-        from dalenius.report.facts import collect
-        from dalenius.report.files import check_target, twin_path, write_both
-        from dalenius.report.page import report_html, require_libraries
-        from dalenius.report.twin import report_object, twin_text
+        from dalenius.report.files import twin_path
+        from dalenius.report.making import make_report
 
-        require_libraries()
-        check_target(out, folder, force)
         with _progress(as_json) as progress:
-            facts = collect(folder, audit=with_audit, truth=truth, table=table_name, control=control, progress=progress)
-            progress.stage("Writing")
-            twin = report_object(facts)
-            write_both(out, report_html(twin), twin_text(twin), force)
+            twin = make_report(
+                folder,
+                out,
+                force=force,
+                audit=with_audit,
+                truth=truth,
+                table=table_name,
+                control=control,
+                progress=progress,
+            )
         if as_json:
             click.echo(json.dumps(twin))
         else:
             _show(twin, out, twin_path(out))
-        if not facts.holds:
+        if not twin["holds"]:
             sys.exit(CHECK_FAILED)
 
 

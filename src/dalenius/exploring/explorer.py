@@ -154,7 +154,7 @@ class Explorer:
             if options.max_size is not None:
                 reason = "max-size" if found.finished else "undecided"
                 return Plan(problem, nothing(problem, Method.OPTIMAL), NoSolution(reason)), False
-            size = larger(problem.max_size, problem.total) if found.empty else None
+            size = larger(problem.max_size, problem.total)
             if size is None:
                 one = not_found(problem, Method.OPTIMAL)
                 return Plan(replace(problem, max_size=one.max_size), one), False

@@ -16,7 +16,7 @@ import highspy
 import numpy as np
 
 from dalenius.solve.caps import Floats, Instance, Integers
-from dalenius.solve.cuts import Row, coefficients
+from dalenius.solve.cuts import Cut, Row, coefficients
 
 _INFINITY = highspy.kHighsInf
 _Status = highspy.HighsModelStatus
@@ -79,7 +79,7 @@ class LinearMaster:
         scales = np.abs(rows[:, 1:]).max(axis=1, initial=0.0)
         scales[scales == 0.0] = 1.0
         rows[:, 1:] /= scales[:, None]
-        rights = np.asarray([cut.right / self.instance.total for cut in new]) / scales
+        rights = np.asarray([cut.right for cut in new], dtype=float) / (self.instance.total * scales)
         starts, index, values = _packed(rows)
         self._highs.addRows(len(new), rights, np.full(len(new), _INFINITY), len(values), starts, index, values)
         self._known |= {cut.key for cut in new}
@@ -99,16 +99,15 @@ class LinearMaster:
         self._highs.changeColBounds(0, 0.0, allowed_shortfall)
         return self._run()
 
-    def solve_with_room(self, buckets: float) -> LinearAnswer | None:
-        """The same with every cut kept by a margin: what so many buckets of any one size could do to it."""
-        number = len(self.rows)
-        index, above = _indices(range(1, number + 1)), np.full(number, _INFINITY)
-        rights = np.asarray([cut.right / self.instance.total for cut in self.rows]) / self._scales
-        largest = np.abs(self.matrix(np.arange(len(self.sizes)))).max(axis=1, initial=0)
-        margins = buckets * largest / self.instance.total / np.asarray(self._scales)
-        self._highs.changeRowsBounds(number, index, rights + margins, above)  # type: ignore[attr-defined]
+    def solve_with_room(self, records: float) -> LinearAnswer | None:
+        """The same with room for so many records more of every value that has a privacy constraint among the rows."""
+        index, above = _indices(range(1, len(self.rows) + 1)), np.full(len(self.rows), _INFINITY)
+        rights = np.asarray([cut.right for cut in self.rows], dtype=float)
+        more = [records * cut.units if isinstance(cut, Cut) and not cut.sizes else 0.0 for cut in self.rows]
+        scales = self.instance.total * np.asarray(self._scales)
+        self._highs.changeRowsBounds(len(index), index, (rights + more) / scales, above)  # type: ignore[attr-defined]
         answer = self.solve()
-        self._highs.changeRowsBounds(number, index, rights, above)  # type: ignore[attr-defined]
+        self._highs.changeRowsBounds(len(index), index, rights / scales, above)  # type: ignore[attr-defined]
         return answer
 
     def solve_shortfall(self) -> LinearAnswer:

@@ -196,15 +196,16 @@ class _Search:
                 return
 
     def _round(self, relaxed: Relaxation, radius: int) -> bool:
-        """Search the integers within `radius` of the fractional optimum. False if the clock ended it."""
+        """Search the integers within `radius` of the fractional optimum. False if the clock had a say in it."""
         columns = _promising(relaxed)
         sizes = relaxed.master.sizes[columns]
         base = [math.floor(b + 1e-7) for b in relaxed.buckets[columns]]
         low = [max(-radius, -b) for b in base]
         high = [min(radius, self.instance.total // int(s) - b) for s, b in zip(sizes, base, strict=True)]
         seconds = max(0.0, self._left()) / 4
+        until = time.monotonic() + seconds
         answer = self._search_box(relaxed, sizes, base, low, high, seconds, self._target())
-        return answer.status is not BoxStatus.STOPPED
+        return answer.status is not BoxStatus.STOPPED and time.monotonic() < until
 
     def _prove(self, relaxed: Relaxation) -> bool:
         """Search every setting that could beat the best one. False if that shows that there is none at all."""
