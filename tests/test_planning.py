@@ -309,9 +309,16 @@ def many_values() -> dict[str, int]:
     return {f"v{i}": 1 + (i * 7919) % 2999 for i in range(400)}
 
 
-def test_a_method_that_does_not_finish_says_so() -> None:
+@pytest.mark.parametrize(
+    ("limits", "options"),
+    [
+        ({"theta": 2}, {"time_limit": 1}),  # it does not even begin
+        ({"uniform": "0.2"}, {"time_limit": 1e-6, "max_size": 5000}),
+    ],
+)
+def test_a_method_that_does_not_finish_says_so(limits: dict[str, Any], options: dict[str, Any]) -> None:
     with pytest.raises(UndecidedError, match="takes longer than the time limit"):
-        dalenius.plan(many_values(), {"theta": 2, "base": "0.0001"}, method="two-size", time_limit=1)
+        dalenius.plan(many_values(), limits, method="two-size", **options)
 
 
 def test_a_time_limit_inside_the_relaxation_leaves_a_plan() -> None:
@@ -323,7 +330,7 @@ def test_a_time_limit_inside_the_relaxation_leaves_a_plan() -> None:
 
 def test_a_comparison_survives_a_method_that_does_not_finish() -> None:
     counts = ValueCounts.of(many_values().items())
-    policy = dalenius.LimitPolicy.of(theta=2, base="0.0001")
+    policy = dalenius.LimitPolicy.of(theta=2)
     plans = compare_counts(counts, policy, ["optimal", "two-size"], PlanOptions(time_limit=3))
     assert plans[0].status != "infeasible"
     assert plans[1].no_solution is not None

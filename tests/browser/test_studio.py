@@ -45,6 +45,14 @@ def drag(page: Page, value: str, by: int) -> None:
     page.mouse.up()
 
 
+def picture(page: Page, path: Path) -> None:
+    """The top of the page as it looks when nobody points at anything."""
+    page.mouse.move(0, 0)
+    page.evaluate("document.activeElement.blur()")
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    page.screenshot(path=path, animations="disabled")
+
+
 def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshots: Path) -> None:
     with studio(str(census), "--out", str(tmp_path / "kept")) as url:
         page = visits.open(url)
@@ -53,7 +61,7 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         # 1 the table: columns with a suggested role
         expect(hook(page, "column")).to_have_count(8)
         assert page.locator('[data-test="column"][data-column="Occupation"]').inner_text().count("50") >= 1
-        page.screenshot(path=screenshots / "studio-1-table.png")
+        picture(page, screenshots / "studio-1-table.png")
         choose_roles(page, "Occupation")
 
         # 2 limits: the setting is what plan gives, before and after a limit was dragged
@@ -70,7 +78,8 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         assert second != first
         assert second == plan(census, job)
         expect(hook(page, "gain").first).to_be_visible()
-        page.screenshot(path=screenshots / "studio-2-limits.png")
+        expect(hook(page, "exact")).to_have_text("exact")
+        picture(page, screenshots / "studio-2-limits.png")
 
         # 3 protection, with its price
         go(page, "protection")
@@ -82,7 +91,7 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         assert third == plan(census, draft_job(page, tmp_path, "protected.toml"))
         hook(page, "strata-price").click()
         expect(hook(page, "strata-result")).to_contain_text("strata", timeout=60_000)
-        page.screenshot(path=screenshots / "studio-3-protection.png")
+        picture(page, screenshots / "studio-3-protection.png")
 
         # 4 publish, verify, audit, the report, the downloads
         go(page, "publish")
@@ -90,13 +99,13 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         hook(page, "release-name").fill("census-2026")
         hook(page, "publish").click()
         expect(hook(page, "release-card")).to_be_visible(timeout=60_000)
-        expect(hook(page, "verified-badge")).to_contain_text("verified")
+        expect(hook(page, "verified-badge")).to_have_text("✓ verified", timeout=60_000)
         hook(page, "verify").click()
         expect(hook(page, "verified")).to_have_attribute("data-verified", "true", timeout=60_000)
         expect(page.locator('[data-check="source"]')).to_have_attribute("data-outcome", "passed")
         hook(page, "audit").click()
         expect(hook(page, "audit-result")).to_have_attribute("data-broken", "0", timeout=120_000)
-        page.screenshot(path=screenshots / "studio-4-publish.png", full_page=True)
+        picture(page, screenshots / "studio-4-publish.png")
         kept = dalenius.load(tmp_path / "kept" / "census-2026")
         assert kept.verify(against=census).verified
         assert kept.manifest.adversary.known_records == 1
@@ -122,12 +131,11 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
 
         # 5 count, with the truth beside
         go(page, "query")
-        expect(hook(page, "group-column")).to_have_count(8)
-        hook(page, "expression").fill("Age < 40 AND Occupation = 'Occupation 07'")
+        hook(page, "expression").fill("Age < 40 AND Occupation = 'Occupation 45'")
         hook(page, "count").click()
         table = pyarrow.parquet.read_table(census)
-        true = pc.sum(pc.and_(pc.less(table["Age"], 40), pc.equal(table["Occupation"], "Occupation 07"))).as_py()
+        true = pc.sum(pc.and_(pc.less(table["Age"], 40), pc.equal(table["Occupation"], "Occupation 45"))).as_py()
         expect(hook(page, "truth")).to_have_text(f"{true:,}")
-        estimate = kept.count("Age < 40 AND Occupation = 'Occupation 07'")
+        estimate = kept.count("Age < 40 AND Occupation = 'Occupation 45'")
         expect(hook(page, "interval")).to_contain_text(f"{estimate.interval[0]:,}")
-        page.screenshot(path=screenshots / "studio-5-query.png")
+        picture(page, screenshots / "studio-5-query.png")

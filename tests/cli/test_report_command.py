@@ -39,11 +39,19 @@ def test_it_writes_a_page_and_its_twin(run: Run) -> None:
     assert result.stderr == ""
     assert result.stdout.splitlines()[0].startswith("Verified: All 8 checks")
     assert result.stdout.splitlines()[-1] == "Written: report.html, report.json"
+    assert "Look at this before you publish: The records were not compared" in result.stdout
     assert names() == ["hospital.parquet", "release", "report.html", "report.json"]
     assert names("release") == ["manifest.json", "qit.parquet", "st.parquet"]
     twin = json.loads(Path("report.json").read_text(encoding="utf-8"))
     assert (twin["format"], twin["holds"], twin["audit"], twin["from_raw_table"]) == (1, True, None, False)
     assert "<title>Privacy report: Verified</title>" in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_a_clean_report_says_that_nothing_was_found(run: Run) -> None:
+    result = run("release", "--audit", "--truth", "hospital.parquet")
+    assert result.exit_code == 0
+    titles = [line.split(":")[0] for line in result.stdout.splitlines()]
+    assert titles == ["Verified", "No promise broken", "Nothing was found against publication", "Written"]
 
 
 def test_json_prints_the_twin_as_well(run: Run) -> None:

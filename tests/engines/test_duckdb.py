@@ -17,6 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from dalenius.engines.delimited import read_counts
+from dalenius.engines.describing import describe
 from dalenius.engines.duckdb import open_table
 from dalenius.errors import CountsError, DaleniusError, InputError, NoSuchColumnError, NullsError, UsageError
 from dalenius.model.problem import ValueCounts
@@ -281,3 +282,47 @@ def test_lazy_frames_and_lists_of_decimals() -> None:
     lists = pyarrow.table({"x": pyarrow.array([[Decimal("1.50")]], pyarrow.list_(pyarrow.decimal128(9, 2)))})
     with open_table(lists) as table, pytest.raises(InputError, match="single values"):
         table.count_by_value("x")
+
+
+@pytest.mark.parametrize("shadowed", ["upper", "approx_count_distinct", "count", "coalesce"])
+def test_a_database_from_elsewhere_reads_no_other_file(tmp_path: Path, shadowed: str) -> None:
+    secret, path = tmp_path / "secret.txt", tmp_path / "t.duckdb"
+    secret.write_text("SECRET", encoding="utf-8")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE g (dis VARCHAR, shown VARCHAR AS (upper(dis)))")
+        connection.execute("INSERT INTO g VALUES ('flu'), ('hiv'), ('flu')")
+        connection.execute(f"CREATE MACRO {shadowed}(x) AS (SELECT content FROM read_text('{secret}'))")  # noqa: S608
+    facts = describe(path)
+    assert [column.distinct for column in facts.columns] == [2, 2]
+    with open_table(path) as opened:
+        assert opened.count_by_value("shown").values == ("FLU", "HIV")
+
+
+def test_views_are_read_unless_they_reach_out_of_the_file(tmp_path: Path) -> None:
+    secret, path = tmp_path / "secret.csv", tmp_path / "t.duckdb"
+    secret.write_text("dis\nSECRET\n", encoding="utf-8")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE g AS SELECT 'flu' AS dis")
+        connection.execute("CREATE VIEW inside AS SELECT upper(dis) AS dis FROM g")
+        connection.execute(f"CREATE VIEW outside AS SELECT * FROM read_csv('{secret}')")  # noqa: S608
+    with open_table(path, "inside") as opened:
+        assert opened.count_by_value("dis").values == ("FLU",)
+    with pytest.raises(InputError) as caught, open_table(path, "outside") as opened:
+        opened.count_by_value("dis")
+    assert "secret" not in str(caught.value).lower()
+
+
+def test_a_database_that_does_not_fit_into_memory_spills(tmp_path: Path) -> None:
+    path = tmp_path / "it's.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS a, md5(range::VARCHAR) AS b FROM range(1500000)")
+    with open_table(path, memory=60_000_000) as opened:
+        ordered = opened.relation.query("source", "SELECT b, count(*) FROM source GROUP BY b ORDER BY b LIMIT 1")
+        assert ordered is not None
+        assert len(ordered.fetchall()) == 1
+
+
+def test_names_with_a_null_character_are_refused() -> None:
+    for source in (pyarrow.table({"a\0b": [1]}), pandas.DataFrame({"a\0b": [1]})):
+        with pytest.raises(InputError, match="column 1 has a null character"), open_table(source):
+            pass

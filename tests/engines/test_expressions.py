@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dalenius.engines.allowed_sql import FUNCTIONS, INFIX
-from dalenius.engines.expressions import LONGEST, conjuncts
+from dalenius.engines.expressions import LONGEST, MOST_PARTS, conjuncts
 from dalenius.engines.sql_writer import Names
 from dalenius.errors import DaleniusError
 from dalenius.query.count import Counter
@@ -147,6 +147,7 @@ HOSTILE = [
     "A" + " IS NULL" * 500,
     "CASE WHEN " * 150 + "TRUE" + " THEN TRUE END" * 150,
     "A = '" + "a" * LONGEST + "'",
+    " AND ".join(["A = 'a'"] * (MOST_PARTS + 1)),
     "replace(" * 7 + "A" + ", 'a', 'aa')" * 7 + " = 'x'",
     "replace(A, 'a', B) = 'x'",
     "regexp_replace(A, 'a', 'aa') = 'x'",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dalenius.model.columns import ColumnFacts, Kind, TableFacts
 from dalenius.policy.roles import Role, suggest
@@ -65,6 +67,31 @@ def test_a_table_of_numbers_has_no_suggested_sensitive_column() -> None:
 def test_nested_columns_and_free_text_are_left_out() -> None:
     found = roles(column("Visits", 50, "other"), column("Remarks", 60_000), column("Disease", 9), rows=100_000)
     assert found == {"Visits": "left-out", "Remarks": "left-out", "Disease": "sensitive"}
+
+
+_columns = st.builds(
+    ColumnFacts,
+    name=st.sampled_from(["Age", "Name", "Disease", "income", "Zip", "HIV", "x", "Remarks", "é_id", ""]) | st.text(),
+    type=st.just("VARCHAR"),
+    kind=st.sampled_from(["text", "number", "date", "boolean", "other"]),
+    distinct=st.integers(0, 10**6),
+    distinct_is_exact=st.booleans(),
+    nulls=st.integers(0, 10**6),
+)
+
+
+@given(st.integers(0, 10**6), st.lists(_columns, max_size=8, unique_by=lambda column: column.name))
+def test_every_table_has_suggestions(rows: int, columns: list[ColumnFacts]) -> None:
+    found = suggest(TableFacts(rows, tuple(columns)))
+    assert list(found) == [column.name for column in columns]
+    assert sum(one.role is Role.SENSITIVE for one in found.values()) <= 1
+    for column in columns:
+        one = found[column.name]
+        assert one.why.endswith(".")
+        if column.kind == "other" or column.distinct <= 1:
+            assert one.role is Role.LEFT_OUT
+        if one.role is Role.SENSITIVE:
+            assert 2 <= column.distinct <= 5000
 
 
 def test_nulls_do_not_make_a_column_look_less_unique() -> None:

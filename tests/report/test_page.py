@@ -17,7 +17,7 @@ import pytest
 from dalenius.report.charts import audit_chart
 from dalenius.report.facts import collect
 from dalenius.report.page import MOST_ROWS, report_html
-from dalenius.report.shown import chance, interval, percent, share_of_limit, visible
+from dalenius.report.shown import chance, interval, percent, share_of_limit, times, visible
 from dalenius.report.twin import report_object, twin_text
 from tests.handmade import Handmade, hospital, three_strata
 from tests.report.reading import Read, read
@@ -60,7 +60,7 @@ def test_every_number_of_the_values_is_the_twins(twin: Twin) -> None:
     for value, (name, count, worst, probability, limit, limit_percent, used) in zip(values, rows, strict=True):
         assert name == value["value"]
         assert number(count) == value["count"]
-        ours, of = map(number, worst.split(" of "))
+        ours, of = map(number, worst.split(" for "))
         assert (ours, of) == (value["worst"]["count"], value["worst"]["size"] - 1)
         assert Fraction(ours, of) == Fraction(value["probability"])
         assert share(probability) == close(Fraction(value["probability"]))
@@ -264,7 +264,7 @@ def about(page: Read) -> dict[str, bool]:
         "What strata tell",
         "Values without a limit",
         "That fake values stay unknown",
-        "one record, which publish",
+        "a single record",
     ]
     return {words: words in page.text for words in wanted}
 
@@ -284,7 +284,7 @@ def test_what_is_not_promised_goes_by_the_release(twin: Twin, tmp_path: Path) ->
     ones = hospital(limits={"HIV": "1"}, buckets=list(range(1, 13)))
     alone = read(report_html(report_object(collect(ones.write(tmp_path / "ones")))))
     assert list(about(alone).values()) == [False, True, False, True]
-    assert "4 of them fill some bucket" in alone.text
+    assert "12 buckets have a single record" in alone.text
     assert "knows the value of any other record" in alone.text
 
 
@@ -300,15 +300,16 @@ def test_whom_it_is_for(twin: Twin, tmp_path: Path) -> None:
     assert "Not attacked" in alone.text
     assert "--audit" in alone.text
     assert "Take “\u2068HIV\u2069”, whose limit is 1 in 4 (25\N{NO-BREAK SPACE}%)" in "".join(alone.texts)
-    assert "it is 1 of the 4 values shown for a bucket of 4 people" in alone.text
+    assert "is 1 of the 4 values shown for 4 people" in alone.text
 
 
 def test_a_seeded_release_is_not_for_publication(tmp_path: Path) -> None:
     published(tmp_path / "release", seed=1)
     twin = report_object(collect(tmp_path / "release"))
-    assert (twin["holds"], twin["fit_for_publication"]) == (True, False)
+    assert twin["holds"]
     page = read(report_html(twin))
     assert "NOT fit for publication" in page.text
+    assert "<title>Privacy report: NOT fit for publication</title>" in report_html(twin)
     assert page.tables["checks-table"][-1][1] == "✗ not kept"
 
 
@@ -360,3 +361,9 @@ def test_limits_and_intervals_in_words() -> None:
     assert share_of_limit(0.29) == f"29{space}%"
     assert share_of_limit(2.0) == f"200{space}%"
     assert share_of_limit(None) == "–"
+    assert [times(1.0), times(1.471), times(1.0001), times(0.99996)] == [
+        "1.00 times",
+        "1.47 times",
+        "1.0001 times",
+        "0.99996 times",
+    ]

@@ -28,8 +28,8 @@ from tests.handmade import Handmade, edit_manifest, hospital, rewrite, three_str
 from tests.report.releases import published
 
 KEYS = [
-    *["format", "program", "made_on", "from_raw_table", "holds", "fit_for_publication", "against_publication"],
-    *["release", "verify", "audit", "audit_note", "workload", "workload_note"],
+    *["format", "program", "made_on", "from_raw_table", "with_control", "holds", "against_publication", "warnings"],
+    *["release", "other_files", "verify", "audit", "audit_note", "workload", "workload_note"],
 ]
 
 
@@ -83,9 +83,17 @@ def test_the_parts_are_those_of_the_other_commands(tmp_path: Path) -> None:
     assert twin["workload"]["queries"] == 5000
     assert twin["workload"]["bounds_hold"] == 5000
     assert set(twin["workload"]["learned"]) >= {"coverage", "mean_relative_error"}
-    assert (twin["from_raw_table"], twin["holds"], twin["fit_for_publication"]) == (True, True, True)
+    assert (twin["from_raw_table"], twin["holds"], twin["against_publication"]) == (True, True, [])
     assert json.loads(twin_text(twin)) == twin
     assert datetime.date.fromisoformat(twin["made_on"]) == facts.made_on
+
+
+def test_every_key_is_documented(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+    section = text[text.index("## `report --json`") : text.index("## `dp-risk --json`")]
+    twin = twin_of(hospital().write(tmp_path / "release"))
+    for key in (*twin, *twin["release"]):
+        assert f"`{key}`" in section, key
 
 
 def test_facts_of_what_was_found_before_are_the_same(tmp_path: Path) -> None:
@@ -168,7 +176,6 @@ def test_no_path_no_seed_and_no_quasi_identifier_is_in_it(tmp_path: Path) -> Non
         for text in (twin_text(twin), report_html(twin)):
             for mark in (QUASI, TRUTH, FOLDER, str(SEED), str(tmp_path)):
                 assert mark not in text.lower()
-        assert not twin["fit_for_publication"]
         assert len(twin["against_publication"]) == 1
 
 
@@ -211,7 +218,6 @@ def test_whatever_is_broken_the_report_says_so(how: str, asked: str, tmp_path: P
     twin = twin_of(folder, **options)
     assert not twin["holds"]
     assert not twin["verify"]["verified"]
-    assert not twin["fit_for_publication"]
     assert "It did not pass its checks." in twin["against_publication"]
     assert twin["workload"] is None
     assert (twin["workload_note"] is not None) == (asked == "with the table")
@@ -259,7 +265,9 @@ def test_a_control_table_is_for_the_audit(tmp_path: Path) -> None:
     folder = hospital().write(tmp_path / "release")
     with pytest.raises(UsageError):
         collect(folder, control=hospital().source())
-    assert twin_of(folder, audit=True, control=hospital().source())["from_raw_table"]
+    twin = twin_of(folder, audit=True, control=hospital().source())
+    assert (twin["from_raw_table"], twin["with_control"]) == (True, True)
+    assert not twin_of(folder, audit=True, truth=hospital().source())["with_control"]
 
 
 class AtStage:

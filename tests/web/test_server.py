@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -119,6 +120,49 @@ def test_what_a_kill_leaves_is_removed_by_the_next_start(tmp_path: Path, table: 
     assert left(tmp_path / "t") == []
 
 
+def test_what_a_kill_leaves_beside_releases_is_removed_by_the_next_start(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with _publishing_for_long(tmp_path, "never") as killed:
+        killed.end(signal.SIGKILL)
+    (behind,) = left(out)
+    assert behind.startswith(".never.staging-")
+    mine = [".lock", ".notes.staging-of-mine", ".notes.staging-0123456789abcdef", "march.staging-0123456789abcdef"]
+    for name in mine:
+        (out / name).mkdir()
+    busy = out / ".busy.staging-0123456789abcdef"
+    busy.mkdir()
+    (out / ".link.staging-0123456789abcdef").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / ".lock").touch()
+    kept = sorted([*mine, busy.name, ".link.staging-0123456789abcdef"])
+    with (busy / ".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # somebody is publishing there
+        with studio(tmp_path / "t", "--out", str(out)) as running:
+            assert left(out) == kept
+            assert running.end(signal.SIGTERM)[0] == 0
+    assert left(out) == kept
+    assert left(tmp_path / "elsewhere") == [".lock"]
+
+
+def test_temporary_files_that_cannot_be_removed_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    code = "import shutil; shutil.rmtree = lambda *_, **__: None; from dalenius.cli.main import entry; entry()"
+    command = subprocess.Popen(
+        [sys.executable, "-c", code, "studio", "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "t")},
+    )
+    assert command.stdout is not None
+    assert command.stdout.readline().startswith("http://")
+    command.terminate()
+    _, err = command.communicate(timeout=LONGEST)
+    assert command.returncode == 0
+    assert err.splitlines()[-1] == "Studio: stopped; some temporary files could not be removed."
+    assert len(left(tmp_path / "t")) == 1
+
+
 def test_it_listens_on_this_machine_alone(tmp_path: Path) -> None:
     with studio(tmp_path / "t", "--json") as running:
         port = running.client.base_url.port
@@ -215,20 +259,29 @@ def test_releases_are_kept_where_they_are_asked_for(tmp_path: Path, table: Path)
         assert (release["name"], release["saved"], release["with_truth"]) == ("march", True, False)
 
 
-def test_it_does_not_wait_for_a_solver(tmp_path: Path) -> None:
+@contextmanager
+def _publishing_for_long(folder: Path, name: str) -> Iterator[Running]:
+    """A Studio that solves for a minute, in the middle of publishing."""
     rng = np.random.default_rng(2)
-    values = [f"disease {number}" for number in np.minimum(rng.zipf(1.3, 60_000), 300)]  # takes a minute to solve
-    pd.DataFrame({"Disease": values, "Age": rng.integers(0, 90, 60_000)}).to_parquet(tmp_path / "many.parquet")
-    words = [str(tmp_path / "many.parquet"), "--out", str(tmp_path / "out")]
-    with studio(tmp_path / "t", *words) as running:
+    values = [f"disease {number}" for number in np.minimum(rng.zipf(1.3, 60_000), 300)]
+    pd.DataFrame({"Disease": values, "Age": rng.integers(0, 90, 60_000)}).to_parquet(folder / "many.parquet")
+    words = [str(folder / "many.parquet"), "--out", str(folder / "out")]
+    with studio(folder / "t", *words) as running:
         until(running.state, lambda state: state["tables"][0]["status"] == "ready")
         running.post("/api/roles", {"sensitive": "Disease", "quasi_identifiers": ["Age"]})
         until(running.state, lambda state: (state["counted"] or {}).get("status") == "ready")
         protection = {"known_records": 2, "fake_values": 1}
         running.post("/api/explore", {"limits": {"theta": "3", "base": "0.011"}, "protection": protection})
-        task = running.post("/api/publish", {"name": "never"})["task"]
+        task = running.post("/api/publish", {"name": name})["task"]
         until(lambda: running.client.get(f"/api/tasks/{task}").json(), lambda found: found["stage"] == "Solving")
-        assert running.end(signal.SIGTERM)[0] == 0
+        yield running
+
+
+def test_it_does_not_wait_for_a_solver(tmp_path: Path) -> None:
+    with _publishing_for_long(tmp_path, "never") as running:
+        code, _, err = running.end(signal.SIGTERM)
+    assert code == 0
+    assert err.endswith("all temporary files are removed.\n")
     assert left(tmp_path / "t") == []
     assert left(tmp_path / "out") == []
 

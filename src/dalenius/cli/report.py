@@ -97,11 +97,11 @@ def report_command(
 def _show(twin: dict[str, Any], page: Path, beside: Path) -> None:
     """What the page says first, and where it is."""
     from dalenius.cli.render import printable
-    from dalenius.report.words import statements
+    from dalenius.report.statements import statements
 
     colors = {"good": "green", "bad": "red", "warn": "yellow"}
     for one in statements(twin):
-        title = click.style(one.title, fg=colors[one.tone], bold=True)
+        title = click.style(one.title, fg=colors.get(one.tone), bold=True)
         click.echo(f"{title}: {printable(' '.join(one.sentences), 2000)}")
     click.echo(f"Written: {page}, {beside}")
 

@@ -63,9 +63,11 @@ def missing_column(column: str, columns: Sequence[str]) -> NoSuchColumnError:
 
 
 def check_names(names: list[str]) -> None:
-    """Refuse names that are the same but for case: engines would rename one of them silently."""
+    """Refuse names that are the same but for case, which engines rename silently, and such with a null character."""
     seen: dict[str, int] = {}
     for place, name in enumerate(names, 1):
+        if "\0" in name:
+            raise InputError(f"the name of column {place} has a null character", "Rename the column.")
         if name.casefold() in seen:
             # without the name: in a file without a header line it is somebody's data
             raise InputError(

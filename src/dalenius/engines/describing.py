@@ -4,7 +4,7 @@ A sketch of fixed size says about how many different values a column has (DuckDB
 that memory does not grow with the table. Where the table has at most `EXACT_ROWS` rows, columns of not too many values
 are counted exactly in a second reading.
 
-Text files are read as text. What kind a column of texts is, its values say: numbers or dates if nearly all of them are.
+Text files are read as text. What kind a column of texts is, its first rows say: numbers or dates, if nearly all are.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dalenius.model.columns import ColumnFacts, Kind, TableFacts
 EXACT_ROWS = 2_000_000
 _EXACT_VALUES = 100_000  # of a column, about: more of them are known well enough
 _NEARLY_ALL = 0.95  # of the values, beside codes such as "N/A"
+_LOOKED_AT = 100_000  # rows that say what kind of texts a column has
 _MEMORY = 2**30  # bytes, before the engine spills to the disk
 _NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)")
 _DATES = re.compile(r"DATE|TIME.*")
@@ -52,33 +53,42 @@ def tables_in(path: Path, *, views: bool = True) -> list[str]:
 
 
 def _described(opened: Table) -> tuple[int, tuple[ColumnFacts, ...]]:
-    kinds = [_kind(kind) for kind in opened.types]
-    wanted = ["count(*)"]
-    for name, kind in zip(opened.columns, kinds, strict=True):
-        column = quoted(name)
-        text = kind == "text"
-        wanted += [
-            f"count({column})",
-            f"approx_count_distinct({_countable(column, kind)})",
-            f"count(TRY_CAST({column} AS DOUBLE))" if text else "0",
-            f"count(TRY_CAST({column} AS TIMESTAMP))" if text else "0",
-        ]
-    rows, *numbers = _row(opened, wanted)
+    kinds = _kinds(opened)
+    named = [(quoted(name), kind) for name, kind in zip(opened.columns, kinds, strict=True)]
+    counted = [
+        f"{function}({_countable(name, kind)})"
+        for name, kind in named
+        for function in ("count", "approx_count_distinct")
+    ]
+    rows, *numbers = _row(opened, ["count(*)", *counted])
     columns = []
     for place, (name, kind) in enumerate(zip(opened.columns, kinds, strict=True)):
-        there, distinct, as_numbers, as_dates = numbers[4 * place : 4 * place + 4]
-        looks: Kind = kind
-        if kind == "text" and there:
-            nearly_all = _NEARLY_ALL * there
-            looks = "number" if as_numbers >= nearly_all else "date" if as_dates >= nearly_all else kind
-        columns.append(ColumnFacts(name, opened.types[place], looks, min(distinct, there), False, rows - there))
+        there, distinct = numbers[2 * place : 2 * place + 2]
+        columns.append(ColumnFacts(name, opened.types[place], kind, min(distinct, there), False, rows - there))
     return rows, tuple(columns)
 
 
-def _row(opened: Table, wanted: list[str]) -> tuple[int, ...]:
-    found = opened.relation.query("source", f"SELECT {', '.join(wanted)} FROM source")  # noqa: S608 (names are quoted)
-    rows = found.fetchall() if found is not None else []
-    return tuple(int(number) for number in rows[0])
+def _kinds(opened: Table) -> list[Kind]:
+    """What columns hold: what their types say, and of texts, what the first rows look like."""
+    kinds = [_kind(kind) for kind in opened.types]
+    texts = [place for place, kind in enumerate(kinds) if kind == "text"]
+    if not texts:
+        return kinds
+    names = [quoted(opened.columns[place]) for place in texts]
+    tests = ("count({})", "count(TRY_CAST({} AS DOUBLE))", "count(TRY_CAST({} AS TIMESTAMP))")
+    found = _row(opened, [test.format(name) for name in names for test in tests], _LOOKED_AT)
+    for place, there, numbers, dates in zip(texts, found[::3], found[1::3], found[2::3], strict=True):
+        nearly_all = max(1, _NEARLY_ALL * there)
+        kinds[place] = "number" if numbers >= nearly_all else "date" if dates >= nearly_all else "text"
+    return kinds
+
+
+def _row(opened: Table, wanted: list[str], first: int | None = None) -> tuple[int, ...]:
+    """Numbers from the table, or from its first rows."""
+    rows = "source" if first is None else f"(SELECT * FROM source LIMIT {first})"  # noqa: S608 (a number)
+    found = opened.relation.query("source", f"SELECT {', '.join(wanted)} FROM {rows}")  # noqa: S608 (names are quoted)
+    fetched = found.fetchall() if found is not None else []
+    return tuple(int(number) for number in fetched[0])
 
 
 def _countable(name: str, kind: Kind) -> str:

@@ -28,6 +28,7 @@ from dalenius.model.problem import MOST_VALUES, ValueCounts
 
 _TEXT_SUFFIXES = {".csv": ",;|\t", ".tsv": "\t"}
 _DATABASE_SUFFIXES = {".duckdb", ".ddb", ".db"}
+_ATTACHED = "dalenius_attached_file"
 Connect = Callable[..., duckdb.DuckDBPyConnection]
 
 _SCALAR = re.compile(r"[^(\[]*|DECIMAL\([^)]*\)|ENUM\(.*\)", re.IGNORECASE | re.DOTALL)
@@ -102,13 +103,7 @@ def open_table(source: Any, table: str | None = None, memory: int | None = None)
         yield opened
 
 
-def connect(
-    scratch: str | None,
-    stack: ExitStack,
-    memory: int | None = None,
-    database: str = ":memory:",
-    read_only: bool = False,
-) -> duckdb.DuckDBPyConnection:
+def connect(scratch: str | None, stack: ExitStack, memory: int | None = None) -> duckdb.DuckDBPyConnection:
     """A connection that spills into `scratch`, fetches no extensions and is closed with the stack.
 
     Times with a zone are written in UTC: their text must not depend on where the program runs.
@@ -121,7 +116,7 @@ def connect(
         config["temp_directory"] = scratch
     if memory is not None:
         config["memory_limit"] = f"{memory}B"
-    connection = stack.enter_context(duckdb.connect(database, read_only=read_only, config=config))
+    connection = stack.enter_context(duckdb.connect(":memory:", config=config))
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
@@ -152,7 +147,7 @@ def _from_path(path: Path, table: str | None, connected: Connect) -> duckdb.Duck
         if kind in PARQUET_SUFFIXES:
             return _from_parquet(path, connected())
         if kind in _DATABASE_SUFFIXES:
-            return _from_database(connected(database=str(path), read_only=True), table)
+            return _from_database(_attached(path, connected()), table)
     raise InputError(
         f"files of the kind {path.suffix!r} are not read",
         "Give a .csv, .tsv, .parquet or .duckdb file (.csv.gz and .tsv.gz too).",
@@ -199,13 +194,28 @@ def _from_database(connection: duckdb.DuckDBPyConnection, table: str | None) -> 
     if table not in tables:
         raise InputError(f"the DuckDB file has no table {table!r}", did_you_mean(table, tables))
     schema, name = tables[table]
-    return connection.sql(f"SELECT * FROM {quoted(schema)}.{quoted(name)}")  # noqa: S608
+    return connection.sql(f"SELECT * FROM {_ATTACHED}.{quoted(schema)}.{quoted(name)}")  # noqa: S608
+
+
+def _attached(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A connection with a DuckDB file beside it, not in it: the file's own functions go by no name that we call.
+
+    Nothing else can be reached from then on. A file may hold views and columns that are computed, and whoever made it
+    could have had them read any file of this machine.
+    """
+    named = str(path).replace("'", "''")
+    connection.execute(f"ATTACH '{named}' AS {_ATTACHED} (READ_ONLY)")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
 
 
 def _tables(connection: duckdb.DuckDBPyConnection, views: bool = True) -> dict[str, tuple[str, str]]:
     """Schema and name of each table; without `views`, only of base tables whose name here stands for nothing else."""
     rows = connection.execute(
-        "SELECT table_schema, table_name, table_type FROM information_schema.tables ORDER BY ALL"
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables "
+        "WHERE table_catalog = ? ORDER BY ALL",
+        [_ATTACHED],
     ).fetchall()
     names = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
     return {
@@ -220,7 +230,7 @@ def tables_of_file(path: Path, views: bool = True) -> list[str]:
     if kind_of_file(path) not in _DATABASE_SUFFIXES:
         return []
     with readable(), plain_errors(), ExitStack() as stack:
-        return list(_tables(connect(None, stack, database=str(path), read_only=True), views))
+        return list(_tables(_attached(path, connect(None, stack)), views))
 
 
 def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

@@ -23,6 +23,7 @@ from dalenius.engines.sql_writer import DEEPEST, QUOTES_HINT, Names, Node, Write
 from dalenius.errors import QueryError
 
 LONGEST = 100_000  # characters
+MOST_PARTS = 500  # each is described by itself
 
 _BEFORE = "SELECT ("
 _TOKEN = re.compile(
@@ -45,8 +46,10 @@ def conjuncts(connection: duckdb.DuckDBPyConnection, text: str, names: Names) ->
 
     AND is true iff all its parts are; NOT (a OR b) is true iff NOT a and NOT b are. So splitting there loses nothing.
     """
-    tree = _parsed(connection, text)
-    return tuple(_condition(part, names) for part in _split(tree))
+    parts = list(_split(_parsed(connection, text)))
+    if len(parts) > MOST_PARTS:
+        raise QueryError(f"the query has {len(parts):,} parts joined by AND, and at most {MOST_PARTS:,} are read")
+    return tuple(_condition(part, names) for part in parts)
 
 
 def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> Node:

@@ -26,6 +26,7 @@ from dalenius.model.setting import BucketSetting, Partition
 from dalenius.model.solution import Status
 from dalenius.policy.limits import LimitPolicy
 from dalenius.query.expected import relative_errors
+from dalenius.solve.caps import Instance
 from dalenius.solve.eligible import most_in_one_bucket
 
 SHARE = 0.1  # of the records that a query is about, where its error is estimated
@@ -139,11 +140,17 @@ def explored_groups(problem: Problem, setting: BucketSetting) -> tuple[ExploredG
 
 
 def _worst(problem: Problem, partition: Partition) -> np.typing.NDArray[np.float64]:
-    """The largest count / (size - Q) of each value over the buckets; fakes, before they are drawn, in proportion."""
+    """The largest count / (size - Q) of each value over the buckets.
+
+    Fakes are not drawn yet: they are taken in proportion to the records, as far as the limits have room for them.
+    """
     groups, fakes = partition.setting.groups, problem.fake_values
     sizes = np.asarray([group.size for group in groups], dtype=np.int64)
     buckets = np.asarray([group.buckets for group in groups], dtype=np.int64)
     records = np.asarray(partition.quotas, dtype=np.int64)
-    slots = -(-records * (sizes + fakes) // sizes) if fakes else records
-    shares = -(-slots // buckets) / np.maximum(sizes - problem.known_records, 1)
+    most = -(-records // buckets)
+    if fakes:
+        slots = -(-records * (sizes + fakes) // sizes)
+        most = np.minimum(-(-slots // buckets), Instance(problem).most_values(sizes))
+    shares = np.where(records > 0, most, 0) / np.maximum(sizes - problem.known_records, 1)
     return np.asarray(shares.max(axis=1))

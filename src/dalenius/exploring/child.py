@@ -7,7 +7,6 @@ import pickle
 import signal
 import sys
 import threading
-from contextlib import suppress
 from queue import SimpleQueue
 from typing import BinaryIO
 
@@ -20,34 +19,35 @@ from dalenius.policy.limits import LimitPolicy
 Question = tuple[ValueCounts, LimitPolicy, PlanOptions]
 Reply = Exploration | str  # or the name of the error
 
-_NICE = 5  # quick answers, and the browser, go first
-
 
 def serve() -> None:
     """Answer what comes in over standard input, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(OSError):
-        os.nice(_NICE)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (what a library prints is no answer)
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     questions: SimpleQueue[Question] = SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
+    try:
+        _answer(questions, answers)
+    finally:
+        os._exit(1)  # nothing is left to be done, and the other thread would be waited for
+
+
+def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
     explorer: Explorer | None = None
     known: ValueCounts | None = None
     while True:
         counts, policy, options = questions.get()
-        if explorer is None or counts != known:
-            explorer, known = Explorer(counts), counts
-        pickle.dump(_reply(explorer, policy, options), answers)
+        reply: Reply
+        try:
+            if explorer is None or counts != known:
+                explorer, known = Explorer(counts), counts
+            reply = explorer.explore(policy, options, exact=True)
+        except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
+            reply = type(error).__name__
+        pickle.dump(reply, answers)
         answers.flush()
-
-
-def _reply(explorer: Explorer, policy: LimitPolicy, options: PlanOptions) -> Reply:
-    try:
-        return explorer.explore(policy, options, exact=True)
-    except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
-        return type(error).__name__
 
 
 def _listen(stream: BinaryIO, questions: SimpleQueue[Question]) -> None:

@@ -43,7 +43,8 @@ _EXACT_OFFER_SECONDS = 5.0
 _PEER_SECONDS = 5.0
 _QUICK_PEER_CELLS = 60_000  # values x sizes, up to which two sizes are looked for at once
 _QUICK_PEER_SECONDS = 0.02
-_KEPT_ANSWERS = 64
+_KEPT_ANSWERS = 64  # at most, and fewer where there are many values
+_KEPT_VALUES = 200_000
 _KEPT_PRICES = 256
 _KEPT_SETTINGS = 3
 
@@ -105,7 +106,7 @@ class Explorer:
             return
         with self._lock:
             self._answers[_key(policy, options)] = answer
-            while len(self._answers) > _KEPT_ANSWERS:
+            while len(self._answers) > min(_KEPT_ANSWERS, max(2, _KEPT_VALUES // len(self._counts))):
                 self._answers.popitem(last=False)
         if answer.setting is not None:
             self._remember(answer.setting)

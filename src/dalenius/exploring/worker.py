@@ -29,7 +29,8 @@ from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
 
-_PROGRAM = "from dalenius.exploring.child import serve; serve()"
+# Nice before anything else: importing takes a second, in which quick answers and the browser go first.
+_PROGRAM = "import os; os.nice(10); from dalenius.exploring.child import serve; serve()"
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _PATIENCE = 5.0  # seconds for a killed process to be gone
 
@@ -80,6 +81,12 @@ class ExactWorker:
         for child in children:
             child.join()
 
+    @property
+    def processes(self) -> tuple[int, int]:
+        """The numbers of the process at work and of the one in waiting."""
+        with self._lock:
+            return self._current.number, self._spare.number
+
     def _give_up(self) -> None:
         pending, self._pending = self._pending, None
         if pending is None or pending.done():
@@ -103,15 +110,24 @@ class _Child:
             env={**os.environ, **_ONE_THREAD, "PYTHONPATH": paths},
         )
         self._waiting: SimpleQueue[tuple[Question, Future[Exploration]] | None] = SimpleQueue()
+        self._asking, self._ended = threading.Lock(), False
         self._thread = threading.Thread(target=self._talk, name="dalenius-exact", daemon=True)
         self._thread.start()
+
+    @property
+    def number(self) -> int:
+        return self._process.pid
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def ask(self, question: Question) -> Future[Exploration]:
         future: Future[Exploration] = Future()
-        self._waiting.put((question, future))
+        with self._asking:
+            if self._ended:
+                _fail(future, _no_answer())
+            else:
+                self._waiting.put((question, future))
         return future
 
     def kill(self) -> None:
@@ -122,7 +138,18 @@ class _Child:
         self._thread.join(_PATIENCE)
 
     def _talk(self) -> None:
-        """Question and answer in turn, until the process or the questions end."""
+        """Question and answer in turn, until the process or the questions end. Whoever still waits then is told."""
+        try:
+            with suppress(BrokenPipeError):  # of what a process that has ended was still to be told
+                self._answer()
+        finally:
+            with self._asking:
+                self._ended = True
+            while not self._waiting.empty():
+                if (asked := self._waiting.get()) is not None:
+                    _fail(asked[1], _no_answer())
+
+    def _answer(self) -> None:
         with self._process as process:
             assert process.stdin is not None  # noqa: S101 (both are pipes)
             assert process.stdout is not None  # noqa: S101
@@ -132,8 +159,8 @@ class _Child:
                     pickle.dump(question, process.stdin)
                     process.stdin.flush()
                     reply: Reply = pickle.load(process.stdout)  # noqa: S301 (from a process of our own)
-                except (OSError, EOFError, pickle.UnpicklingError):
-                    _fail(future, SolverError("the exact search ended without an answer", "Ask again."))
+                except Exception:  # noqa: BLE001 (half an answer may be anything, and somebody waits)
+                    _fail(future, _no_answer())
                     break
                 if isinstance(reply, Exploration):
                     with suppress(InvalidStateError):
@@ -143,6 +170,10 @@ class _Child:
                         future, SolverError(f"the exact search failed ({reply})", "This is probably a bug in Dalenius.")
                     )
             process.kill()
+
+
+def _no_answer() -> SolverError:
+    return SolverError("the exact search ended without an answer", "Ask again.")
 
 
 def _fail(future: Future[Exploration], error: Exception) -> None:

@@ -1,7 +1,8 @@
 """All or nothing: a release is made in a folder beside its target, and takes its place when it is complete.
 
 Whatever ends the program early, the target is what it was before: the old release, or none. A staging folder that a
-killed program left behind is removed by the next one with the same target; it is recognised by its lock being free.
+killed program left behind is removed by the next one with the same target, or by Studio when it is started with the
+same folder; it is recognised by its lock being free.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import time
@@ -25,6 +27,7 @@ _LOCK = ".lock"
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 _HERE = -100  # AT_FDCWD
 _MOMENT = 60.0  # seconds
+_OURS = re.compile(r"\..+\.(staging|new|ready)-[0-9a-f]{16}", re.DOTALL)
 
 
 class Staging:
@@ -115,9 +118,26 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
 
 def abandon(target: Path) -> None:
     """Remove what is staged for a target, though it is being written: for a program that ends at once."""
-    target = Path(os.path.abspath(target))  # noqa: PTH100 (as above)
-    for folder in target.parent.glob(f".{_literal(target.name)}.staging-*"):
+    for folder in _staged(target):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_staged(target: Path) -> bool:
+    """Whether something is staged for a target, or was left behind."""
+    return bool(_staged(target))
+
+
+def _staged(target: Path) -> list[Path]:
+    target = Path(os.path.abspath(target))  # noqa: PTH100 (as above)
+    return list(target.parent.glob(f".{_literal(target.name)}.staging-*"))
+
+
+def remove_left_behind(parent: Path) -> None:
+    """Remove what killed programs left in a folder of releases, of whatever names."""
+    with suppress(OSError):
+        for folder in parent.iterdir():
+            if _OURS.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
+                _remove_if_left(folder)
 
 
 @contextmanager
@@ -133,15 +153,19 @@ def writable() -> Iterator[None]:
 
 
 def _remove_left_behind(target: Path) -> None:
-    name = f".{_literal(target.name)}"
-    for folder in target.parent.glob(f"{name}.staging-*"):
-        with suppress(OSError), (folder / _LOCK).open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder)
-    for folder in [*target.parent.glob(f"{name}.new-*"), *target.parent.glob(f"{name}.ready-*")]:
-        with suppress(OSError):  # such folders live for a moment only
-            if time.time() - folder.stat().st_ctime > _MOMENT:
+    for state in ("staging", "new", "ready"):
+        for folder in target.parent.glob(f".{_literal(target.name)}.{state}-*"):
+            _remove_if_left(folder)
+
+
+def _remove_if_left(folder: Path) -> None:
+    with suppress(OSError):
+        if folder.name.rpartition(".")[2].startswith("staging-"):
+            with (folder / _LOCK).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder)
+        elif time.time() - folder.stat().st_ctime > _MOMENT:  # the others live for a moment only
+            shutil.rmtree(folder)
 
 
 def _beside(target: Path, state: str) -> Path:

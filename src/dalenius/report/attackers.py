@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dalenius.report.shown import interval, number, part, percent, plural, sentence
+from dalenius.report.shown import interval, number, part, percent, plural, sentence, times
 
 ORDER = ("corruption", "negative", "learning", "minimality", "order")
 _WHO = {
@@ -39,6 +39,8 @@ def attackers(audit: dict[str, Any]) -> list[Attacker]:
 def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attacker:
     approximate = audit["approximate"]
     claims, right = attack["claims"], attack["claims_right"]
+    if attack["baseline"] is None:  # nobody was left to make claims about
+        claims = None
     cells = (
         (number(attack["people"]), ""),
         *(_share(attack, kind, approximate) for kind in ("success", "baseline", "control")),
@@ -54,6 +56,8 @@ def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attac
 
 def _promised(name: str, known: int) -> str:
     if name == "corruption":
+        if not known:
+            return "Limits are promised to hold if no other record of the bucket is known, and no further."
         return f"Limits are promised to hold up to {plural(known, 'known record')} of a bucket, and no further."
     return _ORDER_SAYS_NOTHING if name == "order" else _NOTHING_PROMISED
 
@@ -72,11 +76,7 @@ def _sentences(name: str, attack: dict[str, Any], promised: int) -> list[str]:
     if name == "corruption":
         found += _corruption(details, promised)
     elif name == "negative":
-        found.append(
-            f"{plural(details['pairs'], 'pair')} of values that hardly ever go together; they rule out "
-            f"{details['mean_ruled_out']:.2f} values of a person on average, and leave "
-            f"{plural(details['left_with_one'], 'person', 'people')} with one."
-        )
+        found.append(_negative(details))
     elif name == "minimality":
         found += _minimality(details)
     if name != "corruption" and details.get("merged_strata") != 0:
@@ -87,15 +87,28 @@ def _sentences(name: str, attack: dict[str, Any], promised: int) -> list[str]:
 def _corruption(details: dict[str, Any], promised: int) -> list[str]:
     chosen, known = details["chosen"], details["known"]
     records = plural(known, "record")
-    above = part(chosen["people_above_limit"], chosen["people"])
+    above = f"{part(chosen['people_above_limit'], chosen['people'])} {'person' if chosen['people'] == 1 else 'people'}"
     found = [
-        f"With {records} of others in the bucket known, and chosen for it, {above} people can be put above a limit; "
-        f"the largest probability is {chosen['worst_ratio']:.2f} times its limit."
+        f"With {records} of others in the bucket known, and chosen for it, {above} can be put above a limit; "
+        f"the largest probability is {times(chosen['worst_ratio'])} its limit."
     ]
     if known > promised:
-        found.append("That is more than the release promises to withstand.")
-    found.append(f"Guesses and claims are those of somebody who knows {records} by chance.")
+        found.append("The release promises nothing against somebody who knows so many.")
+    if details["random"]["people"]:
+        found.append(f"Guesses and claims are those of somebody who knows {records} by chance.")
     return found
+
+
+def _negative(details: dict[str, Any]) -> str:
+    pairs = details["pairs"]
+    if not pairs:
+        return "No published and sensitive value were found that hardly ever go together: nothing is ruled out."
+    return (
+        f"{plural(pairs, 'pair')} of a published and a sensitive value hardly ever {'goes' if pairs == 1 else 'go'} "
+        "together. That rules out "
+        f"{details['mean_ruled_out']:.2f} of the values that a person may have, on average, and leaves "
+        f"{plural(details['left_with_one'], 'person', 'people')} with one."
+    )
 
 
 def _minimality(details: dict[str, Any]) -> list[str]:
@@ -108,7 +121,7 @@ def _minimality(details: dict[str, Any]) -> list[str]:
     ]
     truth = details.get("truth")
     if truth and truth["worst_true_ratio"] is not None:
-        worst = f"{truth['worst_true_ratio']:.2f} times its limit"
+        worst = f"{times(truth['worst_true_ratio'])} its limit"
         found.append(f"In truth the largest share of a value in a merged part is {worst}.")
     return found
 
@@ -123,12 +136,19 @@ def _guesses(attack: dict[str, Any]) -> list[str]:
         found.append(f"Guesses {percent(success)} of people right; the bucket alone gives {percent(baseline)}: {more}.")
     claims, right, limit = attack["claims"], attack["claims_right"], attack["mean_limit"]
     if claims:
-        told = f"{plural(claims, 'claim')} about {plural(attack['people_above_limit'], 'person', 'people')} "
-        told += f"are above their limits, which are {percent(limit)} on average"
-        found.append(f"{told}; {percent(right / claims)} are true." if right is not None else f"{told}.")
+        people = plural(attack["people_above_limit"], "person", "people")
+        told = f"{plural(claims, 'claim')} about {people} {'is' if claims == 1 else 'are'} above the limit, which is "
+        told += percent(limit) if claims == 1 else f"{percent(limit)} on average"
+        found.append(f"{told}; {_true(right, claims)}." if right is not None else f"{told}.")
     elif claims == 0:
         found.append("Believes nothing with a probability above its limit.")
     return found
+
+
+def _true(right: int, claims: int) -> str:
+    if claims == 1:
+        return f"it is {'true' if right else 'not true'}"
+    return f"{percent(right / claims)} of them are true"
 
 
 def audit_in_words(audit: dict[str, Any]) -> str:

@@ -56,7 +56,7 @@ def values_chart(release: dict[str, Any]) -> str | None:
             "row": place,
             "probability": float(Fraction(value["probability"])),
             "limit": float(Fraction(value["limit"])),
-            "used": share_of_limit(value["share_of_limit"]),
+            "used": "no limit" if Fraction(value["limit"]) == 1 else share_of_limit(value["share_of_limit"]),
         }
         for place, value in enumerate(drawn_values(release))
     ]
@@ -86,12 +86,12 @@ def values_chart(release: dict[str, Any]) -> str | None:
     return _svg(chart, "values")
 
 
-def drawn_values(release: dict[str, Any]) -> list[dict[str, Any]]:
+def drawn_values(release: dict[str, Any], most: int = MOST_VALUES) -> list[dict[str, Any]]:
     """The values of the chart: those nearest to their limits, as far as what is stated of them can be."""
     possible = (
         value for value in release["values"] if value["probability"] is not None and Fraction(value["probability"]) <= 1
     )
-    return list(islice(possible, MOST_VALUES))
+    return list(islice(possible, most))
 
 
 def sizes_chart(release: dict[str, Any]) -> str | None:

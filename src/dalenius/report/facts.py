@@ -42,6 +42,7 @@ class Facts:
     `manifest` and the SHA-256 of its file are None if it cannot be read: then the verdict says so. `audit_note` and
     `workload_note` say why there is none, though it was asked for. `from_raw_table` says that some figure was computed
     from the table that was published, or from another one that is not: then the report is for the publisher.
+    `with_control` says that the audit had such another one. `other_files` are in the folder beside the release.
     """
 
     manifest: Manifest | None
@@ -53,6 +54,8 @@ class Facts:
     audit_note: str | None = None
     workload: Workload | None = None
     workload_note: str | None = None
+    with_control: bool = False
+    other_files: int = 0
 
     @classmethod
     def of(
@@ -64,9 +67,15 @@ class Facts:
         workload: Workload | None = None,
         from_raw_table: bool = False,
         made_on: datetime.date | None = None,
+        about: str | None = None,
     ) -> Facts:
-        """From what has been found already. Whoever audited with the truth says `from_raw_table`."""
+        """From what has been found already. Whoever audited with the truth says `from_raw_table`.
+
+        `about` is the SHA-256 of the manifest that it was found in: with another one by now, nothing is said.
+        """
         manifest, digest = _manifest(folder)
+        if about is not None and (digest not in (None, about) or _digest(folder) != about):
+            raise ChangedInputError("the release changed after it was verified", "Verify it again.")
         compared = any(check.check == SOURCE for check in verdict.checks)
         return cls(
             manifest,
@@ -76,6 +85,7 @@ class Facts:
             from_raw_table or compared or workload is not None,
             audit=audit,
             workload=workload,
+            other_files=_other_files(folder, manifest),
         )
 
     @property
@@ -107,6 +117,7 @@ def collect(
     verdict = _verified(folder, before[0], truth, table, told)
     is_its_table = truth is not None and verdict[SOURCE].passed
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
+    facts = replace(facts, with_control=control is not None)
     if audit:
         facts = _audited(facts, folder, truth if is_its_table else None, table, control, told)
         if facts.audit is not None and truth is not None and not is_its_table:
@@ -123,10 +134,26 @@ def _manifest(folder: Path) -> tuple[Manifest | None, str | None]:
     if not is_there(folder / FILE, Report()):  # a pipe would never end
         return None, None
     try:
-        manifest = read_manifest(folder)
-        return manifest, hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
-    except (ReleaseError, OSError):
+        manifest, digest = read_manifest(folder), _digest(folder)
+    except ReleaseError:
         return None, None
+    return (manifest, digest) if digest is not None else (None, None)
+
+
+def _digest(folder: Path) -> str | None:
+    """The SHA-256 of the manifest's file, whatever is in it."""
+    try:
+        return hashlib.sha256((folder / FILE).read_bytes()).hexdigest() if is_there(folder / FILE, Report()) else None
+    except OSError:
+        return None
+
+
+def _other_files(folder: Path, manifest: Manifest | None) -> int:
+    """How many there are besides the release: who publishes the folder publishes them."""
+    if manifest is None:
+        return 0
+    own = {FILE, manifest.tables.qit.file, manifest.tables.st.file}
+    return sum(1 for entry in folder.iterdir() if entry.name not in own)
 
 
 def _verified(folder: Path, manifest: Manifest | None, truth: Any, table: str | None, told: Progress) -> Verdict:

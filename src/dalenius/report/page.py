@@ -9,10 +9,9 @@ from importlib.resources import files
 from typing import Any
 
 from dalenius.errors import MissingExtraError
-from dalenius.report import attackers, charts, promises, words
+from dalenius.report import attackers, charts, exposed, promises, publication, words
 from dalenius.report.shown import (
     NOTHING,
-    chance,
     fine_percent,
     kind,
     number,
@@ -24,6 +23,7 @@ from dalenius.report.shown import (
     share_of_limit,
     visible,
 )
+from dalenius.report.statements import statements
 from dalenius.report.twin import twin_text
 
 MOST_ROWS = 1000  # of a table on the page; the twin has all
@@ -60,12 +60,14 @@ def report_html(twin: Twin) -> str:
     environment.globals |= {"plural": plural, "part": part}
     style = files("dalenius.report").joinpath("report.css").read_text(encoding="utf-8")
     drawings = {name: Markup(svg) if svg else None for name, svg in _drawings(twin).items()}  # noqa: S704 (Vega escapes)
+    said = statements(twin)
     page: str = environment.get_template("template.html").render(
         style=Markup(style),  # noqa: S704 (our own file)
         twin=twin,
         release=twin["release"],
         drawings=drawings,
-        statements=words.statements(twin),
+        statements=said,
+        title=next((one.title for one in said if one.tone == "bad"), said[0].title),
         promises=promises.promises(twin),
         made_on=f"{datetime.date.fromisoformat(twin['made_on']):%d %B %Y}".lstrip("0"),
         twin_sha256=hashlib.sha256(twin_text(twin).encode()).hexdigest(),
@@ -73,6 +75,10 @@ def report_html(twin: Twin) -> str:
         audit_in_words=attackers.audit_in_words(twin["audit"]) if twin["audit"] is not None else "",
         workload=words.workload_rows(twin["workload"]) if twin["workload"] is not None else [],
         most_drawn=charts.MOST_VALUES,
+        passed={check["check"] for check in twin["verify"]["checks"] if check["passed"]},
+        compared=publication.compared(twin),
+        command=words.command(twin),
+        learned=twin["audit"] is not None and bool(twin["audit"].get("learning", {}).get("people")),
         **_release(twin) if twin["release"] is not None else {},
     )
     return page.lstrip()
@@ -91,14 +97,16 @@ def _drawings(twin: Twin) -> dict[str, str | None]:
 def _release(twin: Twin) -> Twin:
     """What is said of a release whose manifest can be read."""
     release = twin["release"]
-    limits = [Fraction(value["limit"]) for value in release["values"]]
-    free, filling = words.without_limit(release)
     return {
-        "lowest_limit": chance(min(limits)),
-        "highest_limit": "1, which is no limit" if max(limits) == 1 else chance(max(limits)),
+        "linked": words.linked(twin),
+        "limits": words.limits_in_words(release),
+        "free_values": words.free_values(release),
         "example": words.example(release),
         "nearest": words.nearest(release),
-        "values": [_value_row(value, release["known_records"]) for value in release["values"][:MOST_ROWS]],
+        "values": [
+            _value_row(value, release["known_records"], release["fake_values"])
+            for value in release["values"][:MOST_ROWS]
+        ],
         "values_in_words": words.values_in_words(release),
         "drawn": len(charts.drawn_values(release)),
         "sizes": [_size_row(group, release["rows"]) for group in release["setting"][:MOST_ROWS]],
@@ -106,24 +114,23 @@ def _release(twin: Twin) -> Twin:
         "strata": words.strata_in_words(release),
         "proof": words.proof(release),
         "fakes": words.fakes(release, twin["audit"]),
-        "without_limit": free,
-        "filling": filling,
-        "smallest": words.smallest_bucket(release),
+        "without_limit": exposed.without_limit(release),
+        "exposures": exposed.exposures(release) or [exposed.without_exposure(release)],
         "fingerprint": (release["files"][0]["sha256"] or "")[:16],
     }
 
 
-def _value_row(value: Twin, known: int) -> Twin:
+def _value_row(value: Twin, known: int, fakes: int) -> Twin:
     worst, limit = value["worst"], Fraction(value["limit"])
     exact = value["probability"]
     return {
         "name": visible(value["value"]),
         "count": number(value["count"]),
-        "worst": f"{worst['count']:,} of {worst['size'] - known:,}",
+        "worst": f"{worst['count']:,} {'for' if fakes else 'of'} {worst['size'] - known:,}",
         "probability": percent(Fraction(exact)) if exact is not None else NOTHING,
         "limit": value["limit"],
         "limit_percent": "no limit" if limit == 1 else fine_percent(limit),
-        "share": share_of_limit(value["share_of_limit"]),
+        "share": NOTHING if limit == 1 else share_of_limit(value["share_of_limit"]),
     }
 
 

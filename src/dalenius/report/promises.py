@@ -5,22 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dalenius.report.shown import plural, sentence
+from dalenius.report.shown import sentence
 
 _PROMISES = {
-    "files": "The release is its manifest and two tables.",
+    "files": "The manifest and both tables are there.",
     "manifest": "What the manifest says is of one piece: rows, sizes, counts, columns and worst cases agree.",
     "hashes": "Both tables are the files that the manifest names, byte by byte.",
-    "schema": "Only the named columns are published. Nothing else travels in the files.",
+    "schema": "Only the named columns are in the tables, and no metadata of the source travels with them.",
     "sizes": "Every bucket has the size that is stated.",
     "strata": "The stratum of a record follows from its quasi-identifiers.",
     "limits": "In every bucket, every value keeps its limit",
     "values": "Counts and worst cases of all values are as stated.",
-    "order": "Rows are in an order that follows from what is published: it says nothing about the table.",
-    "source": "Every record of the table is in the release exactly once, as it was.",
+    "order": "The order of rows follows from what is published: it says nothing about the order of the source.",
+    "source": "Every record of the table is in the release, exactly once.",
 }
 _SOURCE = "Not checked here: it needs the table that was published."
-_PLACED = "Within a bucket, nothing links rows to values: records are placed at random, with a key that is forgotten."
+_APART = "Rows and sensitive values were compared apart from each other, not which value is in which row's bucket."
+_PLACED = (
+    "Records are placed at random, with a key that is forgotten: within a bucket, no order and no number links rows to "
+    "values."
+)
 _RESULTS = {"passed": "passed", "failed": "FAILED", "not-checked": "not checked"}
 
 
@@ -49,15 +53,15 @@ def _checked(check: dict[str, Any], release: dict[str, Any] | None) -> Promise:
     promise = _PROMISES.get(check["check"], check["check"])
     if check["check"] == "limits":
         known = release["known_records"] if release is not None else 0
-        promise += (
-            f", whichever {plural(known, 'record')} of the bucket {'is' if known == 1 else 'are'} known"
-            if known
-            else ""
-        )
+        if known:
+            records = "record of the bucket is" if known == 1 else f"{known:,} records of the bucket are"
+            promise += f", whichever other {records} known"
         promise += "."
     outcome = check["outcome"]
     told = tuple(sentence(found["message"]) for found in check["findings"]) or (sentence(check["message"]),)
-    return Promise(promise, outcome, _RESULTS[outcome], () if outcome == "passed" else told)
+    if outcome == "passed":
+        told = (_APART,) if check["check"] == "source" else ()
+    return Promise(promise, outcome, _RESULTS[outcome], told)
 
 
 def _placed(release: dict[str, Any]) -> Promise:

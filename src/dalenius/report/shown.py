@@ -73,6 +73,14 @@ def share_of_limit(share: float | None) -> str:
     return f"{(min(tenths, 999) if share < 1 else tenths) / 10:.1f}".removesuffix(".0") + f"{SPACE}%"
 
 
+def times(ratio: float) -> str:
+    """So many times; what is not quite once never looks like it."""
+    digits = 2
+    while digits < _MOST_DIGITS and ratio != 1 and float(f"{ratio:.{digits}f}") == 1:
+        digits += 1
+    return f"{ratio:.{digits}f} times"
+
+
 def interval(pair: list[float] | None) -> str:
     """A 95 % interval."""
     if pair is None:

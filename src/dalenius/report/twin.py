@@ -12,47 +12,40 @@ from dalenius.audit.objects import audit_object, verdict_object
 from dalenius.model.attack import Audit
 from dalenius.model.version import VERSION
 from dalenius.query.objects import workload_object
-from dalenius.release.manifest import FILE, SEEDED, Cut, Leaf, Manifest, SizeGroupPart, Strata, Value
+from dalenius.release.manifest import FILE, Cut, Leaf, Manifest, SizeGroupPart, Strata, Value
 from dalenius.report.facts import Facts
+from dalenius.report.publication import against_publication, warnings
 
 FORMAT = 1
 
 
 def report_object(facts: Facts) -> dict[str, Any]:
     """The twin. The keys are a contract (docs/json.md). It has no path, and no value of a quasi-identifier."""
-    against = _against_publication(facts)
-    return {
-        "format": FORMAT,
-        "program": {"name": "dalenius", "version": VERSION},
-        "made_on": facts.made_on.isoformat(),
-        "from_raw_table": facts.from_raw_table,
-        "holds": facts.holds,
-        "fit_for_publication": not against,
-        "against_publication": against,
+    found = {
         "release": _release_object(facts.manifest, facts.manifest_sha256) if facts.manifest is not None else None,
+        "other_files": facts.other_files,
         "verify": verdict_object(facts.verdict),
         "audit": _audit_object(facts.audit) if facts.audit is not None else None,
         "audit_note": facts.audit_note,
         "workload": _workload_object(facts),
         "workload_note": facts.workload_note,
     }
+    return {
+        "format": FORMAT,
+        "program": {"name": "dalenius", "version": VERSION},
+        "made_on": facts.made_on.isoformat(),
+        "from_raw_table": facts.from_raw_table,
+        "with_control": facts.with_control,
+        "holds": facts.holds,
+        "against_publication": against_publication(found),
+        "warnings": warnings(found),
+        **found,
+    }
 
 
 def twin_text(twin: dict[str, Any]) -> str:
     """The text of the twin's file, whose SHA-256 the page states."""
     return json.dumps(twin, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _against_publication(facts: Facts) -> list[str]:
-    """Why the release must not be published, as sentences; none if nothing was found."""
-    found = []
-    if not facts.verdict.verified:
-        found.append("It did not pass its checks.")
-    if facts.manifest is not None and facts.manifest.randomness == SEEDED:
-        found.append("It was made with a seed: whoever has the seed and the order of the table can undo it.")
-    if facts.audit is not None and facts.audit.broken:
-        found.append("A simulated attacker broke a promise.")
-    return found
 
 
 def _release_object(made: Manifest, digest: str | None) -> dict[str, Any]:

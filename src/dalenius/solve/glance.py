@@ -9,7 +9,7 @@
    there are none, those of a short search; and if nothing else will do, buckets of one size.
 
 A setting is valid, checked on integers. There is a bound if every size was looked at: else more sizes could always do
-better. In experiments with up to 1,000 values the loss was within 3 % of the optimum, mostly within 1 %.
+better. In experiments with up to 1,000 values the loss was mostly within 1 % of the optimum, and always within 7 %.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble, solv
 from dalenius.solve.optimal import begin
 from dalenius.solve.rounding import round_nearby
 
-_FEW_CELLS = 20_000  # sizes x values, up to which `optimal` is tried
+_FEW_CELLS = 8_000  # sizes x values, up to which `optimal` is tried
+_FEW_VALUES, _SOME_SIZES = 64, 800  # and up to which, where the values are few
 _PATIENCE = 0.6  # of the time for that
 _EVERY_SIZE = 64  # up to which no size is left out
 _SPREAD = 24  # sizes, evenly spread
@@ -79,13 +80,18 @@ def glance(problem: Problem, gap: float, deadline: float, memory: Memory | None 
     instance, memory = Instance(problem), memory or Memory()
     if len(instance.sizes) == 0:
         return Glance(None, None, True, memory, empty=True)
-    if len(instance.sizes) * len(instance.counts) <= _FEW_CELLS:
+    if _is_small(instance):
         now = time.monotonic()
         found, finished = begin(problem, gap, now + _PATIENCE * (deadline - now))
         if finished or found.setting is not None:
             partition = None if found.setting is None else partition_of(instance, found.setting)
             return Glance(partition, found.bound, finished, memory, empty=partition is None)
     return _on_few_sizes(instance, memory, deadline)
+
+
+def _is_small(instance: Instance) -> bool:
+    sizes, values = len(instance.sizes), len(instance.counts)
+    return sizes * values <= _FEW_CELLS or (sizes <= _SOME_SIZES and values <= _FEW_VALUES)
 
 
 def _on_few_sizes(instance: Instance, memory: Memory, deadline: float) -> Glance:

@@ -79,7 +79,7 @@ class LinearMaster:
         scales = np.abs(rows[:, 1:]).max(axis=1, initial=0.0)
         scales[scales == 0.0] = 1.0
         rows[:, 1:] /= scales[:, None]
-        rights = np.asarray([cut.right for cut in new], dtype=float) / (self.instance.total * scales)
+        rights = np.asarray([cut.right / self.instance.total for cut in new]) / scales
         starts, index, values = _packed(rows)
         self._highs.addRows(len(new), rights, np.full(len(new), _INFINITY), len(values), starts, index, values)
         self._known |= {cut.key for cut in new}
@@ -102,10 +102,11 @@ class LinearMaster:
     def solve_with_room(self, records: float) -> LinearAnswer | None:
         """The same with room for so many records more of every value that has a privacy constraint among the rows."""
         index, above = _indices(range(1, len(self.rows) + 1)), np.full(len(self.rows), _INFINITY)
-        rights = np.asarray([cut.right for cut in self.rows], dtype=float)
+        rights = np.asarray([cut.right / self.instance.total for cut in self.rows])
         more = [records * cut.units if isinstance(cut, Cut) and not cut.sizes else 0.0 for cut in self.rows]
-        scales = self.instance.total * np.asarray(self._scales)
-        self._highs.changeRowsBounds(len(index), index, (rights + more) / scales, above)  # type: ignore[attr-defined]
+        wanted = rights + np.asarray(more) / self.instance.total
+        scales = np.asarray(self._scales, dtype=float)
+        self._highs.changeRowsBounds(len(index), index, wanted / scales, above)  # type: ignore[attr-defined]
         answer = self.solve()
         self._highs.changeRowsBounds(len(index), index, rights / scales, above)  # type: ignore[attr-defined]
         return answer

@@ -74,7 +74,7 @@ def _lifespan(studio: Studio) -> Callable[[Starlette], AbstractAsyncContextManag
 def _pages(studio: Studio, pages: Pages) -> list[Route]:
     def page(name: str) -> Endpoint:
         async def shown(_request: Request) -> Response:
-            return pages.page(studio, name)
+            return await run_in_threadpool(pages.page, studio, name)
 
         return shown
 
@@ -102,7 +102,7 @@ def _downloads(studio: Studio) -> list[Route]:
 
 def _api(studio: Studio, quit_server: Callable[[], None]) -> list[Route]:
     async def state(_request: Request) -> Response:
-        return json_answer(studio.state())
+        return json_answer(await run_in_threadpool(studio.state))
 
     async def remove_table(request: Request) -> Response:
         await read_form(request, NothingForm)

@@ -13,22 +13,24 @@ from dalenius.query.objects import answer_object
 from dalenius.query.true_count import true_count, true_counts_of
 from dalenius.web.failures import RequestError
 from dalenius.web.forms import CountForm
-from dalenius.web.releases import StudioRelease
+from dalenius.web.release import StudioRelease
 
 
 def columns_object(release: StudioRelease) -> dict[str, Any]:
     """GET /api/releases/ID/columns, all of it read from the release."""
-    if release.columns is None:
-        named = release.manifest.columns
+    known, about = release.columns, release.found().about
+    if known is None or known[0] != about:
         with release.counter() as counter:
-            columns = published_columns(counter.tables, [column.name for column in named.quasi_identifiers])
-            (sensitive,) = published_columns(counter.tables, [named.sensitive.name], MOST_VALUES)
-        release.columns = {
-            "rows": release.manifest.rows,
-            "columns": [_column(column) for column in columns],
-            "sensitive": _column(sensitive),
-        }
-    return {**release.columns, "truth": release.table is not None}
+            known = release.columns = (about, _columns(counter))
+    return {**known[1], "truth": release.has_truth}
+
+
+def _columns(counter: Counter) -> dict[str, Any]:
+    made = counter.manifest
+    named = made.columns
+    columns = published_columns(counter.tables, [column.name for column in named.quasi_identifiers])
+    (sensitive,) = published_columns(counter.tables, [named.sensitive.name], MOST_VALUES)
+    return {"rows": made.rows, "columns": [_column(column) for column in columns], "sensitive": _column(sensitive)}
 
 
 def _column(column: PublishedColumn) -> dict[str, Any]:
@@ -77,5 +79,8 @@ def _answers(counter: Counter, form: CountForm) -> list[GroupEstimate]:
 def _truths(release: StudioRelease, counter: Counter, form: CountForm, groups: list[GroupEstimate]) -> list[int]:
     table = release.source()
     if form.group_by:
-        return true_counts_of(counter, table.path, form.expression, groups, table=table.table)
-    return [true_count(counter, table.path, form.expression, table=table.table)]
+        found = true_counts_of(counter, table.path, form.expression, groups, table=table.table)
+    else:
+        found = [true_count(counter, table.path, form.expression, table=table.table)]
+    table.require_unchanged()
+    return found

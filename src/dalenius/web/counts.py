@@ -8,20 +8,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from dalenius.errors import DaleniusError
+from dalenius.errors import ChangedInputError, DaleniusError
 from dalenius.exploring.explorer import Explorer
 from dalenius.model.problem import ValueCounts
 from dalenius.planning import count_values
 from dalenius.web.failures import RequestError, error_object, internal_object
-from dalenius.web.tables import TableEntry
+from dalenius.web.tables import Stamp, TableEntry
 
 
 class CountKey(NamedTuple):
     """What a count depends on."""
 
     table: str
+    stamp: Stamp  # of the table's file
     column: str
     null_value: str | None
+
+    @classmethod
+    def of(cls, table: TableEntry, column: str, null_value: str | None) -> CountKey:
+        """A column of a table as it was read."""
+        return cls(table.id, table.stamp, column, null_value)
 
 
 @dataclass(frozen=True)
@@ -66,8 +72,9 @@ class Counts:
 
     def want(self, table: TableEntry, column: str, null_value: str | None) -> Counted:
         """The column as far as it is counted; counting begins if it has not. One that failed is tried again."""
-        key = CountKey(table.id, column, null_value)
+        key = CountKey.of(table, column, null_value)
         with self._lock:
+            self._found = {other: found for other, found in self._found.items() if not _is_past(other, key)}
             found = self._found.get(key)
             if found is None or found.status == "failed":
                 found = self._found[key] = Counted(key)
@@ -96,14 +103,25 @@ class Counts:
                     self._found[key] = done
 
 
+def _is_past(key: CountKey, now: CountKey) -> bool:
+    """Whether it is of the same table as it was before its file changed."""
+    return key.table == now.table and key.stamp != now.stamp
+
+
 def _counted(table: TableEntry, key: CountKey) -> Counted:
     try:
         counts = count_values(table.path, key.column, key.null_value, table.table)
+        if not table.is_unchanged():
+            return Counted(key, "failed", error=error_object(_changed()))
         return Counted(key, "ready", counts, Explorer(counts))
     except DaleniusError as error:
         return Counted(key, "failed", error=error_object(error))
     except Exception as error:  # noqa: BLE001 (whatever it is, the page has to know)
         return Counted(key, "failed", error=internal_object(error))
+
+
+def _changed() -> ChangedInputError:
+    return ChangedInputError("the table changed while it was being counted", "It is read again.")
 
 
 def by_count(counts: ValueCounts) -> tuple[list[str], list[int]]:

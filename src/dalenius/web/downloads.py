@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from dalenius.errors import MissingExtraError, ReleaseError
+from dalenius.errors import ChangedInputError, ReleaseError
 from dalenius.release.manifest import FILE
-from dalenius.web.answers import json_text
-from dalenius.web.releases import StudioRelease
+from dalenius.report.page import report_html
+from dalenius.report.twin import twin_text
+from dalenius.web.found import Fingerprint, mark_of, open_file
+from dalenius.web.release import StudioRelease
 from dalenius.web.studio import Studio
 
 # The report has no script, and whatever names and values it shows could not run one: the sandbox lets nothing through.
@@ -35,8 +40,7 @@ class Downloads:
 
     async def report(self, request: Request) -> Response:
         """GET /releases/ID/report: the report as a page."""
-        release = self._release(request)
-        page = await run_in_threadpool(_report_page, release)
+        page = await run_in_threadpool(_report_page, self._release(request))
         headers = {"Content-Security-Policy": REPORT_CSP, "X-Frame-Options": "SAMEORIGIN"}
         return Response(page, media_type="text/html", headers=headers)
 
@@ -47,18 +51,23 @@ class Downloads:
         return _file(page, "text/html", f"{release.file_name}-report.html")
 
     async def report_object(self, request: Request) -> Response:
-        """GET /releases/ID/report.json: what the report says, for scripts."""
+        """GET /releases/ID/report.json: the page's twin, whose SHA-256 the page states."""
         release = self._release(request)
-        found = await run_in_threadpool(_report_object, release)
-        return _file(json_text(found), "application/json", f"{release.file_name}-report.json")
+        twin = await run_in_threadpool(release.twin)
+        return _file(twin_text(twin), "application/json", f"{release.file_name}-report.json")
 
     async def zipped(self, request: Request) -> Response:
         """GET /releases/ID/release.zip: the three files of the release in a folder of its name, as they are read."""
         release = self._release(request)
-        if not all((release.path / name).is_file() for name in _files(release)):
-            raise ReleaseError("the files of the release are not there any more", "Were they moved?")
-        headers = _as_file(f"{release.file_name}.zip")
-        return StreamingResponse(zip_parts(release.path, _files(release), release.file_name), 200, headers, _ZIP)
+        found = await run_in_threadpool(release.judged)
+        if not found.verified:
+            raise ReleaseError(
+                "the release does not pass its checks, and is not given out", "Verify it: that says what is wrong."
+            )
+        tables = release.manifest.tables
+        digests = {table.file: table.sha256 for table in (tables.qit, tables.st)}
+        parts = zip_parts(release.path, found.about, digests, release.file_name)
+        return StreamingResponse(parts, 200, _as_file(f"{release.file_name}.zip"), _ZIP)
 
     async def job(self, request: Request) -> Response:
         """GET /releases/ID/job.toml: the job file that it was made by."""
@@ -66,9 +75,7 @@ class Downloads:
 
     async def draft_job(self, _request: Request) -> Response:
         """GET /job.toml: the draft as a job file."""
-        state = self._studio.state()
-        table = self._studio.tables.get(state["table"]) if state["table"] is not None else None
-        return _file(self._studio.job(self._studio.draft, table), "application/toml", "job.toml")
+        return _file(self._studio.job(self._studio.draft, self._studio.chosen()), "application/toml", "job.toml")
 
     def _release(self, request: Request) -> StudioRelease:
         return self._studio.releases.get(request.path_params["id"])
@@ -86,27 +93,8 @@ def _as_file(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def _files(release: StudioRelease) -> tuple[str, ...]:
-    tables = release.manifest.tables
-    return tables.qit.file, tables.st.file, FILE
-
-
-def _report_object(release: StudioRelease) -> dict[str, Any]:
-    try:
-        from dalenius.report.facts import Facts
-        from dalenius.report.twin import report_object
-    except ImportError:
-        raise MissingExtraError.of("Altair", "report") from None
-    facts = Facts.of(release.path, release.judged(), audit=release.audit, from_raw_table=release.audited_with_truth)
-    return report_object(facts)
-
-
 def _report_page(release: StudioRelease) -> str:
-    try:
-        from dalenius.report.page import report_html
-    except ImportError:
-        raise MissingExtraError.of("Altair", "report") from None
-    return report_html(_report_object(release))
+    return report_html(release.twin())
 
 
 class _Parts(io.RawIOBase):
@@ -128,17 +116,42 @@ class _Parts(io.RawIOBase):
         return b"".join(parts)
 
 
-def zip_parts(folder: Path, names: tuple[str, ...], inside: str) -> Iterator[bytes]:
-    """A ZIP file of some files, made while it is sent. Parquet is compressed already, and goes in as it is."""
+def zip_parts(folder: Path, about: Fingerprint, digests: Mapping[str, str], inside: str) -> Iterator[bytes]:
+    """A ZIP file of a release, made while it is sent. Parquet is compressed already, and goes in as it is.
+
+    What is sent are the files that `about` tells, with the tables' SHA-256 as in `digests`; if anything turns out to be
+    something else, the ZIP file breaks off.
+    """
     parts = _Parts()
     with zipfile.ZipFile(parts, "w", allowZip64=True) as archive:
-        for name in names:
+        for name, wanted in {**digests, FILE: about.manifest_sha256}.items():
             entry = zipfile.ZipInfo(f"{inside}/{name}", _NO_DATE)
             entry.external_attr = 0o644 << 16
             entry.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
-            with (folder / name).open("rb") as file, archive.open(entry, "w", force_zip64=True) as into:
+            digest = hashlib.sha256()
+            with _same_file(folder / name, about) as file, archive.open(entry, "w", force_zip64=True) as into:
                 while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
                     into.write(chunk)
                     yield parts.taken()
+            if digest.hexdigest() != wanted:
+                raise _changed()
             yield parts.taken()
     yield parts.taken()
+
+
+@contextmanager
+def _same_file(path: Path, about: Fingerprint) -> Iterator[BinaryIO]:
+    """A file of the release that is the one that was looked at, and neither a link nor a pipe in its place."""
+    try:
+        file = os.fdopen(open_file(path), "rb")
+    except OSError:
+        raise _changed() from None
+    with file:
+        if mark_of(os.fstat(file.fileno())) != about.marks.get(path.name):
+            raise _changed()
+        yield file
+
+
+def _changed() -> ChangedInputError:
+    return ChangedInputError("the release changed after it was verified", "Verify it again.")

@@ -59,6 +59,11 @@ class Draft:
         """How to look for a setting."""
         return plan_options(self.solve, self.protection)
 
+    @property
+    def question(self) -> tuple[LimitsForm, PlanOptions]:
+        """What an exploration depends on, besides the counts."""
+        return self.limits, self.options
+
     def with_roles(self, roles: RolesForm) -> Draft:
         """Other roles; what was said of another column's values, or of strata by columns that are none, goes."""
         named = [*roles.quasi_identifiers, *roles.identifiers, *([roles.sensitive] if roles.sensitive else [])]

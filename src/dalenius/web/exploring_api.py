@@ -48,8 +48,7 @@ class Exploring:
         if known is not None and exact:
             return known
         found = await (self._exact(counted, draft) if exact else self._quick(counted, draft))
-        if draft == self._studio.draft:
-            self._studio.remember(counted.key, draft, found, complete=exact)
+        self._studio.remember(counted.key, draft, found, complete=exact)
         return found
 
     async def _quick(self, counted: Counted, draft: Draft) -> dict[str, Any]:
@@ -71,7 +70,8 @@ class Exploring:
         form = await read_form(request, PinForm)
         draft, counted = self._studio.draft, self._studio.counted()
         known = self._studio.explored(counted.key, draft)
-        self._studio.pin(form.label, draft, known if known is not None else await self._quick(counted, draft))
+        found = known if known is not None else await self._quick(counted, draft)
+        self._studio.pin(form.label, counted.key, draft, found)
         return json_answer({"ok": True})
 
     async def unpin(self, request: Request) -> Response:

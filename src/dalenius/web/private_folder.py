@@ -11,11 +11,14 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
 _PREFIX = "dalenius-studio-"
 _LOCK = ".lock"
+_ATTEMPTS = 3
+_BETWEEN_ATTEMPTS = 0.1  # seconds
 
 
 class PrivateFolder:
@@ -35,9 +38,17 @@ class PrivateFolder:
         path.mkdir(mode=0o700, exist_ok=True)
         return path
 
+    def is_there(self) -> bool:
+        """Whether something of it is still there."""
+        return os.path.lexists(self.path)
+
     def remove(self) -> None:
         """Remove it with all that it holds."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        for _ in range(_ATTEMPTS):
+            shutil.rmtree(self.path, ignore_errors=True)
+            if not self.is_there():
+                break
+            time.sleep(_BETWEEN_ATTEMPTS)  # a thread that is about to end may have put something there
         self._lock.close()
         atexit.unregister(self.remove)
 

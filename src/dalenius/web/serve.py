@@ -40,7 +40,8 @@ def serve(options: StudioOptions, port: int, announce: Callable[[str, int], None
                 server.run(sockets=[listener])
         finally:
             ended = studio.close()
-        complain("stopped; all temporary files are removed.")
+        left = studio.leaves_something()
+        complain(f"stopped; {'some temporary files could not be' if left else 'all temporary files are'} removed.")
         if not ended:  # a solver is still at it, and would keep the program from ending
             sys.stdout.flush()
             os._exit(0)

@@ -11,6 +11,7 @@ from typing import Any
 
 from dalenius.exploring.worker import Abandoned, ExactWorker
 from dalenius.model.exploration import Exploration
+from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.model.version import VERSION
 from dalenius.policy.job import Job
@@ -18,13 +19,14 @@ from dalenius.policy.job_writer import job_text
 from dalenius.web.counts import Counted, CountKey, Counts
 from dalenius.web.draft import Draft, require_columns
 from dalenius.web.failures import RequestError
-from dalenius.web.forms import ExploreForm, RolesForm
+from dalenius.web.forms import ExploreForm, LimitsForm, RolesForm
 from dalenius.web.private_folder import PrivateFolder
 from dalenius.web.releases import Releases
 from dalenius.web.tables import TableEntry, Tables
 from dalenius.web.tasks import Tasks
 
 _SECONDS_TO_END = 5.0  # for tasks, when Studio is closed
+_STANDING = {"optimal": "feasible", "feasible": "feasible", "infeasible": "infeasible"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,16 @@ class StudioOptions:
     upload_limit: int = 4 * 10**9
 
 
+@dataclass(frozen=True)
+class Explored:
+    """What was found for some counts and a draft; a complete answer has the exact one, and other methods."""
+
+    key: CountKey
+    question: tuple[LimitsForm, PlanOptions]
+    complete: bool
+    exploration: dict[str, Any]
+
+
 class Studio:
     """Everything behind the pages. Methods may be called from any thread."""
 
@@ -51,8 +63,8 @@ class Studio:
         self._lock = threading.RLock()
         self._draft = Draft.of_job(options.job) if options.job is not None else Draft()
         self._chosen: str | None = None
-        self._explored: tuple[CountKey, Draft, bool, dict[str, Any]] | None = None
-        self._pinned: dict[str, Any] | None = None
+        self._explored: Explored | None = None
+        self._pinned: tuple[CountKey, dict[str, Any]] | None = None
         self._closed = False
         self._worker: ExactWorker | None = None  # its processes are begun when there is something to count
         self.tables = Tables(self._described)
@@ -71,7 +83,7 @@ class Studio:
 
     def choose(self, identifier: str) -> None:
         """Work on another table. The draft keeps what fits it."""
-        entry = self.tables.get(identifier)
+        entry = self.tables.current(identifier)
         with self._lock:
             if self._chosen != identifier:
                 self._chosen, self._pinned = identifier, None
@@ -85,12 +97,17 @@ class Studio:
                 self._draft = self._draft.fitting(entry.columns)
                 self._count(entry)
 
+    def chosen(self) -> TableEntry | None:
+        """The chosen table, however far it is."""
+        with self._lock:
+            return self.tables.get(self._chosen) if self._chosen is not None else None
+
     def table(self) -> TableEntry:
         """The chosen table, when it is ready."""
         with self._lock:
             if self._chosen is None:
                 raise RequestError(409, "no-table", "no table is chosen", "Choose one on the first page.")
-            entry = self.tables.get(self._chosen)
+            entry = self.tables.current(self._chosen)
         if entry.status == "reading":
             raise RequestError(409, "not-ready", "the table is being read", "Ask again in a moment.")
         if entry.status == "failed":
@@ -129,14 +146,14 @@ class Studio:
     def counted(self) -> Counted:
         """The sensitive column of the draft, as far as it is counted."""
         entry = self.table()
-        found = self._counted(entry.id)
+        found = self._counted(entry)
         if found is None:
             raise RequestError(409, "not-ready", "no sensitive column is chosen", "Choose one on the first page.")
         return found
 
-    def _counted(self, table: str) -> Counted | None:
+    def _counted(self, table: TableEntry) -> Counted | None:
         roles = self.draft.roles
-        return self.counts.get(CountKey(table, roles.sensitive, roles.null_value)) if roles.sensitive else None
+        return self.counts.get(CountKey.of(table, roles.sensitive, roles.null_value)) if roles.sensitive else None
 
     def abandon(self) -> None:
         """Nobody waits any more for the exact answer that is being looked for."""
@@ -158,22 +175,26 @@ class Studio:
         return draft
 
     def remember(self, key: CountKey, draft: Draft, exploration: dict[str, Any], complete: bool) -> None:
-        """What was found for these counts and a draft; a complete answer is not replaced by a quick one."""
+        """What was found for these counts and the draft; a complete answer is not replaced by a quick one."""
         with self._lock:
+            if draft.question != self._draft.question:  # it was only asked about
+                return
             if complete or self.explored(key, draft, complete=True) is None:
-                self._explored = (key, draft, complete, exploration)
+                self._explored = Explored(key, draft.question, complete, exploration)
 
     def explored(self, key: CountKey, draft: Draft, *, complete: bool = False) -> dict[str, Any] | None:
         """What was found for these counts and this draft, if they were the last that were looked at."""
         with self._lock:
             known = self._explored
-        fits = known is not None and known[:2] == (key, draft) and (known[2] or not complete)
-        return known[3] if known is not None and fits else None
+        if known is None or (known.key, known.question) != (key, draft.question) or (complete and not known.complete):
+            return None
+        return known.exploration
 
-    def pin(self, label: str, draft: Draft, exploration: dict[str, Any]) -> None:
+    def pin(self, label: str, key: CountKey, draft: Draft, exploration: dict[str, Any]) -> None:
         """Keep limits to compare others with."""
         with self._lock:
-            self._pinned = {"label": label, "limits": draft.limits.model_dump(), "exploration": exploration}
+            pinned = {"label": label, "limits": draft.limits.model_dump(), "exploration": exploration}
+            self._pinned = (key, pinned)
 
     def unpin(self) -> None:
         """Compare no more."""
@@ -190,10 +211,10 @@ class Studio:
         return f"# {command}\n\n{job_text(draft.job())}"
 
     def state(self) -> dict[str, Any]:
-        """GET /api/state."""
+        """GET /api/state. It looks at files: not for the thread that answers everybody."""
         with self._lock:
             chosen, draft, pinned = self._chosen, self._draft, self._pinned
-        counted = self._counted(chosen) if chosen is not None else None
+        counted = self._counted(self.tables.current(chosen)) if chosen is not None else None
         return {
             "version": VERSION,
             "upload_limit": self.options.upload_limit,
@@ -202,10 +223,16 @@ class Studio:
             "table": chosen,
             **draft.state(),
             "counted": counted.state() if counted is not None else None,
-            "pinned": pinned,
+            "explored": self._standing(counted, draft),
+            "pinned": pinned[1] if pinned is not None and counted is not None and pinned[0] == counted.key else None,
             "tasks": [task.id for task in self.tasks.running()],
             "releases": [release.state() for release in self.releases.all()],
         }
+
+    def _standing(self, counted: Counted | None, draft: Draft) -> str | None:
+        """Whether the draft's limits can be kept, as far as that is known."""
+        found = self.explored(counted.key, draft) if counted is not None else None
+        return _STANDING.get(found["status"]) if found is not None else None
 
     def close(self) -> bool:
         """Stop all work and remove all temporary files. Says whether all work has ended."""
@@ -224,3 +251,7 @@ class Studio:
         finally:
             self.private.remove()
         return not self.tasks.running()
+
+    def leaves_something(self) -> bool:
+        """Whether temporary files are still there, though it was closed."""
+        return self.private.is_there() or self.releases.leave_something()

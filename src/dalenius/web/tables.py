@@ -1,6 +1,7 @@
 """The tables that Studio may read: those given at the start and those uploaded. They are described in the background.
 
 What is known of a table are the facts in `model.columns`: names, types, numbers of values. No cell of it is kept here.
+A table that was given may be replaced by its owner; then it is read again, and what was known of it is forgotten.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from dalenius.engines.describing import describe, tables_in
 from dalenius.errors import DaleniusError, InputError
 from dalenius.model.columns import TableFacts
 from dalenius.policy.roles import Suggestion, suggest
-from dalenius.web.failures import error_object, internal_object, not_found
+from dalenius.web.failures import RequestError, error_object, internal_object, not_found
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 
+Stamp = tuple[int, ...]  # what a file looks like from outside
 Status = Literal["reading", "ready", "failed"]
 
 
@@ -29,7 +31,8 @@ Status = Literal["reading", "ready", "failed"]
 class TableEntry:
     """A table by its ID; `table` is its name inside a DuckDB file.
 
-    `name`, and `file`, that of its file alone, are for people: they are data like any other.
+    `name`, and `file`, that of its file alone, are for people: they are data like any other. `stamp` is of the file as
+    it was when it was read.
     """
 
     id: str
@@ -39,6 +42,7 @@ class TableEntry:
     path: Path
     table: str | None = None
     status: Status = "reading"
+    stamp: Stamp = ()
     facts: TableFacts | None = None
     suggested: dict[str, Suggestion] | None = None
     error: dict[str, Any] | None = None
@@ -47,6 +51,20 @@ class TableEntry:
     def columns(self) -> tuple[str, ...]:
         """The names of its columns, once they are known."""
         return tuple(column.name for column in self.facts.columns) if self.facts is not None else ()
+
+    def is_unchanged(self) -> bool:
+        """Whether its file is the one that was read."""
+        return stamp_of(self.path) == self.stamp
+
+    def require_unchanged(self) -> None:
+        """Refuse to take another file for the one that was read."""
+        if not self.is_unchanged():
+            raise RequestError(
+                409,
+                "table-changed",
+                "the table changed since this release was made of it",
+                "Ask without the table, or publish the new one.",
+            )
 
     def state(self) -> dict[str, Any]:
         """The entry as GET /api/state has it."""
@@ -109,6 +127,20 @@ class Tables:
             raise not_found()
         return entry
 
+    def current(self, identifier: str) -> TableEntry:
+        """The same; if its file is another one by now, it is read again."""
+        entry = self.get(identifier)
+        if entry.status == "reading" or entry.is_unchanged():
+            return entry
+        with self._lock:
+            if self._entries.get(identifier) is not entry:  # somebody else saw it first
+                return self._entries.get(identifier, entry)
+            again = replace(entry, status="reading", stamp=(), facts=None, suggested=None, error=None)
+            self._entries[identifier] = again
+        with suppress(RuntimeError):  # Studio is being closed
+            self._reader.submit(self._describe, identifier)
+        return again
+
     def all(self) -> list[TableEntry]:
         """Every table."""
         with self._lock:
@@ -141,7 +173,18 @@ class Tables:
                 self._described(done)
 
 
+def stamp_of(path: Path) -> Stamp:
+    """Which file is at a path, and when it was last written to; for a database, what is not yet in the file as well."""
+    found: list[int] = []
+    for part in (path, path.with_name(f"{path.name}.wal")):
+        with suppress(OSError):
+            state = part.stat()
+            found += [state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns]
+    return tuple(found)
+
+
 def _described(entry: TableEntry) -> TableEntry:
+    entry = replace(entry, stamp=stamp_of(entry.path))
     try:
         facts = describe(entry.path, entry.table)
         return replace(entry, status="ready", facts=facts, suggested=suggest(facts))

@@ -90,7 +90,7 @@ class Task:
             ending: dict[str, Any] = {"_status": "done", "_result": result}
         except CancelledError:
             ending = {"_status": "cancelled"}
-        except DaleniusError as error:
+        except (DaleniusError, RequestError) as error:
             ending = {"_status": "failed", "_error": error_object(error)}
         except BaseException as error:  # noqa: BLE001 (whatever it is, the page has to know)
             ending = {"_status": "failed", "_error": internal_object(error)}

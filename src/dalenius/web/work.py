@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from dalenius.audit.audit import audit
 from dalenius.audit.objects import audit_object, verdict_object
-from dalenius.audit.verify import verify
 from dalenius.model.solution import Method
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.publishing import price_of_strata, publish_table
 from dalenius.release.folder import open_release
 from dalenius.web.draft import Draft
 from dalenius.web.forms import PublishForm
-from dalenius.web.releases import StudioRelease, new_id
+from dalenius.web.release import StudioRelease
+from dalenius.web.releases import new_id
 from dalenius.web.studio import Studio
 from dalenius.web.tables import TableEntry
 from dalenius.web.tasks import Task
@@ -38,6 +37,7 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
     table, draft = studio.table(), studio.draft
     roles, policy, options = draft.to_publish(), draft.limits.policy(), draft.publish_options(table.table, form.format)
     target = studio.releases.target(form.name)
+    judged_by = _judged_by(studio, draft, table)
 
     def work(task: Task) -> dict[str, Any]:
         studio.releases.begin(target)
@@ -49,7 +49,7 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
             saved=studio.options.out is not None,
             job_text=studio.job(draft, table, form.format, form.name),
             table=table,
-            policy=_judged_by(studio, draft, table),
+            policy=judged_by,
             notes=made.notes,
         )
         studio.releases.add(release)
@@ -72,14 +72,7 @@ def start_verifying(studio: Studio, release: StudioRelease, against: bool) -> Ta
     table = release.source() if against else None
 
     def work(task: Task) -> dict[str, Any]:
-        release.verdict = verify(
-            release.path,
-            policy=release.policy,
-            against=table.path if table is not None else None,
-            table=table.table if table is not None else None,
-            progress=task.rows_of(_VERIFYING),
-        )
-        return verdict_object(release.verdict)
+        return verdict_object(release.verify(table, task.rows_of(_VERIFYING)))
 
     return studio.tasks.start("verify", table.id if table is not None else "", work)
 
@@ -89,13 +82,6 @@ def start_auditing(studio: Studio, release: StudioRelease, truth: bool) -> Task:
     table = release.source() if truth else None
 
     def work(task: Task) -> dict[str, Any]:
-        release.audit = audit(
-            release.path,
-            truth=table.path if table is not None else None,
-            table=table.table if table is not None else None,
-            progress=task,
-        )
-        release.audited_with_truth = table is not None
-        return audit_object(release.audit)
+        return audit_object(release.audit(table, task))
 
     return studio.tasks.start("audit", table.id if table is not None else "", work)

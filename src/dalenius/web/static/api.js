@@ -47,6 +47,20 @@ export async function text(path) {
   return response.text();
 }
 
+/** Why a file did not arrive. A refusal while it is being sent ends the connection, and its words may be lost. */
+async function notTaken() {
+  try {
+    await get("/api/state");
+  } catch {
+    return new Refused(0, { kind: "gone", message: "The file could not be sent.", hint: "Is Studio still running?" });
+  }
+  return new Refused(0, {
+    kind: "not-taken",
+    message: "Studio did not take the file.",
+    hint: "It may be too large, or the disk may have no room for it. Start Studio with it instead: dalenius studio TABLE.",
+  });
+}
+
 /** Send a file, telling how much of it has gone. Only XMLHttpRequest can tell that. */
 export function upload(file, told) {
   return new Promise((resolve, reject) => {
@@ -61,11 +75,7 @@ export function upload(file, told) {
       if (request.status < 300) resolve(request.response);
       else reject(new Refused(request.status, request.response?.error));
     });
-    request.addEventListener("error", () =>
-      reject(
-        new Refused(0, { kind: "gone", message: "The file could not be sent.", hint: "Is Studio still running?" }),
-      ),
-    );
+    request.addEventListener("error", () => notTaken().then(reject));
     request.send(file);
   });
 }

@@ -43,8 +43,15 @@ export function showRoles(body, table, roles) {
   [...body.rows].forEach((row, at) => {
     const role = roles.get(table.columns[at].name);
     row.dataset.role = role;
+    fill(row.querySelector(".why"), why(table.columns[at], role));
     for (const radio of row.querySelectorAll("input")) radio.checked = radio.value === role;
   });
+}
+
+/** What was suggested for a column, and for which reason. */
+function why(column, role) {
+  if (role === column.suggested) return `As suggested. ${sentence(column.why)}`;
+  return [el("b", {}, `Suggested: ${ROLES[column.suggested].toLowerCase()}.`), " ", sentence(column.why)];
 }
 
 function row(column, at, rows, role, chosen) {
@@ -68,7 +75,7 @@ function row(column, at, rows, role, chosen) {
   );
   return el(
     "tr",
-    { "data-test": "column", "data-column": column.name, "data-role": role },
+    { "data-test": "column", "data-column": column.name, "data-role": role, "data-suggested": column.suggested },
     el("th", { scope: "row", class: "column-name" }, named(column.name, 80)),
     el("td", { class: "type", title: column.type }, column.kind === "other" ? column.type.toLowerCase() : column.kind),
     el(
@@ -81,13 +88,7 @@ function row(column, at, rows, role, chosen) {
       "td",
       { class: "role" },
       el("fieldset", { class: "segments" }, el("legend", { class: "sr-only" }, `Role of ${label}`), radios),
-      el(
-        "span",
-        { class: "why" },
-        el("b", {}, `Suggested: ${ROLES[column.suggested].toLowerCase()}.`),
-        " ",
-        sentence(column.why),
-      ),
+      el("span", { class: "why" }, why(column, role)),
     ),
   );
 }

@@ -12,10 +12,9 @@ import { atLeast, threeDigits } from "./ratio.js";
 import { RuleControls } from "./rule_controls.js";
 import { allLimits, faults } from "./rules.js";
 import { Results } from "./results.js";
-import { mark } from "./shell.js";
 import { Solving } from "./solving.js";
-import { showAsking, showRefusal, showStanding, stepWords } from "./standing.js";
-import { fresh, initial, untilCounted } from "./state.js";
+import { markLimits, showAsking, showRefusal, showStanding } from "./standing.js";
+import { fresh, initial, isCounting, untilCounted } from "./state.js";
 
 const draft = new Draft(initial);
 let pinned = initial.pinned;
@@ -121,19 +120,27 @@ function startingLimit(limit, at) {
   return Number(text) < Number(least) && limit >= Number(least) * 0.99 ? least : text;
 }
 
+/** Whether an answer is about the counts that this page shows. */
+const isOfThis = ({ values, counts: numbers }) =>
+  numbers.length === table.counts.length &&
+  numbers.every((number, at) => number === table.counts[at]) &&
+  values.every((value, at) => value === table.values[at]);
+
 function answered(got, overtaken) {
+  if (!isOfThis(got)) return location.reload(); // the table changed, and was counted again already
   clear();
   answer = got;
   chart.showAnswer(got, !overtaken);
   results.show(got, pinned?.exploration);
   showStanding(got, takeOffer);
   if (pinned) compare.show(pinned, draft, got);
-  mark("limits", stepWords(got));
+  markLimits(got);
   summarize(got);
   if (got.exact && !overtaken) announce(spoken(got));
 }
 
 function failed(error) {
+  if (isCounting(error)) return location.reload(); // the table changed: the page waits for its counts
   if (error.status === 0 || error.status >= 500) return complain(error);
   showRefusal(error);
 }

@@ -7,10 +7,10 @@ import { Draft } from "./draft.js";
 import { figure, listed, plural, probability, sentence } from "./format.js";
 import { announce, clear, complain } from "./notices.js";
 import { settingText } from "./results.js";
-import { mark } from "./shell.js";
+import { mark, ready } from "./shell.js";
 import { Solving } from "./solving.js";
-import { showAsking, showRefusal, showStanding, stepWords } from "./standing.js";
-import { initial, untilCounted } from "./state.js";
+import { markLimits, showAsking, showRefusal, showStanding } from "./standing.js";
+import { initial, isCounting, untilCounted } from "./state.js";
 import { follow, running } from "./tasks.js";
 
 const MOST = { known: 1000, fakes: 1000 };
@@ -41,6 +41,7 @@ const solving = new Solving(draft, { answered, failed, asking: showAsking });
 fill(byId("price"), figures);
 listen();
 show();
+ready();
 untilCounted(initial).then(() => solving.refresh(), complain);
 resume();
 
@@ -50,10 +51,10 @@ function methodLine(kind) {
   return { meter, number, cells: [el("div", {}, meter), number] };
 }
 
+/** The draft in the controls. Numbers are in the page as it comes, and may have been changed before this script came. */
 function show() {
   const { protection } = draft;
-  byId("known").value = protection.known_records;
-  byId("fakes").value = protection.fake_values;
+  const typed = Object.keys(MOST).filter((id) => byId(id).value !== byId(id).defaultValue);
   byId("avoid").checked = protection.avoid_ruled_out;
   byId("avoid").disabled = protection.fake_values === 0;
   const { strata } = protection;
@@ -62,6 +63,7 @@ function show() {
   byId("strata-most").value = typeof strata === "number" ? strata : byId("strata-most").value || "40";
   byId("strata-names").hidden = kind !== "columns";
   mark("protection", protection.known_records || protection.fake_values ? "set" : "optional");
+  for (const id of typed) numberChanged(id, byId(id).value, new Event("input"));
 }
 
 function numberChanged(id, text, event) {
@@ -134,7 +136,7 @@ function listen() {
 function answered(got, overtaken) {
   clear();
   showStanding(got, takeOffer);
-  mark("limits", stepWords(got));
+  markLimits(got);
   figures.classList.toggle("stale", !got.setting);
   figures.inert = !got.setting;
   if (!got.setting) return;
@@ -169,6 +171,7 @@ function priceWords(got) {
 }
 
 function failed(error) {
+  if (isCounting(error)) return location.reload(); // the table changed: the page waits for its counts
   if (error.status === 0 || error.status >= 500) return complain(error);
   showRefusal(error);
 }

@@ -6,8 +6,8 @@ import { Draft } from "./draft.js";
 import { announce, clear, complain } from "./notices.js";
 import { showPolicy, showWarnings } from "./policy_words.js";
 import { plainName, ReleaseCard } from "./release_card.js";
-import { mark } from "./shell.js";
-import { stepWords } from "./standing.js";
+import { mark, ready } from "./shell.js";
+import { markLimits } from "./standing.js";
 import { chosenTable, fresh, initial, untilCounted } from "./state.js";
 import { follow, running } from "./tasks.js";
 
@@ -19,11 +19,12 @@ showReleases();
 if (byId("publish-form")) {
   showPolicy(byId("policy"), state, null);
   showWarnings(byId("warnings"), state, null);
-  byId("release-name").value = freeName();
+  byId("release-name").value ||= freeName(); // somebody may have typed before this script came
   byId("publish-form").addEventListener("submit", (event) => {
     event.preventDefault();
     publish();
   });
+  ready();
   explore();
   resume();
 }
@@ -36,7 +37,7 @@ async function explore() {
       const answer = await post("/api/explore", { ...new Draft(state).question(exact), draft: false });
       showPolicy(byId("policy"), state, answer);
       showWarnings(byId("warnings"), state, answer);
-      mark("limits", stepWords(answer));
+      markLimits(answer);
     }
   } catch (error) {
     if (error.kind !== "abandoned") complain(error);
@@ -53,11 +54,18 @@ function freeName() {
   }
 }
 
+/** The name is taken now; another one may have been typed meanwhile. */
+function nextName() {
+  const field = byId("release-name");
+  if (state.releases.some((release) => release.name === field.value.trim())) field.value = freeName();
+}
+
 async function publish() {
   clear();
+  const name = byId("release-name").value.trim();
   const format = document.querySelector("input[name=format]:checked").value;
   try {
-    const { task } = await post("/api/publish", { name: byId("release-name").value.trim(), format });
+    const { task } = await post("/api/publish", { name, format });
     await watch(task);
   } catch (error) {
     complain(error);
@@ -76,7 +84,7 @@ async function watch(id) {
     if (result === null) return announce("Cancelled. Nothing was published.");
     notes.set(result.release, result.notes);
     await reload();
-    byId("release-name").value = freeName();
+    nextName();
     mark("publish", "done");
     mark("query", "ready");
     announce("Published.");

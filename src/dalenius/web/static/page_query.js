@@ -7,21 +7,16 @@ import { byId, el, fill, named, say } from "./dom.js";
 import { expression } from "./expression.js";
 import { count, sentence } from "./format.js";
 import { announce, clear, complain } from "./notices.js";
-import { initial } from "./state.js";
 
 let release = null;
 let known = null; // what GET columns gave
 let conditions = null;
-let byHand = false; // the expression was written, not made
+let byHand = byId("expression").value !== ""; // the expression was written, not made; before this script came, too
 
-fill(
-  byId("release"),
-  [...initial.releases].reverse().map((one) => el("option", { value: one.id }, one.name)),
-);
 byId("release").addEventListener("change", open);
 byId("expression").addEventListener("input", () => setByHand(true));
 byId("expression").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ask();
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !byId("count").disabled) ask();
 });
 byId("from-conditions").addEventListener("click", () => {
   setByHand(false);
@@ -33,9 +28,12 @@ open();
 /** Read the columns of the chosen release: from the release, never from the table. */
 async function open() {
   clear();
-  release = byId("release").value;
+  byId("count").disabled = true;
+  const asked = (release = byId("release").value);
   try {
-    known = await get(`/api/releases/${encodeURIComponent(release)}/columns`);
+    const got = await get(`/api/releases/${encodeURIComponent(asked)}/columns`);
+    if (asked !== release) return; // another one was chosen meanwhile
+    known = got;
   } catch (error) {
     return complain(error);
   }
@@ -61,9 +59,10 @@ async function open() {
     ),
   );
   byId("truth-choice").hidden = !known.truth;
-  setByHand(false);
-  write();
+  setByHand(byHand);
+  if (!byHand) write();
   showGroups();
+  byId("count").disabled = false;
 }
 
 const groups = () => [...byId("group-by").querySelectorAll("input:checked")].map((box) => box.value);

@@ -6,7 +6,7 @@ import { byId, el, fill, named, say } from "./dom.js";
 import { count, listed, plural } from "./format.js";
 import { announce, clear, complain } from "./notices.js";
 import { mark, showTable } from "./shell.js";
-import { chosenTable, fresh, initial, pause } from "./state.js";
+import { chosenTable, fresh, initial, isCounting, pause } from "./state.js";
 import { acceptFiles } from "./upload.js";
 
 const QUIET = 400; // milliseconds after the last choice before it is sent
@@ -15,6 +15,7 @@ let state = initial;
 let shown = null; // the table whose columns are drawn
 let roles = new Map();
 let timer = null;
+let complete = null; // whether every role that has to be is there
 
 const having = (role) => [...roles].filter(([, its]) => its === role).map(([name]) => name);
 const nullsOf = (name) => shown.columns.find((column) => column.name === name)?.nulls ?? 0;
@@ -64,11 +65,11 @@ function draw() {
   const ready = table?.status === "ready";
   byId("columns-panel").hidden = !ready;
   byId("no-table").hidden = state.tables.length > 0;
+  if (!ready) shown = null; // it may come back with other columns
   if (!ready || shown?.id === table.id) return;
   shown = table;
   roles = rolesOf(table, state.roles);
   byId("null-value").value = state.null_value ?? "";
-  byId("role-help").open = state.roles.sensitive === null;
   showColumns(byId("columns"), table, roles, roleChosen);
   tell();
 }
@@ -157,7 +158,7 @@ function roleChosen(column, role) {
 function rolesChanged() {
   const fault = tell();
   clearTimeout(timer);
-  if (fault === null) timer = setTimeout(() => save().catch(complain), QUIET);
+  if (fault === null) timer = setTimeout(() => save().catch(notSaved), QUIET);
 }
 
 /** What is missing, or null. Said below the columns. */
@@ -191,6 +192,8 @@ function tell() {
       ".",
     );
   byId("continue").setAttribute("aria-disabled", String(fault !== null));
+  if (complete !== (fault === null)) byId("role-help").open = fault !== null;
+  complete = fault === null;
   mark("table", fault === null ? "done" : "to do");
   return fault;
 }
@@ -206,6 +209,12 @@ async function save() {
   });
 }
 
+/** The table may have changed, and is read again: then there are other columns to choose from. */
+function notSaved(error) {
+  complain(error);
+  if (isCounting(error)) reload().catch(complain);
+}
+
 async function goOn() {
   clearTimeout(timer);
   if (tell() !== null) return byId(byId("null-field").hidden ? "columns" : "null-value").focus?.();
@@ -213,6 +222,6 @@ async function goOn() {
     await save();
     location.assign("/limits");
   } catch (error) {
-    complain(error);
+    notSaved(error);
   }
 }

@@ -8,6 +8,12 @@ import { announce, complain } from "./notices.js";
 import { follow } from "./tasks.js";
 import { audit, verdict } from "./verdicts.js";
 
+const VERIFIED = new Map([
+  [true, ["good", "✓ verified"]],
+  [false, ["bad", "✗ NOT verified"]],
+  [null, ["", "not verified yet"]],
+]);
+
 export class ReleaseCard {
   /** `notes`: what publishing said; `changed()` when the server knows more of it. */
   constructor(release, notes, changed) {
@@ -41,13 +47,13 @@ export class ReleaseCard {
 
   /** Show what is known of it now. */
   show(release) {
-    this.node.classList.toggle("verified", release.verified);
+    this.node.classList.toggle("verified", release.verified === true);
+    if (release.verified === null) fill(this.outcome.verify); // the release changed, and so what was found is past
+    if (!release.audited) fill(this.outcome.audit);
     const badge = (kind, text, test) => el("span", { class: `badge ${kind}`, "data-test": test }, text);
     fill(
       this.badges,
-      release.verified
-        ? badge("good", "✓ verified", "verified-badge")
-        : badge("", "not verified yet", "verified-badge"),
+      badge(...VERIFIED.get(release.verified), "verified-badge"),
       release.audited ? badge("good", "✓ audited", "audited-badge") : null,
       release.saved ? badge("", "saved", "saved-badge") : null,
       release.seeded ? badge("warn", "⚠ seeded: not for publication", "seeded-badge") : null,

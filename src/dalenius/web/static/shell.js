@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { byId, el, fill, named, say } from "./dom.js";
 import { plural } from "./format.js";
 import { complain } from "./notices.js";
-import { chosenTable, initial } from "./state.js";
+import { chosenTable } from "./state.js";
 
 /** Say how far a step is. */
 export function mark(step, howFar) {
@@ -12,6 +12,14 @@ export function mark(step, howFar) {
   if (link === null || link.dataset.state === howFar) return;
   link.dataset.state = howFar;
   say(link.querySelector(".step-state"), howFar);
+}
+
+/** The page listens from now on: what could not be pressed until then can be. */
+export function ready() {
+  for (const node of document.querySelectorAll("[data-until-ready]")) {
+    node.disabled = false;
+    node.removeAttribute("data-until-ready");
+  }
 }
 
 /** Say which table is in work. */
@@ -43,8 +51,8 @@ async function quit() {
   );
 }
 
-showTable(initial);
 byId("quit").addEventListener("click", () => byId("quit-dialog").showModal());
 byId("quit-dialog").addEventListener("close", () => {
   if (byId("quit-dialog").returnValue === "quit") quit();
 });
+byId("quit").disabled = false;

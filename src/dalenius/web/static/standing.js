@@ -2,6 +2,7 @@
 
 import { byId, el, fill, say, set } from "./dom.js";
 import { sentence } from "./format.js";
+import { mark } from "./shell.js";
 
 const STATES = {
   exact: "exact",
@@ -51,8 +52,10 @@ export function showRefusal(error) {
   showProblem({ message: error.message, hint: error.hint, offer: null });
 }
 
-/** What the limits' step in the header says. */
-export const stepWords = (answer) => (answer.problem && answer.status !== "undecided" ? "cannot be kept" : "done");
+/** Say in the header whether the limits can be kept, once that is certain. */
+export function markLimits(answer) {
+  if (answer.status !== "undecided") mark("limits", answer.setting ? "done" : "cannot be kept");
+}
 
 /** Why there is no setting, and what is offered instead. */
 function showProblem(problem, take) {

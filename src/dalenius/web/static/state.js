@@ -20,5 +20,8 @@ export async function untilCounted(state) {
   }
 }
 
+/** Whether an answer has to wait for the table to be read, or counted, again. */
+export const isCounting = (error) => error.kind === "counting" || error.kind === "not-ready";
+
 /** Wait so many milliseconds. */
 export const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

@@ -26,10 +26,14 @@ export function acceptFiles(most, sent, failed) {
     over(0);
     if (event.dataTransfer.files.length > 0) send(event.dataTransfer.files[0]);
   });
-  byId("file").addEventListener("change", (event) => {
-    if (event.target.files.length > 0) send(event.target.files[0]);
-    event.target.value = "";
-  });
+  byId("file").addEventListener("change", chosen);
+  chosen(); // it may have been before this script came
+
+  function chosen() {
+    const [file] = byId("file").files;
+    byId("file").value = "";
+    if (file) send(file);
+  }
 
   async function send(file) {
     if (file.size > most) {
