@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,6 +79,7 @@ def studio_command(
         if most < 1:
             raise UsageError("--upload-limit has to be above 0", "Write 4GB, or 500MiB.")
         _require_extras()
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get into each other's way
         from dalenius.policy.job import read_job
         from dalenius.web.serve import serve
         from dalenius.web.studio import StudioOptions

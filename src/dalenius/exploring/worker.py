@@ -119,7 +119,7 @@ class _Child:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return not self._ended and self._process.poll() is None
 
     def ask(self, question: Question) -> Future[Exploration]:
         future: Future[Exploration] = Future()
@@ -160,6 +160,8 @@ class _Child:
                     process.stdin.flush()
                     reply: Reply = pickle.load(process.stdout)  # noqa: S301 (from a process of our own)
                 except Exception:  # noqa: BLE001 (half an answer may be anything, and somebody waits)
+                    with self._asking:  # before anybody hears of it and asks again
+                        self._ended = True
                     _fail(future, _no_answer())
                     break
                 if isinstance(reply, Exploration):

@@ -194,7 +194,9 @@ def proof(release: Twin) -> str:
         return "No loss is smaller than 0."
     of = "of these strata " if release["strata"] is not None else ""
     could = (
-        "none loses less than this one" if release["gap"] == 0 else f"at most {percent(release['gap'])} of it could be saved"
+        "none loses less than this one"
+        if release["gap"] == 0
+        else f"at most {percent(release['gap'])} of this loss could be saved"
     )
     return (
         f"No setting {of}that keeps these limits, with bucket sizes in the range that was searched, has a loss below "
