@@ -326,3 +326,31 @@ def test_names_with_a_null_character_are_refused() -> None:
     for source in (pyarrow.table({"a\0b": [1]}), pandas.DataFrame({"a\0b": [1]})):
         with pytest.raises(InputError, match="column 1 has a null character"), open_table(source):
             pass
+
+
+@pytest.mark.parametrize("make", [csv_file, gz_file, parquet_file])
+@pytest.mark.parametrize(
+    "name", ["it's", "a b", "[1]*?", "a[b", "x=1", "a?b", "a:b", "~t", "{a,b}", 'q"q', "ü漢", "a#b%41"]
+)
+def test_paths_of_every_spelling(
+    name: str, make: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    made = make(folder)
+    suffixes = "".join(made.suffixes)
+    for other in ("1xx", "b", "axb"):  # what the name means as a pattern
+        write(folder / f"{other}{suffixes}", b"")
+    made.rename(folder / f"{name}{suffixes}")
+    (folder / f"link{suffixes}").symlink_to(folder / f"{name}{suffixes}")
+    for path in (f"{name}{suffixes}", folder / f"{name}{suffixes}", f"../{name}/{name}{suffixes}", f"link{suffixes}"):
+        with open_table(path) as table:
+            assert table.count_by_value("Disease") == COUNTS
+
+
+def test_a_link_to_a_file_of_another_name(tmp_path: Path) -> None:
+    gz_file(tmp_path).rename(tmp_path / "data")
+    (tmp_path / "t.csv.gz").symlink_to(tmp_path / "data")
+    with open_table(tmp_path / "t.csv.gz") as table:
+        assert table.count_by_value("Disease") == COUNTS

@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from dalenius.engines.connections import quoted
 from dalenius.engines.counting import ReleaseTables
-from dalenius.engines.duckdb import Table, plain_errors, quoted
+from dalenius.engines.duckdb import Table
 from dalenius.engines.query_errors import release_errors
+from dalenius.engines.table_errors import plain_errors
 
 _ROWS_AT_ONCE = 2**18
 

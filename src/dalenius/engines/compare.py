@@ -15,7 +15,9 @@ from typing import Any
 import duckdb
 import pyarrow
 
-from dalenius.engines.duckdb import connect, open_table, plain_errors, quoted
+from dalenius.engines.connections import connect, quoted
+from dalenius.engines.duckdb import open_table
+from dalenius.engines.table_errors import plain_errors
 from dalenius.errors import InputError, TooManyValuesError
 from dalenius.model.problem import MOST_VALUES
 

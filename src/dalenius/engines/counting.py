@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from dalenius.engines.connections import connect, literal_path, lock, quoted
 from dalenius.engines.delimited import check_names
-from dalenius.engines.duckdb import connect, quoted
 from dalenius.engines.expressions import Condition, conjuncts
 from dalenius.engines.query_errors import query_errors, release_errors
 from dalenius.engines.sql_writer import Names, literal
@@ -69,7 +69,8 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         try:
             scratch = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
             self.connection = connect(scratch, self._stack)
-            self._lock([source.data for source in (qit, st) if isinstance(source.data, Path)], memory)
+            self.connection.execute(f"SET memory_limit = {literal(memory)}")
+            lock(self.connection, [source.data.absolute() for source in (qit, st) if isinstance(source.data, Path)])
             with release_errors():
                 self._attach("qit", qit, bucket)
                 self._attach("st", st, bucket)
@@ -168,25 +169,13 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         """Columns in SQL as groups, as they are shown, and as an order; each with a comma at its end."""
         return "".join(f"{self.identifiers[name]}, " for name in by), self._shown(by), self._order(by)
 
-    def _lock(self, files: list[Path], memory: str) -> None:
-        """From here on no other file can be reached, whatever is executed."""
-        allowed = ", ".join(literal(str(path.absolute())) for path in files)
-        for setting in (
-            f"memory_limit = {literal(memory)}",
-            "TimeZone = 'UTC'",
-            f"allowed_paths = [{allowed}]",
-            "enable_external_access = false",
-            "lock_configuration = true",
-        ):
-            self.connection.execute(f"SET {setting}")
-
     def _attach(self, name: str, source: TableData, bucket: str) -> None:
         columns = (
             ", ".join(f"{quoted(column)} AS {self.identifiers[column]}" for column in source.columns)
             + f", {quoted(bucket)} AS b"
         )
         if isinstance(source.data, Path):
-            file = literal(str(source.data.absolute()))
+            file = literal(literal_path(source.data.absolute()))
             self.connection.execute(
                 f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM read_parquet({file}, hive_partitioning = false)"  # noqa: S608
             )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +24,8 @@ def readable() -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"the file cannot be read: {error.strerror or 'it is damaged'}") from None
+    except zlib.error:
+        raise InputError("the file cannot be read: it is damaged") from None
     except EOFError:
         raise InputError("the file cannot be read: it ends too early") from None
     except UnicodeError:
@@ -107,6 +111,11 @@ def _count_rows(reader: Any) -> Iterator[tuple[str, int]]:
         if not re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text):
             raise CountsError(f"{where}: the count of {value!r} is not a whole number")
         yield value, int(text)
+
+
+def open_bytes(path: Path) -> BufferedIOBase:
+    """A file as it is, or what is compressed in it."""
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def _open_text(path: Path) -> IO[str]:

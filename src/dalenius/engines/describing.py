@@ -14,7 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dalenius.engines.duckdb import Table, open_table, plain_errors, quoted, tables_of_file
+from dalenius.engines.connections import quoted
+from dalenius.engines.duckdb import Table, open_table, tables_of_file
+from dalenius.engines.table_errors import plain_errors
 from dalenius.model.columns import ColumnFacts, Kind, TableFacts
 
 EXACT_ROWS = 2_000_000
@@ -86,9 +88,8 @@ def _kinds(opened: Table) -> list[Kind]:
 def _row(opened: Table, wanted: list[str], first: int | None = None) -> tuple[int, ...]:
     """Numbers from the table, or from its first rows."""
     rows = "source" if first is None else f"(SELECT * FROM source LIMIT {first})"  # noqa: S608 (a number)
-    found = opened.relation.query("source", f"SELECT {', '.join(wanted)} FROM {rows}")  # noqa: S608 (names are quoted)
-    fetched = found.fetchall() if found is not None else []
-    return tuple(int(number) for number in fetched[0])
+    found = opened.query(f"SELECT {', '.join(wanted)} FROM {rows}").fetchall()  # noqa: S608 (names are quoted)
+    return tuple(int(number) for number in found[0])
 
 
 def _countable(name: str, kind: Kind) -> str:

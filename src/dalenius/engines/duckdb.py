@@ -1,15 +1,16 @@
-"""The embedded engine: tables from files and from Python, read by DuckDB. The only module that knows it.
+"""The embedded engine: tables from files and from Python, read by DuckDB.
 
 A sensitive value is known everywhere by its text: what DuckDB's CAST to VARCHAR makes of it, which is different for
 different values of one type. Text files are read as text, so that 007 stays 007.
 
-DuckDB's own messages may quote the data, so they are never passed on.
+Whatever a table is read from, the connection reaches that file and its own scratch folder, and nothing else.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,15 +22,18 @@ import duckdb
 import pyarrow
 
 from dalenius.engines.arrow import PARQUET_SUFFIXES
+from dalenius.engines.connections import connect, literal_path, lock, quoted
+from dalenius.engines.databases import attach, attached_table, attached_tables
 from dalenius.engines.delimited import check_names, missing_column, read_header, readable
+from dalenius.engines.table_errors import plain_errors
+from dalenius.engines.text_check import is_in_one_piece
 from dalenius.errors import InputError, NullsError, TooManyValuesError, UsageError
-from dalenius.model.nearest import did_you_mean
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 
 _TEXT_SUFFIXES = {".csv": ",;|\t", ".tsv": "\t"}
 _DATABASE_SUFFIXES = {".duckdb", ".ddb", ".db"}
-_ATTACHED = "dalenius_attached_file"
-Connect = Callable[..., duckdb.DuckDBPyConnection]
+_VIEW = f"dalenius_{secrets.token_hex(8)}"  # a name that no view of somebody's file can mean
+Connect = Callable[[], duckdb.DuckDBPyConnection]
 
 _SCALAR = re.compile(r"[^(\[]*|DECIMAL\([^)]*\)|ENUM\(.*\)", re.IGNORECASE | re.DOTALL)
 
@@ -47,6 +51,13 @@ class Table:
         if column not in self.columns:
             raise missing_column(column, self.columns)
 
+    def query(self, select: str) -> duckdb.DuckDBPyRelation:
+        """A SELECT from `source`, which is the table."""
+        found = self.relation.query(_VIEW, f"WITH source AS NOT MATERIALIZED (FROM {_VIEW}) {select}")
+        if found is None:
+            raise InputError("the table cannot be read")
+        return found
+
     def count_by_value(self, column: str, null_value: str | None = None) -> ValueCounts:
         """How many records carry each value of the sensitive column.
 
@@ -62,8 +73,7 @@ class Table:
         name = quoted(column)
         query = f"SELECT CAST({name} AS VARCHAR), count(*) FROM source GROUP BY 1 LIMIT {MOST_VALUES + 2}"  # noqa: S608
         with plain_errors():
-            counted = self.relation.query("source", query)
-            rows = counted.fetchall() if counted is not None else []
+            rows = self.query(query).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
         nulls = sum(count for value, count in rows if value is None)
@@ -97,28 +107,12 @@ def open_table(source: Any, table: str | None = None, memory: int | None = None)
             if isinstance(source, str | os.PathLike):
                 relation = _from_path(Path(source), table, partial(connect, scratch, stack, memory))
             else:
-                relation = _from_python(source, connect(scratch, stack, memory))
+                connection = connect(scratch, stack, memory)
+                lock(connection)
+                relation = _from_python(source, connection)
         with plain_errors():
             opened = Table(relation)
         yield opened
-
-
-def connect(scratch: str | None, stack: ExitStack, memory: int | None = None) -> duckdb.DuckDBPyConnection:
-    """A connection that spills into `scratch`, fetches no extensions and is closed with the stack.
-
-    Times with a zone are written in UTC: their text must not depend on where the program runs.
-    """
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-    }
-    if scratch is not None:
-        config["temp_directory"] = scratch
-    if memory is not None:
-        config["memory_limit"] = f"{memory}B"
-    connection = stack.enter_context(duckdb.connect(":memory:", config=config))
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
 
 
 def kind_of_file(path: Path) -> str:
@@ -145,9 +139,11 @@ def _from_path(path: Path, table: str | None, connected: Connect) -> duckdb.Duck
         if kind in _TEXT_SUFFIXES:
             return _from_text(path, _TEXT_SUFFIXES[kind], connected())
         if kind in PARQUET_SUFFIXES:
-            return _from_parquet(path, connected())
+            return _from_parquet(path.resolve(), connected())
         if kind in _DATABASE_SUFFIXES:
-            return _from_database(_attached(path, connected()), table)
+            connection = connected()
+            attach(path.resolve(), connection)
+            return attached_table(connection, table)
     raise InputError(
         f"files of the kind {path.suffix!r} are not read",
         "Give a .csv, .tsv, .parquet or .duckdb file (.csv.gz and .tsv.gz too).",
@@ -157,8 +153,11 @@ def _from_path(path: Path, table: str | None, connected: Connect) -> duckdb.Duck
 def _from_text(path: Path, delimiters: str, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """A text file with exactly the columns of its header line, all of them as text."""
     delimiter, header = read_header(path, delimiters)
+    in_one_piece = is_in_one_piece(path, delimiter, len(header))
+    real = path.resolve()
+    lock(connection, [real])
     return connection.read_csv(
-        literal_path(path),
+        literal_path(real),
         sep=delimiter,
         quotechar='"',
         escapechar='"',
@@ -166,8 +165,10 @@ def _from_text(path: Path, delimiters: str, connection: duckdb.DuckDBPyConnectio
         auto_detect=False,
         columns=dict.fromkeys(header, "VARCHAR"),
         strict_mode=True,
+        parallel=not in_one_piece,
         hive_partitioning=False,
         allow_quoted_nulls=False,
+        compression="gzip" if path.suffix.lower() == ".gz" else "none",
     )
 
 
@@ -179,50 +180,8 @@ def _from_parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.D
     except (pyarrow.ArrowException, OSError):
         raise InputError("the file is not a complete Parquet file") from None
     check_names(names)
+    lock(connection, [path])
     return connection.read_parquet(literal_path(path), hive_partitioning=False)
-
-
-def _from_database(connection: duckdb.DuckDBPyConnection, table: str | None) -> duckdb.DuckDBPyRelation:
-    tables = _tables(connection)
-    if not tables:
-        raise InputError("the DuckDB file has no tables")
-    if table is None and len(tables) == 1:
-        table = next(iter(tables))
-    if table is None:
-        listed = ", ".join(map(repr, list(tables)[:12]))
-        raise UsageError(f"the DuckDB file has {len(tables)} tables: {listed}", "Choose one with --table NAME.")
-    if table not in tables:
-        raise InputError(f"the DuckDB file has no table {table!r}", did_you_mean(table, tables))
-    schema, name = tables[table]
-    return connection.sql(f"SELECT * FROM {_ATTACHED}.{quoted(schema)}.{quoted(name)}")  # noqa: S608
-
-
-def _attached(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """A connection with a DuckDB file beside it, not in it: the file's own functions go by no name that we call.
-
-    Nothing else can be reached from then on. A file may hold views and columns that are computed, and whoever made it
-    could have had them read any file of this machine.
-    """
-    named = str(path).replace("'", "''")
-    connection.execute(f"ATTACH '{named}' AS {_ATTACHED} (READ_ONLY)")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-    return connection
-
-
-def _tables(connection: duckdb.DuckDBPyConnection, views: bool = True) -> dict[str, tuple[str, str]]:
-    """Schema and name of each table; without `views`, only of base tables whose name here stands for nothing else."""
-    rows = connection.execute(
-        "SELECT table_schema, table_name, table_type FROM information_schema.tables "
-        "WHERE table_catalog = ? ORDER BY ALL",
-        [_ATTACHED],
-    ).fetchall()
-    names = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
-    return {
-        shown: (schema, name)
-        for shown, (schema, name, kind) in zip(names, rows, strict=True)
-        if views or (kind == "BASE TABLE" and names.count(shown) == 1)
-    }
 
 
 def tables_of_file(path: Path, views: bool = True) -> list[str]:
@@ -230,7 +189,9 @@ def tables_of_file(path: Path, views: bool = True) -> list[str]:
     if kind_of_file(path) not in _DATABASE_SUFFIXES:
         return []
     with readable(), plain_errors(), ExitStack() as stack:
-        return list(_tables(_attached(path, connect(None, stack)), views))
+        connection = connect(None, stack)
+        attach(path.resolve(), connection)
+        return list(attached_tables(connection, views))
 
 
 def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -260,50 +221,3 @@ def _from_arrow(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.Du
     if any(pyarrow.types.is_fixed_size_binary(field.type) for field in source.schema):
         raise InputError("the table has a column of Python objects or raw bytes", "Turn it into text first.")
     return connection.from_arrow(source)
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """DuckDB's errors without what they quote from the data; an interrupted query is an interrupt."""
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except duckdb.Error as error:
-        raise InputError(*explained(str(error), type(error).__name__)) from None
-    except RuntimeError as error:
-        if "interrupted" in str(error).lower():
-            raise KeyboardInterrupt from None
-        raise
-
-
-def explained(message: str, kind: str) -> tuple[str, str]:
-    """What DuckDB complains about, in our words. Its advice and its list of options come after, and are cut off."""
-    message = message.split("Possible fixes:")[0].split("\n  file = ")[0]
-    line = re.search(r"CSV Error on Line: (\d+)", message)
-    where = f" at line {line[1]}" if line else ""
-    columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
-    if "nvalid unicode" in message or "not UTF-8" in message or "utf-8 encoded" in message:
-        return f"the table is not UTF-8 text{where}", "Save it as UTF-8."
-    if columns:
-        return (
-            f"the table is ragged{where}: {columns[2]} fields where the header has {columns[1]}",
-            "Put values that contain the delimiter or a line break in double quotes.",
-        )
-    if "quote found" in message:
-        return f"the table has a quote that does not fit{where}", 'Double the quotes inside quoted values: "".'
-    if "aximum line size" in message:
-        return f"the table has a line that is too long{where}", "Is a closing quote missing?"
-    if "state machine" in message:
-        return "the table is not valid CSV", "Are line ends mixed (CRLF and LF), or is a quote out of place?"
-    return f"the table cannot be read{where} ({kind})", "Is the file complete, and of the kind its name says?"
-
-
-def literal_path(path: Path) -> str:
-    """A path without DuckDB's wildcards: each special character as a character class of its own."""
-    return re.sub(r"([*?\[])", r"[\1]", str(path))
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'

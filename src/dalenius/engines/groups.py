@@ -22,11 +22,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from dalenius.engines.connections import connect, quoted
 from dalenius.engines.delimited import missing_column
-from dalenius.engines.duckdb import Table, connect, open_table, plain_errors, quoted
+from dalenius.engines.duckdb import Table, open_table
 from dalenius.engines.expressions import conjuncts
 from dalenius.engines.query_errors import query_errors
 from dalenius.engines.sql_writer import Names
+from dalenius.engines.table_errors import plain_errors
 from dalenius.errors import InputError, QueryError, ReleaseError, UsageError
 from dalenius.model.problem import ValueCounts
 
@@ -84,7 +86,7 @@ class GroupTables:
         counted = f"SELECT {', '.join(raw)}, {quoted(self._sensitive)} AS s, count(*) AS n FROM source GROUP BY ALL"  # noqa: S608
         texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in (*self._key, "s"))
         with plain_errors():
-            found: Any = self._table.relation.query("source", f"SELECT {texts}, n FROM ({counted})")  # noqa: S608
+            found = self._table.query(f"SELECT {texts}, n FROM ({counted})")  # noqa: S608
             self._register("stream", found.to_arrow_reader(2**16))
             self._register("listing", _listing(self.counts.values))
             self._connection.execute(
@@ -199,7 +201,7 @@ class GroupTables:
     def _queried(self, query: str, fetch: bool = False) -> Any:
         try:
             with query_errors():
-                found: Any = self._table.relation.query("source", query)
+                found = self._table.query(query)
                 return found.fetchall() if fetch else found
         except ReleaseError:  # so it calls files that cannot be read
             raise InputError(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dalenius.engines.connections import quoted
 from dalenius.engines.counting import ReleaseTables
-from dalenius.engines.duckdb import quoted
 from dalenius.engines.query_errors import release_errors
 from dalenius.engines.sql_writer import literal
 from dalenius.model.columns import Kind

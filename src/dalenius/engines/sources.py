@@ -38,7 +38,7 @@ class RelationSource:
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         """The types that DuckDB gives to Arrow."""
-        from dalenius.engines.duckdb import plain_errors
+        from dalenius.engines.table_errors import plain_errors
 
         with plain_errors():
             types = dict(zip(self._relation.columns, map(str, self._relation.types), strict=True))
@@ -52,7 +52,7 @@ class RelationSource:
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
         """The rows in the order of the table."""
-        from dalenius.engines.duckdb import plain_errors
+        from dalenius.engines.table_errors import plain_errors
 
         with plain_errors():
             yield from _read(self._chosen(columns).to_arrow_reader(rows))
@@ -62,14 +62,14 @@ class RelationSource:
         return None
 
     def _chosen(self, columns: Sequence[str]) -> Any:
-        from dalenius.engines.duckdb import quoted
+        from dalenius.engines.connections import quoted
 
         return self._relation.project(", ".join(quoted(name) for name in columns))
 
 
 def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """The batches of a reader; what DuckDB complains about comes through Arrow, and may quote a row."""
-    from dalenius.engines.duckdb import explained
+    from dalenius.engines.table_errors import explained
 
     batches = iter(reader)
     while True:

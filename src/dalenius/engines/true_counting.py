@@ -14,10 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from dalenius.engines.connections import connect, lock, quoted
 from dalenius.engines.counting import Group, ReleaseTables, same_group
-from dalenius.engines.duckdb import connect, open_table, plain_errors, quoted
+from dalenius.engines.duckdb import open_table
 from dalenius.engines.query_errors import query_errors
 from dalenius.engines.sql_writer import literal
+from dalenius.engines.table_errors import plain_errors
 from dalenius.errors import QueryError
 
 _MEMORY = 10**9  # bytes, before either connection spills
@@ -59,8 +61,7 @@ def true_counts(
             chosen = [_as_published(tables, name, null_value) for name in needed]
             stream = opened.relation.project(", ".join([*chosen, "0 AS nothing"])).to_arrow_reader(_BATCH_ROWS)
             connection.register("truth", stream)
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET lock_configuration = true")
+            lock(connection)
         grouped = f"GROUP BY {groups.rstrip(', ')}" if by else ""
         query = f"SELECT {shown} count(*) FILTER (WHERE {condition}), count(*) FROM truth {grouped}"  # noqa: S608
         try:

@@ -20,7 +20,9 @@ import pyarrow as pa
 
 from dalenius.engines.arrays import arrow_array, numpy_array, plain_arrow_errors
 from dalenius.engines.compare import column_types, comparable
-from dalenius.engines.duckdb import connect, open_table, plain_errors, quoted
+from dalenius.engines.connections import connect, quoted
+from dalenius.engines.duckdb import open_table
+from dalenius.engines.table_errors import plain_errors
 from dalenius.errors import InputError
 
 _BATCH_ROWS = 2**17
