@@ -96,8 +96,8 @@ from dalenius.exploring.worker import ExactWorker
 worker = ExactWorker()
 worker.submit(HARD, TIGHT)
 time.sleep(float(sys.argv[1]))
-print(*worker.processes, flush=True)
 try:
+    print(*worker.processes, flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     pass

@@ -73,11 +73,15 @@ def main() -> None:
     run("query", "release", "Age >= 65", "--group-by", "Disease")
     print("\nThe hospital attacks its own release: how often would somebody who learns from it guess right?")
     run("audit", "release", "--truth", "hospital.csv")
+    print("\nOne page to read, print and sign, for its data-protection officer (open demo/report.html):")
+    run("report", "release", "--audit", "--truth", "hospital.csv", "-o", "report.html", "--force")
     print(
         "\nAnd if somebody knows one of the patients of a bucket, or all but one? Larger buckets, and a fake in each:"
     )
     run("publish", "hospital.csv", "--job", "job.toml", "--corrupted", "1", "--fakes", "1", "--out", "safer", "--force")
     run("audit", "safer", "--truth", "hospital.csv", "--attack", "corruption")
+    print("\nTo choose limits by looking at what they cost, in the browser:")
+    print("\n$ .venv/bin/dalenius studio demo/hospital.csv --job demo/job.toml\n")
 
 
 if __name__ == "__main__":
