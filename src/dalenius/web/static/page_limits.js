@@ -13,8 +13,8 @@ import { RuleControls } from "./rule_controls.js";
 import { allLimits, faults } from "./rules.js";
 import { Results } from "./results.js";
 import { Solving } from "./solving.js";
-import { markLimits, showAsking, showRefusal, showStanding } from "./standing.js";
-import { fresh, initial, isCounting, untilCounted } from "./state.js";
+import { failed, markLimits, showAsking, showStanding } from "./standing.js";
+import { fresh, initial, untilCounted } from "./state.js";
 
 const draft = new Draft(initial);
 let pinned = initial.pinned;
@@ -137,12 +137,6 @@ function answered(got, overtaken) {
   markLimits(got);
   summarize(got);
   if (got.exact && !overtaken) announce(spoken(got));
-}
-
-function failed(error) {
-  if (isCounting(error)) return location.reload(); // the table changed: the page waits for its counts
-  if (error.status === 0 || error.status >= 500) return complain(error);
-  showRefusal(error);
 }
 
 function takeOffer(offer, event) {

@@ -9,8 +9,8 @@ import { announce, clear, complain } from "./notices.js";
 import { settingText } from "./results.js";
 import { mark, ready } from "./shell.js";
 import { Solving } from "./solving.js";
-import { markLimits, showAsking, showRefusal, showStanding } from "./standing.js";
-import { initial, isCounting, untilCounted } from "./state.js";
+import { failed, markLimits, showAsking, showStanding } from "./standing.js";
+import { initial, untilCounted } from "./state.js";
 import { follow, running } from "./tasks.js";
 
 const MOST = { known: 1000, fakes: 1000 };
@@ -168,12 +168,6 @@ function priceWords(got) {
   return free
     ? `With ${what} the loss is the same: ${figure(got.loss)}. Protection is free here.`
     : `With ${what} the loss is ${probability(got.price.ratio)} times as large: ${figure(got.loss)} instead of ${figure(got.price.loss)}.`;
-}
-
-function failed(error) {
-  if (isCounting(error)) return location.reload(); // the table changed: the page waits for its counts
-  if (error.status === 0 || error.status >= 500) return complain(error);
-  showRefusal(error);
 }
 
 function takeOffer(offer, event) {

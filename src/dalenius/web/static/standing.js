@@ -2,7 +2,9 @@
 
 import { byId, el, fill, say, set } from "./dom.js";
 import { sentence } from "./format.js";
+import { complain } from "./notices.js";
 import { mark } from "./shell.js";
+import { isCounting } from "./state.js";
 
 const STATES = {
   exact: "exact",
@@ -47,7 +49,7 @@ export function showStanding(answer, take) {
 }
 
 /** What the server refused outright, such as a limit that is no number. */
-export function showRefusal(error) {
+function showRefusal(error) {
   showState("problem", true);
   showProblem({ message: error.message, hint: error.hint, offer: null });
 }
@@ -85,4 +87,11 @@ function showProblem(problem, take) {
         )
       : null,
   );
+}
+
+/** A question got no answer: wait for new counts, show what is refused, or say that something is wrong. */
+export function failed(error) {
+  if (isCounting(error)) return location.reload(); // the table changed: the page waits for its counts
+  if (error.status === 0 || error.status >= 500) return complain(error);
+  showRefusal(error);
 }
