@@ -52,6 +52,7 @@ def test_a_clean_report_says_that_nothing_was_found(run: Run) -> None:
     assert result.exit_code == 0
     titles = [line.split(":")[0] for line in result.stdout.splitlines()]
     assert titles == ["Verified", "No promise broken", "Nothing was found against publication", "Written"]
+    assert "\\x" not in result.stdout  # nothing of the page that a terminal does not show
 
 
 def test_json_prints_the_twin_as_well(run: Run) -> None:

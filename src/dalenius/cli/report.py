@@ -100,9 +100,9 @@ def _show(twin: dict[str, Any], page: Path, beside: Path) -> None:
     from dalenius.report.statements import statements
 
     colors = {"good": "green", "bad": "red", "warn": "yellow"}
-    for one in statements(twin):
+    for one in statements(twin):  # split() also takes the no-break spaces of the page
         title = click.style(one.title, fg=colors.get(one.tone), bold=True)
-        click.echo(f"{title}: {printable(' '.join(one.sentences), 2000)}")
+        click.echo(f"{title}: {printable(' '.join(' '.join(one.sentences).split()), 2000)}")
     click.echo(f"Written: {page}, {beside}")
 
 
