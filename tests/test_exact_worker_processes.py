@@ -89,8 +89,9 @@ def test_a_closed_worker_has_no_processes_and_takes_no_questions() -> None:
 
 
 PARENT = """
-import sys, time
+import signal, sys, time
 sys.path.insert(0, "")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from tests.test_exact_worker_processes import HARD, TIGHT
 from dalenius.exploring.worker import ExactWorker
 worker = ExactWorker()
@@ -110,19 +111,22 @@ def test_children_do_not_outlive_their_parent_and_write_nothing(
     ending: signal.Signals, working: float, tmp_path: Path
 ) -> None:
     """However the parent ends, and whatever its children are doing then; Ctrl-C goes to the whole group."""
-    parent = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", PARENT, str(working)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         process_group=0,
         env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    assert parent.stdout is not None
-    children = [int(word) for word in parent.stdout.readline().split()]
-    assert len(children) == 2
-    os.killpg(parent.pid, ending)
-    output, errors = parent.communicate(timeout=60)
+    ) as parent:
+        try:
+            assert parent.stdout is not None
+            children = [int(word) for word in parent.stdout.readline().split()]
+            assert len(children) == 2
+            os.killpg(parent.pid, ending)
+            output, errors = parent.communicate(timeout=60)
+        finally:
+            parent.kill()
     assert (output, errors) == ("", "")
     until = time.monotonic() + 30
     while any(is_alive(child) for child in children) and time.monotonic() < until:
