@@ -14,7 +14,7 @@ from dalenius.policy.limits import LimitPolicy
 from tests.handmade import Handmade
 
 
-def passes_and_lower_limits_fail(made: Handmade, batch_rows: int, data: st.DataObject) -> None:
+def assert_passes_and_lower_limits_fail(made: Handmade, batch_rows: int, data: st.DataObject) -> None:
     """Every limit of the release is the worst share of its value."""
     with TemporaryDirectory() as scratch:
         folder = made.write(Path(scratch))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dalenius.audit.verify import verify
 from dalenius.policy.limits import LimitPolicy
-from tests.audit.generated import passes_and_lower_limits_fail
+from tests.audit.generated import assert_passes_and_lower_limits_fail
 from tests.audit.test_verify import failed, releases
 from tests.handmade import Handmade, edit_manifest, hospital, restate_hashes, rewrite
 
@@ -253,4 +253,4 @@ def protected_releases(draw: st.DrawFn) -> Handmade:
 
 @given(protected_releases(), st.integers(1, 9), st.data())
 def test_generated_releases_pass_and_lower_limits_fail(made: Handmade, batch_rows: int, data: st.DataObject) -> None:
-    passes_and_lower_limits_fail(made, batch_rows, data)
+    assert_passes_and_lower_limits_fail(made, batch_rows, data)

@@ -21,7 +21,7 @@ from dalenius.audit.verify import verify
 from dalenius.errors import ReleaseError
 from dalenius.model.finding import Outcome, Verdict
 from dalenius.policy.limits import LimitPolicy
-from tests.audit.generated import passes_and_lower_limits_fail
+from tests.audit.generated import assert_passes_and_lower_limits_fail
 from tests.handmade import CATEGORY, Handmade, edit_manifest, hospital, many_types, order, restate_hashes, write_table
 
 
@@ -221,7 +221,7 @@ def releases(draw: st.DrawFn) -> Handmade:
 
 @given(releases(), st.integers(1, 9), st.data())
 def test_generated_releases_pass_and_lower_limits_fail(made: Handmade, batch_rows: int, data: st.DataObject) -> None:
-    passes_and_lower_limits_fail(made, batch_rows, data)
+    assert_passes_and_lower_limits_fail(made, batch_rows, data)
 
 
 @given(releases(), st.data())

@@ -25,7 +25,7 @@ from dalenius.solve.two_size import two_size
 from dalenius.solve.validate import validate_one_size, validate_two_size
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems, large_problems
-from tests.property.two_size_searches import agree_on_two_sizes
+from tests.property.two_size_searches import assert_agree_on_two_sizes
 
 Search = Callable[[Problem], BucketSetting | None]
 
@@ -77,7 +77,7 @@ def test_optimal_is_the_best_setting_in_proportion(problem: Problem) -> None:
 @given(problems_with_fakes)
 @settings(max_examples=100)
 def test_every_two_size_search_is_the_best_two_size_setting(problem: Problem) -> None:
-    agree_on_two_sizes(problem, best(problem, most_sizes=2))
+    assert_agree_on_two_sizes(problem, best(problem, most_sizes=2))
 
 
 @given(problems_with_fakes)

@@ -22,7 +22,7 @@ from dalenius.solve.optimal import optimal
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems
 from tests.property.test_against_brute_force import sizes_of
-from tests.property.two_size_searches import agree_on_two_sizes
+from tests.property.two_size_searches import assert_agree_on_two_sizes
 
 Search = Callable[[Problem], BucketSetting | None]
 
@@ -50,7 +50,7 @@ def test_optimal_is_the_best_setting(problem: Problem) -> None:
 @given(guarded_problems(most_records=20))
 @settings(max_examples=150)
 def test_every_two_size_search_is_the_best_two_size_setting(problem: Problem) -> None:
-    agree_on_two_sizes(problem, best(problem, most_sizes=2))
+    assert_agree_on_two_sizes(problem, best(problem, most_sizes=2))
 
 
 @given(guarded_problems())

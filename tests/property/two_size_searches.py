@@ -11,7 +11,7 @@ from dalenius.solve.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.property import brute_force
 
 
-def agree_on_two_sizes(problem: Problem, expected: brute_force.Sizes | None) -> None:
+def assert_agree_on_two_sizes(problem: Problem, expected: brute_force.Sizes | None) -> None:
     """Every search finds a setting of the expected loss, or none where there is none."""
     searches: list[Callable[[Problem], BucketSetting | None]] = [two_size]
     if problem.min_size < min(problem.max_size, problem.total):
