@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs unit browser format bench-solvers bench-publish bench-attacks bench-strata bench-studio lock clean
+.PHONY: help setup demo test lint types imports docs unit browser jre format bench-solvers bench-publish bench-attacks bench-strata bench-studio bench-spark lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ test: lint types imports docs unit ## Everything that has to pass: lint, types, 
 browser:
 	@sh tools/get-chromium.sh
 
+jre:
+	@sh tools/get-jre.sh
+
 lint: setup
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
@@ -37,8 +40,8 @@ imports: setup
 docs: setup ## Build the documentation into site/, warnings being errors
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 
-unit: setup browser
-	@$(RUN) pytest -q -n $(JOBS)
+unit: setup browser jre # tests with Spark are one group: they share a JVM
+	@$(RUN) pytest -q -n $(JOBS) --dist loadgroup
 
 format: setup ## Format the code, and bring generated documentation up to date
 	@$(RUN) ruff check --fix --quiet .
@@ -59,6 +62,9 @@ bench-strata: setup ## Ways of cutting a census table into strata; TABLE=census.
 
 bench-studio: setup browser ## Time from moving a slider to the redrawn result, in Chromium; writes bench/results/
 	@$(RUN) --group bench python -m bench.studio $(ARGS)
+
+bench-spark: setup jre ## Publish 10 million rows on Spark against Spark's own copy in random order; writes bench/results/
+	@$(RUN) --group bench python -m bench.spark $(ARGS)
 
 lock: ## Bring uv.lock up to date with pyproject.toml
 	@$(UV) lock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -75,3 +76,13 @@ def write_table(shape: Shape, rows: int, path: Path) -> None:
     with pyarrow.parquet.ParquetWriter(path, _piece(shape, rng, 1).schema) as writer:
         for first in range(0, rows, _PIECE):
             writer.write_table(_piece(shape, rng, min(_PIECE, rows - first)))
+
+
+def write_folder(shape: Shape, rows: int, folder: Path) -> None:
+    """Write so many rows as a folder of Parquet files: four of them, or one for every million rows."""
+    rng = np.random.default_rng(rows)
+    folder.mkdir()
+    files = max(4, -(-rows // _PIECE))
+    cuts = np.linspace(0, rows, files + 1).astype(int).tolist()
+    for number, (first, last) in enumerate(pairwise(cuts)):
+        pyarrow.parquet.write_table(_piece(shape, rng, last - first), folder / f"part-{number:05d}.parquet")

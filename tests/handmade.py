@@ -122,9 +122,9 @@ class Handmade:
         shown = [value for _, value in self.shown()]
         counts = Counter(map(self.text, shown))
         texts = list(dict.fromkeys(map(self.text, sorted(shown, key=order))))
-        file = {"bytes": 1, "sha256": "0" * 64}
+        file = {"bytes": 1, "sha256": "0" * 64, "parts": None}
         return {
-            "format": 2,
+            "format": 3,
             "program": {"name": "dalenius", "version": "0.1.0"},
             "randomness": "cryptographic",
             "tables": {
@@ -249,8 +249,18 @@ def restate_hashes(folder: Path) -> None:
 
     def restated(manifest: dict[str, Any]) -> None:
         for entry in manifest["tables"].values():
-            content = (folder / entry["file"]).read_bytes()
-            entry.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+            place = folder / entry["file"]
+            for part in entry["parts"] or ():
+                content = (place / part["file"]).read_bytes()
+                part.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+            if entry["parts"] is None:
+                content = place.read_bytes()
+                entry.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+            else:
+                digests = "".join(part["sha256"] for part in entry["parts"])
+                entry.update(bytes=sum(part["bytes"] for part in entry["parts"]))
+                entry.update(rows=sum(part["rows"] for part in entry["parts"]))
+                entry.update(sha256=hashlib.sha256(digests.encode()).hexdigest())
 
     edit_manifest(folder, restated)
 

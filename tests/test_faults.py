@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,9 +47,18 @@ def table(rows: int = 300, seed: int = 0) -> pa.Table:
     return pa.table({"q": pa.array(rng.integers(0, 50, rows)), "s": pa.array(np.arange(rows) % 5)})
 
 
-def publish(source: object, out: Path, progress: AtStage | None = None, force: bool = False) -> dalenius.Release:
+def publish(
+    source: object, out: Path, progress: AtStage | None = None, force: bool = False, form: Any = None
+) -> dalenius.Release:
     return dalenius.publish(
-        source, {"uniform": "1/3"}, sensitive="s", quasi_identifiers=["q"], out=out, progress=progress, force=force
+        source,
+        {"uniform": "1/3"},
+        sensitive="s",
+        quasi_identifiers=["q"],
+        out=out,
+        progress=progress,
+        force=force,
+        format=form,
     )
 
 
@@ -58,11 +68,12 @@ def interrupt() -> None:
 
 @pytest.mark.parametrize("name", STAGES)
 @pytest.mark.parametrize("before", [False, True], ids=["nothing there", "a release there"])
-def test_an_interrupt_leaves_what_was_there(name: str, before: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["parquet", "parts"])
+def test_an_interrupt_leaves_what_was_there(name: str, before: bool, form: str, tmp_path: Path) -> None:
     out = tmp_path / "release"
-    old = publish(table(), out).manifest if before else None
+    old = publish(table(), out, form=form).manifest if before else None
     with pytest.raises(KeyboardInterrupt):
-        publish(table(400), out, AtStage(name, interrupt), force=True)
+        publish(table(400), out, AtStage(name, interrupt), force=True, form=form)
     assert [p.name for p in tmp_path.iterdir()] == (["release"] if before else [])
     if before:
         assert dalenius.load(out).manifest == old
@@ -78,16 +89,16 @@ class Kill:
     def advance(self, rows):
         pass
 dalenius.publish("table.parquet", {"uniform": "1/3"}, sensitive="s", quasi_identifiers=["q"], out="release",
-                 force=True, progress=Kill())
+                 force=True, progress=Kill(), format=sys.argv[2])
 """
 
 
-@pytest.mark.parametrize("name", STAGES)
-def test_a_kill_leaves_what_was_there_and_the_next_run_cleans_up(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "form"), [*((name, "parquet") for name in STAGES), ("Verifying", "parts")])
+def test_a_kill_leaves_what_was_there_and_the_next_run_cleans_up(name: str, form: str, tmp_path: Path) -> None:
     pyarrow.parquet.write_table(table(), tmp_path / "table.parquet")
     out = tmp_path / "release"
-    old = publish(table(200), out).manifest
-    done = subprocess.run([sys.executable, "-c", KILLED, name], cwd=tmp_path, capture_output=True, check=False)
+    old = publish(table(200), out, form=form).manifest
+    done = subprocess.run([sys.executable, "-c", KILLED, name, form], cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert dalenius.load(out).manifest == old
     assert dalenius.load(out).verify(against=table(200)).verified
@@ -233,7 +244,7 @@ def test_force_replaces_a_release_of_an_earlier_format(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="format"):
         dalenius.load(out)
     assert publish(table(), out, force=True).verify().verified
-    edit_manifest(out, lambda manifest: manifest.update(format=3))
+    edit_manifest(out, lambda manifest: manifest.update(format=4))
     with pytest.raises(UsageError, match="not a release"):
         publish(table(), out, force=True)
 
@@ -247,7 +258,7 @@ def test_folders_made_for_a_release_that_fails_are_gone(tmp_path: Path) -> None:
 def test_a_termination_is_cleaned_up_after(tmp_path: Path) -> None:
     rows = "\n".join(f"{k},{k % 5}" for k in range(300_000))
     (tmp_path / "large.csv").write_text("q,s\n" + rows + "\n", encoding="utf-8")
-    command = [sys.executable, "-c", FULL.replace(', "--json"', ""), "large.csv", "release"]
+    command = [sys.executable, "-c", FULL.replace(', "--json", *sys.argv[3:]', ""), "large.csv", "release"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
@@ -263,7 +274,7 @@ FULL = """
 import sys
 from dalenius.cli.main import entry
 sys.argv = ["dalenius", "publish", sys.argv[1], "--sensitive", "s", "--quasi-identifiers", "q", "--uniform", "1/3",
-            "--out", sys.argv[2], "--json"]
+            "--out", sys.argv[2], "--json", *sys.argv[3:]]
 entry()
 """
 
@@ -286,13 +297,15 @@ def small_disk(folder: Path) -> list[str] | None:
     return prefix if allowed else None
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["parquet", "parts"])
+def test_a_full_disk(form: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     big = pa.table({"q": pa.array(rng.integers(0, 2**40, 60_000)), "s": pa.array(np.arange(60_000) % 5)})
     pyarrow.parquet.write_table(big, tmp_path / "table.parquet")
     disk = tmp_path / "disk"
     disk.mkdir()
     command = [sys.executable, "-c", FULL, str(tmp_path / "table.parquet"), str(disk / "release")]
+    command += ["--format", form]
     prefix = small_disk(disk)
     if prefix is not None:
         listing = 'r=0; "$@" || r=$?; ls -A "' + str(disk) + '" >&2; exit $r'

@@ -18,6 +18,7 @@ DOORS = {
     "highspy": ["solve/highs.py", "reproduce/two_size_ilp.py"],
     "jinja2": ["report/page.py", "web/pages.py"],
     "opendp": ["ratio/noise.py"],
+    "pyspark": ["processing/spark/*.py"],
     "starlette": ["web/*.py"],
     "uvicorn": ["web/serve.py"],
 }

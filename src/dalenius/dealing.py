@@ -11,8 +11,8 @@ from dalenius.model.plan import Plan
 from dalenius.model.setting import BucketSetting, Partition, SizeGroup
 from dalenius.model.solution import Method, Status
 from dalenius.place.cutting import Cutter
-from dalenius.place.keeping import Kept
 from dalenius.place.survey import Survey
+from dalenius.processing.engine import Counted
 from dalenius.protect.partition import dealt
 from dalenius.solve.fakes import RandomBits
 
@@ -38,8 +38,8 @@ class Deal:
     method: Method
     status: Status
     bound: int | None
+    counted: Counted
     cutter: Cutter | None = None
-    kept: Kept | None = None
 
     @cached_property
     def groups(self) -> tuple[SizeGroup, ...]:
@@ -89,14 +89,9 @@ class Deal:
             len(self.parts), tuple(columns), setting.loss, float(setting.mse), one.loss, one.mse, sentences
         )
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The records of each value, stratum after stratum."""
-        return tuple(sum(row) for part in self.parts for row in part.quotas)
 
-
-def whole(plan: Plan, found: Survey, rng: RandomBits, kept: Kept | None = None) -> Deal:
+def whole(plan: Plan, found: Survey, counted: Counted, rng: RandomBits) -> Deal:
     """The table as one."""
     solution = plan.solution
     partition = dealt(plan, found.sensitive.texts, rng)
-    return Deal((partition,), solution.method, solution.status, solution.bound, kept=kept)
+    return Deal((partition,), solution.method, solution.status, solution.bound, counted)

@@ -142,6 +142,12 @@ class ChangedInputError(InputError):
     kind = "input-changed"
 
 
+class EngineError(DaleniusError):
+    """A cluster that could not be reached, or could not do its part."""
+
+    kind = "engine"
+
+
 class CancelledError(DaleniusError):
     """Somebody asked for the work to stop: a `Progress` raises it, and whatever was begun is undone."""
 

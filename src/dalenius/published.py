@@ -13,6 +13,7 @@ from dalenius.errors import UsageError
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest
 from dalenius.release.staging import staging, writable
+from dalenius.release.store import LocalStore
 
 if TYPE_CHECKING:
     import pyarrow
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from dalenius.model.attack import Audit
     from dalenius.model.estimate import Estimate, GroupEstimate
     from dalenius.policy.limits import LimitPolicy
+
+
+_CHUNK = 2**20
 
 
 class Release:
@@ -63,9 +67,11 @@ class Release:
         """Write the release to a folder, whole or not at all; `force` replaces a release that is there."""
         target = Path(path)
         with staging(target, force) as stage, writable():
-            tables = self.manifest.tables
-            for name in (tables.qit.file, tables.st.file, FILE):
-                shutil.copyfile(self.path / name, stage.folder / name)
+            for name in (*self._folder.files("qit"), *self._folder.files("st"), FILE):
+                into = stage.folder / name
+                into.parent.mkdir(exist_ok=True)
+                with self._folder.store.open(name) as file, into.open("xb") as copy:
+                    shutil.copyfileobj(file, copy, _CHUNK)
             stage.commit(force)
         return load(target)
 
@@ -85,7 +91,7 @@ class Release:
         if limits is not None:
             counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
             policy = as_policy(limits, counts)
-        return verify(self.path, policy=policy, against=against, table=table)
+        return verify(self._where, policy=policy, against=against, table=table)
 
     def audit(
         self,
@@ -104,7 +110,7 @@ class Release:
         from dalenius.audit.audit import ATTACKS, audit
 
         wanted = ATTACKS if attacks is None else attacks
-        return audit(self.path, truth=truth, table=table, attacks=wanted, known=known, control=control)
+        return audit(self._where, truth=truth, table=table, attacks=wanted, known=known, control=control)
 
     def report(
         self,
@@ -142,6 +148,11 @@ class Release:
 
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
         return count(self._folder, expression, columns, learn=learn)
+
+    @property
+    def _where(self) -> Path | ReleaseFolder:
+        """The folder, to be read as it is now; the release in the hand where it is not on this machine."""
+        return self.path if isinstance(self._folder.store, LocalStore) else self._folder
 
     def __repr__(self) -> str:
         made = self.manifest

@@ -1,9 +1,9 @@
 """A table cut into strata, and each of them solved.
 
 Strata are cut by a tree of questions to quasi-identifiers, which is fitted to a sample (`strata.growing`), or asks for
-every value of named columns. Every value is counted in every leaf: in a further reading of the table, or in memory
-where all records fit. Leaves that could not meet the limits by themselves are merged (`strata.merging`). Then each
-stratum is a table of its own, under the limits of the whole.
+every value of named columns. Every value is counted in every leaf by the engine that has the table. Leaves that could
+not meet the limits by themselves are merged (`strata.merging`). Then each stratum is a table of its own, under the
+limits of the whole.
 
 How a table is cut depends on the table, the wish and the key alone: not on memory, batches or the time that it takes.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from fractions import Fraction
 
@@ -21,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.dealing import Deal, whole
-from dalenius.engines.arrow import Source
 from dalenius.errors import UndecidedError, UsageError
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.problem import Problem
@@ -29,11 +27,10 @@ from dalenius.model.progress import Progress
 from dalenius.model.setting import Partition
 from dalenius.model.solution import Solution, Status
 from dalenius.place.budget import MOST_CELLS, Budget
-from dalenius.place.cutting import Cutter, Ordered, Virtual, count_strata, narrow
-from dalenius.place.keeping import Kept, keep
-from dalenius.place.sample import Sample
-from dalenius.place.survey import Survey, first_row_bytes
+from dalenius.place.cutting import Cutter, Ordered, narrow
+from dalenius.place.survey import Survey
 from dalenius.policy.strata import StrataWish
+from dalenius.processing.engine import Counted, OpenTable, SampleWish
 from dalenius.solve.fakes import RandomBits, with_fakes
 from dalenius.solve.many import solve_many
 from dalenius.solve.sizes import automatic_max_size
@@ -53,17 +50,11 @@ class Stratifier:
 
     def __init__(self, wish: StrataWish, options: PlanOptions, budget: Budget, key: bytes) -> None:
         self._wish, self._options, self._budget, self._key = wish, options, budget, key
-        self._sample_rows = SAMPLE_ROWS
-        self._sample: Sample | None = None
 
-    def sample(self, source: Source, columns: Sequence[str]) -> Sample | None:
-        """What is to be drawn in the first reading: nothing, if none is needed, or all records will be in memory."""
-        if self._wish.kind not in ("auto", "number"):
-            return None
-        self._sample_rows = max(1, min(SAMPLE_ROWS, _SAMPLE_BYTES // max(1, first_row_bytes(source, columns))))
-        kept = source.rows is not None and self._budget.copy_fits(source.rows)
-        self._sample = Sample(self._key, self._sample_rows) if not kept else None
-        return self._sample
+    @property
+    def sample(self) -> SampleWish | None:
+        """The sample that strata are found in, if they have to be found."""
+        return SampleWish(self._key, SAMPLE_ROWS, _SAMPLE_BYTES) if self._wish.kind in ("auto", "number") else None
 
     def check(self, found: Survey) -> None:
         """Refuse strata by columns for which there is no room, before anything is solved."""
@@ -77,41 +68,30 @@ class Stratifier:
                     "largest); or let the strata be found with --strata auto.",
                 )
 
-    def cut(
-        self, source: Source, found: Survey, plan: Plan, workers: Executor, rng: RandomBits, told: Progress
-    ) -> Deal:
+    def cut(self, opened: OpenTable, found: Survey, plan: Plan, rng: RandomBits, told: Progress) -> Deal:
         """The strata, solved; the table as a whole if there is only one."""
         told.stage("Counting", found.rows)
-        layout = found.layout() if self._budget.copy_fits(found.rows) else None
-        kept = None
-        if layout is not None:
-            kept = keep(source, list(found.schema), found.sensitive, layout, workers, found.batch_rows, told.advance)
-        tree, domains = self._tree(source, found, kept)
+        tree, domains = self._tree(opened, found)
         if tree.leaves < 2:
-            return whole(plan, found, rng, kept)
-        cutter, numbered = Cutter(tree, domains), None
-        if kept is not None:
-            counts, numbered = kept.cut(cutter, len(found.sensitive.counts), workers)
-        else:
-            virtual = Virtual(found.sensitive, cutter)
-            counts = count_strata(source, found.schema, virtual, workers, found.batch_rows, told.advance)
-        empty = counts.sum(axis=1) == 0
+            return whole(plan, found, opened.count(found, None, told), rng)
+        cutter = Cutter(tree, domains)
+        counted = opened.count(found, cutter, told)
+        leaves, values = counted.totals.shape
+        empty = counted.totals.sum(axis=1) == 0
         if self._wish.kind == "columns":
             cutter = cutter.at_values(_occurring(domains, ~empty))
-        settled = self._settled(counts[~empty], found, plan, rng, told)
+        settled = self._settled(counted.totals[~empty], found, plan, rng, told)
         if settled is None:
-            return whole(plan, found, rng, kept)
-        deal, stratum_of_leaf = settled
-        table = _numbers(stratum_of_leaf, empty, counts.shape[1])
-        return replace(
-            deal,
-            cutter=cutter.without(empty).merged(stratum_of_leaf),
-            kept=numbered.renumbered(table) if numbered is not None else None,
-        )
+            return whole(plan, found, counted.renumbered(_numbers(np.zeros(leaves, dtype=np.int64), values)), rng)
+        parts, solutions, stratum_of_leaf = settled
+        strata = np.zeros(leaves, dtype=np.int64)  # leaves without rows are left out: theirs means nothing
+        strata[~empty] = stratum_of_leaf
+        merged_counts = counted.renumbered(_numbers(strata, values))
+        return self._deal(parts, solutions, merged_counts, cutter.without(empty).merged(stratum_of_leaf))
 
     def _settled(
         self, counts: Integers, found: Survey, plan: Plan, rng: RandomBits, told: Progress
-    ) -> tuple[Deal, Integers] | None:
+    ) -> tuple[list[Partition], list[Solution], Integers] | None:
         """Leaves merged and joined until every stratum has a setting, and the stratum of each; None if one is left."""
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
@@ -134,12 +114,12 @@ class Stratifier:
             )
             parts = [_dealt(*one, rng) for one in zip(problems, solutions, by_stratum, strict=True)]
             if None not in parts:
-                return self._deal([part for part in parts if part is not None], solutions), stratum_of_leaf
+                return [part for part in parts if part is not None], solutions, stratum_of_leaf
             unsolved = [place for place, part in enumerate(parts) if part is None]
             stratum_of_leaf = _joined(stratum_of_leaf, unsolved, by_stratum.sum(axis=1))
         return None
 
-    def _tree(self, source: Source, found: Survey, kept: Kept | None) -> tuple[Tree, dict[str, Ordered]]:
+    def _tree(self, opened: OpenTable, found: Survey) -> tuple[Tree, dict[str, Ordered]]:
         """The tree, and the domains of the columns that it asks about."""
         values = len(found.sensitive.texts)
         if self._wish.kind == "columns":
@@ -154,30 +134,15 @@ class Stratifier:
             most_leaves = self._wish.number
         if most_leaves < 2 or not usable:
             return every_combination({}), {}
-        values_of, codes = self._sampled(source, found, kept, usable)
-        least = -(-leaf_rows * len(values_of) // found.rows)
-        tree = grow(codes, values_of, least, most_leaves)
+        sample = opened.sampled(found)
+        least = -(-leaf_rows * len(sample.values) // found.rows)
+        codes = [column.of(sample.codes[name]) for name, column in usable.items()]
+        tree = grow(codes, sample.values, least, most_leaves)
         self._budget.check_cells(tree.leaves * values, found.rows)
         asked = np.unique(tree.column[tree.column >= 0])
         place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
         names = [list(usable)[column] for column in asked.tolist()]
         return replace(tree, column=place[tree.column]), {name: usable[name] for name in names}
-
-    def _sampled(
-        self, source: Source, found: Survey, kept: Kept | None, usable: Mapping[str, Ordered]
-    ) -> tuple[npt.NDArray[np.integer], list[npt.NDArray[np.integer]]]:
-        """The sensitive values of a sample, and its codes by column."""
-        if kept is not None:
-            values, raw = kept.sampled(self._key, self._sample_rows)
-            return values, [column.of(raw[name]) for name, column in usable.items()]
-        sample = self._sample
-        if sample is None:
-            sample = Sample(self._key, self._sample_rows)
-            for batch in source.batches(found.schema.names, found.batch_rows):
-                sample.add(batch)
-        columns = found.sampled(sample)
-        values = np.concatenate([found.sensitive.encode(one) for one in columns[found.sensitive.name]])
-        return values, [np.concatenate([c.encode(one) for one in columns[name]]) for name, c in usable.items()]
 
     def _problem(self, plan: Plan, values: Sequence[str], limits: Sequence[Fraction], counts: Integers) -> Problem:
         """A stratum as a problem: the values that it has, in the order in which they are dealt."""
@@ -193,10 +158,12 @@ class Stratifier:
             max_size=max(most, plan.problem.min_size),
         )
 
-    def _deal(self, parts: Sequence[Partition], solutions: Sequence[Solution]) -> Deal:
+    def _deal(
+        self, parts: Sequence[Partition], solutions: Sequence[Solution], counted: Counted, cutter: Cutter
+    ) -> Deal:
         bounds = [solution.bound for solution in solutions]
         bound = None if None in bounds else sum(bound for bound in bounds if bound is not None)
-        deal = Deal(tuple(parts), solutions[0].method, Status.FEASIBLE, bound)
+        deal = Deal(tuple(parts), solutions[0].method, Status.FEASIBLE, bound, counted, cutter)
         proven = deal.gap is not None and deal.gap <= self._options.strata_gap
         return replace(deal, status=Status.OPTIMAL) if proven else deal
 
@@ -212,12 +179,10 @@ def _dealt(problem: Problem, solution: Solution, counts: Integers, rng: RandomBi
     return _with_all_values(partition, np.flatnonzero(counts), len(counts))
 
 
-def _numbers(stratum_of_leaf: Integers, empty: npt.NDArray[np.bool_], values: int) -> npt.NDArray[np.integer]:
-    """For every leaf and value the number by stratum and value; leaves without rows, which were left out, have none."""
-    strata = np.zeros(len(empty), dtype=np.int64)
-    strata[~empty] = stratum_of_leaf
-    kind = narrow((int(strata.max()) + 1) * values)
-    return (strata[:, None] * values + np.arange(values)).ravel().astype(kind)
+def _numbers(stratum_of_leaf: Integers, values: int) -> npt.NDArray[np.integer]:
+    """For every leaf and value the number by stratum and value."""
+    kind = narrow((int(stratum_of_leaf.max()) + 1) * values)
+    return (stratum_of_leaf[:, None] * values + np.arange(values)).ravel().astype(kind)
 
 
 def _occurring(domains: Mapping[str, Ordered], filled: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.integer]]:

@@ -1,9 +1,8 @@
-"""Both tables and the manifest of a release, from placed records and a plan."""
+"""What both tables of a release are to look like, and the manifest that describes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,21 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.dealing import Deal
-from dalenius.engines.arrays import arrow_array
 from dalenius.errors import SelfCheckError
 from dalenius.model.plan import Plan
-from dalenius.model.progress import Progress
 from dalenius.model.setting import BucketSetting
 from dalenius.model.version import VERSION
-from dalenius.place.budget import Budget
 from dalenius.place.domains import Domain, Range
-from dalenius.place.in_parallel import in_parallel
-from dalenius.place.slots import values_by_bucket
-from dalenius.place.stream import Records
 from dalenius.place.survey import Survey
+from dalenius.processing.engine import TableSpec
 from dalenius.release import manifest as form
-from dalenius.release.staging import Staging
-from dalenius.release.write import Format, TableWriter, published_schema
+from dalenius.release.write import Format, published_schema
 from dalenius.strata.choosing import MARGIN
 
 _FEW_CODES = 2**16
@@ -44,16 +37,20 @@ class Roles:
 
 @dataclass(frozen=True)
 class PublishOptions:
-    """How a release is made and written."""
+    """How a release is made and written. Without a `format`, as the engine usually does it."""
 
     null_value: str | None = None
     table: str | None = None
-    format: Format = "parquet"
+    format: Format | None = None
     force: bool = False
     memory: int | None = None
     seed: int | None = None
     avoid_ruled_out: bool = False
     strata: str | int | Sequence[str] | None = "auto"
+    engine: str = "duckdb"
+    master: str | None = None
+    spark_remote: str | None = None
+    spark_conf: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,47 +60,33 @@ class Work:
     survey: Survey
     plan: Plan
     deal: Deal
-    budget: Budget
     options: PublishOptions
-    stage: Staging
 
 
-def write_release(roles: Roles, work: Work, records: Records, workers: Executor, told: Progress) -> form.Manifest:
-    """Both tables and the manifest into the staging folder."""
-    found, folder, kind = work.survey, work.stage.folder, work.options.format
+@dataclass(frozen=True)
+class Shapes:
+    """Both tables as they are to be written, and the name of the column that links them."""
+
+    bucket: str
+    qit: TableSpec
+    st: TableSpec
+
+
+def shapes(roles: Roles, found: Survey, kind: Format) -> Shapes:
+    """The columns, types and row groups of both tables: a function of what is published."""
     bucket = _bucket_name([*roles.quasi_identifiers, roles.sensitive])
     number = pa.field(bucket, pa.int64(), nullable=False)
     fields = [found.schema.field(name).with_nullable(found.nullable[name]) for name in roles.quasi_identifiers]
     sensitive = found.schema.field(roles.sensitive).with_nullable(found.sensitive.publishes_nulls)
     qit_schema = published_schema(pa.schema([*fields, number]), kind)
     st_schema = published_schema(pa.schema([number, sensitive]), kind)
-    short = {bucket, *(name for name, domain in found.domains.items() if _is_short(domain))}
+    short = frozenset({bucket, *(name for name, domain in found.domains.items() if _is_short(domain))})
     group = _row_group(found)
-    qit = TableWriter(folder / f"qit.{kind}", qit_schema, kind, group, short)
-    st = TableWriter(folder / f"st.{kind}", st_schema, kind, group, {bucket, *_short_sensitive(found)})
-    writing_st = workers.submit(_write_st, work, st)
-    try:
-        for columns in in_parallel(records.piece, records.pieces(), workers):
-            qit.write(columns)
-            told.advance(len(columns[-1]))
-        made = _manifest(roles, work, bucket, qit_schema, st_schema, qit.finish(), writing_st.result())
-    finally:
-        qit.close()
-        writing_st.cancel()
-    with (folder / form.FILE).open("w", encoding="utf-8", newline="\n") as file:
-        file.write(made.to_json())
-    return made
-
-
-def _write_st(work: Work, st: TableWriter) -> form.TableFile:
-    """ST follows from the quotas alone: no record is looked at."""
-    rows = work.budget.piece_rows(work.deal.groups)
-    try:
-        for buckets, values in values_by_bucket(work.deal.parts, rows):
-            st.write([arrow_array(buckets), work.survey.sensitive.decode(values)])
-        return st.finish()
-    finally:
-        st.close()
+    return Shapes(
+        bucket,
+        TableSpec(qit_schema, short, group),
+        TableSpec(st_schema, frozenset({bucket, *_short_sensitive(found)}), group),
+    )
 
 
 def _row_group(found: Survey) -> int:
@@ -134,15 +117,8 @@ def _bucket_name(columns: Sequence[str]) -> str:
     return name
 
 
-def _manifest(
-    roles: Roles,
-    work: Work,
-    bucket: str,
-    qit_schema: pa.Schema,
-    st_schema: pa.Schema,
-    qit: form.TableFile,
-    st: form.TableFile,
-) -> form.Manifest:
+def manifest_of(roles: Roles, work: Work, made: Shapes, qit: form.TableFile, st: form.TableFile) -> form.Manifest:
+    """What is said about two tables that are written."""
     found, deal, setting = work.survey, work.deal, work.deal.setting
     fakes = deal.fake_values
     if qit.rows != found.rows or st.rows != found.rows + fakes * setting.buckets:
@@ -154,11 +130,11 @@ def _manifest(
         randomness=form.CRYPTOGRAPHIC if work.options.seed is None else form.SEEDED,
         tables=form.Tables(qit=qit, st=st),
         columns=form.Columns(
-            bucket=bucket,
+            bucket=made.bucket,
             quasi_identifiers=[
-                form.Column(name=name, type=str(qit_schema.field(name).type)) for name in roles.quasi_identifiers
+                form.Column(name=name, type=str(made.qit.schema.field(name).type)) for name in roles.quasi_identifiers
             ],
-            sensitive=form.Column(name=roles.sensitive, type=str(st_schema.field(roles.sensitive).type)),
+            sensitive=form.Column(name=roles.sensitive, type=str(made.st.schema.field(roles.sensitive).type)),
         ),
         null_value=work.options.null_value if found.sensitive.null_code is not None else None,
         rows=found.rows,

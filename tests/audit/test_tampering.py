@@ -221,7 +221,7 @@ class TestFiles:
         assert "sizes" in not_made(verdict)
 
     @pytest.mark.parametrize(
-        "content", [b"", b"{}", b"[]", b"\xff\xfe", b'{"format": 3}', b"{" * 10_000, b'{"format": 2}']
+        "content", [b"", b"{}", b"[]", b"\xff\xfe", b'{"format": 2}', b"{" * 10_000, b'{"format": 3}']
     )
     def test_a_manifest_that_is_none(self, release: Path, content: bytes) -> None:
         (release / "manifest.json").write_bytes(content)
@@ -443,7 +443,7 @@ MANIFEST_EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
     "values out of order": (lambda m: m["values"].reverse(), {"values"}),
     "unknown key": (lambda m: m.update(person=1), {"manifest"}),
     "no rows": (lambda m: m.pop("rows"), {"manifest"}),
-    "format": (lambda m: m.update(format=3), {"manifest"}),
+    "format": (lambda m: m.update(format=2), {"manifest"}),
 }
 
 

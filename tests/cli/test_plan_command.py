@@ -173,6 +173,10 @@ def test_max_size_too_small_says_what_would_do(run: Run) -> None:
         (["--counts", "counts.csv", "--limit", "HIV=0.1"], "policy", "no limit covers 1 of 2"),
         (["--counts", "hospital.csv", "--uniform", "0.5"], "counts", "value,count"),
         (["--counts", "counts.csv", "--job", "absent.toml"], "job-file", "cannot be read"),
+        (["--counts", "counts.csv", "--uniform", "1", "--engine", "spark"], "usage", "no engine is needed"),
+        (["hospital.csv", "--sensitive", "Disease", "--uniform", "1", "--master", "local"], "usage", "is for Spark"),
+        (["hospital.csv", "--sensitive", "Disease", "--uniform", "1", "--conf", "a=b"], "usage", "without it"),
+        (["hospital.csv", "--sensitive", "Disease", "--uniform", "1", "--conf", "ab"], "usage", "KEY=VALUE"),
         (
             ["--counts", "counts.csv", "--uniform", "1", "--min-size", "5", "--max-size", "4"],
             "usage",

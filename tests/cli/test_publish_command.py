@@ -163,6 +163,30 @@ def test_options_go_before_the_job_file(run: Run) -> None:
     assert Path("release/qit.csv").read_text(encoding="utf-8").splitlines()[0] == '"Gender","bucket"'
 
 
+def test_a_release_in_parts(run: Run) -> None:
+    result = run(*ARGUMENTS, "--format", "parts", "--json")
+    assert result.exit_code == 0, result.output
+    assert as_object(result)["verified"] is True
+    assert sorted(str(path) for path in Path("release").rglob("*")) == [
+        "release/manifest.json",
+        "release/qit",
+        "release/qit/part-00000.parquet",
+        "release/st",
+        "release/st/part-00000.parquet",
+    ]
+    assert run("verify", "release", "--against", "hospital.csv").exit_code == 0
+    result = run(*ARGUMENTS, "--format", "parts", "--force")
+    assert "release: qit " in result.stdout
+    assert run(*ARGUMENTS, "--force").exit_code == 0
+    assert sorted(path.name for path in Path("release").iterdir()) == ["manifest.json", "qit.parquet", "st.parquet"]
+
+
+def test_the_folder_is_printed_as_a_path(run: Run) -> None:
+    result = run("publish", "./hospital.csv", "--job", "job.toml", "--out", "./made//release/", "--json")
+    assert as_object(result)["out"] == "made/release"
+    assert dalenius.load("made/release").verify(against="hospital.csv").verified
+
+
 def test_a_seed_is_said_to_be_one(run: Run) -> None:
     result = run(*ARGUMENTS, "--seed", "5")
     assert "not for publication" in result.stdout
@@ -206,6 +230,15 @@ def test_no_solution_is_exit_code_three(run: Run) -> None:
         (("publish", "nothing.csv", "--job", "job.toml", "--out", "r"), "no file at the path"),
         ((*ARGUMENTS, "--quasi-identifiers", "Zip"), "no column 'Zip'"),
         ((*ARGUMENTS, "--seed", "-1"), "-1 is not in the range"),
+        ((*ARGUMENTS, "--engine", "abacus"), "'abacus' is not one of"),
+        ((*ARGUMENTS, "--master", "local[2]"), "--master is for Spark"),
+        ((*ARGUMENTS, "--spark-remote", "sc://nowhere"), "--spark-remote is for Spark"),
+        ((*ARGUMENTS, "--conf", "spark.ui.enabled=false"), "settings of Spark are given without it"),
+        ((*ARGUMENTS, "--engine", "spark", "--master", "local", "--spark-remote", "sc://x"), "both a master and"),
+        ((*ARGUMENTS, "--engine", "spark", "--format", "csv"), "Spark does not write releases as csv"),
+        ((*ARGUMENTS, "--engine", "spark", "--conf", "spark.ui.enabled"), "--conf wants KEY=VALUE"),
+        ((*ARGUMENTS, "--engine", "spark", "--conf", "=x"), "--conf wants KEY=VALUE"),
+        ((*ARGUMENTS, "--engine", "spark", "--conf", "a=1", "--conf", "a=2"), "--conf is given twice for 'a'"),
     ],
 )
 def test_wrong_use(run: Run, words: tuple[str, ...], message: str) -> None:
@@ -235,10 +268,11 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("module", "stage"),
     [
-        ("publishing.preparing", "survey"),
+        ("processing.local.table", "survey"),
         ("publishing.preparing", "plan_counts"),
-        ("publishing.placing", "place_kept"),
-        ("publishing.placing", "write_release"),
+        ("processing.local.table", "place_records"),
+        ("processing.local.output", "read_manifest"),
+        ("publishing.placing", "manifest_of"),
         ("publishing", "_verify"),
     ],
 )

@@ -71,12 +71,12 @@ def write_release(
             pyarrow.parquet.write_table(part, path / f"{name}.parquet", row_group_size=row_group_size)
     sizes, numbers_of = np.unique(np.unique(np.array(buckets), return_counts=True)[1], return_counts=True)
     manifest = Manifest(
-        format=2,
+        format=3,
         program=Program(name="dalenius", version="0.1.0"),
         randomness="seeded: not for publication",
         tables=Tables(
-            qit=TableFile(file=f"qit.{suffix}", rows=qit.num_rows, bytes=1, sha256="0" * 64),
-            st=TableFile(file=f"st.{suffix}", rows=st.num_rows, bytes=1, sha256="0" * 64),
+            qit=TableFile(file=f"qit.{suffix}", rows=qit.num_rows, bytes=1, sha256="0" * 64, parts=None),
+            st=TableFile(file=f"st.{suffix}", rows=st.num_rows, bytes=1, sha256="0" * 64, parts=None),
         ),
         columns=Columns(
             bucket=bucket,

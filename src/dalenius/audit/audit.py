@@ -52,7 +52,7 @@ _ENGINE_MEMORY = 2**30  # bytes, before the engine that reads the truth spills t
 
 
 def audit(
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | ReleaseFolder,
     *,
     truth: Any = None,
     table: str | None = None,
@@ -69,13 +69,15 @@ def audit(
     it, as many as the release promises to withstand, and at least one. `control` is a table of people who are not in
     the release. `most_entries` bounds memory: where a release has more candidates, a random sample of buckets is used.
     """
-    path = Path(folder)
-    require_folder(path)
-    release = open_release(path)
+    if isinstance(folder, ReleaseFolder):
+        release = folder
+    else:
+        require_folder(Path(folder))
+        release = open_release(Path(folder))
     wanted = _wanted(attacks, release.manifest.strata is not None)
     told = progress or Silent()
     told.stage("Verifying")
-    failed = [check.check for check in verify(path).checks if not check.passed]
+    failed = [check.check for check in verify(folder).checks if not check.passed]
     if not _NEEDED.isdisjoint(failed) or ("sizes" in failed and "order" not in failed):
         raise _not_whole(failed)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
@@ -10,7 +11,7 @@ from fractions import Fraction
 from dalenius.audit.report import MANIFEST, Report, named, plural
 from dalenius.model.problem import LARGEST_TOTAL
 from dalenius.model.solution import Status
-from dalenius.release.manifest import SEEDED, Manifest, Strata
+from dalenius.release.manifest import SEEDED, Manifest, Strata, TableFile, digest_of_parts
 
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
 
@@ -46,9 +47,28 @@ def _largest(manifest: Manifest) -> int:
 
 
 def _files(manifest: Manifest) -> Iterator[str]:
-    names = (manifest.tables.qit.file, manifest.tables.st.file)
-    if names not in (("qit.parquet", "st.parquet"), ("qit.csv", "st.csv")):
+    tables = {"qit": manifest.tables.qit, "st": manifest.tables.st}
+    names = [table.file for table in tables.values()]
+    kinds = {table.file.partition(".")[2] for table in tables.values()}
+    if len(kinds) > 1 or any(re.split(r"[.-]", table.file)[0] != name for name, table in tables.items()):
         yield f"the tables are {names[0]} and {names[1]}, not qit and st of one kind"
+    for table in tables.values():
+        yield from _parts(table)
+
+
+def _parts(table: TableFile) -> Iterator[str]:
+    """The parts of a table, which add up to it."""
+    if table.parts is None:
+        return
+    names = {part.file.casefold() for part in table.parts}  # some file systems do not tell cases apart
+    if len(names) < len(table.parts):
+        yield f"{plural(len(table.parts) - len(names), 'part')} of {table.file} listed more than once"
+    for what, wanted in (("rows", table.rows), ("bytes", table.bytes)):
+        got = sum(getattr(part, what) for part in table.parts)
+        if got != wanted:
+            yield f"the {what} of the parts of {table.file} add up to {_shown(got)}, and it says {_shown(wanted)}"
+    if digest_of_parts(part.sha256 for part in table.parts) != table.sha256:
+        yield f"the SHA-256 of {table.file} is not that of the digests of its parts"
 
 
 def _columns(manifest: Manifest) -> Iterator[str]:

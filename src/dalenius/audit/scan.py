@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.audit.arrays import integers
-from dalenius.audit.layout import check_coverage, check_layout
+from dalenius.audit.coverage import check_coverage
+from dalenius.audit.layout import check_layout
 from dalenius.audit.leftovers import UnusedEntries, in_no_row
 from dalenius.audit.limits import LimitsOfBuckets
 from dalenius.audit.order import OrderOfRows
@@ -134,14 +135,27 @@ class Scanner:
         report.not_checked(RESTS_ON[table], why)
 
     def _batches(self, table: TableName, report: Report) -> Iterator[pa.RecordBatch]:
-        if not check_layout(self.release, table, report):
+        files = self.release.files(table)
+        if not check_layout(self.release, table, files[0], report):
             raise _UnknownLayoutError
-        for batch in self.release.batches(table, rows=self._rows_at_a_time(table), coded=True):
-            if batch.num_rows:
-                yield batch
-            self.watch.step(batch.num_rows)
-        if self._file(table).endswith(".parquet"):
-            check_coverage(self.release.file(table), report)
+        rows = self._rows_at_a_time(table)
+        for place, name in enumerate(files):
+            if place and not check_layout(self.release, table, name, report):
+                raise _UnknownLayoutError
+            read = 0
+            for batch in self.release.batches_of(table, name, rows=rows, coded=True):
+                read += batch.num_rows
+                if batch.num_rows:
+                    yield batch
+                self.watch.step(batch.num_rows)
+            self._conclude_file(table, place, name, read, report)
+
+    def _conclude_file(self, table: TableName, place: int, name: str, read: int, report: Report) -> None:
+        parts = self.release.entry(table).parts
+        if parts is not None and read != parts[place].rows:
+            report.found(SIZES, f"{name} has {plural(read, 'row')}, and the manifest says {parts[place].rows:,}")
+        if name.endswith(".parquet"):
+            check_coverage(self.release, name, report)
 
     def _rows_at_a_time(self, table: TableName) -> int:
         """Fewer where rows are long, judged by the first ones: texts have no limit."""
@@ -196,7 +210,7 @@ class Scanner:
         return StrataOfRows(strata, Tree.of(strata, dict(zip(schema.names, schema.types, strict=True))))
 
     def _file(self, table: TableName) -> str:
-        return self.release.file(table).name
+        return self.release.name(table)
 
 
 def _numbers(bucket: pa.Array) -> Integers:

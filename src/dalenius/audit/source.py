@@ -23,15 +23,15 @@ def check_source(release: ReleaseFolder, source: SourceTable, tables: Sequence[T
     names = [column.name for column in columns.quasi_identifiers]
     if "qit" in tables and names:
         found = source.difference(_reader(release, "qit", names, watch))
-        _add(found, "quasi-identifiers", release.file("qit").name, report)
+        _add(found, "quasi-identifiers", release.name("qit"), report)
     if "st" in tables:
         values = _reader(release, "st", [columns.sensitive.name], watch)
         found = source.difference_of_values(values, release.manifest.null_value)
         fakes = release.manifest.adversary.fake_values * release.manifest.buckets
-        _add(found, "sensitive values", release.file("st").name, report, fakes)
+        _add(found, "sensitive values", release.name("st"), report, fakes)
     for table in ("qit", "st"):
         if table not in tables:
-            report.not_checked([SOURCE], f"{release.file(table).name} cannot be read")
+            report.not_checked([SOURCE], f"{release.name(table)} cannot be read")
     return report
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.audit.consistency import check_consistency, is_countable
-from dalenius.audit.files import check_hashes, is_there, note_other_files, require_folder
+from dalenius.audit.files import check_hashes, is_there, note_other_files, require_folder, table_is_there
 from dalenius.audit.publishers_limits import PublishersLimits
 from dalenius.audit.report import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA, SOURCE, Report
 from dalenius.audit.scan import RESTS_ON, Scan, Scanner
@@ -28,7 +28,7 @@ from dalenius.errors import ReleaseError
 from dalenius.model.finding import Verdict
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.release.manifest import FILE, Manifest, read_manifest
+from dalenius.release.manifest import FILE, read_manifest
 
 __all__ = ["Verdict", "verify"]
 
@@ -36,7 +36,7 @@ _BATCH_ROWS = 2**17  # a batch of a column or two stays in the processor's cache
 
 
 def verify(
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | ReleaseFolder,
     *,
     policy: LimitPolicy | None = None,
     against: Any = None,
@@ -54,16 +54,15 @@ def verify(
     by whichever thread has read them. `memory`, in bytes, bounds the comparison with `against`; the other checks need
     little.
 
-    A folder that is not there is an error; whatever is wrong inside it is a finding.
+    A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is held against
+    the manifest that it has, which need not be written yet.
     """
-    path = Path(folder)
-    require_folder(path)
     report = Report()
     with_source = against is not None
-    manifest = _manifest(path, report)
-    if manifest is None:
+    release = folder if isinstance(folder, ReleaseFolder) else _release(Path(folder), report)
+    if release is None:
         return report.verdict(with_source)
-    release = ReleaseFolder(path, manifest)
+    manifest = release.manifest
     source = SourceTable(against, table, memory) if with_source else None
     if source is not None:
         columns = manifest.columns
@@ -71,7 +70,7 @@ def verify(
     check_consistency(manifest, report)
     followed = check_tree(manifest, report)
     note_other_files(release, report)
-    tables: list[TableName] = [name for name in ("qit", "st") if is_there(release.file(name), report)]
+    tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
     watch = Watch((manifest.rows + manifest.slots) * (2 if with_source else 1), progress)
     try:
         limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
@@ -84,12 +83,13 @@ def verify(
     return report.verdict(with_source, manifest)
 
 
-def _manifest(path: Path, report: Report) -> Manifest | None:
-    """The manifest, if it is there and can be read; without it nothing else can be checked."""
+def _release(path: Path, report: Report) -> ReleaseFolder | None:
+    """With its manifest, if that is there and can be read; without it nothing else can be checked."""
+    require_folder(path)
     why = "there is no manifest"
     if is_there(path / FILE, report):
         try:
-            return read_manifest(path)
+            return ReleaseFolder(path, read_manifest(path))
         except ReleaseError as error:
             report.found(MANIFEST, error.message)
             why = "the manifest cannot be read"

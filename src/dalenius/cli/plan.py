@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from dalenius.cli.engine import engine_fields, engine_options, is_local
 from dalenius.cli.failures import NO_SOLUTION, reported
 from dalenius.cli.options import PlanRequest, adversary_options, policy_options, request, solver_options
 from dalenius.engines.delimited import read_counts
@@ -28,11 +29,12 @@ Examples:
   dalenius plan --counts counts.csv --uniform 0.1 --limit HIV=0.02 --json
   dalenius plan store.duckdb --table visits --sensitive Disease --l-diversity 5
   dalenius plan hospital.csv --job job.toml --corrupted 1 --fakes 2
+  dalenius plan s3a://hospital/visits --job job.toml --engine spark --master spark://cluster:7077
 """
 
 
 @click.command("plan", epilog=_EPILOG)
-@click.argument("table", required=False, type=click.Path(path_type=Path), metavar="[TABLE]")
+@click.argument("table", required=False, type=click.Path(), metavar="[TABLE]")
 @click.option(
     "--counts",
     "counts_file",
@@ -45,6 +47,7 @@ Examples:
 @policy_options
 @solver_options
 @adversary_options
+@engine_options
 @click.option("--compare", is_flag=True, help="All methods side by side.")
 @click.option(
     "--certificate",
@@ -53,7 +56,7 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def plan_command(
-    table: Path | None,
+    table: str | None,
     counts_file: Path | None,
     table_name: str | None,
     compare: bool,
@@ -64,7 +67,8 @@ def plan_command(
     """Find the best bucket setting for TABLE and show what it costs. Nothing is published.
 
     TABLE is a CSV, TSV, Parquet or DuckDB file. The limits come from a rule (--theta and --base, --uniform,
-    --l-diversity or --beta), from --limit for single values, or from a --job file.
+    --l-diversity or --beta), from --limit for single values, or from a --job file. With --engine spark a cluster
+    counts, and TABLE may be a URL or a table of its catalog.
     """
     with reported(as_json):
         asked = request(given)
@@ -84,7 +88,7 @@ def plan_command(
 
 
 def _counts(
-    table: Path | None,
+    table: str | None,
     counts_file: Path | None,
     table_name: str | None,
     asked: PlanRequest,
@@ -96,15 +100,24 @@ def _counts(
     if counts_file is not None:
         if table_name is not None or given["sensitive"] is not None or given["null_value"] is not None:
             raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
+        if not is_local(given):
+            raise UsageError("--counts are counted already: no engine is needed", "Leave the options of Spark out.")
         return read_counts(counts_file)
     if asked.sensitive is None:
         raise UsageError(
             "the sensitive column is not named",
             "Name it with --sensitive COLUMN, or in the job file's [table].",
         )
+    if not is_local(given):
+        from dalenius.publishing.engines import count_values
+        from dalenius.writing import PublishOptions
+
+        options = PublishOptions(asked.null_value, table_name, **engine_fields(given))
+        with _working("Counting", as_json):
+            return count_values(table, asked.sensitive, options)
     from dalenius.engines.duckdb import open_table
 
-    with _working("Counting", as_json), open_table(table, table_name) as opened:
+    with _working("Counting", as_json), open_table(Path(table or ""), table_name) as opened:
         return opened.count_by_value(asked.sensitive, asked.null_value)
 
 

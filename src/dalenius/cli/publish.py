@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dalenius.cli.engine import engine_fields, engine_options
 from dalenius.cli.failures import NO_SOLUTION, reported
 from dalenius.cli.options import (
     PlanRequest,
@@ -38,6 +39,8 @@ Examples:
   dalenius publish store.duckdb --table visits --job job.toml --out release --format csv --json
   dalenius publish hospital.csv --job job.toml --corrupted 1 --fakes 1 --out release
   dalenius publish hospital.csv --job job.toml --strata Gender,Zipcode --out release
+  dalenius publish s3a://hospital/visits --job job.toml --out s3a://public/visits \\
+      --engine spark --master spark://cluster:7077 --conf spark.executor.memory=8g
 """
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
@@ -46,7 +49,7 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 @click.command("publish", epilog=_EPILOG)
-@click.argument("table", type=click.Path(path_type=Path), metavar="TABLE")
+@click.argument("table", type=click.Path(), metavar="TABLE")
 @click.option("--sensitive", metavar="COLUMN", help="The sensitive column.")
 @quasi_identifiers_option("The columns to publish beside it.")
 @click.option(
@@ -55,14 +58,13 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
     metavar="N,...",
     help="Columns that identify people: never published. Repeatable.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The folder to make.")
+@click.option("--out", type=click.Path(), required=True, metavar="DIR", help="The folder to make.")
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["parquet", "csv"]),
-    default="parquet",
-    show_default=True,
-    help="How to write the two tables.",
+    type=click.Choice(["parquet", "csv", "parts"]),
+    help="How to write the two tables: a file each, or in parts, a folder of Parquet files each (default parquet; "
+    "with Spark always parts).",
 )
 @click.option("--force", is_flag=True, help="Replace the release in DIR, once the new one is complete and verified.")
 @click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
@@ -93,12 +95,13 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
     is_flag=True,
     help="Exchange fakes that what can be learned from the release rules out; it has a price (see the documentation).",
 )
+@engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def publish_command(
-    table: Path,
+    table: str,
     quasi_identifiers: tuple[str, ...],
     identifiers: tuple[str, ...],
-    out: Path,
+    out: str,
     kind: Any,
     force: bool,
     table_name: str | None,
@@ -113,7 +116,8 @@ def publish_command(
 
     Reads TABLE (CSV, TSV, Parquet or DuckDB), cuts it into strata, solves for the best bucket sizes, places every
     record at random within its stratum, writes DIR with qit, st and manifest.json, and verifies it. Columns that are in
-    no role are left out. DIR appears only when all of this is done.
+    no role are left out. DIR appears only when all of this is done. With --engine spark a cluster does the same, and
+    TABLE and DIR may be URLs.
     """
     started = time.perf_counter()
     with reported(as_json):
@@ -138,8 +142,18 @@ def publish_command(
 
         cut = strata_of(strata) if strata is not None else asked.strata
         options = PublishOptions(
-            asked.null_value, table_name, kind, force, size, seed, avoid, cut if cut is not None else "auto"
+            asked.null_value,
+            table_name,
+            kind,
+            force,
+            size,
+            seed,
+            avoid,
+            cut if cut is not None else "auto",
+            **engine_fields(given),
         )
+        if options.engine == "duckdb":
+            table, out = str(Path(table)), str(Path(out))
         roles = Roles(asked.sensitive, columns, hidden)
         with finishing() as to_the_end:
             try:
@@ -189,10 +203,10 @@ def bytes_of(text: str, option: str = "--memory") -> int:
 
 
 def _publish(
-    table: Path,
+    table: str,
     asked: PlanRequest,
     roles: Roles,
-    out: Path,
+    out: str,
     options: PublishOptions,
     as_json: bool,
     to_the_end: Callable[[Progress], Progress],
@@ -205,7 +219,7 @@ def _publish(
         return publish_table(table, roles, asked.policy, out, asked.method, asked.options, options, told)
 
 
-def _print(release: Any, out: Path, seconds: float, as_json: bool) -> None:
+def _print(release: Any, out: Any, seconds: float, as_json: bool) -> None:
     from rich.console import Console
 
     from dalenius.cli.render_release import release_object, show_release

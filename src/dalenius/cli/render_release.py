@@ -14,7 +14,7 @@ from rich.text import Text
 from dalenius.cli.render import FORMAT_VERSION, gap_shown, print_whole, printable, show_notes
 from dalenius.policy.exact import shown
 from dalenius.published import Release
-from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
+from dalenius.release.manifest import SEEDED, Cut, Manifest, TableFile, Value
 
 _ROWS = 12
 
@@ -76,8 +76,7 @@ def show_release(console: Console, release: Release, out: Path, seconds: float) 
     grid.add_row("loss", f"{made.loss:,} (MSE {made.mse:.4g}; method {made.method}{proof})")
     grid.add_row("verified", f"every value of every bucket is within its limit{_whatever(made)}")
     tables = made.tables
-    sizes = f"{tables.qit.file} {_bytes(tables.qit.bytes)}, {tables.st.file} {_bytes(tables.st.bytes)}, manifest.json"
-    grid.add_row("written", Text(f"{out}: {sizes}"))
+    grid.add_row("written", Text(f"{out}: {_written(tables.qit)}, {_written(tables.st)}, manifest.json"))
     grid.add_row("seconds", f"{seconds:.2f}")
     console.print(grid)
     notes = release.notes
@@ -132,6 +131,12 @@ def _values_table(made: Manifest) -> Table:
 
 def _worst(value: Value, known: int) -> Fraction:
     return Fraction(value.worst.count, value.worst.size - known)
+
+
+def _written(table: TableFile) -> str:
+    parts = len(table.parts or ())
+    within = f" in {parts:,} part{'s' if parts > 1 else ''}" if parts else ""
+    return f"{table.file} {_bytes(table.bytes)}{within}"
 
 
 def _bytes(size: int) -> str:

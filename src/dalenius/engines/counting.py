@@ -1,7 +1,7 @@
 """The two tables of a release under DuckDB, for counting: scans, joins and sums, in bounded memory.
 
 Inside, columns have names of their own (q0, q1, ... and s; the bucket is b), so no published name can mean anything in
-SQL. The connection reaches the two files and its scratch folder, nothing else, and its settings are locked.
+SQL. The connection reaches their files and its scratch folder, nothing else, and its settings are locked.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def same_group(cells: Iterable[Any]) -> Group:
 
 @dataclass(frozen=True)
 class TableData:
-    """One table: a Parquet file, or a stream of Arrow batches; and its columns apart from the bucket."""
+    """One table: Parquet files, or a stream of Arrow batches; and its columns apart from the bucket."""
 
-    data: Path | pa.RecordBatchReader
+    data: tuple[Path, ...] | pa.RecordBatchReader
     columns: tuple[str, ...]
 
 
@@ -70,7 +70,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
             scratch = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
             self.connection = connect(scratch, self._stack)
             self.connection.execute(f"SET memory_limit = {literal(memory)}")
-            lock(self.connection, [source.data.absolute() for source in (qit, st) if isinstance(source.data, Path)])
+            lock(self.connection, [*_paths(qit), *_paths(st)])
             with release_errors():
                 self._attach("qit", qit, bucket)
                 self._attach("st", st, bucket)
@@ -174,10 +174,11 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
             ", ".join(f"{quoted(column)} AS {self.identifiers[column]}" for column in source.columns)
             + f", {quoted(bucket)} AS b"
         )
-        if isinstance(source.data, Path):
-            file = literal(literal_path(source.data.absolute()))
+        if isinstance(source.data, tuple):
+            files = ", ".join(literal(literal_path(path)) for path in _paths(source))
+            options = "hive_partitioning = false, union_by_name = false"
             self.connection.execute(
-                f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM read_parquet({file}, hive_partitioning = false)"  # noqa: S608
+                f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM read_parquet([{files}], {options})"  # noqa: S608
             )
         else:
             self.connection.register("stream", source.data)
@@ -221,6 +222,10 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
 def both(*conditions: str) -> str:
     """All of the conditions; of none, the truth."""
     return " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
+
+
+def _paths(source: TableData) -> list[Path]:
+    return [path.absolute() for path in source.data] if isinstance(source.data, tuple) else []
 
 
 def _counted(table: str, groups: Sequence[str], condition: str, all_of_them: bool) -> str:

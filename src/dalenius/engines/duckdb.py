@@ -3,7 +3,8 @@
 A sensitive value is known everywhere by its text: what DuckDB's CAST to VARCHAR makes of it, which is different for
 different values of one type. Text files are read as text, so that 007 stays 007.
 
-Whatever a table is read from, the connection reaches that file and its own scratch folder, and nothing else.
+Whatever a table is read from, the connection reaches that file, or the files of that folder, and its own scratch
+folder, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dalenius.engines.arrow import PARQUET_SUFFIXES
 from dalenius.engines.connections import connect, literal_path, lock, quoted
 from dalenius.engines.databases import attach, attached_table, attached_tables
 from dalenius.engines.delimited import check_names, missing_column, read_header, readable
+from dalenius.engines.folders import parquet_folder
 from dalenius.engines.table_errors import plain_errors
 from dalenius.engines.text_check import is_in_one_piece
 from dalenius.errors import InputError, NullsError, TooManyValuesError, UsageError
@@ -32,6 +34,7 @@ from dalenius.model.problem import MOST_VALUES, ValueCounts
 
 _TEXT_SUFFIXES = {".csv": ",;|\t", ".tsv": "\t"}
 _DATABASE_SUFFIXES = {".duckdb", ".ddb", ".db"}
+_FOLDER = "a folder"  # in the place of a suffix
 _VIEW = f"dalenius_{secrets.token_hex(8)}"  # a name that no view of somebody's file can mean
 Connect = Callable[[], duckdb.DuckDBPyConnection]
 
@@ -95,7 +98,9 @@ def cast_to_text(values: pyarrow.Array) -> list[str | None]:
 
 @contextmanager
 def open_table(source: Any, table: str | None = None, memory: int | None = None) -> Iterator[Table]:
-    """A table from a path (CSV, TSV, Parquet, DuckDB), or from pandas, polars, pyarrow or a DuckDB relation.
+    """A table from a path (CSV, TSV, Parquet, DuckDB, a folder of Parquet files), or from Python.
+
+    From Python come pandas and polars DataFrames, what pyarrow has, and DuckDB relations.
 
     `memory` is the most, in bytes, that DuckDB may take before it spills.
     """
@@ -130,12 +135,12 @@ def _from_path(path: Path, table: str | None, connected: Connect) -> duckdb.Duck
     with readable():
         if not path.exists():
             raise InputError("there is no file at the path given", "Check the path.")
-        if path.is_dir():
-            raise InputError("the path given is a folder, and a file is wanted")
-    kind = kind_of_file(path)
+        kind = kind_of_file(path) if not path.is_dir() else _FOLDER
     if table is not None and kind not in _DATABASE_SUFFIXES:
         raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
     with readable(), plain_errors():
+        if kind == _FOLDER:
+            return _from_folder(path.resolve(), connected())
         if kind in _TEXT_SUFFIXES:
             return _from_text(path, _TEXT_SUFFIXES[kind], connected())
         if kind in PARQUET_SUFFIXES:
@@ -146,7 +151,7 @@ def _from_path(path: Path, table: str | None, connected: Connect) -> duckdb.Duck
             return attached_table(connection, table)
     raise InputError(
         f"files of the kind {path.suffix!r} are not read",
-        "Give a .csv, .tsv, .parquet or .duckdb file (.csv.gz and .tsv.gz too).",
+        "Give a .csv, .tsv, .parquet or .duckdb file (.csv.gz and .tsv.gz too), or a folder of Parquet files.",
     )
 
 
@@ -182,6 +187,16 @@ def _from_parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.D
     check_names(names)
     lock(connection, [path])
     return connection.read_parquet(literal_path(path), hive_partitioning=False)
+
+
+def _from_folder(folder: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """All files of a folder, with the columns that folders below it name, and not those that folders above do."""
+    found = parquet_folder(folder)
+    lock(connection, found.files)
+    relation = connection.read_parquet(
+        [literal_path(path) for path in found.files], hive_partitioning=bool(found.keys), union_by_name=False
+    )
+    return relation.project(", ".join(quoted(name) for name in (*found.columns, *found.keys)))
 
 
 def tables_of_file(path: Path, views: bool = True) -> list[str]:

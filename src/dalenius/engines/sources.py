@@ -14,13 +14,13 @@ from dalenius.engines.arrow import (
     BATCH_ROWS,
     PARQUET_SUFFIXES,
     Batches,
-    FileState,
     ParquetSource,
     Source,
     TableSource,
     bare_schema,
 )
 from dalenius.engines.delimited import check_names, readable
+from dalenius.engines.folders import state_of
 from dalenius.errors import ChangedInputError, InputError, UsageError
 
 # what DuckDB gives to Arrow as something else: other numbers, times without their zone, its own bytes
@@ -28,7 +28,7 @@ _NOT_IN_ARROW = {"UHUGEINT", "TIME WITH TIME ZONE", "BIT", "BIGNUM", "VARINT"}
 
 
 class RelationSource:
-    """A text file, a table of a DuckDB file or a DuckDB relation."""
+    """A text file, a folder of Parquet files, a table of a DuckDB file or a DuckDB relation."""
 
     def __init__(self, relation: Any, untyped: bool) -> None:
         self._relation = relation
@@ -125,7 +125,7 @@ class FrameSource:
 
 @contextmanager
 def open_source(source: Any, table: str | None = None, memory: int | None = None) -> Iterator[Source]:
-    """A table from a path (CSV, TSV, Parquet, DuckDB), pandas, polars, pyarrow or a DuckDB relation.
+    """A table from a path (CSV, TSV, Parquet, DuckDB, a folder of Parquet files), or from Python.
 
     A file that is written to while it is open is an error at the end: its two readings may not agree.
     """
@@ -134,7 +134,7 @@ def open_source(source: Any, table: str | None = None, memory: int | None = None
         with readable():
             if path.exists() and not path.is_file() and not path.is_dir():
                 raise InputError("the path given is not a regular file", "Give a file that can be read twice.")
-            before = FileState(path) if path.exists() else None
+            before = state_of(path) if path.exists() else None
         if path.suffix.lower() in PARQUET_SUFFIXES and path.is_file():
             if table is not None:
                 raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
@@ -142,7 +142,7 @@ def open_source(source: Any, table: str | None = None, memory: int | None = None
         else:
             with _relation(source, table, memory) as relation:
                 yield relation
-        if before is None or FileState(path) != before:
+        if before is None or state_of(path) != before:
             raise ChangedInputError("the table's file was written to while it was being read", "Run again.")
         return
     origins = {kind.__module__.split(".")[0]: kind.__name__ for kind in reversed(type(source).__mro__)}
@@ -171,6 +171,6 @@ def _from_polars(column: Any) -> Any:
 def _relation(source: Any, table: str | None, memory: int | None) -> Iterator[RelationSource]:
     from dalenius.engines.duckdb import is_text_file, open_table
 
-    text = isinstance(source, str | os.PathLike) and is_text_file(Path(source))
+    text = isinstance(source, str | os.PathLike) and is_text_file(Path(source)) and not Path(source).is_dir()
     with open_table(source, table, memory) as opened:
         yield RelationSource(opened.relation, text)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.engines.arrays import arrow_array
-from dalenius.place.domains import Domain
+from dalenius.place.domains import Domain, codes_of
 from dalenius.place.pieces import Filling, Pieces
 from dalenius.place.scratch import read_at, write_at
 
@@ -48,6 +48,18 @@ class Layout:
         codes -= self._narrow(constant % 2 ** (8 * codes.itemsize))
         return codes
 
+    @property
+    def shifts(self) -> dict[str, int]:
+        """For every column how far its code is from the lowest bit."""
+        return dict(zip(self._domains, self._shifts, strict=True))
+
+    def codes_beside(self, begun: npt.NDArray[np.int64], columns: Mapping[str, pa.Array]) -> Codes:
+        """All quasi-identifiers of each record in one number, of which other columns are there already."""
+        codes: Codes = begun.astype(self._narrow)
+        for name, column in columns.items():
+            codes |= codes_of(self._domains[name], column).astype(self._narrow) << self._narrow(self.shifts[name])
+        return codes
+
     def columns(self, codes: Codes, names: Sequence[str] | None = None) -> dict[str, Codes]:
         """The codes of single columns, of those named or of all."""
         wanted = set(self._domains if names is None else names)
@@ -67,6 +79,12 @@ class Layout:
     def buckets(self, keys: Keys) -> npt.NDArray[np.int64]:
         """The bucket of each key."""
         return (keys >> self._bucket_shift).view(np.int64)
+
+    @property
+    def code_type(self) -> np.dtype[Any]:
+        """The type of codes."""
+        kind: np.dtype[Any] = np.dtype(self._narrow)
+        return kind
 
     def unpack(self, keys: Keys) -> list[pa.Array]:
         """The quasi-identifiers and the bucket of each key."""

@@ -47,6 +47,14 @@ class SensitiveColumn:
             codes[codes == len(self.listing.values)] = self.null_code
         return codes.astype(np.uint16 if len(self.texts) <= 2**16 else np.int64)
 
+    def in_order(self, values: pa.Array, counts: npt.NDArray[np.int64], nulls: int) -> npt.NDArray[np.int64]:
+        """Counts of some values, and of nulls, in the order of the codes."""
+        found = np.zeros(len(self.texts), dtype=np.int64)
+        found[numpy_array(pc.index_in(values, value_set=self.listing.values))] = counts
+        if self.null_code is not None:
+            found[self.null_code] += nulls
+        return found
+
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """The published values."""
         published = Listing(self.listing.kind, self.listing.values, self.publishes_nulls)
@@ -89,6 +97,20 @@ class SensitiveCounter:
         self._values.append(arrow_array(used + lowest))
         self._counts.append(counts[used])
         self._pending += len(used)
+
+    def counted(self) -> tuple[pa.Array, npt.NDArray[np.int64], int]:
+        """The values so far, how often each occurred, and how many nulls there were."""
+        self._merge()
+        return self._values[0], self._counts[0], self._nulls
+
+    def add_counted(self, values: pa.Array, counts: npt.NDArray[np.int64], nulls: int) -> None:
+        """What another counter of the same column has counted."""
+        self._values.append(values)
+        self._counts.append(counts)
+        self._nulls += nulls
+        self._pending += len(values)
+        if self._pending > 2 * MOST_VALUES:
+            self._merge()
 
     def _merge(self) -> None:
         merged = pa.concat_arrays(self._values).dictionary_encode()

@@ -190,6 +190,22 @@ def values_by_bucket(parts: Sequence[Partition], rows: int) -> Iterator[tuple[In
         yield _joined(waiting)
 
 
+def values_of_buckets(
+    parts: Sequence[Partition], first: int, last: int, rows: int
+) -> Iterator[tuple[Integers, Integers]]:
+    """The same for the buckets from `first` up to, but not including, `last`."""
+    before = 1
+    for part in parts:
+        quotas = np.asarray(part.slots, dtype=np.int64)
+        for j, group in enumerate(part.setting.groups):
+            span = max(first - before, 0), min(last - before, group.buckets)
+            if span[0] < span[1]:
+                yield from _values_of_group(
+                    np.cumsum(quotas[:, j]), group.size + part.fake_values, group.buckets, before, span, rows
+                )
+            before += group.buckets
+
+
 def _joined(pieces: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
     if len(pieces) == 1:
         return pieces[0]
@@ -200,15 +216,24 @@ def _joined(pieces: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers
 def _values_of_stratum(partition: Partition, first_bucket: int, rows: int) -> Iterator[tuple[Integers, Integers]]:
     quotas = np.asarray(partition.slots, dtype=np.int64)
     for j, group in enumerate(partition.setting.groups):
-        ends = np.cumsum(quotas[:, j])
         size = group.size + partition.fake_values
-        for first in range(0, group.buckets, max(1, rows // size)):
-            last = min(group.buckets, first + max(1, rows // size))
-            for turn in range(0, size, rows):
-                turns = min(size, turn + rows) - turn
-                buckets = np.repeat(np.arange(first, last) + first_bucket, turns)
-                yield buckets, _dealt(ends, group.buckets, (first, last), (turn, turns))
+        yield from _values_of_group(
+            np.cumsum(quotas[:, j]), size, group.buckets, first_bucket, (0, group.buckets), rows
+        )
         first_bucket += group.buckets
+
+
+def _values_of_group(
+    ends: Integers, size: int, buckets: int, first_bucket: int, span: tuple[int, int], rows: int
+) -> Iterator[tuple[Integers, Integers]]:
+    """Some buckets of a size group, numbered from 0 within it; `ends` are those of the values' slots in the group."""
+    step = max(1, rows // size)
+    for first in range(*span, step):
+        last = min(span[1], first + step)
+        for turn in range(0, size, rows):
+            turns = min(size, turn + rows) - turn
+            numbers = np.repeat(np.arange(first, last) + first_bucket, turns)
+            yield numbers, _dealt(ends, buckets, (first, last), (turn, turns))
 
 
 def _dealt(ends: Integers, buckets: int, span: tuple[int, int], deal: tuple[int, int]) -> Integers:

@@ -76,7 +76,7 @@ def survey(
     domains = {name: tracker.domain() for name, tracker in trackers.items()}
     if source.untyped:
         schema = lossless_types(schema, domains)
-        domains = {name: _retyped(domain, schema.field(name).type) for name, domain in domains.items()}
+        domains = {name: retyped(domain, schema.field(name).type) for name, domain in domains.items()}
     row_bytes = 8 + sum(tracker.bytes(rows) for tracker in trackers.values()) // max(1, rows)
     return Survey(
         schema,
@@ -132,7 +132,7 @@ def first_row_bytes(source: Source, columns: Sequence[str]) -> int:
     return 0 if first is None or not first.num_rows else int(first.nbytes) // int(first.num_rows)
 
 
-def _retyped(domain: Domain | None, kind: pa.DataType) -> Domain | None:
+def retyped(domain: Domain | None, kind: pa.DataType) -> Domain | None:
     """The domain of a text column that has been found to hold values of another type."""
     if not isinstance(domain, Listing) or kind == domain.kind:
         return domain
@@ -143,7 +143,7 @@ def _retyped(domain: Domain | None, kind: pa.DataType) -> Domain | None:
 
 def _nearly_unique(source: Source, columns: Sequence[str], rows: int) -> tuple[str, ...]:
     """Columns in which nearly every one of the first rows has a value of its own: identifiers, most likely."""
-    first = _first(source, columns, rows)
+    first = _first(source, columns, rows) if columns else None
     if first is None or first.num_rows < _LEAST_SAMPLE:
         return ()
     return tuple(

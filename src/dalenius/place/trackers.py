@@ -42,9 +42,23 @@ class RangeTracker:
         self._low = low if self._low is None else min(low, self._low)
         self._high = high if self._high is None else max(high, self._high)
         if self._listed is not None and self._kind.bit_width > _SHORT_BITS:
-            self._listed = pa.concat_arrays([self._listed, distinct(array)]).unique()
-            if len(self._listed) > _SHORT_RANGE:
-                self._listed = None
+            self._list(distinct(array))
+
+    def _list(self, values: pa.Array) -> None:
+        listed = pa.concat_arrays([self._listed, values]).unique()
+        self._listed = listed if len(listed) <= _SHORT_RANGE else None
+
+    def merge(self, other: RangeTracker) -> None:
+        """What another tracker of the same column has seen."""
+        self.has_nulls = self.has_nulls or other.has_nulls
+        if other._low is None or other._high is None:
+            return
+        self._low = other._low if self._low is None else min(other._low, self._low)
+        self._high = other._high if self._high is None else max(other._high, self._high)
+        if self._listed is None or other._listed is None:
+            self._listed = None
+        else:
+            self._list(other._listed)
 
     def bytes(self, rows: int) -> int:
         """What so many values take."""
@@ -83,6 +97,15 @@ class ListTracker:
         self._pending += len(part)
         self._pending_bytes += part.nbytes
         if self._pending > 2 * self._merged + 10_000 or self._pending_bytes > self._most_bytes:
+            self._merge()
+
+    def merge(self, other: ListTracker) -> None:
+        """What another tracker of the same column has seen."""
+        self.has_nulls = self.has_nulls or other.has_nulls
+        self._bytes += other._bytes
+        self._too_many = self._too_many or other._too_many
+        self._parts = [] if self._too_many else [*self._parts, *other._parts]
+        if not self._too_many:
             self._merge()
 
     def _merge(self) -> None:

@@ -24,10 +24,10 @@ from dalenius.place.scratch import read_at, write_at
 Codes = npt.NDArray[np.uint64]
 
 
-class WideRecords:
-    """The records of a release while they are being placed."""
+class WideForm:
+    """How such records are laid out, before they are sorted and after. Categories go as what they stand for."""
 
-    def __init__(self, schema: pa.Schema, domains: Mapping[str, Domain | None], pieces: Pieces, scratch: Path) -> None:
+    def __init__(self, schema: pa.Schema, domains: Mapping[str, Domain | None]) -> None:
         """`schema` has the quasi-identifiers, and the bucket as its last column."""
         self._categories = {
             place: domains.get(field.name) for place, field in enumerate(schema) if pa.types.is_dictionary(field.type)
@@ -35,11 +35,7 @@ class WideRecords:
         plain = [
             field.type.value_type if place in self._categories else field.type for place, field in enumerate(schema)
         ]
-        self._schema = pa.schema(zip(schema.names, plain, strict=True))
-        self._filling = Filling(pieces)
-        self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
-        self._slices = [array("q") for _ in range(len(pieces))]  # of each, in turn: where it is, how long it is
-        self._end = 0
+        self.schema = pa.schema(zip(schema.names, plain, strict=True))
 
     def part(
         self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]
@@ -49,8 +45,40 @@ class WideRecords:
         by_bucket = np.lexsort((order, buckets))
         places = arrow_array(order[by_bucket])
         taken = [column.take(places) for column in columns]
-        plain = [_one_nan(column.cast(field.type)) for column, field in zip(taken, self._schema, strict=False)]
-        return pa.record_batch([*plain, arrow_array(buckets[by_bucket])], schema=self._schema)
+        plain = [_one_nan(column.cast(field.type)) for column, field in zip(taken, self.schema, strict=False)]
+        return pa.record_batch([*plain, arrow_array(buckets[by_bucket])], schema=self.schema)
+
+    def sorted(self, batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
+        """The columns of QIT for some whole buckets, in the order of the release."""
+        columns = pa.Table.from_batches(batches, self.schema).combine_chunks()
+        arrays = [column.chunk(0) for column in columns.columns]
+        order = arrow_array(in_release_order([arrays[-1], *arrays[:-1]]))
+        return [self._published(place, array.take(order)) for place, array in enumerate(arrays)]
+
+    def _published(self, place: int, array: pa.Array) -> pa.Array:
+        """Categories become categories again."""
+        if place not in self._categories:
+            return array
+        domain = self._categories[place]
+        return array.dictionary_encode() if domain is None else domain.decode(codes_of(domain, array))
+
+
+class WideRecords:
+    """The records of a release while they are being placed."""
+
+    def __init__(self, schema: pa.Schema, domains: Mapping[str, Domain | None], pieces: Pieces, scratch: Path) -> None:
+        """`schema` has the quasi-identifiers, and the bucket as its last column."""
+        self._form = WideForm(schema, domains)
+        self._filling = Filling(pieces)
+        self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
+        self._slices = [array("q") for _ in range(len(pieces))]  # of each, in turn: where it is, how long it is
+        self._end = 0
+
+    def part(
+        self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        """A batch, ready to be stored. May run in any thread."""
+        return self._form.part(columns, order, buckets)
 
     def store(self, batch: pa.RecordBatch) -> None:
         """Put a batch where it belongs. One thread at a time."""
@@ -70,18 +98,8 @@ class WideRecords:
         for offset, size in zip(slices[::2], slices[1::2], strict=True):
             message = bytearray(size)
             read_at(self._file, offset, memoryview(message))
-            batches.append(pa.ipc.read_record_batch(pa.py_buffer(message), self._schema))
-        columns = pa.Table.from_batches(batches, self._schema).combine_chunks()
-        arrays = [column.chunk(0) for column in columns.columns]
-        order = arrow_array(in_release_order([arrays[-1], *arrays[:-1]]))
-        return [self._published(place, array.take(order)) for place, array in enumerate(arrays)]
-
-    def _published(self, place: int, array: pa.Array) -> pa.Array:
-        """Categories become categories again."""
-        if place not in self._categories:
-            return array
-        domain = self._categories[place]
-        return array.dictionary_encode() if domain is None else domain.decode(codes_of(domain, array))
+            batches.append(pa.ipc.read_record_batch(pa.py_buffer(message), self._form.schema))
+        return self._form.sorted(batches)
 
     def close(self) -> None:
         """Let go of the scratch file, which has no name and so is gone."""

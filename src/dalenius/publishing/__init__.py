@@ -1,5 +1,6 @@
 """The main job, one line a stage: read, count, resolve the limits, solve, place, write, verify.
 
+engines.py     who reads, places and writes
 preparing.py   as far as solving, and cutting into strata
 placing.py     every record to its bucket and into the tables
 """
@@ -10,7 +11,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,11 @@ from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.strata import StrataWish
 from dalenius.protect.partition import price
 from dalenius.published import Release
-from dalenius.publishing.placing import placed
+from dalenius.publishing.engines import engine_for, settled
+from dalenius.publishing.placing import Placing
 from dalenius.publishing.preparing import Preparation, Ready
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
-from dalenius.release.staging import Staging, staging, writable
+from dalenius.release.staging import writable
 from dalenius.release.write import Format
 from dalenius.writing import PublishOptions, Roles, Work
 
@@ -42,7 +43,7 @@ def publish(
     identifiers: Sequence[str] = (),
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
-    format: Format = "parquet",  # noqa: A002 (what everybody calls it)
+    format: Format | None = None,  # noqa: A002 (what everybody calls it)
     table_name: str | None = None,
     method: Method | str = Method.OPTIMAL,
     min_size: int | None = None,
@@ -56,6 +57,10 @@ def publish(
     null_value: str | None = None,
     memory: int | None = None,
     seed: int | None = None,
+    engine: str = "duckdb",
+    master: str | None = None,
+    spark_remote: str | None = None,
+    spark_conf: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Publish a table under limits on what may be inferred.
@@ -64,6 +69,12 @@ def publish(
     Only the `quasi_identifiers` and the `sensitive` column are published, and the two are linked by bucket alone. With
     `out` the release is written to that folder, whole or not at all; without, `save` does it later. `memory` is the
     most that the whole program may take, in bytes. A `seed` makes the release reproducible and unfit for publication.
+    `format` is "parquet" (one file for each of the two tables), "csv" or "parts" (folders of Parquet files).
+
+    With `engine="spark"` a cluster does the work. Then `table` is a path or a URL of Parquet, ORC or text files, the
+    name of a table in the catalog, or a DataFrame of Spark (which needs no engine named); `out` may be a URL; and the
+    release is in parts. The session is that of the DataFrame, the active one, or one made for a `master` or a Spark
+    Connect server (`spark_remote`) with the settings of `spark_conf`.
 
     The limits hold even for an adversary who knows any `known_records` records of a bucket. `fake_values` fake values
     go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
@@ -76,46 +87,76 @@ def publish(
     True
     """
     roles = Roles(sensitive, _listed(quasi_identifiers), _listed(identifiers))
-    options = PublishOptions(null_value, table_name, format, force, memory, seed, avoid_ruled_out, strata)
+    options = PublishOptions(
+        null_value,
+        table_name,
+        format,
+        force,
+        memory,
+        seed,
+        avoid_ruled_out,
+        strata,
+        engine,
+        master,
+        spark_remote,
+        tuple((spark_conf or {}).items()),
+    )
     solving = PlanOptions.of(min_size, max_size, gap, time_limit, known_records, fake_values)
     if out is not None:
-        return publish_table(table, roles, limits, Path(out), method, solving, options, progress)
+        return publish_table(table, roles, limits, out, method, solving, options, progress)
     temporary = tempfile.mkdtemp(prefix="dalenius-")
     try:
-        made = publish_table(table, roles, limits, Path(temporary, "release"), method, solving, options, progress)
+        target = Path(temporary, "release")
+        folder, notes = _published(table, roles, limits, target, method, solving, options, progress)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return Release(ReleaseFolder(made.path, made.manifest), made.notes, temporary=temporary)
+    return Release(folder, notes, temporary=temporary)
 
 
 def publish_table(
     table: Any,
     roles: Roles,
     limits: LimitPolicy | Mapping[Any, Any],
-    out: Path,
+    out: str | os.PathLike[str],
     method: Method | str,
     solving: PlanOptions,
     options: PublishOptions,
     progress: Progress | None = None,
 ) -> Release:
     """Publish to a folder, stage by stage."""
+    return Release(*_published(table, roles, limits, out, method, solving, options, progress))
+
+
+def _published(
+    table: Any,
+    roles: Roles,
+    limits: LimitPolicy | Mapping[Any, Any],
+    out: str | os.PathLike[str],
+    method: Method | str,
+    solving: PlanOptions,
+    options: PublishOptions,
+    progress: Progress | None,
+) -> tuple[ReleaseFolder, tuple[str, ...]]:
+    """The release in its place, and what its publisher should know."""
     told = progress if progress is not None else Silent()
+    options = settled(table, options)
     preparation = Preparation(roles, limits, method, solving, options)
-    with staging(out, options.force) as stage:
-        with preparation.ready(table, told) as ready:
+    with (
+        engine_for(table, options, preparation.budget) as engine,
+        engine.output(os.fspath(out), options.force) as output,
+    ):
+        with preparation.ready(engine, table, told) as ready:
             found, plan, deal = ready.survey, ready.plan, ready.deal
             preparation.budget.check_fakes(solving.fake_values * deal.setting.buckets)
-            work = Work(found, plan, deal, preparation.budget, options, stage)
-            made, avoided = placed(ready, roles, work, preparation.key, told)
+            work = Work(found, plan, deal, options)
+            made, folder, avoided = Placing(ready, roles, work, output).placed(preparation.key, told)
         told.stage("Verifying", made.tables.qit.rows + made.tables.st.rows)
-        with ThreadPoolExecutor(1) as disk:
-            stage.sync(disk)
-            _verify(stage, _judged(ready.policy, plan), min(found.batch_rows, BATCH_ROWS), told)
+        with writable():  # which may be gone by now
+            _verify(folder, _judged(ready.policy, plan), min(found.batch_rows, BATCH_ROWS), told)
         told.stage(LAST_STAGE)
-        with writable():
-            stage.commit(options.force)
-    return Release(ReleaseFolder(out, made), (*_notes(ready, preparation.wish), *price(plan), *avoided))
+        published = output.commit(made)
+    return published, (*_notes(ready, preparation.wish), *price(plan), *avoided)
 
 
 def price_of_strata(
@@ -129,8 +170,9 @@ def price_of_strata(
 ) -> StrataPrice:
     """What publishing in strata would cost, against the table as one: everything as far as placing, and no release."""
     told = progress if progress is not None else Silent()
+    options = settled(table, options)
     preparation = Preparation(roles, limits, method, solving, options)
-    with preparation.ready(table, told) as ready:
+    with engine_for(table, options, preparation.budget) as engine, preparation.ready(engine, table, told) as ready:
         sentences = (*ready.deal.sentences(ready.plan), *_not_cut(ready.deal, preparation.wish), *price(ready.plan))
         return ready.deal.price(ready.plan, sentences)
 
@@ -139,9 +181,9 @@ def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
-def _verify(stage: Staging, policy: LimitPolicy, batch_rows: int, told: Progress) -> None:
+def _verify(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, told: Progress) -> None:
     """The release as anybody could judge it who knows the limits, before anybody else can see it."""
-    verdict = verify(stage.folder, policy=policy, progress=_Steps(told), batch_rows=batch_rows)
+    verdict = verify(folder, policy=policy, progress=_Steps(told), batch_rows=batch_rows)
     if not verdict.verified:
         failed = ", ".join(check.check for check in verdict.checks if not check.passed)
         raise SelfCheckError(

@@ -2,66 +2,47 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from dalenius.model.progress import Progress
-from dalenius.place.cutting import Virtual
 from dalenius.place.marking import draw_marks
-from dalenius.place.packed import PackedRecords
-from dalenius.place.pieces import Pieces
 from dalenius.place.slots import Placement
-from dalenius.place.stream import Records, place_kept, place_records
-from dalenius.place.wide import WideRecords
+from dalenius.processing.engine import Job, Output
 from dalenius.protect.avoiding import MOST_ROUNDS, Avoiding
 from dalenius.protect.partition import unprotected
 from dalenius.publishing.preparing import Ready, random_bits
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
-from dalenius.writing import Roles, Work, write_release
+from dalenius.writing import Roles, Work, manifest_of, shapes
 
 
-def placed(ready: Ready, roles: Roles, work: Work, key: bytes, told: Progress) -> tuple[Manifest, tuple[str, ...]]:
-    """Every record to its bucket and into the tables; with fakes, again until none is ruled out, as far as possible."""
-    parts = work.deal.parts
-    marks = draw_marks(parts, key) if work.deal.fake_values else None
-    made = _place(ready, roles, work, Placement(parts, key, marks), told)
-    if marks is None:
-        return made, ()
-    rounds = MOST_ROUNDS if work.options.avoid_ruled_out else 0
-    avoiding = Avoiding(parts, random_bits(work.options.seed), rounds)
-    told.stage("Learning")
-    while (marks := avoiding.improved(ReleaseFolder(work.stage.folder, made), marks)) is not None:
-        made = _place(ready, roles, work, Placement(parts, key, marks), told)
+class Placing:
+    """Places the records of one table into one output, again if need be."""
+
+    def __init__(self, ready: Ready, roles: Roles, work: Work, output: Output) -> None:
+        self._ready, self._roles, self._work, self._output = ready, roles, work, output
+
+    def placed(self, key: bytes, told: Progress) -> tuple[Manifest, ReleaseFolder, tuple[str, ...]]:
+        """The manifest, the release as it can be read back, and what to know about its fakes.
+
+        Every record goes to its bucket; with fakes, again until none is ruled out, as far as possible.
+        """
+        parts, options = self._work.deal.parts, self._work.options
+        marks = draw_marks(parts, key) if self._work.deal.fake_values else None
+        made, folder = self._place(Placement(parts, key, marks), told)
+        if marks is None:
+            return made, folder, ()
+        avoiding = Avoiding(parts, random_bits(options.seed), MOST_ROUNDS if options.avoid_ruled_out else 0)
         told.stage("Learning")
-    return made, (*unprotected(parts), *avoiding.sentences())
+        while (marks := avoiding.improved(folder, marks)) is not None:
+            made, folder = self._place(Placement(parts, key, marks), told)
+            told.stage("Learning")
+        return made, folder, (*unprotected(parts), *avoiding.sentences())
 
-
-def _place(ready: Ready, roles: Roles, work: Work, placement: Placement, told: Progress) -> Manifest:
-    """Read the table, place every record, and write the release."""
-    told.stage("Placing", work.survey.rows)
-    records = _records(roles, work)
-    try:
-        deal, found, workers = work.deal, work.survey, ready.workers
-        if deal.kept is not None and isinstance(records, PackedRecords):
-            place_kept(deal.kept, placement, deal.counts, records, workers, told.advance)
-        else:
-            schema = pa.schema([found.schema.field(name) for name in roles.quasi_identifiers])
-            numbers = Virtual(found.sensitive, deal.cutter)
-            place_records(
-                ready.source, schema, numbers, deal.counts, placement, records, workers, found.batch_rows, told.advance
-            )
-        told.stage("Writing", work.survey.rows)
-        return write_release(roles, work, records, workers, told)
-    finally:
-        records.close()
-
-
-def _records(roles: Roles, work: Work) -> Records:
-    groups, found = work.deal.groups, work.survey
-    layout = found.layout(work.deal.setting.buckets)
-    if layout is not None:
-        pieces = Pieces.of(groups, work.budget.piece_rows(groups))
-        return PackedRecords(layout, pieces, None if work.budget.keys_fit(found.rows) else work.stage.folder)
-    schema = pa.schema([*(found.schema.field(name) for name in roles.quasi_identifiers), ("bucket", pa.int64())])
-    pieces = Pieces.of(groups, work.budget.piece_rows(groups, 6 * found.row_bytes + 40))
-    return WideRecords(schema, found.domains, pieces, work.stage.folder)
+    def _place(self, placement: Placement, told: Progress) -> tuple[Manifest, ReleaseFolder]:
+        """Place every record, write both tables, and read them back."""
+        found, deal = self._work.survey, self._work.deal
+        job = Job(found, deal.counted, deal.cutter, deal.parts, placement)
+        with self._ready.opened.place(job, told) as placed:
+            looks = shapes(self._roles, found, self._work.options.format or "parquet")
+            qit, st = self._output.write(job, placed, looks.qit, looks.st, told)
+        made = manifest_of(self._roles, self._work, looks, qit, st)
+        return made, self._output.read_back(made)

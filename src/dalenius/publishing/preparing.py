@@ -6,33 +6,27 @@ Nothing is placed or written yet. What is left to do needs the table again, so i
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import secrets
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from dalenius.dealing import Deal, whole
-from dalenius.engines.arrays import plain_arrow_errors
-from dalenius.engines.arrow import Source
 from dalenius.engines.delimited import missing_column
-from dalenius.engines.sources import open_source
 from dalenius.errors import NoSolutionError, UsageError
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.progress import Progress
 from dalenius.model.solution import Method, Status
 from dalenius.place.budget import Budget
 from dalenius.place.permutation import KEY_BYTES
-from dalenius.place.survey import Survey, survey
+from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.policy.strata import StrataWish
+from dalenius.processing.engine import Engine, OpenTable, Wanted
 from dalenius.protect.partition import price
-from dalenius.release.staging import writable
-from dalenius.release.write import FORMATS
 from dalenius.stratifying import Stratifier
 from dalenius.writing import PublishOptions, Roles
 
@@ -41,13 +35,12 @@ from dalenius.writing import PublishOptions, Roles
 class Ready:
     """A table that is open, counted, planned and cut, and what is known of it."""
 
-    source: Source
+    opened: OpenTable
     survey: Survey
     policy: LimitPolicy
     plan: Plan
     deal: Deal
     left_out: tuple[str, ...]
-    workers: ThreadPoolExecutor
 
 
 class Preparation:
@@ -72,18 +65,15 @@ class Preparation:
         self._solving, self._options = solving, options
 
     @contextmanager
-    def ready(self, table: Any, told: Progress) -> Iterator[Ready]:
+    def ready(self, engine: Engine, table: Any, told: Progress) -> Iterator[Ready]:
         """Count, resolve the limits, solve and cut; the table is open until the end of the context."""
         roles, options, budget = self._roles, self._options, self.budget
         stratifier = Stratifier(self.wish, self._solving, budget, self.key) if self.wish.kind != "none" else None
-        with plain_arrow_errors(), open_source(table, options.table, budget.engine) as source:
-            left_out = _left_out(source, roles)
+        with engine.open(table, options.table) as opened:
+            left_out = _left_out(opened, roles)
             told.stage("Counting")
-            columns = [*roles.quasi_identifiers, roles.sensitive]
-            sample = stratifier.sample(source, columns) if stratifier is not None else None
-            found = survey(
-                source, roles.sensitive, roles.quasi_identifiers, options.null_value, budget, told.advance, sample
-            )
+            sample = stratifier.sample if stratifier is not None else None
+            found = opened.survey(Wanted(roles.sensitive, roles.quasi_identifiers, options.null_value, sample), told)
             budget.check_values(len(found.sensitive.texts))
             if stratifier is not None:
                 stratifier.check(found)
@@ -93,15 +83,14 @@ class Preparation:
             plan = _solved(plan_counts(counts, policy, self._method, self._solving))
             for sentence in price(plan):
                 told.tell(sentence)
-            with ThreadPoolExecutor(_cores()) as workers, writable():
-                rng = random_bits(options.seed)
-                if stratifier is None:
-                    deal = whole(plan, found, rng)
-                else:
-                    deal = stratifier.cut(source, found, plan, workers, rng, told)
-                for sentence in deal.sentences(plan)[:1]:  # the price, before anything is placed
-                    told.tell(sentence)
-                yield Ready(source, found, policy, plan, deal, left_out, workers)
+            rng = random_bits(options.seed)
+            if stratifier is None:
+                deal = whole(plan, found, opened.count(found, None, told), rng)
+            else:
+                deal = stratifier.cut(opened, found, plan, rng, told)
+            for sentence in deal.sentences(plan)[:1]:  # the price, before anything is placed
+                told.tell(sentence)
+            yield Ready(opened, found, policy, plan, deal, left_out)
 
 
 def _check(roles: Roles, options: PublishOptions) -> None:
@@ -113,8 +102,6 @@ def _check(roles: Roles, options: PublishOptions) -> None:
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
-    if options.format not in FORMATS:
-        raise UsageError(f"there is no format {options.format!r}", f"Known: {', '.join(FORMATS)}.")
     if options.seed is not None and (isinstance(options.seed, bool) or not isinstance(options.seed, int)):
         raise UsageError(f"the seed must be a whole number, got {type(options.seed).__name__}")
     if options.seed is not None and options.seed < 0:
@@ -123,13 +110,13 @@ def _check(roles: Roles, options: PublishOptions) -> None:
         raise UsageError(f"memory is a number of bytes, got {type(options.memory).__name__}", "Give 2 * 10**9.")
 
 
-def _left_out(source: Source, roles: Roles) -> tuple[str, ...]:
+def _left_out(opened: OpenTable, roles: Roles) -> tuple[str, ...]:
     """The columns in no role, once every named one is known to be there."""
     named = [roles.sensitive, *roles.quasi_identifiers, *roles.identifiers]
     for name in named:
-        if name not in source.names:
-            raise missing_column(name, source.names)
-    return tuple(name for name in source.names if name not in named)
+        if name not in opened.names:
+            raise missing_column(name, opened.names)
+    return tuple(name for name in opened.names if name not in named)
 
 
 def _solved(plan: Plan) -> Plan:
@@ -147,7 +134,3 @@ def random_bits(seed: int | None) -> random.Random:
 def _key(seed: int | None) -> bytes:
     """The key of everything that is random in a release but fakes; it is forgotten at the end."""
     return secrets.token_bytes(KEY_BYTES) if seed is None else hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

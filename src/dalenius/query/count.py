@@ -173,19 +173,30 @@ def count(
 
 
 def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:
-    """The two tables of a release under DuckDB. Text files come by Arrow, which gives them the manifest's types."""
+    """The two tables of a release under DuckDB. Text files come by Arrow, which gives them the manifest's types.
+
+    So do files that are not on this machine.
+    """
     columns = folder.manifest.columns
 
     def data(table: TableName, names: Iterable[str]) -> TableData:
-        path = folder.file(table)
-        if path.suffix == ".parquet":
-            return TableData(path, tuple(names))
-        stream = pa.RecordBatchReader.from_batches(folder.schema(table), folder.batches(table))
-        return TableData(stream, tuple(names))
+        files = folder.files(table)
+        paths = [path for path in map(folder.store.local, files) if path is not None and path.suffix == ".parquet"]
+        if len(paths) == len(files):
+            folder.require_one_layout(table)
+            return TableData(tuple(paths), tuple(names))
+        schema = pa.schema([(field.name, _plain(field.type)) for field in folder.schema(table)])
+        batches = (batch.cast(schema) for batch in folder.batches(table))
+        return TableData(pa.RecordBatchReader.from_batches(schema, batches), tuple(names))
 
     qit = data("qit", (column.name for column in columns.quasi_identifiers))
     st = data("st", [columns.sensitive.name])
     return ReleaseTables(qit, st, columns.bucket, folder.manifest.adversary.fake_values, memory)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Categories as what they stand for."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _summed(sums: Sequence[SizeSums]) -> Estimate:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.csv
@@ -14,22 +14,41 @@ import pyarrow.parquet
 
 from dalenius.errors import ReleaseError
 from dalenius.release.manifest import Column, Manifest, TableFile, read_manifest
+from dalenius.release.store import LocalStore, Store
 from dalenius.release.types import is_text, named_type
 
 TableName = Literal["qit", "st"]
 BATCH_ROWS = 2**18
 
 
-@dataclass(frozen=True)
 class ReleaseFolder:
-    """The folder of a release and its manifest."""
+    """The folder of a release and its manifest. Without a `store`, the folder is one of this machine."""
 
-    path: Path
-    manifest: Manifest
+    def __init__(self, path: Path, manifest: Manifest, store: Store | None = None) -> None:
+        self.path, self.manifest = path, manifest
+        self.store: Store = store if store is not None else LocalStore(path)
 
-    def file(self, table: TableName) -> Path:
-        """Where a table is."""
-        return self.path / self._entry(table).file
+    def entry(self, table: TableName) -> TableFile:
+        """What the manifest says of a table."""
+        return self.manifest.tables.qit if table == "qit" else self.manifest.tables.st
+
+    def name(self, table: TableName) -> str:
+        """The file of a table, or the folder of its parts."""
+        return self.entry(table).file
+
+    def files(self, table: TableName) -> tuple[str, ...]:
+        """The files of a table as the store knows them, in the order of their rows: one, or its parts."""
+        return self.entry(table).files
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Path | BinaryIO]:
+        """A file of a table, as Arrow takes it: by its path where it has one, which is faster."""
+        path = self.store.local(name)
+        if path is not None:
+            yield path
+        else:
+            with self.store.open(name) as file:
+                yield file
 
     def schema(self, table: TableName) -> pa.Schema:
         """The columns that the manifest says a table has, with their types."""
@@ -44,18 +63,25 @@ class ReleaseFolder:
     def batches(
         self, table: TableName, columns: Sequence[str] | None = None, *, rows: int = BATCH_ROWS, coded: bool = False
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The rows in the order of the file. `coded` gives text columns as dictionaries, which is much faster."""
-        name = self._entry(table).file
-        try:
+        """The rows in the order of the files. `coded` gives text columns as dictionaries, which is much faster."""
+        for name in self.files(table):
+            yield from self.batches_of(table, name, columns, rows=rows, coded=coded)
+
+    def batches_of(
+        self,
+        table: TableName,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        rows: int = BATCH_ROWS,
+        coded: bool = False,
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """The rows of one file of a table."""
+        with _reading(name):
             if name.endswith(".csv"):
-                yield from self._csv_batches(table, columns, rows)
+                yield from self._csv_batches(table, name, columns, rows)
             else:
-                yield from self._parquet_batches(table, columns, rows, coded)
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else "it is damaged"  # Arrow's own words have the path
-            raise ReleaseError(f"{self._entry(table).file} cannot be read: {why}") from None
-        except (pa.ArrowException, ValueError):
-            raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
+                yield from self._parquet_batches(table, name, columns, rows, coded)
 
     def table(self, table: TableName) -> pa.Table:
         """A whole table, in memory."""
@@ -63,36 +89,65 @@ class ReleaseFolder:
         batches = [batch.cast(schema) for batch in self.batches(table)]
         return pa.Table.from_batches(batches, schema)
 
-    def _entry(self, table: TableName) -> TableFile:
-        return self.manifest.tables.qit if table == "qit" else self.manifest.tables.st
+    def require_one_layout(self, table: TableName) -> None:
+        """Refuse parts with different columns or types, for readers who would take all of them for the first."""
+        found: list[tuple[str, pa.DataType]] | None = None
+        for name in self.files(table) if self.entry(table).parts is not None else ():
+            with _reading(name), self.opened(name) as source:
+                schema = pyarrow.parquet.read_schema(source)
+            layout = [(field.name, _plain(field.type)) for field in schema]
+            if found is not None and layout != found:
+                raise ReleaseError(f"{name} has other columns or types than the parts before it")
+            found = layout
 
     def _parquet_batches(
-        self, table: TableName, columns: Sequence[str] | None, rows: int, coded: bool
+        self, table: TableName, name: str, columns: Sequence[str] | None, rows: int, coded: bool
     ) -> Generator[pa.RecordBatch, None, None]:
-        chosen = list(columns) if columns is not None else self.schema(table).names
-        text = [name for name in chosen if is_text(self.schema(table).field(name).type)] if coded else None
-        with pyarrow.parquet.ParquetFile(self.file(table), read_dictionary=text, pre_buffer=False) as file:
+        schema = self.schema(table)
+        chosen = list(columns) if columns is not None else schema.names
+        text = [column for column in chosen if is_text(schema.field(column).type)] if coded else None
+        with (
+            self.opened(name) as source,
+            pyarrow.parquet.ParquetFile(source, read_dictionary=text, pre_buffer=False) as file,
+        ):
             yield from file.iter_batches(batch_size=rows, columns=chosen)
 
     def _csv_batches(
-        self, table: TableName, columns: Sequence[str] | None, rows: int
+        self, table: TableName, name: str, columns: Sequence[str] | None, rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
         schema = self.schema(table)
         options: dict[str, Any] = {
             "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
             "convert_options": pyarrow.csv.ConvertOptions(
-                column_types={name: pa.string() for name in schema.names},
+                column_types={column: pa.string() for column in schema.names},
                 include_columns=list(columns) if columns is not None else schema.names,
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
         }
-        with pyarrow.csv.open_csv(self.file(table), **options) as reader:
+        with self.opened(name) as source, pyarrow.csv.open_csv(source, **options) as reader:
             for batch in reader:
-                typed = pa.schema([schema.field(name) for name in batch.schema.names])
+                typed = pa.schema([schema.field(column) for column in batch.schema.names])
                 for start in range(0, batch.num_rows, rows):
                     yield batch.slice(start, rows).cast(typed)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Files that cannot be read, as errors of ours."""
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else "it is damaged"  # Arrow's own words have the path
+        raise ReleaseError(f"{name} cannot be read: {why}") from None
+    except (pa.ArrowException, ValueError):
+        raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Categories are stored as what they stand for."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def open_release(folder: Path) -> ReleaseFolder:

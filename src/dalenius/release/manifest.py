@@ -8,17 +8,19 @@ frequencies is made of that number.)
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dalenius.errors import ReleaseError
 from dalenius.model.solution import Method, Status
 
-FORMAT: Literal[2] = 2
+FORMAT: Literal[3] = 3
 FILE = "manifest.json"
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
@@ -34,6 +36,7 @@ def _is_limit(text: str) -> str:
 
 
 Count = Annotated[int, Field(ge=1)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Ratio = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[0-9]{1,200})?$"), AfterValidator(_is_limit)]
 
 
@@ -48,13 +51,71 @@ class Program(_Part):
     version: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+){1,2}([a-z.+-][0-9a-z.+-]{0,30})?$")]
 
 
-class TableFile(_Part):
-    """One of the two tables."""
+class TablePart(_Part):
+    """A file of a table in parts."""
 
-    file: Annotated[str, Field(pattern=r"^(qit|st)\.(parquet|csv)$", description="Its name in the folder.")]
+    file: Annotated[
+        str,
+        Field(pattern=r"^part-[0-9]{5,}(-[0-9A-Za-z.-]+)?\.parquet$", description="Its name in the table's folder."),
+    ]
     rows: Count
     bytes: Count
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Digest
+
+
+class TableFile(_Part):
+    """One of the two tables: a file, or a folder of Parquet files."""
+
+    file: Annotated[
+        str,
+        Field(
+            pattern=r"^(qit|st)(\.parquet|\.csv|(-[0-9a-f]{16})?)$",
+            description="Its name in the folder; without a suffix, that of a folder of parts.",
+        ),
+    ]
+    rows: Count
+    bytes: Count
+    sha256: Annotated[
+        Digest, Field(description="Of a table in parts: the SHA-256 of their digests, as hexadecimal text in a row.")
+    ]
+    parts: Annotated[
+        Annotated[list[TablePart], Field(min_length=1)] | None,
+        Field(description="The parts in the order of their rows; null for a file."),
+    ]
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> Self:
+        if ("." in self.file) != (self.parts is None):
+            raise ValueError("a folder has parts, and a file has none")
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of its files in the folder of the release, in the order of their rows."""
+        return (self.file,) if self.parts is None else tuple(f"{self.file}/{part.file}" for part in self.parts)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of every file, by its name in the folder of the release."""
+        stated = [self.sha256] if self.parts is None else [part.sha256 for part in self.parts]
+        return dict(zip(self.files, stated, strict=True))
+
+    @classmethod
+    def of_parts(cls, folder: str, parts: Iterable[TablePart]) -> TableFile:
+        """A table in parts, in the order given."""
+        listed = list(parts)
+        return cls(
+            file=folder,
+            rows=sum(part.rows for part in listed),
+            bytes=sum(part.bytes for part in listed),
+            sha256=digest_of_parts(part.sha256 for part in listed),
+            parts=listed,
+        )
+
+
+def digest_of_parts(digests: Iterable[str]) -> str:
+    """The SHA-256 of a table in parts, from those of the parts."""
+    return hashlib.sha256("".join(digests).encode("ascii")).hexdigest()
 
 
 class Tables(_Part):
@@ -162,7 +223,7 @@ class Strata(_Part):
 class Manifest(_Part):
     """A whole manifest. The JSON schema in the documentation is made from this class."""
 
-    format: Annotated[Literal[2], Field(description="The version of the release format.")]
+    format: Annotated[Literal[3], Field(description="The version of the release format.")]
     program: Program
     randomness: Annotated[
         Literal["cryptographic", "seeded: not for publication"],
@@ -231,7 +292,7 @@ def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def tables_of_release(folder: Path) -> list[str] | None:
-    """The tables of the release in a folder, of this format or an earlier one; None if there is no release there."""
+    """The files of the tables of the release in a folder, of this format or an earlier one; None without a release."""
     path = folder / FILE
     try:
         if path.stat().st_size > _LARGEST:
@@ -239,9 +300,16 @@ def tables_of_release(folder: Path) -> list[str] | None:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["program"]["name"] != "dalenius" or document["format"] not in range(1, FORMAT + 1):
             return None
-        return [str(document["tables"][table]["file"]) for table in ("qit", "st")]
+        return [name for table in ("qit", "st") for name in _files(document["tables"][table])]
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None
+
+
+def _files(entry: dict[str, Any]) -> list[str]:
+    """The files of one table, whatever the format."""
+    name = str(entry["file"])
+    parts = entry.get("parts")
+    return [name] if parts is None else [f"{name}/{part['file']}" for part in parts]
 
 
 def read_manifest(folder: Path) -> Manifest:

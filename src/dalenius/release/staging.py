@@ -22,6 +22,7 @@ from pathlib import Path
 
 from dalenius.errors import OutputError, UsageError
 from dalenius.release.manifest import FILE, tables_of_release
+from dalenius.release.store import LocalStore
 
 _LOCK = ".lock"
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
@@ -42,7 +43,7 @@ class Staging:
         self._syncing = workers.submit(self._sync_files)
 
     def _sync_files(self) -> None:
-        for path in self.folder.iterdir():
+        for path in self.folder.rglob("*"):
             _sync(path)
 
     def commit(self, replace: bool) -> None:
@@ -84,8 +85,9 @@ def _is_release(folder: Path) -> bool:
     tables = tables_of_release(folder)
     if tables is None:
         return False
-    known = {FILE, *tables}
-    return all(entry.name in known and entry.is_file() and not entry.is_symlink() for entry in folder.iterdir())
+    found = LocalStore(folder).names()
+    paths = [folder / name for name in found]
+    return {FILE, *tables} >= set(found) and all(path.is_file() and not path.is_symlink() for path in paths)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Writing one table of a release, batch by batch.
+"""Writing one table of a release, batch by batch: into one file, or into a folder of parts.
 
 The file holds the columns and nothing else: no metadata of the source, no time. What Parquet's own types cannot say
 (time zones, categories) is in the Arrow schema that Arrow itself keeps in such files.
@@ -17,11 +17,11 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dalenius.errors import OutputError
-from dalenius.release.manifest import TableFile
+from dalenius.release.manifest import TableFile, TablePart
 from dalenius.release.types import text_can_carry
 
-Format = Literal["parquet", "csv"]
-FORMATS: tuple[Format, ...] = ("parquet", "csv")
+Format = Literal["parquet", "csv", "parts"]
+FORMATS: tuple[Format, ...] = ("parquet", "csv", "parts")
 
 _CHUNK = 2**20
 
@@ -83,6 +83,11 @@ class TableWriter:
 
     def finish(self) -> TableFile:
         """Close the file and describe it."""
+        size, digest = self.finished()
+        return TableFile(file=self._path.name, rows=self._rows, bytes=size, sha256=digest, parts=None)
+
+    def finished(self) -> tuple[int, str]:
+        """Close the file; gives its length and its SHA-256."""
         if self._waiting_rows:
             self._write_groups(self._waiting_rows)
         if self._parquet is not None:
@@ -93,8 +98,7 @@ class TableWriter:
         with self._path.open("rb") as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
-            size = file.tell()
-        return TableFile(file=self._path.name, rows=self._rows, bytes=size, sha256=digest.hexdigest())
+            return file.tell(), digest.hexdigest()
 
     def close(self) -> None:
         """Close the file, complete or not."""
@@ -115,3 +119,57 @@ class TableWriter:
             # readers skip row groups by the range of a column, and a range does not show NaN
             write_statistics=[field.name for field in schema if not pa.types.is_floating(field.type)],
         )
+
+
+class PartsWriter:
+    """A table on its way to a folder of Parquet files, each of exactly `part_rows` rows but the last.
+
+    `part_rows` is a multiple of `group`. What is not said here is as with one file.
+    """
+
+    def __init__(
+        self, folder: Path, schema: pa.Schema, group: int, part_rows: int, short: Collection[str] = ()
+    ) -> None:
+        if part_rows < 1 or part_rows % group:
+            raise ValueError("a part has whole row groups")
+        self._folder, self._schema, self._short = folder, schema, short
+        self._group, self._part_rows = group, part_rows
+        self._parts: list[TablePart] = []
+        self._open: TableWriter | None = None
+        self._rows = 0  # in the part that is open
+
+    def write(self, columns: Sequence[pa.Array]) -> None:
+        """Append rows, on to the next part where one is full."""
+        start, rows = 0, len(columns[0])
+        while start < rows:
+            taken = min(rows - start, self._part_rows - self._rows)
+            self._writer().write([column.slice(start, taken) for column in columns])
+            start, self._rows = start + taken, self._rows + taken
+            if self._rows == self._part_rows:
+                self._finish_part()
+
+    def finish(self) -> TableFile:
+        """Close the last part and describe the table."""
+        if self._rows:
+            self._finish_part()
+        return TableFile.of_parts(self._folder.name, self._parts)
+
+    def close(self) -> None:
+        """Close the file that is open, complete or not."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _writer(self) -> TableWriter:
+        if self._open is None:
+            self._folder.mkdir(exist_ok=True)
+            self._open = TableWriter(self._folder / self._name(), self._schema, "parquet", self._group, self._short)
+        return self._open
+
+    def _finish_part(self) -> None:
+        size, digest = self._writer().finished()
+        self._parts.append(TablePart(file=self._name(), rows=self._rows, bytes=size, sha256=digest))
+        self._open, self._rows = None, 0
+
+    def _name(self) -> str:
+        return f"part-{len(self._parts):05d}.parquet"

@@ -11,14 +11,14 @@ from typing import Any
 
 from dalenius.audit.audit import Audit
 from dalenius.audit.audit import audit as play
-from dalenius.audit.files import is_there, require_folder
+from dalenius.audit.files import is_there, other_files, require_folder
 from dalenius.audit.report import SOURCE, Report
 from dalenius.audit.verify import Verdict, verify
 from dalenius.errors import ChangedInputError, ReleaseError, UsageError
 from dalenius.model.progress import Progress, Silent
 from dalenius.query.against import evaluate
 from dalenius.query.workload import SELECTIVITY, WorkloadResult
-from dalenius.release.folder import open_release
+from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest, read_manifest
 
 _NOT_ITS_TABLE = "the table given did not prove to be the one that was published, so attackers were not scored by it"
@@ -152,8 +152,7 @@ def _other_files(folder: Path, manifest: Manifest | None) -> int:
     """How many there are besides the release: who publishes the folder publishes them."""
     if manifest is None:
         return 0
-    own = {FILE, manifest.tables.qit.file, manifest.tables.st.file}
-    return sum(1 for entry in folder.iterdir() if entry.name not in own)
+    return len(other_files(ReleaseFolder(folder, manifest)))
 
 
 def _verified(folder: Path, manifest: Manifest | None, truth: Any, table: str | None, told: Progress) -> Verdict:

@@ -116,8 +116,20 @@ def _release(twin: Twin) -> Twin:
         "fakes": words.fakes(release, twin["audit"]),
         "without_limit": exposed.without_limit(release),
         "exposures": exposed.exposures(release) or [exposed.without_exposure(release)],
+        "hashes": _hashes(release),
         "fingerprint": (release["files"][0]["sha256"] or "")[:16],
     }
+
+
+def _hashes(release: Twin) -> list[Twin]:
+    """The files of the release with their hashes; the manifest alone, which has those of the others, if it is many."""
+    manifest, *tables = release["files"]
+    listed = [manifest]
+    for table in tables:
+        folder = table["file"]
+        parts = table["parts"]
+        listed += [table] if parts is None else [{**part, "file": f"{folder}/{part['file']}"} for part in parts]
+    return listed if len(listed) <= MOST_ROWS else [manifest]
 
 
 def _value_row(value: Twin, known: int, fakes: int) -> Twin:

@@ -57,7 +57,7 @@ class Downloads:
         return _file(twin_text(twin), "application/json", f"{release.file_name}-report.json")
 
     async def zipped(self, request: Request) -> Response:
-        """GET /releases/ID/release.zip: the three files of the release in a folder of its name, as they are read."""
+        """GET /releases/ID/release.zip: the files of the release in a folder of its name, as they are read."""
         release = self._release(request)
         found = await run_in_threadpool(release.judged)
         if not found.verified:
@@ -65,7 +65,7 @@ class Downloads:
                 "the release does not pass its checks, and is not given out", "Verify it: that says what is wrong."
             )
         tables = release.manifest.tables
-        digests = {table.file: table.sha256 for table in (tables.qit, tables.st)}
+        digests = {**tables.qit.digests, **tables.st.digests}
         parts = zip_parts(release.path, found.about, digests, release.file_name)
         return StreamingResponse(parts, 200, _as_file(f"{release.file_name}.zip"), _ZIP)
 
@@ -129,7 +129,7 @@ def zip_parts(folder: Path, about: Fingerprint, digests: Mapping[str, str], insi
             entry.external_attr = 0o644 << 16
             entry.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
             digest = hashlib.sha256()
-            with _same_file(folder / name, about) as file, archive.open(entry, "w", force_zip64=True) as into:
+            with _same_file(folder, name, about) as file, archive.open(entry, "w", force_zip64=True) as into:
                 while chunk := file.read(_CHUNK):
                     digest.update(chunk)
                     into.write(chunk)
@@ -141,14 +141,14 @@ def zip_parts(folder: Path, about: Fingerprint, digests: Mapping[str, str], insi
 
 
 @contextmanager
-def _same_file(path: Path, about: Fingerprint) -> Iterator[BinaryIO]:
+def _same_file(folder: Path, name: str, about: Fingerprint) -> Iterator[BinaryIO]:
     """A file of the release that is the one that was looked at, and neither a link nor a pipe in its place."""
     try:
-        file = os.fdopen(open_file(path), "rb")
+        file = os.fdopen(open_file(folder / name), "rb")
     except OSError:
         raise _changed() from None
     with file:
-        if mark_of(os.fstat(file.fileno())) != about.marks.get(path.name):
+        if mark_of(os.fstat(file.fileno())) != about.marks.get(name):
             raise _changed()
         yield file
 

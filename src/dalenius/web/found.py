@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 from dalenius.audit.audit import Audit
 from dalenius.audit.verify import Verdict
 from dalenius.release.manifest import FILE
+from dalenius.release.store import LocalStore
 
-_TABLES = ("qit.parquet", "qit.csv", "st.parquet", "st.csv")
+_OURS = re.compile(rf"{re.escape(FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
 
 Mark = tuple[int, ...]  # what a file looks like from outside
 
@@ -22,8 +24,8 @@ Mark = tuple[int, ...]  # what a file looks like from outside
 class Fingerprint:
     """Which files a folder has now. If this is another one later, something was changed, put there or taken away.
 
-    The manifest is known by its SHA-256, and has those of the tables in it; `marks` are of the files of a release, by
-    their names. `names` are all that is in the folder, for whoever publishes it publishes that.
+    The manifest is known by its SHA-256, and has those of the tables in it; `marks` are of the files that a release can
+    have, by their names. `names` are all that is in the folder, for whoever publishes it publishes that.
     """
 
     manifest_sha256: str | None
@@ -34,10 +36,10 @@ class Fingerprint:
     def of(cls, folder: Path) -> Fingerprint:
         """Of the folder as it is; of one that is not there, too."""
         try:
-            names = tuple(sorted(entry.name for entry in folder.iterdir()))
+            names = tuple(LocalStore(folder).names())
         except OSError:
             names = ()
-        marks = {name: mark for name in (FILE, *_TABLES) if (mark := _mark(folder / name)) is not None}
+        marks = {name: mark for name in names if _OURS.fullmatch(name) and (mark := _mark(folder / name)) is not None}
         return cls(_digest(folder / FILE), marks, names)
 
 

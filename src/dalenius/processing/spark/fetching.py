@@ -1,0 +1,56 @@
+"""A release on the cluster, read from here: where its files are elsewhere, they are fetched one by one."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from dalenius.processing.spark.files import Files
+
+_COPIES = 6  # at a time: whoever reads a file looks at it several times in a row, and three do so side by side
+
+
+class SparkStore:
+    """The files of a release on the cluster, but for some that are to be gone."""
+
+    def __init__(self, files: Files, without: Sequence[str] = ()) -> None:
+        self._files, self._without = files, set(without)
+        self._folder: Path | None = None
+        self._copies: OrderedDict[str, Path] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, name: str) -> BinaryIO:
+        """A file, or the copy of one, which can be read as long as it is open."""
+        path = self.local(name)
+        if path is not None:
+            return path.open("rb")
+        with self._lock:
+            if name not in self._copies:
+                self._copies[name] = self._fetched(name)
+            self._copies.move_to_end(name)
+            file = self._copies[name].open("rb")
+            while len(self._copies) > _COPIES:
+                self._copies.popitem(last=False)[1].unlink()
+            return file
+
+    def _fetched(self, name: str) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="dalenius-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        path = self._folder / name.replace("/", "_")
+        self._files.fetch(name, path)
+        return path
+
+    def names(self) -> list[str]:
+        """All files that are there."""
+        return [name for name in self._files.names() if name.partition("/")[0] not in self._without]
+
+    def local(self, name: str) -> Path | None:
+        """The path of a file that is on this machine."""
+        return self._files.path / name if self._files.path is not None else None

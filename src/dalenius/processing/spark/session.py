@@ -1,0 +1,176 @@
+"""A connection to Spark: one that is there already, or a new one that ends with the work."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import signal
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from dalenius.errors import MissingExtraError, UsageError
+from dalenius.processing.spark.failures import not_started, plain_errors
+
+BATCH_ROWS = 2**16
+_LOOPBACK = "127.0.0.1"
+_BATCH_BYTES = 2**26
+
+# What the work rests on, for as long as it takes.
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",  # partitions are what they are
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",  # every row, or none
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES),
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+_OWN = {  # of sessions that are made here
+    "spark.app.name": "dalenius",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",  # Spark's own words may quote a path or a value
+}
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether this is a session of Spark Connect, which has no Java in this process."""
+    return not hasattr(spark, "_jsparkSession")
+
+
+@contextmanager
+def connected(
+    given: SparkSession | None, master: str | None, remote: str | None, conf: Mapping[str, str]
+) -> Iterator[SparkSession]:
+    """A session, with the settings of this work; one that was made here is stopped at the end."""
+    with ExitStack() as stack:
+        there = given if given is not None else _active() if master is None and remote is None else None
+        if there is None:
+            spark = stack.enter_context(_made(master, remote, conf))
+        else:
+            spark = there
+            stack.enter_context(_settings(spark, conf))
+        stack.enter_context(_settings(spark, _SETTINGS | _pinned(spark)))
+        _share_code(spark, stack)
+        yield spark
+
+
+def _active() -> SparkSession | None:
+    return SparkSession.getActiveSession()
+
+
+@contextmanager
+def _made(master: str | None, remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    if _active() is not None:
+        raise UsageError(
+            "a Spark session is active in this process already, and there can be one only",
+            "Stop it, or name neither a master nor a remote: the active session is then used.",
+        )
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    if remote is not None:
+        if importlib.util.find_spec("grpc") is None:
+            raise MissingExtraError.of("the client of Spark Connect", "spark")
+        builder = builder.remote(remote)
+    else:
+        where = master or os.environ.get("SPARK_MASTER") or conf.get("spark.master") or "local[*]"
+        settings: dict[str, Any] = dict(_OWN)
+        if where.startswith("local"):
+            settings |= {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK}
+        builder = builder.master(where).config(map=settings)
+    with _quiet_start(), _own_interrupts():
+        try:
+            spark = builder.config(map=dict(conf)).getOrCreate()
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is not shown)
+            raise not_started(error) from None
+    logging.getLogger().addFilter(_not_of_the_bridge)
+    try:
+        yield spark
+    finally:
+        with suppress(Exception):
+            spark.stop()
+        logging.getLogger().removeFilter(_not_of_the_bridge)
+
+
+def _not_of_the_bridge(record: logging.LogRecord) -> bool:
+    """The bridge to Java logs a trace whenever a call is interrupted."""
+    return "py4j" not in record.pathname
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Ctrl-C stays what it was: a session would put a handler of its own in its place."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Java's greetings, which come before any setting of a log is heard, go nowhere."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session, put back at the end."""
+    before: dict[str, str | None] = {}
+    try:
+        for name, value in wanted.items():
+            with plain_errors():
+                before[name] = spark.conf.get(name, None)
+                spark.conf.set(name, value)
+        yield
+    finally:
+        for name, earlier in before.items():
+            with suppress(Exception):
+                spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
+
+
+def _pinned(spark: SparkSession) -> dict[str, str]:
+    """How a table is split must not depend on how many executors there are at the moment."""
+    name = "spark.sql.files.minPartitionNum"
+    if is_remote(spark) or spark.conf.get(name, None) is not None:
+        return {}
+    return {name: str(spark.sparkContext.defaultParallelism)}
+
+
+def _share_code(spark: SparkSession, stack: ExitStack) -> None:
+    """Give the executors this very package; what it needs besides (numpy, pyarrow, cryptography) has to be there."""
+    master = "" if is_remote(spark) else str(spark.sparkContext.master)
+    if master.startswith("local") and not master.startswith("local-cluster"):
+        return
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-")))
+    archive = folder / "dalenius_code.zip"
+    root = Path(__file__).parents[2]
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(root.rglob("*.py")):
+            file.write(path, Path("dalenius") / path.relative_to(root))
+    with plain_errors():
+        add: Any = spark.addArtifacts
+        add(str(archive), pyfile=True)

@@ -1,0 +1,49 @@
+"""Both tables as folders of Parquet files, written by Spark, a file a piece; and what they are, file by file."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dalenius.errors import SelfCheckError
+from dalenius.place.pieces import Pieces
+from dalenius.processing.spark.frames import literal
+from dalenius.release.manifest import TableFile, TablePart
+
+_PIECE = re.compile(r"part-(\d{5,})-")
+_OPTIONS = {
+    "compression": "snappy",
+    "maxRecordsPerFile": "0",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "parquet.summary.metadata.level": "NONE",
+}
+
+
+def write(frame: DataFrame, folder: str) -> None:
+    """A frame whose partitions are the pieces of a table, into a folder that is not there yet."""
+    frame.write.mode("error").options(**_OPTIONS).parquet(folder)
+
+
+def described(spark: SparkSession, folder: str) -> DataFrame:
+    """What was written: the name, the length and the hash of every file."""
+    files = spark.read.format("binaryFile").load(literal(spark, folder))
+    return files.selectExpr("path", "length", "sha2(content, 256) AS sha256")
+
+
+def table_file(name: str, pieces: Pieces, rows: list[Any]) -> TableFile:
+    """A table as the manifest has it, from what `described` says; an error if there is not one file for each piece."""
+    found: dict[int, TablePart] = {}
+    for row in rows:
+        file = str(row["path"]).rpartition("/")[2]
+        match = _PIECE.match(file)
+        piece = int(match[1]) if match else -1
+        if piece in found or not 0 <= piece < len(pieces):
+            raise SelfCheckError("the files that Spark wrote are not one for each piece of the release")
+        found[piece] = TablePart(
+            file=file, rows=int(pieces.rows[piece]), bytes=int(row["length"]), sha256=str(row["sha256"])
+        )
+    if len(found) < len(pieces):
+        raise SelfCheckError(f"Spark wrote {len(found):,} files, and {len(pieces):,} were to be written")
+    return TableFile.of_parts(name, [found[piece] for piece in range(len(pieces))])

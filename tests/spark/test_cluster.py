@@ -1,0 +1,199 @@
+"""A real cluster on loopback, and what may happen to one: in every case there is a whole release, or none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import dalenius
+from dalenius.errors import ReleaseError
+from tests.spark.driving import Driver, Told, events
+from tests.spark.java import need_java
+from tests.spark.standalone import LOOPBACK, Cluster, environment, eventually
+from tests.spark.tables import COLUMNS, LIMITS, check_release, publish, town, written
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+FILES = 24
+TABLE = town(6000, flu=0.3)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    need_java()
+    with Cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """One for all tests that do not kill it: each of their jobs has a session of its own."""
+    need_java()
+    with Driver(tmp_path_factory.mktemp("driver") / "log") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(TABLE, tmp_path_factory.mktemp("people") / "table", files=FILES)
+
+
+def settings(folder: Path, **more: str) -> dict[str, str]:
+    """Spark's settings: many small tasks, and everything that happens to them is written down."""
+    log = folder / "events"
+    log.mkdir(parents=True)
+    return {
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": log.as_uri(),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.executor.memory": "512m",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.files.openCostInBytes": str(128 * 2**20),  # a partition for each file
+        "spark.sql.shuffle.partitions": "12",
+        "spark.ui.enabled": "false",
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+
+
+def job(cluster: Cluster, people: Path, out: Path, conf: dict[str, str], **more: Any) -> Told:
+    options = {
+        "limits": LIMITS,
+        "sensitive": "Disease",
+        "quasi_identifiers": COLUMNS,
+        "strata": ["Gender"],
+        "fake_values": 1,
+        "engine": "spark",
+        "master": cluster.master,
+        "spark_conf": conf,
+        "seed": 7,
+        "force": True,
+    }
+    return {"table": str(people), "out": str(out), "options": options, **more}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(driver: Driver, cluster: Cluster, people: Path, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    """QIT, if nothing happens."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    conf = settings(folder)
+    assert driver.run(job(cluster, people, folder / "release", conf)) == {"done": len(TABLE)}
+    assert {event["Executor ID"] for event in events(folder / "events", "ExecutorAdded")} == {"0", "1"}
+    assert not list(events(folder / "events", "ExecutorRemoved"))
+    release = dalenius.load(folder / "release")
+    check_release(release, TABLE)
+    return release.qit
+
+
+def test_a_cluster_gives_the_release_that_one_machine_gives(undisturbed: pa.Table, people: Path) -> None:
+    """With the same buckets, and the same values in them."""
+    local = publish(people, seed=7, strata=["Gender"], fake_values=1)
+    assert undisturbed["bucket"].equals(local.qit["bucket"])
+
+
+KILLS: dict[str, Callable[[Told], bool]] = {
+    "placement": lambda told: told["of"] == FILES and told["tasks"] >= 4 and told["stage"] in ("Placing", "Writing"),
+    "sort": lambda told: told["of"] != FILES and told["tasks"] >= 2 and told["stage"] == "Writing",
+}
+
+
+@pytest.mark.parametrize("when", KILLS)
+def test_an_executor_is_killed(
+    when: str, driver: Driver, cluster: Cluster, people: Path, undisturbed: pa.Table, tmp_path: Path
+) -> None:
+    killed: list[int] = []
+
+    def watch(told: Told) -> None:
+        if not killed and "tasks" in told and KILLS[when](told):
+            killed.append(cluster.kill_executor())
+
+    conf = settings(tmp_path)
+    assert driver.run(job(cluster, people, tmp_path / "release", conf), watch) == {"done": len(TABLE)}
+    assert len(killed) == 1
+    assert len(list(events(tmp_path / "events", "ExecutorRemoved"))) == 1
+    release = dalenius.load(tmp_path / "release")
+    check_release(release, TABLE)
+    assert release.qit.equals(undisturbed)
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_executor_is_slow_and_its_tasks_are_done_twice(
+    driver: Driver, cluster: Cluster, people: Path, tmp_path: Path
+) -> None:
+    """It stands still in the middle of placing, until all tasks of that stage are done: its own, by the other one.
+
+    The other stands still for a while when nearly all is written, so that two tasks may want to commit one file.
+    """
+    stopped: list[int] = []
+    stages: list[int] = []
+
+    def watch(told: Told) -> None:
+        if "tasks" not in told:
+            return
+        if not stopped and KILLS["placement"](told):
+            stopped.append(cluster.executors()[0])
+            stages.append(told["spark"])
+            os.kill(stopped[0], signal.SIGSTOP)
+        elif len(stopped) == 1 and told["spark"] != stages[0]:
+            os.kill(stopped[0], signal.SIGCONT)
+            stopped.append(cluster.executors()[1])
+        elif len(stopped) == 2 and told["stage"] == "Writing" and told["tasks"] == told["of"] - 2:
+            os.kill(stopped[1], signal.SIGSTOP)
+            Timer(2, os.kill, (stopped[1], signal.SIGCONT)).start()
+
+    speculation = {"spark_speculation": "true", "spark_speculation_interval": "50ms"}
+    sooner = {"spark_speculation_multiplier": "1.1", "spark_speculation_quantile": "0.1"}
+    plain = job(cluster, people, tmp_path / "release", settings(tmp_path, **speculation, **sooner))
+    plain["options"] |= {"strata": None, "fake_values": 0}  # strata are counted first, and executors keep records
+    assert driver.run(plain, watch) == {"done": len(TABLE)}
+    assert not list(events(tmp_path / "events", "ExecutorRemoved"))
+    tasks = [event for event in events(tmp_path / "events", "TaskEnd") if event["Stage ID"] in stages]
+    assert any(event["Task Info"]["Speculative"] for event in tasks)
+    release = dalenius.load(tmp_path / "release")
+    check_release(release, TABLE)
+    assert release.qit.equals(publish(people, engine="spark", seed=7).qit)  # in this process: the same partitions
+
+
+def test_a_driver_is_killed_before_the_manifest(cluster: Cluster, people: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    with Driver(tmp_path / "log") as driver:
+        killed = job(cluster, people, out, settings(tmp_path), die_at="Verifying")
+        assert driver.run(killed) == {}
+        assert driver.code() == -signal.SIGKILL
+    assert not (out / "manifest.json").exists()
+    with pytest.raises(ReleaseError):
+        dalenius.load(out)
+    eventually("the executors are gone", lambda: not cluster.executors())
+    said = command("verify", str(out))
+    assert said.returncode == 1
+    assert "NOT verified" in said.stdout
+    asked = ["--sensitive", "Disease", "--quasi-identifiers", ",".join(COLUMNS), "--uniform", "9/10"]
+    spark = ["--engine", "spark", "--master", cluster.master]
+    for name, value in settings(tmp_path / "again").items():
+        spark += ["--conf", f"{name}={value}"]
+    said = command("publish", str(people), *asked, *spark, "--out", str(out))
+    assert said.returncode == 2
+    assert "--force" in said.stderr
+    said = command("publish", str(people), *asked, *spark, "--out", str(out), "--force", "--json")
+    assert said.returncode == 0, said.stderr
+    check_release(dalenius.load(out), TABLE)
+    assert command("verify", str(out), "--against", str(people)).returncode == 0
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Dalenius from the command line."""
+    code = "from dalenius.cli.main import entry; entry()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, env=environment()
+    )
