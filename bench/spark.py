@@ -38,6 +38,7 @@ from bench.tables import SHAPES, Shape, write_folder
 CORES, DRIVER_MEMORY = 2, "4g"
 LIMITS = {"theta": 8, "base": "0.02"}
 METHODS = ("floor", "one stratum", "strata")
+_THREADS = "parquet.hadoop.vectored.io.enabled"
 
 
 def _session(folder: Path) -> SparkSession:
@@ -77,8 +78,10 @@ class Bench:
         source = sum(path.stat().st_size for path in table.iterdir())
         runs = []
         for number in range(repeats + 1):
-            # Spark counts no byte that Parquet reads in threads of its own
-            self._spark.conf.set("parquet.hadoop.vectored.io.enabled", str(number > 0).lower())
+            if number == 0:  # of what Parquet reads in threads of its own, Spark counts no byte
+                self._spark.conf.set(_THREADS, "false")
+            else:
+                self._spark.conf.unset(_THREADS)
             for method in methods:
                 run = self._measured(shape, table, method)
                 what = f"{run.seconds:7.2f} s" + ("" if number else "  (warm-up)")

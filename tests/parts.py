@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 import dalenius
 from dalenius.release.folder import open_release
-from dalenius.release.manifest import FILE, Tables
+from dalenius.release.manifest import FILE
 from dalenius.release.store import LocalStore
+from dalenius.release.tables import Tables
 from dalenius.release.write import PartsWriter
 
 

@@ -18,6 +18,7 @@ from dalenius.place.domains import Domain, Range
 from dalenius.place.survey import Survey
 from dalenius.processing.engine import TableSpec
 from dalenius.release import manifest as form
+from dalenius.release.tables import TableFile, Tables
 from dalenius.release.write import Format, published_schema
 from dalenius.strata.choosing import MARGIN
 
@@ -117,7 +118,7 @@ def _bucket_name(columns: Sequence[str]) -> str:
     return name
 
 
-def manifest_of(roles: Roles, work: Work, made: Shapes, qit: form.TableFile, st: form.TableFile) -> form.Manifest:
+def manifest_of(roles: Roles, work: Work, made: Shapes, qit: TableFile, st: TableFile) -> form.Manifest:
     """What is said about two tables that are written."""
     found, deal, setting = work.survey, work.deal, work.deal.setting
     fakes = deal.fake_values
@@ -128,7 +129,7 @@ def manifest_of(roles: Roles, work: Work, made: Shapes, qit: form.TableFile, st:
         format=form.FORMAT,
         program=form.Program(name="dalenius", version=VERSION),
         randomness=form.CRYPTOGRAPHIC if work.options.seed is None else form.SEEDED,
-        tables=form.Tables(qit=qit, st=st),
+        tables=Tables(qit=qit, st=st),
         columns=form.Columns(
             bucket=made.bucket,
             quasi_identifiers=[

@@ -21,7 +21,8 @@ import dalenius
 from dalenius.audit.coverage import read_footer
 from dalenius.audit.verify import verify
 from dalenius.release.folder import open_release
-from dalenius.release.manifest import FILE, TableFile, TablePart, Tables
+from dalenius.release.manifest import FILE
+from dalenius.release.tables import TableFile, TablePart, Tables
 from tests.audit.test_verify import failed
 from tests.handmade import restate_hashes
 from tests.parts import into_parts

@@ -21,11 +21,10 @@ from dalenius.release.manifest import (
     Manifest,
     Program,
     SizeGroupPart,
-    TableFile,
-    Tables,
     Value,
     Worst,
 )
+from dalenius.release.tables import TableFile, Tables
 
 
 def random_buckets(rows: int, size: int, seed: int = 0) -> list[int]:

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tests.spark.java import need_java
-from tests.spark.standalone import LOOPBACK
+from tests.spark.standalone import JAVA_OPTIONS, LOOPBACK
 from tests.spark.tables import PIECE_ROWS
 
 LOCAL = {
@@ -32,6 +32,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     need_java()
     folder: Path = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", JAVA_OPTIONS)
         patch.setenv("SPARK_LOCAL_IP", LOOPBACK)
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(folder / "warehouse"))

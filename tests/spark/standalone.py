@@ -20,6 +20,7 @@ from typing import Any, Self
 import pyspark
 
 LOOPBACK = "127.0.0.1"
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # tests end before better code is worth making: half the work
 _GUARDED = '"$@" & cat >/dev/null; kill -KILL 0'
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = "Successfully registered with master"
@@ -31,6 +32,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """What Spark's processes are to find: this Python, and no network but loopback."""
     return {
         **os.environ,
+        "JDK_JAVA_OPTIONS": JAVA_OPTIONS,
         "SPARK_LOCAL_IP": LOOPBACK,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

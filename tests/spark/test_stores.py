@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import dalenius
 from dalenius.errors import OutputError, ReleaseError, SelfCheckError, UsageError
+from dalenius.processing.spark.files import HadoopFiles
 from tests.spark.tables import check_release, publish, town, written
 from tests.test_faults import AtStage
 
@@ -47,6 +49,25 @@ def test_from_a_url_to_a_url(store: Path) -> None:
     assert names[0] == "manifest.json"
     assert [name.partition("-")[0] for name in names[1:]] == ["qit", "st"]
     check_release(dalenius.load(store / "out"), table)
+
+
+def test_verifying_fetches_a_file_twice_at_most(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for its hash and once for its rows, however many there are."""
+    written(town(), store / "in")
+    fetched: Counter[str] = Counter()
+    fetch = HadoopFiles.fetch
+
+    def counted(files: HadoopFiles, name: str, to: Path) -> None:
+        fetched[name] += 1
+        fetch(files, name, to)
+
+    monkeypatch.setattr(HadoopFiles, "fetch", counted)
+    monkeypatch.setattr("dalenius.processing.spark.table._LEAST_PIECE_ROWS", 30)
+    release = publish(f"{URL}/data/in", engine="spark", out=f"{URL}/data/out")
+    tables = release.manifest.tables
+    assert set(fetched) == {*tables.qit.files, *tables.st.files}
+    assert len(fetched) > 30
+    assert max(fetched.values()) <= 2
 
 
 def test_replacing_leaves_the_new_release_alone(store: Path) -> None:

@@ -11,7 +11,8 @@ from fractions import Fraction
 from dalenius.audit.report import MANIFEST, Report, named, plural
 from dalenius.model.problem import LARGEST_TOTAL
 from dalenius.model.solution import Status
-from dalenius.release.manifest import SEEDED, Manifest, Strata, TableFile, digest_of_parts
+from dalenius.release.manifest import SEEDED, Manifest, Strata
+from dalenius.release.tables import TableFile, digest_of_parts
 
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
 

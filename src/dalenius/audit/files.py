@@ -11,8 +11,9 @@ from dalenius.audit.report import FILES, HASHES, Report, plural
 from dalenius.audit.watch import Watch
 from dalenius.errors import ReleaseError
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.release.manifest import FILE, TableFile, TablePart, digest_of_parts
+from dalenius.release.manifest import FILE
 from dalenius.release.store import Store
+from dalenius.release.tables import TableFile, TablePart, digest_of_parts
 
 _CHUNK = 2**20
 _LISTED = 5
@@ -47,11 +48,15 @@ def table_is_there(release: ReleaseFolder, table: TableName, report: Report) -> 
     if release.entry(table).parts is not None and not _is_no_link(release, table, report):
         return False
     lacking = Report()
+    listed: set[str] | None = None
     for name in release.files(table):
         path = release.store.local(name)
         if path is not None:
             is_there(path, lacking, name)
-        else:
+            continue
+        if listed is None:
+            listed = set(release.store.names() or ())
+        if name not in listed:  # the store may not know what it has, or not all of it
             _is_there_elsewhere(release.store, name, lacking)
     report.findings += lacking.findings[:_LISTED]
     if len(lacking.findings) > _LISTED:

@@ -14,12 +14,13 @@ from rich.text import Text
 from dalenius.cli.render import FORMAT_VERSION, gap_shown, print_whole, printable, show_notes
 from dalenius.policy.exact import shown
 from dalenius.published import Release
-from dalenius.release.manifest import SEEDED, Cut, Manifest, TableFile, Value
+from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
+from dalenius.release.tables import TableFile
 
 _ROWS = 12
 
 
-def release_object(release: Release, out: Path, seconds: float) -> dict[str, Any]:
+def release_object(release: Release, out: Path | str, seconds: float) -> dict[str, Any]:
     """The summary as one JSON object. The keys are a contract (docs/json.md)."""
     made = release.manifest
     return {
@@ -53,7 +54,7 @@ def release_object(release: Release, out: Path, seconds: float) -> dict[str, Any
     }
 
 
-def show_release(console: Console, release: Release, out: Path, seconds: float) -> None:
+def show_release(console: Console, release: Release, out: Path | str, seconds: float) -> None:
     """The closing summary of publishing."""
     made = release.manifest
     print_whole(console, _values_table(made))

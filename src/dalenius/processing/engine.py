@@ -28,7 +28,8 @@ from dalenius.place.cutting import Cutter
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.manifest import Manifest, TableFile
+from dalenius.release.manifest import Manifest
+from dalenius.release.tables import TableFile
 
 Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]

@@ -37,6 +37,11 @@ def settled(table: Any, options: PublishOptions) -> PublishOptions:
         raise UsageError("both a master and a Spark Connect server are given", "Give --master or --spark-remote.")
     elif has_session and (options.master is not None or options.spark_remote is not None):
         raise UsageError("the DataFrame has a session of its own", "Leave the master and the Spark Connect server out.")
+    if engine == SPARK and options.spark_remote is not None and options.avoid_ruled_out:
+        raise UsageError(
+            "fakes are exchanged by writing again, and through Spark Connect nothing that was written can be removed",
+            "Leave --avoid-ruled-out out, or submit the job with --master.",
+        )
     usual, *_ = formats = _FORMATS[engine]
     form = options.format if options.format is not None else usual
     if form not in FORMATS:

@@ -13,8 +13,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dalenius.errors import ReleaseError
-from dalenius.release.manifest import Column, Manifest, TableFile, read_manifest
+from dalenius.release.manifest import Column, Manifest, read_manifest
 from dalenius.release.store import LocalStore, Store
+from dalenius.release.tables import TableFile
 from dalenius.release.types import is_text, named_type
 
 TableName = Literal["qit", "st"]

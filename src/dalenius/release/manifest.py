@@ -8,17 +8,16 @@ frequencies is made of that number.)
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError
 
 from dalenius.errors import ReleaseError
 from dalenius.model.solution import Method, Status
+from dalenius.release.tables import Count, Entry, Tables
 
 FORMAT: Literal[3] = 3
 FILE = "manifest.json"
@@ -35,104 +34,24 @@ def _is_limit(text: str) -> str:
     return text
 
 
-Count = Annotated[int, Field(ge=1)]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Ratio = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[0-9]{1,200})?$"), AfterValidator(_is_limit)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_enum_values=False)
-
-
-class Program(_Part):
+class Program(Entry):
     """What made the release."""
 
     name: Literal["dalenius"]
     version: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+){1,2}([a-z.+-][0-9a-z.+-]{0,30})?$")]
 
 
-class TablePart(_Part):
-    """A file of a table in parts."""
-
-    file: Annotated[
-        str,
-        Field(pattern=r"^part-[0-9]{5,}(-[0-9A-Za-z.-]+)?\.parquet$", description="Its name in the table's folder."),
-    ]
-    rows: Count
-    bytes: Count
-    sha256: Digest
-
-
-class TableFile(_Part):
-    """One of the two tables: a file, or a folder of Parquet files."""
-
-    file: Annotated[
-        str,
-        Field(
-            pattern=r"^(qit|st)(\.parquet|\.csv|(-[0-9a-f]{16})?)$",
-            description="Its name in the folder; without a suffix, that of a folder of parts.",
-        ),
-    ]
-    rows: Count
-    bytes: Count
-    sha256: Annotated[
-        Digest, Field(description="Of a table in parts: the SHA-256 of their digests, as hexadecimal text in a row.")
-    ]
-    parts: Annotated[
-        Annotated[list[TablePart], Field(min_length=1)] | None,
-        Field(description="The parts in the order of their rows; null for a file."),
-    ]
-
-    @model_validator(mode="after")
-    def _is_one_or_the_other(self) -> Self:
-        if ("." in self.file) != (self.parts is None):
-            raise ValueError("a folder has parts, and a file has none")
-        return self
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The names of its files in the folder of the release, in the order of their rows."""
-        return (self.file,) if self.parts is None else tuple(f"{self.file}/{part.file}" for part in self.parts)
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """The SHA-256 of every file, by its name in the folder of the release."""
-        stated = [self.sha256] if self.parts is None else [part.sha256 for part in self.parts]
-        return dict(zip(self.files, stated, strict=True))
-
-    @classmethod
-    def of_parts(cls, folder: str, parts: Iterable[TablePart]) -> TableFile:
-        """A table in parts, in the order given."""
-        listed = list(parts)
-        return cls(
-            file=folder,
-            rows=sum(part.rows for part in listed),
-            bytes=sum(part.bytes for part in listed),
-            sha256=digest_of_parts(part.sha256 for part in listed),
-            parts=listed,
-        )
-
-
-def digest_of_parts(digests: Iterable[str]) -> str:
-    """The SHA-256 of a table in parts, from those of the parts."""
-    return hashlib.sha256("".join(digests).encode("ascii")).hexdigest()
-
-
-class Tables(_Part):
-    """The two tables, joined by the bucket column."""
-
-    qit: Annotated[TableFile, Field(description="The quasi-identifiers and the bucket: one row a record.")]
-    st: Annotated[TableFile, Field(description="The bucket and the sensitive value: one row a record or fake value.")]
-
-
-class Column(_Part):
+class Column(Entry):
     """A published column."""
 
     name: str
     type: Annotated[str, Field(description="Its Arrow type, such as int64, string or date32[day].")]
 
 
-class Columns(_Part):
+class Columns(Entry):
     """The published columns by role. Columns in no role, and identifiers, are not named."""
 
     bucket: Annotated[str, Field(description="The name of the bucket column in both tables; int64, numbered from 1.")]
@@ -140,21 +59,21 @@ class Columns(_Part):
     sensitive: Column
 
 
-class SizeGroupPart(_Part):
+class SizeGroupPart(Entry):
     """So many buckets of this size."""
 
     size: Annotated[Count, Field(description="Records in a bucket, that is its rows in QIT; fake values do not count.")]
     buckets: Count
 
 
-class Worst(_Part):
+class Worst(Entry):
     """The bucket where a value's count / (size - adversary.known_records) is largest, which its limit bounds."""
 
     count: Annotated[Count, Field(description="Rows of ST with the value in the bucket, real or fake.")]
     size: Annotated[Count, Field(description="Records in the bucket.")]
 
 
-class Value(_Part):
+class Value(Entry):
     """A sensitive value, how often ST has it, its limit, and the most that the release lets anybody infer."""
 
     value: Annotated[str, Field(description="Its text.")]
@@ -163,7 +82,7 @@ class Value(_Part):
     worst: Worst
 
 
-class Adversary(_Part):
+class Adversary(Entry):
     """What the adversary is assumed to know beyond the release and the quasi-identifiers."""
 
     known_records: Annotated[
@@ -179,7 +98,7 @@ class Adversary(_Part):
     ]
 
 
-class Cut(_Part):
+class Cut(Entry):
     """A question to a row: is its value at most this one? Then go on at `below`; if not, or null or NaN, at `above`."""
 
     column: Annotated[str, Field(description="A quasi-identifier.")]
@@ -188,13 +107,13 @@ class Cut(_Part):
     above: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
 
 
-class Leaf(_Part):
+class Leaf(Entry):
     """Where a row arrives. Leaves that were merged have the same stratum."""
 
     stratum: Annotated[Count, Field(description="The number of the stratum, from 1.")]
 
 
-class Stratum(_Part):
+class Stratum(Entry):
     """The records of some leaves, in buckets of their own: those that follow on the buckets of the stratum before."""
 
     rows: Count
@@ -206,7 +125,7 @@ class Stratum(_Part):
         return sum(group.buckets for group in self.setting)
 
 
-class Strata(_Part):
+class Strata(Entry):
     """How the table was cut. The stratum of a record is a function of its quasi-identifiers."""
 
     tree: Annotated[list[Cut | Leaf], Field(min_length=1, description="Every row starts at place 0.")]
@@ -220,7 +139,7 @@ class Strata(_Part):
     strata: Annotated[list[Stratum], Field(min_length=1, description="In the order of their buckets.")]
 
 
-class Manifest(_Part):
+class Manifest(Entry):
     """A whole manifest. The JSON schema in the documentation is made from this class."""
 
     format: Annotated[Literal[3], Field(description="The version of the release format.")]

@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dalenius.errors import OutputError
-from dalenius.release.manifest import TableFile, TablePart
+from dalenius.release.tables import TableFile, TablePart
 from dalenius.release.types import text_can_carry
 
 Format = Literal["parquet", "csv", "parts"]

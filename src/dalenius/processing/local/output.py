@@ -14,8 +14,9 @@ from dalenius.place.slots import values_by_bucket
 from dalenius.processing.engine import Job, TableSpec
 from dalenius.processing.local.table import LocalPlaced
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.release.manifest import FILE, Manifest, TableFile, read_manifest
+from dalenius.release.manifest import FILE, Manifest, read_manifest
 from dalenius.release.staging import Staging, writable
+from dalenius.release.tables import TableFile
 from dalenius.release.write import Format, PartsWriter, TableWriter
 
 _PART_ROWS = 2**20

@@ -90,6 +90,8 @@ def explained(error: BaseException) -> DaleniusError:
             return type(told)(told.message, told.hint)
     if "FILE_NOT_EXIST" in (condition or "") or "java.io.FileNotFoundException" in text:
         return ChangedInputError("a file of the table is gone", "Run again when nothing writes to the table.")
+    if "MALFORMED_CSV_RECORD" in text or "MALFORMED_RECORD_IN_PARSING" in text:
+        return InputError("a line of the text file has a cell too many or too few", "Mend the file, or its quotes.")
     if "No space left on device" in text:
         return OutputError("a disk of the cluster is full", "Make room there, or give another --out.")
     if "ModuleNotFoundError" in text:

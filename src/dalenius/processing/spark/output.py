@@ -32,8 +32,9 @@ from dalenius.processing.spark.table import SparkPlaced, piece_rows
 from dalenius.processing.spark.watching import Watched
 from dalenius.processing.spark.writing import described, table_file, write
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.manifest import FILE, Manifest, TableFile
+from dalenius.release.manifest import FILE, Manifest
 from dalenius.release.staging import writable
+from dalenius.release.tables import TableFile
 
 _OURS = re.compile(r"(qit|st)-[0-9a-f]{16}")
 _MANIFEST_ASIDE = f".{FILE}.new"
@@ -51,6 +52,11 @@ class SparkOutput:
         self, job: Job, placed: SparkPlaced, qit: TableSpec, st: TableSpec, told: Progress
     ) -> tuple[TableFile, TableFile]:
         """QIT by the one shuffle and sort that there is; ST, which needs no record, by itself."""
+        if self._written and not self._files.can_remove:
+            raise UsageError(
+                "fakes are exchanged by writing again, and through Spark Connect nothing can be removed",
+                "Leave --avoid-ruled-out out, or submit the job with --master.",
+            )
         before, self._written = self._written, []
         token, rows = secrets.token_hex(8), job.survey.rows
         told.stage("Placing", rows)
@@ -58,23 +64,29 @@ class SparkOutput:
         sorting = SortTask(placed.pieces, placed.form, _plain(qit))
         frame = placed.frame.repartitionById(len(placed.pieces), "piece").mapInArrow(sorting, spark_schema(qit.schema))
         made_qit = self._table(
-            f"qit-{token}", frame, placed.pieces, watched, lambda _tasks: told.stage("Writing", rows)
+            f"qit-{token}", frame, placed.pieces, qit.group, watched, lambda _tasks: told.stage("Writing", rows)
         )
         slots = [SizeGroup(group.size + placed.fake_values, group.buckets) for group in job.groups]
         pieces = Pieces.of(slots, piece_rows(sum(group.size * group.buckets for group in slots), 16))
         values = ValuesTask(job.parts, job.survey.sensitive, pieces, sum(group.buckets for group in slots), _plain(st))
         numbers = self._spark.range(0, len(pieces), 1, len(pieces))
         made_st = self._table(
-            f"st-{token}", numbers.mapInArrow(values, spark_schema(st.schema)), pieces, Watched(self._spark, told)
+            f"st-{token}",
+            numbers.mapInArrow(values, spark_schema(st.schema)),
+            pieces,
+            st.group,
+            Watched(self._spark, told),
         )
         for name in before:  # of a round before
             self._files.remove(name)
         return made_qit, made_st
 
-    def _table(self, name: str, frame: Any, pieces: Pieces, watched: Watched, stages: Any = None) -> TableFile:
+    def _table(
+        self, name: str, frame: Any, pieces: Pieces, group: int, watched: Watched, stages: Any = None
+    ) -> TableFile:
         self._written.append(name)
         folder = f"{self._files.root}/{name}"
-        watched.run(lambda: write(frame, folder), stages)
+        watched.run(lambda: write(frame, folder, group), stages)
         with writable():
             self._files.tidy(name)
         listed = Watched(self._spark, Silent()).rows(described(self._spark, folder))

@@ -40,6 +40,7 @@ _SETTINGS = {
 }
 _OWN = {  # of sessions that are made here
     "spark.app.name": "dalenius",
+    "spark.eventLog.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",  # Spark's own words may quote a path or a value

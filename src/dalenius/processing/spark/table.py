@@ -155,7 +155,7 @@ class SparkTable:
             frame, records = self._records(found, job.cutter, names, keep=False, packed=layout is not None)
             form: Layout | WideForm
             if layout is not None:
-                form, rows = layout, piece_rows(found.rows, 8)
+                form, rows = layout, piece_rows(found.rows, found.row_bytes)
             else:
                 schema = pa.schema([*(found.schema.field(name) for name in names), ("bucket", pa.int64())])
                 form, rows = WideForm(schema, found.domains), piece_rows(found.rows, 6 * found.row_bytes + 40)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dalenius.errors import SelfCheckError
 from dalenius.place.pieces import Pieces
 from dalenius.processing.spark.frames import literal
-from dalenius.release.manifest import TableFile, TablePart
+from dalenius.release.tables import TableFile, TablePart
 
 _PIECE = re.compile(r"part-(\d{5,})-")
 _OPTIONS = {
@@ -21,9 +21,13 @@ _OPTIONS = {
 }
 
 
-def write(frame: DataFrame, folder: str) -> None:
-    """A frame whose partitions are the pieces of a table, into a folder that is not there yet."""
-    frame.write.mode("error").options(**_OPTIONS).parquet(folder)
+def write(frame: DataFrame, folder: str, group: int) -> None:
+    """A frame whose partitions are the pieces of a table, into a folder that is not there yet.
+
+    Row groups have so many rows each: by default they would end when some buffer is full, and say something of its own.
+    """
+    rows = {"parquet.block.row.count.limit": str(group)}
+    frame.write.mode("error").options(**_OPTIONS, **rows).parquet(folder)
 
 
 def described(spark: SparkSession, folder: str) -> DataFrame:
