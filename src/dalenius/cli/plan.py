@@ -66,9 +66,9 @@ def plan_command(
 ) -> None:
     """Find the best bucket setting for TABLE and show what it costs. Nothing is published.
 
-    TABLE is a CSV, TSV, Parquet or DuckDB file. The limits come from a rule (--theta and --base, --uniform,
-    --l-diversity or --beta), from --limit for single values, or from a --job file. With --engine spark a cluster
-    counts, and TABLE may be a URL or a table of its catalog.
+    TABLE is a CSV, TSV, Parquet or DuckDB file, or a folder of Parquet files. The limits come from a rule (--theta and
+    --base, --uniform, --l-diversity or --beta), from --limit for single values, or from a --job file. With --engine
+    spark a cluster counts, and TABLE may be a URL or a table of its catalog.
     """
     with reported(as_json):
         asked = request(given)

@@ -114,10 +114,10 @@ def publish_command(
 ) -> None:
     """Publish TABLE as two tables that are linked by bucket alone, under limits on what may be inferred.
 
-    Reads TABLE (CSV, TSV, Parquet or DuckDB), cuts it into strata, solves for the best bucket sizes, places every
-    record at random within its stratum, writes DIR with qit, st and manifest.json, and verifies it. Columns that are in
-    no role are left out. DIR appears only when all of this is done. With --engine spark a cluster does the same, and
-    TABLE and DIR may be URLs.
+    Reads TABLE (CSV, TSV, Parquet or DuckDB, or a folder of Parquet files), cuts it into strata, solves for the best
+    bucket sizes, places every record at random within its stratum, writes DIR with qit, st and manifest.json, and
+    verifies it. Columns that are in no role are left out. DIR appears only when all of this is done. With --engine
+    spark a cluster does the same, and TABLE and DIR may be URLs.
     """
     started = time.perf_counter()
     with reported(as_json):

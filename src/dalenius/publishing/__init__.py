@@ -65,11 +65,12 @@ def publish(
 ) -> Release:
     """Publish a table under limits on what may be inferred.
 
-    `table` is a path (CSV, TSV, Parquet or DuckDB), a pandas or polars DataFrame, a pyarrow Table or a DuckDB relation.
-    Only the `quasi_identifiers` and the `sensitive` column are published, and the two are linked by bucket alone. With
-    `out` the release is written to that folder, whole or not at all; without, `save` does it later. `memory` is the
-    most that the whole program may take, in bytes. A `seed` makes the release reproducible and unfit for publication.
-    `format` is "parquet" (one file for each of the two tables), "csv" or "parts" (folders of Parquet files).
+    `table` is a path (CSV, TSV, Parquet or DuckDB, or a folder of Parquet files), a pandas or polars DataFrame, a
+    pyarrow Table or a DuckDB relation. Only the `quasi_identifiers` and the `sensitive` column are published, and the
+    two are linked by bucket alone. With `out` the release is written to that folder, whole or not at all; without,
+    `save` does it later. `memory` is the most that the whole program may take, in bytes. A `seed` makes the release
+    reproducible and unfit for publication. `format` is "parquet" (one file for each of the two tables), "csv" or
+    "parts" (folders of Parquet files).
 
     With `engine="spark"` a cluster does the work. Then `table` is a path or a URL of Parquet, ORC or text files, the
     name of a table in the catalog, or a DataFrame of Spark (which needs no engine named); `out` may be a URL; and the
