@@ -40,8 +40,8 @@ imports: setup
 docs: setup ## Build the documentation into site/, warnings being errors
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 
-unit: setup browser jre # tests with Spark are one group: they share a JVM
-	@$(RUN) pytest -q -n $(JOBS) --dist loadgroup
+unit: setup browser jre
+	@$(RUN) pytest -q -n $(JOBS)
 
 format: setup ## Format the code, and bring generated documentation up to date
 	@$(RUN) ruff check --fix --quiet .

@@ -1,14 +1,31 @@
-"""Habits of the whole suite: generated tests are not timed, and in CI nothing may be skipped."""
+"""Habits of the whole suite: generated tests are not timed, in CI nothing may be skipped, and one JVM is enough."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 hypothesis.settings.register_profile("dalenius", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("dalenius")
+
+SPARK = ("tests/spark/", "tests/audit/test_parquet_mr.py")  # tests that start Java
+
+
+class OneJava(LoadScopeScheduling):
+    """Tests go to whichever process is free, but those that start Java to one and the same, and first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith(SPARK) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneJava:
+    """How tests are spread over processes. (The mark `xdist_group` does nothing with some versions of pytest.)"""
+    return OneJava(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,8 +22,6 @@ from tests.spark.java import need_java
 from tests.spark.standalone import LOOPBACK, Cluster, environment, eventually
 from tests.spark.tables import COLUMNS, LIMITS, check_release, publish, town, written
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 FILES = 16
 TABLE = town(6000, flu=0.3)
 

@@ -17,8 +17,6 @@ from tests.spark.java import need_java
 from tests.spark.standalone import LOOPBACK, end, environment, eventually, guarded
 from tests.spark.tables import COLUMNS, LIMITS, check_release, publish, town, written
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 _STARTED = re.compile(r"Spark Connect server started at: \S+?:(\d+)")
 
 

@@ -19,8 +19,6 @@ from tests.spark.tables import COLUMNS, LIMITS, TYPED, cells, check_release, pub
 from tests.test_faults import AtStage, interrupt
 from tests.test_publishing import check_privacy
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 Publish = Callable[..., dalenius.Release]
 
 

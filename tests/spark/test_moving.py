@@ -14,8 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 (what everybody calls it)
 from dalenius.errors import ChangedInputError
 from tests.spark.tables import check_release, publish, town, written
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def other_partitions(frame: DataFrame) -> DataFrame:
     """Every row goes somewhere else each time."""

@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 import dalenius
 from tests.spark.tables import COLUMNS, PIECE_ROWS, check_release, publish, town, written
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 WISHES: dict[str, dict[str, Any]] = {
     "plain": {},
     "fakes": {"fake_values": 1, "known_records": 1},

@@ -17,8 +17,6 @@ from dalenius.processing.spark.files import HadoopFiles
 from tests.spark.tables import check_release, publish, town, written
 from tests.test_faults import AtStage
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 URL = "viewfs://town"
 
 

@@ -6,14 +6,18 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from dalenius.processing.spark.files import Files
 
-_COPIES = 6  # at a time: whoever reads a file looks at it several times in a row, and three do so side by side
+
+class _Last(threading.local):
+    """The file that a thread has looked at last, and its copy: whoever reads a file opens it several times in a row."""
+
+    name: str | None = None
+    copy: Path | None = None
 
 
 class SparkStore:
@@ -21,8 +25,8 @@ class SparkStore:
 
     def __init__(self, files: Files, without: Sequence[str] = ()) -> None:
         self._files, self._without = files, set(without)
+        self._last = _Last()
         self._folder: Path | None = None
-        self._copies: OrderedDict[str, Path] = OrderedDict()
         self._lock = threading.Lock()
 
     def open(self, name: str) -> BinaryIO:
@@ -30,20 +34,20 @@ class SparkStore:
         path = self.local(name)
         if path is not None:
             return path.open("rb")
-        with self._lock:
-            if name not in self._copies:
-                self._copies[name] = self._fetched(name)
-            self._copies.move_to_end(name)
-            file = self._copies[name].open("rb")
-            while len(self._copies) > _COPIES:
-                self._copies.popitem(last=False)[1].unlink()
-            return file
+        last = self._last
+        if last.copy is None or last.name != name:
+            if last.copy is not None:
+                last.copy.unlink()
+            last.name, last.copy = name, None
+            last.copy = self._fetched(name)
+        return last.copy.open("rb")
 
     def _fetched(self, name: str) -> Path:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="dalenius-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        path = self._folder / name.replace("/", "_")
+        with self._lock:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="dalenius-"))
+                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        path = self._folder / f"{threading.get_ident()}-{name.replace('/', '_')}"
         self._files.fetch(name, path)
         return path
 

@@ -64,7 +64,7 @@ class SparkOutput:
         sorting = SortTask(placed.pieces, placed.form, _plain(qit))
         frame = placed.frame.repartitionById(len(placed.pieces), "piece").mapInArrow(sorting, spark_schema(qit.schema))
         made_qit = self._table(
-            f"qit-{token}", frame, placed.pieces, qit.group, watched, lambda _tasks: told.stage("Writing", rows)
+            f"qit-{token}", frame, placed.pieces, qit, watched, lambda _tasks: told.stage("Writing", rows)
         )
         slots = [SizeGroup(group.size + placed.fake_values, group.buckets) for group in job.groups]
         pieces = Pieces.of(slots, piece_rows(sum(group.size * group.buckets for group in slots), 16))
@@ -74,7 +74,7 @@ class SparkOutput:
             f"st-{token}",
             numbers.mapInArrow(values, spark_schema(st.schema)),
             pieces,
-            st.group,
+            st,
             Watched(self._spark, told),
         )
         for name in before:  # of a round before
@@ -82,11 +82,11 @@ class SparkOutput:
         return made_qit, made_st
 
     def _table(
-        self, name: str, frame: Any, pieces: Pieces, group: int, watched: Watched, stages: Any = None
+        self, name: str, frame: Any, pieces: Pieces, spec: TableSpec, watched: Watched, stages: Any = None
     ) -> TableFile:
         self._written.append(name)
         folder = f"{self._files.root}/{name}"
-        watched.run(lambda: write(frame, folder, group), stages)
+        watched.run(lambda: write(frame, folder, spec), stages)
         with writable():
             self._files.tidy(name)
         listed = Watched(self._spark, Silent()).rows(described(self._spark, folder))
