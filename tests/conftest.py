@@ -7,7 +7,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 hypothesis.settings.register_profile("dalenius", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("dalenius")
@@ -15,7 +15,7 @@ hypothesis.settings.load_profile("dalenius")
 SPARK = ("tests/spark/", "tests/audit/test_parquet_mr.py")  # tests that start Java
 
 
-class OneJava(LoadScopeScheduling):
+class OneJava(LoadScopeScheduling):  # type: ignore[misc]
     """Tests go to whichever process is free, but those that start Java to one and the same, and first."""
 
     def _split_scope(self, nodeid: str) -> str:

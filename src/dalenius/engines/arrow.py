@@ -69,6 +69,7 @@ class ParquetSource:
         import pyarrow.parquet
 
         text = [name for name in columns if _is_text(self._schema.field(name).type) and self._repeats(name)]
+        text = readable_as_dictionaries(self._metadata, text)
         with (
             readable(),
             _whole_parquet(),
@@ -116,6 +117,21 @@ class ParquetSource:
             except (OverflowError, ValueError):  # a date that Python does not have
                 return None
         return (min(lows), max(highs), nulls) if lows else None
+
+
+def readable_as_dictionaries(metadata: Any, columns: Sequence[str]) -> list[str]:
+    """Those of the columns of a Parquet file that Arrow can read as dictionaries: not if they are stored as deltas."""
+    places = {metadata.schema.column(place).path: place for place in range(len(metadata.schema))}
+    return [
+        column
+        for column in columns
+        if column in places
+        and not any(
+            encoding.startswith("DELTA")
+            for group in range(metadata.num_row_groups)
+            for encoding in metadata.row_group(group).column(places[column]).encodings
+        )
+    ]
 
 
 class TableSource:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from dalenius.engines.arrow import readable_as_dictionaries
 from dalenius.errors import ReleaseError
 from dalenius.release.manifest import Column, Manifest, read_manifest
 from dalenius.release.store import LocalStore, Store
@@ -106,12 +107,13 @@ class ReleaseFolder:
     ) -> Generator[pa.RecordBatch, None, None]:
         schema = self.schema(table)
         chosen = list(columns) if columns is not None else schema.names
-        text = [column for column in chosen if is_text(schema.field(column).type)] if coded else None
-        with (
-            self.opened(name) as source,
-            pyarrow.parquet.ParquetFile(source, read_dictionary=text, pre_buffer=False) as file,
-        ):
-            yield from file.iter_batches(batch_size=rows, columns=chosen)
+        text = [column for column in chosen if is_text(schema.field(column).type)] if coded else []
+        with self.opened(name) as source:
+            if text:
+                with pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
+                    text = readable_as_dictionaries(file.metadata, text)
+            with pyarrow.parquet.ParquetFile(source, read_dictionary=text, pre_buffer=False) as file:
+                yield from file.iter_batches(batch_size=rows, columns=chosen)
 
     def _csv_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int

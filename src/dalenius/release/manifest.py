@@ -214,13 +214,19 @@ def tables_of_release(folder: Path) -> list[str] | None:
     """The files of the tables of the release in a folder, of this format or an earlier one; None without a release."""
     path = folder / FILE
     try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        document = json.loads(path.read_text(encoding="utf-8"))
+        return tables_in(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
+    except OSError:
+        return None
+
+
+def tables_in(manifest: bytes) -> list[str] | None:
+    """The same from the content of the manifest."""
+    try:
+        document = json.loads(manifest)
         if document["program"]["name"] != "dalenius" or document["format"] not in range(1, FORMAT + 1):
             return None
         return [name for table in ("qit", "st") for name in _files(document["tables"][table])]
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         return None
 
 

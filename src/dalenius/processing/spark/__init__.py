@@ -7,6 +7,7 @@ reading.py      later readings, by tasks that check that the partition in hand i
 placing.py      tasks that place records, and tasks that put them into the order of the release
 writing.py      both tables as folders of Parquet files
 output.py       where a release goes; the manifest comes last
+replacing.py    what is there already, and whether it may go
 files.py        the file system of the cluster
 fetching.py     a release on it, read from the driver
 engine.py       all of it behind the verbs of an engine

@@ -7,20 +7,23 @@ it can see files, read them and add one, and cannot remove any.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlparse
+from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
 
 from dalenius.errors import DaleniusError, UsageError
 from dalenius.processing.spark.failures import explained, plain_errors
+from dalenius.processing.spark.frames import absolute
 from dalenius.processing.spark.session import is_remote
 
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _RENAMES = {"hdfs", "viewfs", "webhdfs", "swebhdfs", "o3fs", "ofs"}  # where a rename replaces a file in one step
 
 
@@ -74,13 +77,14 @@ class HadoopFiles:
         with _file_errors():
             self._java = java.org.apache.hadoop
             self._conf = session.sessionState().newHadoopConf()
-            given = self._java.fs.Path(out)
+            given = self._java.fs.Path(absolute(spark, out))
             self._system = given.getFileSystem(self._conf)
             self._root = self._system.makeQualified(given)
             self.root = str(self._root.toString())
         url = urlparse(self.root)
         self._scheme = url.scheme
-        self.path = Path(unquote(self._root.toUri().getPath())) if url.scheme == "file" else None
+        self.path = Path(self._root.toUri().getPath()) if url.scheme == "file" else None
+        self._missing = self._missing_folders()
 
     def children(self) -> list[str] | None:
         """The names of all that is in the folder; None if there is no folder."""
@@ -147,12 +151,23 @@ class HadoopFiles:
         return SparkContext._gateway
 
     def remove(self, name: str = "") -> None:
-        """Remove a file or a folder; the folder of the release only if it is empty."""
+        """Remove a file or a folder; the folder of the release only if it is empty and was not there before."""
         with _file_errors():
             if name:
                 self._system.delete(self._at(name), True)
-            elif not self.children():
-                self._system.delete(self._root, False)
+            else:
+                for folder in self._missing:
+                    if self._system.exists(folder) and not self._system.listStatus(folder):
+                        self._system.delete(folder, False)
+
+    def _missing_folders(self) -> list[Any]:
+        """The folder and those above it, as far as they are not there yet: the innermost first."""
+        missing, folder = [], self._root
+        with _file_errors():
+            while folder is not None and not self._system.exists(folder):
+                missing.append(folder)
+                folder = folder.getParent()
+        return missing
 
     def tidy(self, name: str) -> None:
         """Checksums of local files, and whatever else is not for readers; and what is left goes to the disk."""
@@ -197,7 +212,7 @@ class ConnectFiles:
     def _listed(self) -> list[str] | None:
         try:
             found = self._spark.read.format("binaryFile").option("recursiveFileLookup", True).load(self.root)
-            paths = [unquote(urlparse(row["path"]).path) for row in found.select("path").collect()]
+            paths = [_SCHEME.sub("", row["path"]) for row in found.select("path").collect()]
         except Exception as error:  # noqa: BLE001 (told apart below)
             ours = explained(error)
             if ours.kind == "input":  # there is no such folder

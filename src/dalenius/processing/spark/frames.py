@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,7 @@ _TYPES: dict[type[t.DataType], pa.DataType] = {
 }
 _FROM_ARROW = {kind: spark for spark, kind in _TYPES.items()}
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.DateType, t.BooleanType)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WILD = re.compile(r"[*?\[\]{}\\]")
 _TEXT = {".csv": ",", ".tsv": "\t"}
 
@@ -52,21 +54,32 @@ def is_frame(table: Any) -> bool:
 def opened(spark: SparkSession, table: Any) -> tuple[DataFrame, bool]:
     """A table by its path, URL or name, or as it is; and whether all of it is text."""
     if isinstance(table, DataFrame):
+        if table.isStreaming:
+            raise InputError("the DataFrame is a stream, and a table is wanted", "Write it to a table first.")
         return table, False
     if not isinstance(table, str | os.PathLike):
         raise InputError(
             "Spark reads no table that is in this process's memory",
             "Give a path, a URL, the name of a table in the catalog, or a DataFrame of Spark.",
         )
-    name = literal(spark, os.fspath(table))
+    name = os.fspath(table)
     suffix = os.path.splitext(name.rstrip("/"))[1].lower()  # noqa: PTH122 (it may be a URL)
+    if "/" not in name and suffix not in (".parquet", ".pq", ".orc", *_TEXT) and name not in (".", ".."):
+        return spark.table(name), False
+    path = literal(spark, absolute(spark, name))
     if suffix in _TEXT:
-        return _text(spark, name, _TEXT[suffix]), True
-    if suffix == ".orc":
-        return spark.read.orc(name), False
-    if "/" in name or suffix in (".parquet", ".pq") or name in (".", ".."):
-        return spark.read.parquet(name), False
-    return spark.table(name), False
+        return _text(spark, path, _TEXT[suffix]), True
+    return (spark.read.orc(path) if suffix == ".orc" else spark.read.parquet(path)), False
+
+
+def absolute(spark: SparkSession, path: str) -> str:
+    """A path of this machine from its root: Java may have been started elsewhere."""
+    if is_remote(spark) or _SCHEME.match(path):
+        return path
+    java: Any = spark._jvm
+    session: Any = spark._jsparkSession
+    system = java.org.apache.hadoop.fs.FileSystem.get(session.sessionState().newHadoopConf())
+    return os.path.abspath(path) if system.getUri().getScheme() == "file" else path  # noqa: PTH100 (follows no links)
 
 
 def literal(spark: SparkSession, path: str) -> str:
@@ -93,6 +106,7 @@ def _text(spark: SparkSession, path: str, delimiter: str) -> DataFrame:
         mode="FAILFAST",
         columnPruning=False,
         unescapedQuoteHandling="RAISE_ERROR",
+        nullValue=secrets.token_hex(16),  # what Spark takes an empty cell for: none that is written so, and not ""
         maxCharsPerColumn=-1,
     ).csv(path)
 

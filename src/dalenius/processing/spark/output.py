@@ -8,8 +8,6 @@ no manifest names, which the next run with `force` removes.
 
 from __future__ import annotations
 
-import json
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +26,7 @@ from dalenius.processing.spark.fetching import SparkStore
 from dalenius.processing.spark.files import Files, files_at
 from dalenius.processing.spark.frames import spark_schema
 from dalenius.processing.spark.placing import SortTask, ValuesTask
+from dalenius.processing.spark.replacing import MANIFEST_ASIDE, content, replaceable
 from dalenius.processing.spark.table import SparkPlaced, piece_rows
 from dalenius.processing.spark.watching import Watched
 from dalenius.processing.spark.writing import described, table_file, write
@@ -36,17 +35,14 @@ from dalenius.release.manifest import FILE, Manifest
 from dalenius.release.staging import writable
 from dalenius.release.tables import TableFile
 
-_OURS = re.compile(r"(qit|st)-[0-9a-f]{16}")
-_MANIFEST_ASIDE = f".{FILE}.new"
-
 
 class SparkOutput:
     """A folder of the cluster that is to become a release, and what it holds already."""
 
-    def __init__(self, spark: SparkSession, files: Files, old: list[str]) -> None:
-        self._spark, self._files, self._old = spark, files, old
+    def __init__(self, spark: SparkSession, files: Files, force: bool, old: list[str]) -> None:
+        self._spark, self._files, self._force, self._old = spark, files, force, old
         self._written: list[str] = []
-        self.committed = False
+        self._manifest: bytes | None = None  # once it may be in its place
 
     def write(
         self, job: Job, placed: SparkPlaced, qit: TableSpec, st: TableSpec, told: Progress
@@ -57,7 +53,7 @@ class SparkOutput:
                 "fakes are exchanged by writing again, and through Spark Connect nothing can be removed",
                 "Leave --avoid-ruled-out out, or submit the job with --master.",
             )
-        before, self._written = self._written, []
+        before = list(self._written)
         token, rows = secrets.token_hex(8), job.survey.rows
         told.stage("Placing", rows)
         watched = Watched(self._spark, told, rows)
@@ -79,6 +75,7 @@ class SparkOutput:
         )
         for name in before:  # of a round before
             self._files.remove(name)
+            self._written.remove(name)
         return made_qit, made_st
 
     def _table(
@@ -101,21 +98,22 @@ class SparkOutput:
     def commit(self, manifest: Manifest) -> ReleaseFolder:
         """The manifest, and then the end of what it replaced."""
         with writable():
-            self._files.write_last(FILE, manifest.to_json().encode())
-            self.committed = True
+            self._old = replaceable(self._files, self._force, self._written)  # it may not be what it was
+            self._manifest = manifest.to_json().encode()
+            self._files.write_last(FILE, self._manifest)
             for name in self._old:
                 if name != FILE:
                     with suppress(OSError, OutputError):  # the release is there: too late for an error
                         self._files.remove(name)
         return ReleaseFolder(Path(self._files.path or self._files.root), manifest, SparkStore(self._files))
 
-    def undo(self) -> None:
-        """Remove what was written, and the folder if nothing else is in it."""
-        with suppress(OSError, OutputError):
-            for name in self._written:
+    def undo_if_unpublished(self) -> None:
+        """Remove what was written, unless it is a release: an interruption may come right after it became one."""
+        if self._manifest is not None and content(self._files, FILE) == self._manifest:
+            return
+        for name in (*self._written, MANIFEST_ASIDE, ""):
+            with suppress(OSError, OutputError):
                 self._files.remove(name)
-            self._files.remove(_MANIFEST_ASIDE)
-            self._files.remove()
 
 
 @contextmanager
@@ -123,57 +121,11 @@ def spark_output(spark: SparkSession, out: str, force: bool) -> Iterator[SparkOu
     """A place for a release. Whatever ends the work before the manifest is there, nothing of it is left."""
     with writable():
         files = files_at(spark, out)
-        output = SparkOutput(spark, files, _replaceable(files, force))
+        output = SparkOutput(spark, files, force, replaceable(files, force))
     try:
         yield output
     finally:
-        if not output.committed:
-            output.undo()
-
-
-def _replaceable(files: Files, force: bool) -> list[str]:
-    """What is in the folder and will be replaced; an error if it may not be."""
-    there = files.children()
-    if not there:
-        return []
-    if not files.can_remove:
-        raise UsageError(
-            "there is something in the output folder, and through Spark Connect nothing can be removed",
-            "Give another --out, or remove it yourself.",
-        )
-    if FILE in there:
-        if not force:
-            raise UsageError("the output folder is there already", "Give another --out, or --force to replace it.")
-        known = {FILE, *_tables(files)}
-    else:
-        known = set()
-        if not force and all(_is_left_behind(name) for name in there):
-            raise UsageError(
-                "the output folder has an unfinished release in it, of a run that was stopped or still goes on",
-                "Give another --out; or, if no run goes on, --force to remove it.",
-            )
-    if any(name not in known and not _is_left_behind(name) for name in there):
-        raise UsageError(
-            "the output folder is there already, and is not a release: --force replaces releases only",
-            "Give another --out, or remove the folder yourself.",
-        )
-    return there
-
-
-def _is_left_behind(name: str) -> bool:
-    return _OURS.fullmatch(name) is not None or name in (_MANIFEST_ASIDE, f"{_MANIFEST_ASIDE}.crc", f".{FILE}.crc")
-
-
-def _tables(files: Files) -> list[str]:
-    """The tables of the release that is there, of whatever format."""
-    try:
-        with SparkStore(files).open(FILE) as file:
-            document = json.loads(file.read())
-        if document["program"]["name"] != "dalenius":
-            return []
-        return [str(document["tables"][table]["file"]) for table in ("qit", "st")]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+        output.undo_if_unpublished()
 
 
 def _plain(spec: TableSpec) -> Any:

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from dalenius.errors import MissingExtraError, UsageError
@@ -27,10 +28,8 @@ _BATCH_BYTES = 2**26
 # What the work rests on, for as long as it takes.
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # partitions are what they are
-    "spark.sql.caseSensitive": "true",
     "spark.sql.files.ignoreCorruptFiles": "false",  # every row, or none
     "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
     "spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
@@ -63,7 +62,10 @@ def connected(
             spark = stack.enter_context(_made(master, remote, conf))
         else:
             spark = there
+            if not is_remote(spark) and spark.sparkContext._jsc is None:
+                raise UsageError("the Spark session of the table has ended", "Begin another, and read the table anew.")
             stack.enter_context(_settings(spark, conf))
+        stack.enter_context(_silenced())
         stack.enter_context(_settings(spark, _SETTINGS | _pinned(spark)))
         _share_code(spark, stack)
         yield spark
@@ -104,6 +106,20 @@ def _made(master: str | None, remote: str | None, conf: Mapping[str, str]) -> It
         with suppress(Exception):
             spark.stop()
         logging.getLogger().removeFilter(_not_of_the_bridge)
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Spark's Python side logs every error with what it quotes: the value that could not be cast, or the script."""
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _not_of_the_bridge(record: logging.LogRecord) -> bool:

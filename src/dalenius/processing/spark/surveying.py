@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.taskcontext import TaskContext
 
 from dalenius.engines.arrays import numpy_array
+from dalenius.errors import InputError
 from dalenius.place.budget import Budget
 from dalenius.place.domains import Domain, distinct
 from dalenius.place.integers import is_integer_like
@@ -85,8 +87,8 @@ def fingerprint_of(batch: pa.RecordBatch) -> int:
 class SurveyTask:
     """Looks at every row of a partition: the fingerprint first, then the sensitive column, then those to be listed."""
 
-    def __init__(self, kind: pa.DataType, name: str, trackers: Mapping[str, Tracker]) -> None:
-        self._kind, self._name, self._trackers = kind, name, dict(trackers)
+    def __init__(self, kind: pa.DataType, name: str, trackers: Mapping[str, Tracker], untyped: bool = False) -> None:
+        self._kind, self._name, self._trackers, self._untyped = kind, name, dict(trackers), untyped
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row a partition."""
@@ -97,6 +99,8 @@ class SurveyTask:
         counter = SensitiveCounter(self._name, self._kind)
         rows = fingerprint = 0
         for batch in batches:
+            if self._untyped and any(_has_replacements(column) for column in batch.columns[1:]):
+                raise InputError("the file is not UTF-8 text", "Turn it into UTF-8 first.")
             counter.add(batch.column(1))
             for tracker, column in zip(trackers.values(), batch.columns[2:], strict=True):
                 tracker.add(column)
@@ -106,6 +110,11 @@ class SurveyTask:
             number = partition_number()
             part = Part(number, rows, fingerprint, *counter.counted())
             yield _state(number % _MERGERS, Found([part], trackers))
+
+
+def _has_replacements(texts: pa.Array) -> bool:
+    """Whether there is the character that Spark puts in the place of bytes that are not UTF-8."""
+    return bool(pc.any(pc.match_substring(texts, "\ufffd")).as_py())
 
 
 def partition_number() -> int:
@@ -199,7 +208,7 @@ class Surveyor:
     def _found(self, listed: Mapping[str, Tracker]) -> Found:
         chosen = self._chosen
         columns = [chosen.column(name) for name in (self._sensitive, *listed)]
-        task = SurveyTask(chosen.schema.field(self._sensitive).type, self._sensitive, listed)
+        task = SurveyTask(chosen.schema.field(self._sensitive).type, self._sensitive, listed, self._untyped)
         states = chosen.with_fingerprints(*columns).mapInArrow(task, _STATE)
         if listed:
             states = states.repartitionById(_MERGERS, F.col("place")).mapInArrow(_merged, _STATE)

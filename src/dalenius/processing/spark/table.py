@@ -161,7 +161,8 @@ class SparkTable:
                 form, rows = WideForm(schema, found.domains), piece_rows(found.rows, 6 * found.row_bytes + 40)
             pieces = Pieces.of(groups, rows)
             task = PlaceTask(records, Ranks.of(counted.by_partition), job.placement, pieces, form)
-            yield SparkPlaced(frame.mapInArrow(task, PLACED), pieces, form, job.parts[0].fake_values)
+            placed = SparkPlaced(frame.mapInArrow(task, PLACED), pieces, form, job.parts[0].fake_values)
+        yield placed
 
     def close(self) -> None:
         """Let go of what is kept on the cluster."""

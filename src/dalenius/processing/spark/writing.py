@@ -18,6 +18,7 @@ _OPTIONS = {
     "compression": "snappy",
     "maxRecordsPerFile": "0",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "parquet.block.size": str(2**29),  # never reached: rows decide
     "parquet.summary.metadata.level": "NONE",
     "parquet.writer.version": "v2",  # the first has no encoding for short numbers
 }
