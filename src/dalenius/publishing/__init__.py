@@ -25,7 +25,7 @@ from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.strata import StrataWish
 from dalenius.protect.partition import price
 from dalenius.published import Release
-from dalenius.publishing.engines import engine_for, settled
+from dalenius.publishing.engines import LOCAL, engine_for, refuse_url, settled
 from dalenius.publishing.placing import Placing
 from dalenius.publishing.preparing import Preparation, Ready
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
@@ -142,6 +142,8 @@ def _published(
     """The release in its place, and what its publisher should know."""
     told = progress if progress is not None else Silent()
     options = settled(table, options)
+    if options.engine == LOCAL:
+        refuse_url(out, "the output")
     preparation = Preparation(roles, limits, method, solving, options)
     with (
         engine_for(table, options, preparation.budget) as engine,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -17,6 +19,7 @@ from dalenius.processing.local.engine import LocalEngine
 from dalenius.release.write import FORMATS, Format
 from dalenius.writing import PublishOptions
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 LOCAL, SPARK = "duckdb", "spark"
 _FORMATS: dict[str, tuple[Format, ...]] = {LOCAL: FORMATS, SPARK: ("parts",)}
 
@@ -28,6 +31,7 @@ def settled(table: Any, options: PublishOptions) -> PublishOptions:
     has_session = _is_spark_frame(table)
     engine = SPARK if has_session else options.engine
     if engine != SPARK:
+        refuse_url(table, "the table")
         for name, given in (("master", options.master), ("spark-remote", options.spark_remote)):
             if given is not None:
                 raise UsageError(f"--{name} is for Spark", "Give --engine spark as well, or leave it out.")
@@ -49,6 +53,12 @@ def settled(table: Any, options: PublishOptions) -> PublishOptions:
     if form not in formats:
         raise UsageError(f"Spark does not write releases as {form}", f"Leave the format out, or say {usual}.")
     return replace(options, engine=engine, format=form)
+
+
+def refuse_url(path: Any, what: str) -> None:
+    """A URL is no path of this machine, though one of that name could be made."""
+    if isinstance(path, str | os.PathLike) and _URL.match(os.fspath(path)):
+        raise UsageError(f"{what} is given by a URL, which Spark alone can read", "Give a path, or --engine spark.")
 
 
 @contextmanager

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -14,6 +16,7 @@ from dalenius import errors
 from dalenius.errors import ChangedInputError, DaleniusError, EngineError, InputError, OutputError
 
 _CARRIED = re.compile(r"dalenius-failure:([A-Za-z0-9+/=]+):")
+_NAMED = re.compile(r"(?:^\s*|(?:Exception|Error): )\[([A-Z][A-Z0-9_.]{2,80})\]")
 _CONDITION = re.compile(r"[A-Z][A-Z0-9_.]{2,80}")
 _KNOWN = {
     "PATH_NOT_FOUND": InputError("there is no table at the path given", "Check the path, as the cluster sees it."),
@@ -28,7 +31,17 @@ _KNOWN = {
     "SCHEMA_NOT_FOUND": InputError("there is no such schema in the catalog", "Check the table's name."),
     "PATH_ALREADY_EXISTS": OutputError("the output is there already", "Give another --out."),
 }
-_LOST = "Run again with --conf spark.log.level=ERROR to see Spark's own words, which may quote your data."
+_UNLIKE = (
+    "CANNOT_READ_FILE_FOOTER",
+    "CANNOT_MERGE_SCHEMAS",
+    "FAILED_MERGE_SCHEMA",
+    "PARQUET_",
+    "_LEGACY_ERROR_TEMP_11",
+)
+_LOST = (
+    "Spark's own log says more, and may quote your data: --conf spark.log.level=ERROR shows it, and in a session of "
+    "your own its log level."
+)
 
 
 class CarriedError(Exception):
@@ -66,11 +79,14 @@ def plain_errors() -> Iterator[None]:
 def not_started(error: BaseException) -> DaleniusError:
     """A session that could not be begun."""
     text = str(error)
-    if "JAVA_GATEWAY_EXITED" in text or "JAVA_HOME" in text or isinstance(error, FileNotFoundError):
-        return EngineError("Java did not start", "Install a Java runtime, 17 or newer, or set JAVA_HOME to one.")
+    if "JAVA_GATEWAY_EXITED" in text or isinstance(error, FileNotFoundError):
+        home = os.environ.get("JAVA_HOME")
+        if shutil.which("java" if home is None else f"{home}/bin/java") is None:
+            return EngineError("Java did not start", "Install a Java runtime, 17 or newer, or set JAVA_HOME to one.")
+        return EngineError("Spark did not start", "Check --master and --conf, and that Java is of version 17 or newer.")
     return EngineError(
         f"no session of Spark could be begun ({_condition(error) or type(error).__name__})",
-        "Check --master or --spark-remote, and that the cluster can be reached from here.",
+        "Check --master or --spark-remote, --conf, and that the cluster can be reached from here.",
     )
 
 
@@ -88,10 +104,21 @@ def explained(error: BaseException) -> DaleniusError:
     for known, told in _KNOWN.items():
         if condition is not None and condition.startswith(known):
             return type(told)(told.message, told.hint)
-    if "FILE_NOT_EXIST" in (condition or "") or "java.io.FileNotFoundException" in text:
-        return ChangedInputError("a file of the table is gone", "Run again when nothing writes to the table.")
     if "MALFORMED_CSV_RECORD" in text or "MALFORMED_RECORD_IN_PARSING" in text:
         return InputError("a line of the text file has a cell too many or too few", "Mend the file, or its quotes.")
+    if "No FileSystem for scheme" in text or "UnsupportedFileSystem" in text:
+        return InputError("the cluster knows no file system of the table's scheme", "Check the URL, and the cluster.")
+    if condition is not None and condition.startswith(_UNLIKE):
+        return InputError(
+            f"a file of the table cannot be read as the others are ({condition})",
+            "Are all files of one kind, with the same columns and types?",
+        )
+    if "FILE_NOT_EXIST" in (condition or "") or "java.io.FileNotFoundException" in text:
+        return ChangedInputError("a file of the table is gone", "Run again when nothing writes to the table.")
+    if "FAILED_READ_FILE" in text:
+        return InputError(
+            "a file of the table cannot be read", "Are all files of one kind, with the same columns and types?"
+        )
     if "No space left on device" in text:
         return OutputError("a disk of the cluster is full", "Make room there, or give another --out.")
     if "ModuleNotFoundError" in text:
@@ -110,5 +137,5 @@ def _condition(error: BaseException) -> str | None:
     found = asked() if asked is not None else None
     if isinstance(found, str) and _CONDITION.fullmatch(found):
         return found
-    match = re.match(r"\s*\[([A-Z][A-Z0-9_.]{2,80})\]", str(error))
+    match = _NAMED.search(str(error))
     return match[1] if match else None

@@ -7,7 +7,6 @@ it can see files, read them and add one, and cannot remove any.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,10 +19,9 @@ from pyspark.sql import SparkSession
 
 from dalenius.errors import DaleniusError, UsageError
 from dalenius.processing.spark.failures import explained, plain_errors
-from dalenius.processing.spark.frames import absolute
+from dalenius.processing.spark.paths import SCHEME, absolute
 from dalenius.processing.spark.session import is_remote
 
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _RENAMES = {"hdfs", "viewfs", "webhdfs", "swebhdfs", "o3fs", "ofs"}  # where a rename replaces a file in one step
 
 
@@ -41,6 +39,9 @@ class Files(Protocol):
     @property
     def can_remove(self) -> bool:
         """Whether files can be removed."""
+
+    def begin(self) -> None:
+        """Before anything is written."""
 
     def children(self) -> list[str] | None:
         """The names of all that is in the folder; None if there is no folder."""
@@ -85,6 +86,11 @@ class HadoopFiles:
         self._scheme = url.scheme
         self.path = Path(self._root.toUri().getPath()) if url.scheme == "file" else None
         self._missing = self._missing_folders()
+
+    def begin(self) -> None:
+        """Make the folder where that is cheap: one that cannot be made is known before any work is done."""
+        if self.path is not None and not self.path.is_symlink() and not self.path.is_file():
+            self.path.mkdir(parents=True, exist_ok=True)
 
     def children(self) -> list[str] | None:
         """The names of all that is in the folder; None if there is no folder."""
@@ -200,6 +206,9 @@ class ConnectFiles:
             )
         self._spark, self.root = spark, out.rstrip("/")
 
+    def begin(self) -> None:
+        """Nothing."""
+
     def children(self) -> list[str] | None:
         """The first parts of the names of all files that Spark shows, which are not the hidden ones."""
         names = self._listed()
@@ -212,7 +221,7 @@ class ConnectFiles:
     def _listed(self) -> list[str] | None:
         try:
             found = self._spark.read.format("binaryFile").option("recursiveFileLookup", True).load(self.root)
-            paths = [_SCHEME.sub("", row["path"]) for row in found.select("path").collect()]
+            paths = [SCHEME.sub("", row["path"], count=1) for row in found.select("path").collect()]
         except Exception as error:  # noqa: BLE001 (told apart below)
             ours = explained(error)
             if ours.kind == "input":  # there is no such folder

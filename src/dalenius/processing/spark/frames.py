@@ -7,9 +7,9 @@ say whether a later reading saw the same rows in the same order.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (what everybody calls it)
 from pyspark.sql import types as t
 
+from dalenius.engines.folders import ParquetFolder, parquet_folder
 from dalenius.errors import InputError
-from dalenius.processing.spark.session import is_remote
+from dalenius.processing.spark.paths import absolute, is_there, literal, local_path
 
 FINGERPRINT = "fingerprint"
 PACKED = "packed"
@@ -41,8 +42,6 @@ _TYPES: dict[type[t.DataType], pa.DataType] = {
 }
 _FROM_ARROW = {kind: spark for spark, kind in _TYPES.items()}
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.DateType, t.BooleanType)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_WILD = re.compile(r"[*?\[\]{}\\]")
 _TEXT = {".csv": ",", ".tsv": "\t"}
 
 
@@ -64,33 +63,38 @@ def opened(spark: SparkSession, table: Any) -> tuple[DataFrame, bool]:
         )
     name = os.fspath(table)
     suffix = os.path.splitext(name.rstrip("/"))[1].lower()  # noqa: PTH122 (it may be a URL)
-    if "/" not in name and suffix not in (".parquet", ".pq", ".orc", *_TEXT) and name not in (".", ".."):
+    is_path = "/" in name or suffix in (".parquet", ".pq", ".orc", *_TEXT) or name in (".", "..")
+    if not is_path and not (is_there(spark, name) and not _is_in_catalog(spark, name)):
         return spark.table(name), False
     path = literal(spark, absolute(spark, name))
     if suffix in _TEXT:
         return _text(spark, path, _TEXT[suffix]), True
-    return (spark.read.orc(path) if suffix == ".orc" else spark.read.parquet(path)), False
+    if suffix == ".orc":
+        return spark.read.orc(path), False
+    folder = local_path(spark, name)
+    if folder is not None and folder.is_dir():
+        return _folder(spark, path, parquet_folder(folder)), False
+    return spark.read.parquet(path), False
 
 
-def absolute(spark: SparkSession, path: str) -> str:
-    """A path of this machine from its root: Java may have been started elsewhere."""
-    if is_remote(spark) or _SCHEME.match(path):
-        return path
-    java: Any = spark._jvm
-    session: Any = spark._jsparkSession
-    system = java.org.apache.hadoop.fs.FileSystem.get(session.sessionState().newHadoopConf())
-    return os.path.abspath(path) if system.getUri().getScheme() == "file" else path  # noqa: PTH100 (follows no links)
+def _is_in_catalog(spark: SparkSession, name: str) -> bool:
+    with suppress(Exception):
+        return bool(spark.catalog.tableExists(name))
+    return False
 
 
-def literal(spark: SparkSession, path: str) -> str:
-    """A path as Spark reads it: one that is there is meant as it is, whatever wildcards are in it."""
-    if is_remote(spark) or not _WILD.search(path):
-        return path
-    java: Any = spark._jvm
-    session: Any = spark._jsparkSession
-    given = java.org.apache.hadoop.fs.Path(path)
-    there = given.getFileSystem(session.sessionState().newHadoopConf()).exists(given)
-    return _WILD.sub(r"\\\g<0>", path) if there else path
+def _folder(spark: SparkSession, path: str, found: ParquetFolder) -> DataFrame:
+    """A folder of this machine, with the files that one process would read: all, or none."""
+    if found.keys:
+        frame = spark.read.parquet(path)
+    else:
+        frame = spark.read.options(recursiveFileLookup=True, pathGlobFilter="*.{parquet,pq}").parquet(path)
+    if len(frame.inputFiles()) != len(found.files):
+        raise InputError(
+            "Spark does not read all files of the folder",
+            "Give all of them the suffix .parquet, in one folder or below folders such as year=2024.",
+        )
+    return frame
 
 
 def _text(spark: SparkSession, path: str, delimiter: str) -> DataFrame:

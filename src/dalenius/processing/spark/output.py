@@ -43,6 +43,7 @@ class SparkOutput:
         self._spark, self._files, self._force, self._old = spark, files, force, old
         self._written: list[str] = []
         self._manifest: bytes | None = None  # once it may be in its place
+        self._published = False
 
     def write(
         self, job: Job, placed: SparkPlaced, qit: TableSpec, st: TableSpec, told: Progress
@@ -101,6 +102,7 @@ class SparkOutput:
             self._old = replaceable(self._files, self._force, self._written)  # it may not be what it was
             self._manifest = manifest.to_json().encode()
             self._files.write_last(FILE, self._manifest)
+            self._published = True
             for name in self._old:
                 if name != FILE:
                     with suppress(OSError, OutputError):  # the release is there: too late for an error
@@ -109,7 +111,7 @@ class SparkOutput:
 
     def undo_if_unpublished(self) -> None:
         """Remove what was written, unless it is a release: an interruption may come right after it became one."""
-        if self._manifest is not None and content(self._files, FILE) == self._manifest:
+        if self._published or (self._manifest is not None and content(self._files, FILE) == self._manifest):
             return
         for name in (*self._written, MANIFEST_ASIDE, ""):
             with suppress(OSError, OutputError):
@@ -123,6 +125,8 @@ def spark_output(spark: SparkSession, out: str, force: bool) -> Iterator[SparkOu
         files = files_at(spark, out)
         output = SparkOutput(spark, files, force, replaceable(files, force))
     try:
+        with writable():
+            files.begin()
         yield output
     finally:
         output.undo_if_unpublished()

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -14,15 +15,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
+from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from dalenius.errors import MissingExtraError, UsageError
+from dalenius.errors import EngineError, MissingExtraError, UsageError
 from dalenius.processing.spark.failures import not_started, plain_errors
 
 BATCH_ROWS = 2**16
 _LOOPBACK = "127.0.0.1"
+_CONNECT_PORT, _PATIENCE = 15002, 10.0  # seconds
 _BATCH_BYTES = 2**26
 
 # What the work rests on, for as long as it takes.
@@ -33,6 +37,7 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
     "spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # 007 stays 007
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
@@ -87,6 +92,7 @@ def _made(master: str | None, remote: str | None, conf: Mapping[str, str]) -> It
     if remote is not None:
         if importlib.util.find_spec("grpc") is None:
             raise MissingExtraError.of("the client of Spark Connect", "spark")
+        _reach(remote)
         builder = builder.remote(remote)
     else:
         where = master or os.environ.get("SPARK_MASTER") or conf.get("spark.master") or "local[*]"
@@ -94,6 +100,8 @@ def _made(master: str | None, remote: str | None, conf: Mapping[str, str]) -> It
         if where.startswith("local"):
             settings |= {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK}
         builder = builder.master(where).config(map=settings)
+        with _quiet_start(), _no_interrupts():  # Java that is interrupted while it starts may never end
+            _start_java(where, {**settings, **conf})
     with _quiet_start(), _own_interrupts():
         try:
             spark = builder.config(map=dict(conf)).getOrCreate()
@@ -125,6 +133,43 @@ def _silenced() -> Iterator[None]:
 def _not_of_the_bridge(record: logging.LogRecord) -> bool:
     """The bridge to Java logs a trace whenever a call is interrupted."""
     return "py4j" not in record.pathname
+
+
+def _start_java(master: str, settings: Mapping[str, Any]) -> None:
+    conf = SparkConf().setMaster(master)
+    for name, value in settings.items():
+        conf.set(name, str(value))
+    try:
+        SparkContext._ensure_initialized(conf=conf)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is not shown)
+        raise not_started(error) from None
+
+
+def _reach(remote: str) -> None:
+    """The client of Spark Connect tries for a long time, and cannot be interrupted while it does."""
+    url = urlparse(remote)
+    try:
+        socket.create_connection((url.hostname or "", url.port or _CONNECT_PORT), timeout=_PATIENCE).close()
+    except (OSError, ValueError):
+        raise EngineError(
+            "the Spark Connect server cannot be reached", "Check --spark-remote: sc://HOST:PORT, as on the server."
+        ) from None
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ctrl-C, a moment later."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -159,9 +204,15 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
     before: dict[str, str | None] = {}
     try:
         for name, value in wanted.items():
-            with plain_errors():
+            try:
                 before[name] = spark.conf.get(name, None)
                 spark.conf.set(name, value)
+            except Exception:  # noqa: BLE001 (whatever it is, it is about this setting)
+                before.pop(name, None)
+                raise UsageError(
+                    f"the setting {name!r} cannot be given to a session that is there already",
+                    "Leave it out, or set it where the session is begun.",
+                ) from None
         yield
     finally:
         for name, earlier in before.items():

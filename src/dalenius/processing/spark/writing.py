@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dalenius.errors import SelfCheckError
 from dalenius.place.pieces import Pieces
 from dalenius.processing.engine import TableSpec
-from dalenius.processing.spark.frames import literal
+from dalenius.processing.spark.paths import literal
 from dalenius.release.tables import TableFile, TablePart
 
 _PIECE = re.compile(r"part-(\d{5,})-")
