@@ -39,7 +39,7 @@ from dalenius.processing.spark.reading import (
 from dalenius.processing.spark.surveying import Partitions, Surveyor
 from dalenius.processing.spark.watching import Watched
 
-_FEWEST_PIECES = 32
+_FEWEST_PIECES = 8
 _LEAST_PIECE_ROWS, _MOST_PIECE_ROWS = 2**14, 2**20
 _PIECE_BYTES = 2**26
 _DRAWN_AT_ONCE = 2**22
