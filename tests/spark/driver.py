@@ -88,7 +88,7 @@ def work(job: dict[str, Any]) -> None:
 
 def main() -> None:
     """Jobs, until there are no more."""
-    table._LEAST_PIECE_ROWS = PIECE_ROWS  # tables are small here, and are to be in several files all the same
+    table._LEAST_PIECE_ROWS, table._FEWEST_PIECES = PIECE_ROWS, 32  # tables are small here, and in several files
     jobs: queue.Queue[str] = queue.Queue()
 
     def read() -> None:

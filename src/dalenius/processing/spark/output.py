@@ -22,6 +22,7 @@ from dalenius.model.progress import Progress, Silent
 from dalenius.model.setting import SizeGroup
 from dalenius.place.pieces import Pieces
 from dalenius.processing.engine import Job, TableSpec
+from dalenius.processing.spark.failures import plain_errors
 from dalenius.processing.spark.fetching import SparkStore
 from dalenius.processing.spark.files import Files, files_at
 from dalenius.processing.spark.frames import spark_schema
@@ -87,8 +88,9 @@ class SparkOutput:
         watched.run(lambda: write(frame, folder, spec), stages)
         with writable():
             self._files.tidy(name)
-        listed = Watched(self._spark, Silent()).rows(described(self._spark, folder))
-        return table_file(name, pieces, listed)
+        with plain_errors():
+            files = described(self._spark, folder)
+        return table_file(name, pieces, Watched(self._spark, Silent()).rows(files))
 
     def read_back(self, manifest: Manifest) -> ReleaseFolder:
         """What was written, under a manifest that is not there yet."""
