@@ -108,11 +108,10 @@ def publish(
     temporary = tempfile.mkdtemp(prefix="dalenius-")
     try:
         target = Path(temporary, "release")
-        folder, notes = _published(table, roles, limits, target, method, solving, options, progress)
+        return publish_table(table, roles, limits, target, method, solving, options, progress, temporary)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return Release(folder, notes, temporary=temporary)
 
 
 def publish_table(
@@ -124,22 +123,9 @@ def publish_table(
     solving: PlanOptions,
     options: PublishOptions,
     progress: Progress | None = None,
+    temporary: str | None = None,
 ) -> Release:
-    """Publish to a folder, stage by stage."""
-    return Release(*_published(table, roles, limits, out, method, solving, options, progress))
-
-
-def _published(
-    table: Any,
-    roles: Roles,
-    limits: LimitPolicy | Mapping[Any, Any],
-    out: str | os.PathLike[str],
-    method: Method | str,
-    solving: PlanOptions,
-    options: PublishOptions,
-    progress: Progress | None,
-) -> tuple[ReleaseFolder, tuple[str, ...]]:
-    """The release in its place, and what its publisher should know."""
+    """Publish to a folder, stage by stage. A `temporary` folder around it goes with the release in hand."""
     told = progress if progress is not None else Silent()
     options = settled(table, options)
     if options.engine == LOCAL:
@@ -159,7 +145,8 @@ def _published(
             _verify(folder, _judged(ready.policy, plan), min(found.batch_rows, BATCH_ROWS), told)
         told.stage(LAST_STAGE)
         published = output.commit(made)
-    return published, (*_notes(ready, preparation.wish), *price(plan), *avoided)
+    notes = (*_notes(ready, preparation.wish), *price(plan), *avoided)
+    return Release(published, notes, temporary=temporary)
 
 
 def price_of_strata(
