@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from tests.problems import acs, problem, theta_limits
 
 from dalenius.model.problem import Problem
+from tests.problems import acs, problem, theta_limits
 
 THETA = 8
 

@@ -41,7 +41,7 @@ connection.execute(f"COPY (SELECT * FROM '{sys.argv[1]}' ORDER BY random()) TO '
 """
 # as an installed program runs: with its modules compiled
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-IMPORTS = "import dalenius.publishing, dalenius.cli.publish, dalenius.cli.render_release"
+IMPORTS = "import dalenius.publishing, dalenius.cli.publish_command, dalenius.cli.render_release"
 
 
 def measured(words: list[str]) -> tuple[float, float]:

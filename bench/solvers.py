@@ -20,7 +20,6 @@ import duckdb
 import highspy
 import numpy
 import pyscipopt
-from tests.problems import acs
 
 from bench.charts import line_chart, save
 from bench.direct_milp import by_highs, by_scip
@@ -30,7 +29,8 @@ from dalenius.model.problem import Problem
 from dalenius.solve.multi_size import multi_size
 from dalenius.solve.optimal import lower_bound, optimal
 from dalenius.solve.two_size import two_size
-from dalenius.solve.two_size_paper import full_pruning, loss_pruning, no_pruning
+from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
+from tests.problems import acs
 
 RESULTS = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs"

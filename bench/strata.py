@@ -26,10 +26,11 @@ from bench.attacks import COLUMNS
 from bench.charts import save
 from bench.machine import machine
 from bench.publish import DOCS, RESULTS
-from dalenius.query.against import evaluate
+from dalenius.query.workload import evaluate
 from dalenius.release.folder import open_release
-from dalenius.strata import choosing, growing
-from dalenius.strata.tree import Tree, kd_tree
+from dalenius.strata import growing
+from dalenius.strata.growing import kd_tree
+from dalenius.strata.tree import Tree
 
 LIMITS = {"theta": 8, "base": "0.02"}
 Rows = list[dict[str, Any]]
@@ -59,15 +60,15 @@ def measured(table: pa.Table, sensitive: str, name: str) -> dict[str, Any]:
     """One release: its loss, the error of count queries, and what the learning attacker gets."""
     asked = dict(KINDS[name])
     tree = asked.pop("tree", growing.grow)
-    margin = Fraction(str(asked.pop("margin", choosing.MARGIN)))
+    margin = Fraction(str(asked.pop("margin", growing.MARGIN)))
     others = [column for column in COLUMNS if column != sensitive]
     if asked["strata"] == "columns":
         asked["strata"] = ["Gender", "Education" if sensitive == "Occupation" else "Occupation"]
     started = time.perf_counter()
     with (
-        patch("dalenius.stratifying.grow", tree),
-        patch("dalenius.strata.choosing.MARGIN", margin),
-        patch("dalenius.writing.MARGIN", margin),
+        patch("dalenius.publishing.stratify.grow", tree),
+        patch("dalenius.strata.growing.MARGIN", margin),
+        patch("dalenius.publishing.description.MARGIN", margin),
     ):
         release = dalenius.publish(table, LIMITS, sensitive=sensitive, quasi_identifiers=others, seed=1, **asked)
     seconds = time.perf_counter() - started

@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 from playwright.sync_api import Page, expect, sync_playwright
-from tests.browser.studio_process import studio
 
 from bench.charts import save
 from bench.machine import machine
 from bench.publish import DOCS, RESULTS
+from tests.browser.studio_process import studio
 
 TARGETS = {50: 100, 1000: 300}  # milliseconds, at the 95th percentile
 SHAPES: dict[str, Callable[[int, np.random.Generator], Any]] = {

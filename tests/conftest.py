@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 hypothesis.settings.register_profile("dalenius", deadline=None, max_examples=100)
 hypothesis.settings.load_profile("dalenius")
 
-SPARK = ("tests/spark/", "tests/audit/test_parquet_mr.py")  # tests that start Java
+SPARK = ("tests/spark/", "tests/verify/test_parquet_mr.py")  # tests that start Java
 
 
 class OneJava(LoadScopeScheduling):  # type: ignore[misc]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalenius.model.setting import BucketSetting, Partition
+from dalenius.model.problem import BucketSetting, Partition
 from dalenius.place.slots import values_by_bucket
 
 

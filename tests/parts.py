@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dalenius
-from dalenius.release.folder import open_release
+from dalenius.release.folder import LocalStore, open_release
 from dalenius.release.manifest import FILE
-from dalenius.release.store import LocalStore
-from dalenius.release.tables import Tables
-from dalenius.release.write import PartsWriter
+from dalenius.release.two_tables import Tables
+from dalenius.release.writer import PartsWriter
 
 
 def into_parts(

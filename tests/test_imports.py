@@ -13,14 +13,14 @@ import dalenius
 
 SOURCE = Path(dalenius.__file__).parent
 DOORS = {
-    "altair": ["reproduce/pictures.py", "report/charts.py"],
-    "duckdb": ["engines/*.py"],
-    "highspy": ["solve/highs.py", "reproduce/two_size_ilp.py"],
-    "jinja2": ["report/page.py", "web/pages.py"],
-    "opendp": ["ratio/noise.py"],
-    "pyspark": ["processing/spark/*.py"],
-    "starlette": ["web/*.py"],
-    "uvicorn": ["web/serve.py"],
+    "altair": ["report/charts.py"],
+    "duckdb": ["tables/*.py", "query/*.py", "attack/truth.py", "dp_risk/groups.py"],
+    "highspy": ["solve/highs.py"],
+    "jinja2": ["report/page.py", "studio/pages.py"],
+    "opendp": ["dp_risk/noise.py"],
+    "pyspark": ["publishing/spark/*.py"],
+    "starlette": ["studio/*.py"],
+    "uvicorn": ["studio/serve.py"],
 }
 
 

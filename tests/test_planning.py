@@ -16,11 +16,10 @@ import pytest
 
 import dalenius
 from dalenius.errors import CountsError, InputError, PolicyError, UndecidedError, UsageError
+from dalenius.fakes.quotas import with_fakes
 from dalenius.model.plan import Plan, PlanOptions
-from dalenius.model.problem import ValueCounts
-from dalenius.model.setting import SizeGroup
+from dalenius.model.problem import SizeGroup, ValueCounts
 from dalenius.planning import compare_counts
-from dalenius.solve.fakes import with_fakes
 
 COUNTS = {"Flu": 90, "HIV": 10}
 

@@ -13,10 +13,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from dalenius.reproduce.machine import described
-from dalenius.reproduce.page import body
-from dalenius.reproduce.releases import OPTIMAL, STRATA, TWO_SIZE
-from dalenius.reproduce.run import NAMES, RESULTS, loaded
+from paper.files import described
+from paper.page import body
+from paper.releases import OPTIMAL, STRATA, TWO_SIZE
+from paper.run import NAMES, RESULTS, loaded
 
 DOCS = Path(__file__).parent.parent / "docs"
 IMAGES = "images/reproduction/"

@@ -9,16 +9,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dalenius.model.version import VERSION
+from dalenius.model import VERSION
 
 if TYPE_CHECKING:
     from dalenius.errors import DaleniusError
-    from dalenius.model.plan import Plan
-    from dalenius.model.solution import Method, Status
+    from dalenius.model.plan import Method, Plan, Status
     from dalenius.planning import plan
     from dalenius.policy.limits import LimitPolicy
-    from dalenius.published import Release, load
-    from dalenius.publishing import publish
+    from dalenius.publishing.flow import publish
+    from dalenius.publishing.published import Release, load
 
 __version__ = VERSION
 
@@ -39,13 +38,13 @@ __all__ = [
 _HOMES = {
     "DaleniusError": "dalenius.errors",
     "LimitPolicy": "dalenius.policy.limits",
-    "Method": "dalenius.model.solution",
+    "Method": "dalenius.model.plan",
     "Plan": "dalenius.model.plan",
-    "Release": "dalenius.published",
-    "Status": "dalenius.model.solution",
-    "load": "dalenius.published",
+    "Release": "dalenius.publishing.published",
+    "Status": "dalenius.model.plan",
+    "load": "dalenius.publishing.published",
     "plan": "dalenius.planning",
-    "publish": "dalenius.publishing",
+    "publish": "dalenius.publishing.flow",
 }
 
 

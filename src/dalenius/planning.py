@@ -9,17 +9,19 @@ from dataclasses import replace
 from typing import Any
 
 from dalenius.errors import CountsError, UndecidedError, UsageError
-from dalenius.model.plan import NoSolution, Plan, PlanOptions
-from dalenius.model.problem import Problem, ValueCounts
-from dalenius.model.setting import BucketSetting
-from dalenius.model.solution import Method, Solution, Status
-from dalenius.policy.labels import label
-from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
-from dalenius.solve.eligible import fakes_can_be_in_proportion, why_impossible
-from dalenius.solve.growing import MOMENT, nothing, solve_and_grow
-from dalenius.solve.methods import solve
-from dalenius.solve.options import check_options
-from dalenius.solve.sizes import LARGEST_SIZE, automatic_max_size, least_min_size, smallest_working
+from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
+from dalenius.model.problem import BucketSetting, Problem, ValueCounts
+from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, label, resolve_limits
+from dalenius.solve.methods import MOMENT, nothing, solve, solve_and_grow
+from dalenius.solve.sizes import (
+    LARGEST_SIZE,
+    automatic_max_size,
+    check_options,
+    fakes_can_be_in_proportion,
+    least_min_size,
+    smallest_working,
+    why_impossible,
+)
 
 _ADVICE_SECONDS = 20.0  # at most, for finding a max-size to recommend
 
@@ -72,7 +74,7 @@ def count_values(
         raise UsageError("the sensitive column is not named", "Say which column is sensitive: sensitive='Disease'.")
     if null_value is not None and not isinstance(null_value, str):
         raise UsageError(f"null_value must be text, got {type(null_value).__name__}")
-    from dalenius.engines.duckdb import open_table  # publishing counts for itself, and may do without DuckDB
+    from dalenius.tables.open_table import open_table  # publishing counts for itself, and may do without DuckDB
 
     with open_table(counts_or_table, table) as opened:
         return opened.count_by_value(sensitive, null_value)

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import dalenius
-from dalenius.reproduce.synthetic import census_shaped
+from paper.dataset import census_shaped
 from tests.browser.conftest import Visits
 from tests.browser.studio_process import plan, published, studio
 from tests.browser.studio_steps import choose_roles, draft_job, go, hook, settled

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from dalenius.web.studio import StudioOptions
-from tests.web.site import Site, open_site, people
+from dalenius.studio.state import StudioOptions
+from tests.studio.site import Site, open_site, people
 
 PAGE = """<!doctype html><title>strange</title>
 <a id="start" href="{home}/?token={token}">start</a>

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from dalenius.audit.certificate import certified_bound
 from dalenius.cli.main import main
+from dalenius.model.plan import Certificate, CertificateRow
 from dalenius.model.problem import Problem
-from dalenius.model.solution import Certificate, CertificateRow
-from dalenius.policy.exact import exact
+from dalenius.policy.limits import exact
+from dalenius.verify.proof import certified_bound
 from tests.problems import acs
 
 Run = Callable[..., Result]
@@ -310,7 +310,7 @@ def test_an_unexpected_error_is_called_a_bug_and_quotes_nothing(run: Run, monkey
     def broken(*_words: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("dalenius.cli.plan.read_counts", broken)
+    monkeypatch.setattr("dalenius.cli.plan_command.read_counts", broken)
     result = run("plan", "--counts", "counts.csv", "--uniform", "0.5", "--json")
     assert result.exit_code == 70
     assert as_object(result)["error"]["kind"] == "internal"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dalenius.infer.candidates import Block
-from dalenius.infer.matching import exact, marginals, matched, scaled
+from dalenius.infer.naive_bayes import exact, marginals, matched, scaled
 
 
 def block(counts: list[int], fakes: int = 0, buckets: int = 3) -> Block:

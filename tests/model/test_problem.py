@@ -4,10 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from dalenius.errors import CountsError
-from dalenius.model.nearest import did_you_mean, nearest
-from dalenius.model.problem import ValueCounts
-from dalenius.model.setting import BucketSetting, SizeGroup
+from dalenius.errors import CountsError, did_you_mean, nearest
+from dalenius.model.problem import BucketSetting, SizeGroup, ValueCounts
 
 
 def test_counts_are_sorted_and_zeros_left_out() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dalenius.errors import UsageError
+from dalenius.fakes.marking import draw_marks
 from dalenius.place.budget import MIB, Budget
-from dalenius.place.marking import draw_marks
-from tests.place.grids import partition_of
+from tests.fakes.grids import partition_of
 
 
 def test_marks_have_a_quarter_of_what_is_spare() -> None:

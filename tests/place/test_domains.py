@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.engines.arrow import TableSource
 from dalenius.errors import ChangedInputError
 from dalenius.place.budget import Budget
 from dalenius.place.domains import Domain, Listing, Range, codes_of
 from dalenius.place.survey import survey
 from dalenius.place.wide import in_release_order
+from dalenius.tables.arrow import TableSource
 
 TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "bool": (pa.bool_(), st.booleans()),

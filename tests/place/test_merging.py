@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import TooManyValuesError
-from dalenius.model.setting import BucketSetting, Partition
+from dalenius.model.problem import BucketSetting, Partition
+from dalenius.place.columns import ListTracker, RangeTracker
 from dalenius.place.sensitive import SensitiveCounter
 from dalenius.place.slots import values_by_bucket, values_of_buckets
-from dalenius.place.trackers import ListTracker, RangeTracker
 from tests.place.test_slots import partitions
 
 numbers = st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), max_size=30)

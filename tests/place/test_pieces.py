@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.model.setting import BucketSetting
-from dalenius.place.pieces import Pieces
+from dalenius.model.problem import BucketSetting
+from dalenius.place.packed import Pieces
 
 
 @given(

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from dalenius.errors import ChangedInputError
-from dalenius.model.setting import BucketSetting
+from dalenius.model.problem import BucketSetting
 from dalenius.place.domains import Domain, Listing, Range
-from dalenius.place.packed import Layout, PackedRecords
-from dalenius.place.pieces import Pieces
+from dalenius.place.packed import Layout, PackedRecords, Pieces
 from dalenius.place.stream import Records
 from dalenius.place.wide import WideRecords
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.model.setting import BucketSetting, Partition
+from dalenius.model.problem import BucketSetting, Partition
 from dalenius.place.slots import Placement, values_by_bucket
 
 KEY = bytes(range(32))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError
-from dalenius.policy.exact import Number, exact, exact_limit, shown
+from dalenius.policy.limits import Number, exact, exact_limit, shown
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.policy.job import Job, parse_job
-from dalenius.policy.job_writer import job_text
+from dalenius.policy.job import Job, job_text, parse_job
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 _number = st.one_of(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.model.columns import ColumnFacts, Kind, TableFacts
 from dalenius.policy.roles import Role, suggest
+from dalenius.tables.describe import ColumnFacts, Kind, TableFacts
 
 ROWS = 10_000
 

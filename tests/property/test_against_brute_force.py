@@ -5,15 +5,13 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.audit.certificate import certified_bound
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting, Partition, SizeGroup, Violation
+from dalenius.model.problem import BucketSetting, Partition, Problem, SizeGroup, Violation
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size
+from dalenius.solve.multi_size import multi_size, validate_one_size, validate_two_size
 from dalenius.solve.optimal import lower_bound, optimal
 from dalenius.solve.two_size import two_size
-from dalenius.solve.two_size_paper import full_pruning, loss_pruning, no_pruning
-from dalenius.solve.validate import validate_one_size, validate_two_size
+from dalenius.verify.proof import certified_bound
+from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.property import brute_force
 from tests.property.strategies import small_problems
 

@@ -12,17 +12,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.audit.certificate import certified_bound
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting, Partition, Violation
+from dalenius.fakes.quotas import fakes_of_a_group, portion, with_fakes
+from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.anatomy import anatomy
-from dalenius.solve.eligible import fakes_can_be_in_proportion, why_impossible
-from dalenius.solve.fakes import fakes_of_a_group, portion, with_fakes
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size
+from dalenius.solve.multi_size import multi_size, validate_one_size, validate_two_size
 from dalenius.solve.optimal import lower_bound, optimal
+from dalenius.solve.sizes import fakes_can_be_in_proportion, why_impossible
 from dalenius.solve.two_size import two_size
-from dalenius.solve.validate import validate_one_size, validate_two_size
+from dalenius.verify.proof import certified_bound
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems, large_problems
 from tests.property.two_size_searches import assert_agree_on_two_sizes

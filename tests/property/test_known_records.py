@@ -10,15 +10,14 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.audit.certificate import certified_bound
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting, Partition
+from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.anatomy import anatomy
 from dalenius.solve.caps import Instance
-from dalenius.solve.eligible import why_impossible
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import multi_size
 from dalenius.solve.optimal import optimal
+from dalenius.solve.sizes import why_impossible
+from dalenius.verify.proof import certified_bound
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems
 from tests.property.test_against_brute_force import sizes_of

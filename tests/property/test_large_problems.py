@@ -7,17 +7,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.audit.certificate import certified_bound
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting, Partition, Violation
+from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.caps import Instance, cap_matrix
-from dalenius.solve.fill import most_buckets
 from dalenius.solve.gale import fill_sizes, validate_setting
-from dalenius.solve.multi_size import multi_size
+from dalenius.solve.multi_size import multi_size, validate_two_size
 from dalenius.solve.optimal import optimal
-from dalenius.solve.two_size import two_size
-from dalenius.solve.two_size_paper import full_pruning
-from dalenius.solve.validate import validate_two_size
+from dalenius.solve.two_size import most_buckets, two_size
+from dalenius.verify.proof import certified_bound
+from paper.two_size_paper import full_pruning
 from tests.property.strategies import large_problems
 from tests.property.test_against_brute_force import assert_partition
 

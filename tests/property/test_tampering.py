@@ -21,7 +21,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius.audit.verify import verify
+from dalenius.verify.judge import verify
 from tests.handmade import Handmade
 
 LIMITS = {"uniform": "0.6"}

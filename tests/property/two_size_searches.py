@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting
+from dalenius.model.problem import BucketSetting, Problem
 from dalenius.solve.two_size import two_size
-from dalenius.solve.two_size_paper import full_pruning, loss_pruning, no_pruning
+from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.property import brute_force
 
 

@@ -13,18 +13,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.manifest import (
-    FILE,
-    Adversary,
-    Column,
-    Columns,
-    Manifest,
-    Program,
-    SizeGroupPart,
-    Value,
-    Worst,
-)
-from dalenius.release.tables import TableFile, Tables
+from dalenius.release.manifest import FILE, Adversary, Column, Columns, Manifest, Program, SizeGroupPart, Value, Worst
+from dalenius.release.two_tables import TableFile, Tables
 
 
 def random_buckets(rows: int, size: int, seed: int = 0) -> list[int]:

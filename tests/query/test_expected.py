@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dalenius
+from dalenius.fakes.quotas import with_fakes
 from dalenius.model.plan import PlanOptions
-from dalenius.model.setting import BucketSetting, Partition, SizeGroup
+from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.planning import count_values, plan_counts
 from dalenius.policy.limits import LimitPolicy
 from dalenius.query.count import Counter
 from dalenius.query.expected import relative_errors
 from dalenius.release.folder import open_release
-from dalenius.solve.fakes import with_fakes
 
 Bucket = list[tuple[int, bool]]  # values, each with whether a record is behind it
 

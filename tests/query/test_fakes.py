@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from dalenius.errors import InputError, UsageError
 from dalenius.infer.compositions import compositions
 from dalenius.infer.learned import Association
-from dalenius.query.against import encode, evaluate
 from dalenius.query.coded import Answerer, CodedRelease, CodedTable
 from dalenius.query.count import Counter
-from dalenius.query.workload import answer, generate, summarise
+from dalenius.query.workload import answer, encode, evaluate, generate, summarise
 from dalenius.release.folder import open_release
 from tests.query.releases import random_buckets, write_release
 from tests.query.test_matchings import assert_same, moments

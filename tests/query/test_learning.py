@@ -11,9 +11,8 @@ import pytest
 
 import dalenius
 from dalenius.model.estimate import Learned
-from dalenius.query.against import encode
 from dalenius.query.count import Counter
-from dalenius.query.workload import Answers, answer, generate
+from dalenius.query.workload import Answers, answer, encode, generate
 from dalenius.release.folder import open_release
 from tests.query.releases import write_release
 

@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.engines.pairing import TypeCounts, TypedBuckets
 from dalenius.model.estimate import Estimate
 from dalenius.query.count import Counter
-from dalenius.query.patterns import Matcher, Totals, covers, types_of
+from dalenius.query.pairs import Matcher, Totals, TypeCounts, TypedBuckets, covers, types_of
 from tests.query.releases import write_release
 
 Accepts = Callable[[str, str], bool]

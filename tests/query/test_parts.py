@@ -10,8 +10,8 @@ import pytest
 
 import dalenius
 from dalenius.errors import ReleaseError
-from dalenius.query.against import evaluate
 from dalenius.query.count import Counter, count, open_tables
+from dalenius.query.workload import evaluate
 from dalenius.release.folder import ReleaseFolder, open_release
 from tests.handmade import many_types
 from tests.parts import ElsewhereStore, into_parts, patients, published

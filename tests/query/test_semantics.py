@@ -263,7 +263,7 @@ def test_folders_with_odd_names(tmp_path: Path) -> None:
 
 
 def test_too_many_pairs_are_refused(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dalenius.engines.pairing.MOST_PAIRS", 10)
+    monkeypatch.setattr("dalenius.query.pairs.MOST_PAIRS", 10)
     with pytest.raises(QueryError, match="at most 10"):
         counter.count("Age > length(Disease)")
 

@@ -13,10 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from dalenius.errors import DaleniusError, InputError, NoSuchColumnError
-from dalenius.query.against import encode, evaluate
 from dalenius.query.coded import CodedRelease, CodedTable
 from dalenius.query.count import Counter
-from dalenius.query.workload import Answers, answer, generate, summarise, values_per_predicate
+from dalenius.query.workload import Answers, answer, encode, evaluate, generate, summarise, values_per_predicate
 from dalenius.release.folder import ReleaseFolder
 from tests.query.releases import random_buckets, write_release
 

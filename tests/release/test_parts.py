@@ -14,12 +14,11 @@ import pytest
 
 import dalenius
 from dalenius.errors import ReleaseError, UsageError
-from dalenius.release.folder import ReleaseFolder, open_release
+from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
 from dalenius.release.manifest import parse_manifest, read_manifest, tables_of_release
 from dalenius.release.staging import check_target
-from dalenius.release.store import LocalStore
-from dalenius.release.tables import TableFile, TablePart
-from dalenius.release.write import PartsWriter
+from dalenius.release.two_tables import TableFile, TablePart
+from dalenius.release.writer import PartsWriter
 from tests.handmade import edit_manifest, hospital
 from tests.parts import ElsewhereStore, into_parts, patients, published
 

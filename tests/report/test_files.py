@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dalenius.errors import OutputError, UsageError
-from dalenius.report.files import check_target, twin_path, write_both
+from dalenius.report.report_files import check_target, twin_path, write_both
 
 
 def listing(folder: Path) -> dict[str, str]:

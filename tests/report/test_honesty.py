@@ -15,8 +15,7 @@ import pytest
 import dalenius
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html
-from dalenius.report.publication import warnings
-from dalenius.report.statements import statements
+from dalenius.report.statements import statements, warnings
 from dalenius.report.twin import report_object, twin_text
 from tests.handmade import Handmade, edit_manifest, hospital, restate_hashes, three_strata
 from tests.report.reading import Read, read

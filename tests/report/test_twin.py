@@ -17,13 +17,13 @@ import pyarrow.parquet
 import pytest
 
 import dalenius
-from dalenius.audit.audit import audit
-from dalenius.audit.objects import audit_object, verdict_object
-from dalenius.audit.verify import verify
+from dalenius.attack.audit import audit, audit_object
 from dalenius.errors import ChangedInputError, InputError, UsageError
 from dalenius.report.facts import Facts, Workload, collect
 from dalenius.report.page import report_html
 from dalenius.report.twin import report_object, twin_text
+from dalenius.verify.findings import verdict_object
+from dalenius.verify.judge import verify
 from tests.handmade import Handmade, edit_manifest, hospital, rewrite, three_strata
 from tests.report.releases import published
 

@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 import dalenius
-from dalenius.audit.certificate import certified_bound
 from dalenius.errors import UndecidedError
-from dalenius.model.problem import Problem, ValueCounts
-from dalenius.model.setting import BucketSetting, Partition
-from dalenius.model.solution import Method
+from dalenius.model.plan import Method
+from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
 from dalenius.planning import compare_counts
 from dalenius.solve.caps import cap_matrix
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.methods import solve
 from dalenius.solve.optimal import lower_bound, optimal
 from dalenius.solve.two_size import two_size
+from dalenius.verify.proof import certified_bound
 from tests.problems import acs
 
 

@@ -6,14 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from dalenius.audit.certificate import certified_bound
-from dalenius.model.problem import Problem
-from dalenius.model.setting import Partition
+from dalenius.model.problem import Partition, Problem
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import multi_size
 from dalenius.solve.optimal import lower_bound, optimal
 from dalenius.solve.two_size import two_size
-from dalenius.solve.two_size_paper import full_pruning, loss_pruning, no_pruning
+from dalenius.verify.proof import certified_bound
+from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.problems import acs, problem
 
 # Proven optima of the ACS 2018 counts at 300K: (column, theta) -> loss.

@@ -9,11 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dalenius.audit.certificate import certified_bound
-from dalenius.model.problem import Problem
-from dalenius.model.setting import Partition
-from dalenius.model.solution import Method, Solution, Status
-from dalenius.solve import many, many_family
+from dalenius.model.plan import Method, Solution, Status
+from dalenius.model.problem import Partition, Problem
+from dalenius.solve import family as many_family
+from dalenius.solve import many
 from dalenius.solve.caps import Instance
 from dalenius.solve.certificate import dense_bound, exact_bound
 from dalenius.solve.gale import validate_setting
@@ -23,6 +22,7 @@ from dalenius.solve.methods import solve
 from dalenius.solve.optimal import lower_bound
 from dalenius.solve.relaxation import Relaxation, relax
 from dalenius.solve.sizes import least_min_size
+from dalenius.verify.proof import certified_bound
 from tests.problems import acs, theta_limits
 
 

@@ -8,16 +8,13 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.audit.certificate import certified_bound
-from dalenius.model.problem import Problem
-from dalenius.model.setting import Partition
-from dalenius.model.solution import Method, Solution, Status
-from dalenius.solve.eligible import fakes_can_be_in_proportion, why_impossible
+from dalenius.model.plan import Method, Solution, Status
+from dalenius.model.problem import Partition, Problem
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.growing import solve_and_grow
 from dalenius.solve.many import solve_many
-from dalenius.solve.methods import solve
-from dalenius.solve.sizes import least_min_size
+from dalenius.solve.methods import solve, solve_and_grow
+from dalenius.solve.sizes import fakes_can_be_in_proportion, least_min_size, why_impossible
+from dalenius.verify.proof import certified_bound
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems, small_problems
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.model.setting import BucketSetting, Partition, SizeGroup, Violation
+from dalenius.model.problem import BucketSetting, Partition, SizeGroup, Violation
 from dalenius.solve.gale import fill_sizes, validate_setting
+from dalenius.solve.multi_size import validate_one_size, validate_two_size
 from dalenius.solve.optimal import optimal
 from dalenius.solve.two_size import feasible_positions, two_size
-from dalenius.solve.validate import validate_one_size, validate_two_size
 from tests.contents import bucket_contents
 from tests.problems import example_3, problem
 

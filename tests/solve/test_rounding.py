@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalenius.model.setting import BucketSetting
+from dalenius.model.problem import BucketSetting
 from dalenius.solve.caps import Instance
+from dalenius.solve.nearby import round_nearby
 from dalenius.solve.relaxation import Relaxation, relax
-from dalenius.solve.rounding import round_nearby
 from tests.problems import acs
 
 

@@ -48,8 +48,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of some thousand rows in several files, as large ones are."""
-    monkeypatch.setattr("dalenius.processing.spark.table._LEAST_PIECE_ROWS", PIECE_ROWS)
-    monkeypatch.setattr("dalenius.processing.spark.table._FEWEST_PIECES", 32)
+    monkeypatch.setattr("dalenius.publishing.spark.cluster_table._LEAST_PIECE_ROWS", PIECE_ROWS)
+    monkeypatch.setattr("dalenius.publishing.spark.cluster_table._FEWEST_PIECES", 32)
 
 
 def _end_java() -> None:

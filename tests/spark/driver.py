@@ -20,7 +20,7 @@ from typing import Any
 from pyspark import SparkContext
 
 import dalenius
-from dalenius.processing.spark import table
+from dalenius.publishing.spark import cluster_table as table
 from tests.spark.tables import PIECE_ROWS
 
 

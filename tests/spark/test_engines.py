@@ -15,9 +15,9 @@ import pytest
 
 import dalenius
 from dalenius.errors import ChangedInputError, InputError, NoSolutionError, NoSuchColumnError, NullsError, UsageError
+from tests.publishing.test_faults import AtStage, interrupt
+from tests.publishing.test_publishing import check_privacy
 from tests.spark.tables import COLUMNS, LIMITS, TYPED, cells, check_release, publish, town, written
-from tests.test_faults import AtStage, interrupt
-from tests.test_publishing import check_privacy
 
 Publish = Callable[..., dalenius.Release]
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import dalenius
 from dalenius.errors import EngineError, InputError, UsageError
-from dalenius.processing.spark.session import _reach
+from dalenius.publishing.spark.session import _reach
 from tests.spark.tables import check_release, publish, town, written
 
 

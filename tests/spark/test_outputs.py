@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 import dalenius
 from dalenius.errors import SelfCheckError, UsageError
 from dalenius.place.marks import Marks
-from dalenius.processing.spark.files import HadoopFiles
+from dalenius.publishing.spark.cluster_files import HadoopFiles
+from tests.publishing.test_faults import AtStage
 from tests.spark.tables import check_release, publish, town, written
-from tests.test_faults import AtStage
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -139,7 +139,7 @@ def test_a_round_of_exchanging_fakes_that_fails_leaves_nothing_of_the_round_befo
             raise SelfCheckError("on purpose")
 
     rounds: list[int] = []
-    monkeypatch.setattr("dalenius.protect.avoiding.Avoiding.improved", once_more)
+    monkeypatch.setattr("dalenius.fakes.avoiding.Avoiding.improved", once_more)
     with pytest.raises(SelfCheckError, match="on purpose"):
         publish(
             people,
@@ -156,8 +156,8 @@ def test_a_round_of_exchanging_fakes_that_fails_leaves_nothing_of_the_round_befo
 def test_the_clusters_own_settings_of_parquet_do_not_show(
     spark: SparkSession, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dalenius.writing._GROUP_BITS", 6)
-    monkeypatch.setattr("dalenius.processing.spark.table._LEAST_PIECE_ROWS", 200)
+    monkeypatch.setattr("dalenius.publishing.description._GROUP_BITS", 6)
+    monkeypatch.setattr("dalenius.publishing.spark.cluster_table._LEAST_PIECE_ROWS", 200)
     java: Any = spark.sparkContext._jsc
     conf = java.hadoopConfiguration()
     conf.set("parquet.block.size", "4096")

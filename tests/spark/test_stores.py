@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 import dalenius
 from dalenius.errors import OutputError, ReleaseError, SelfCheckError, UsageError
-from dalenius.processing.spark.files import HadoopFiles
+from dalenius.publishing.spark.cluster_files import HadoopFiles
+from tests.publishing.test_faults import AtStage
 from tests.spark.tables import check_release, publish, town, written
-from tests.test_faults import AtStage
 
 URL = "viewfs://town"
 
@@ -60,7 +60,7 @@ def test_verifying_fetches_a_file_twice_at_most(store: Path, monkeypatch: pytest
         fetch(files, name, to)
 
     monkeypatch.setattr(HadoopFiles, "fetch", counted)
-    monkeypatch.setattr("dalenius.processing.spark.table._LEAST_PIECE_ROWS", 30)
+    monkeypatch.setattr("dalenius.publishing.spark.cluster_table._LEAST_PIECE_ROWS", 30)
     release = publish(f"{URL}/data/in", engine="spark", out=f"{URL}/data/out")
     tables = release.manifest.tables
     assert set(fetched) == {*tables.qit.files, *tables.st.files}

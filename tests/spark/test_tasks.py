@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.engines.arrow import TableSource
 from dalenius.errors import ChangedInputError, EngineError, InputError, OutputError, SelfCheckError, TooManyValuesError
-from dalenius.model.setting import BucketSetting, Partition
+from dalenius.model.problem import BucketSetting, Partition
 from dalenius.place.budget import Budget
-from dalenius.place.pieces import Pieces
+from dalenius.place.packed import Pieces
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, survey
-from dalenius.processing.spark.failures import CarriedError, carrying, explained, not_started
-from dalenius.processing.spark.placing import PlaceTask, Ranks, SortTask
-from dalenius.processing.spark.reading import Check, CountTask, PackedRecordsOf, PackTask, RawRecordsOf
-from dalenius.processing.spark.surveying import SurveyTask
+from dalenius.publishing.spark.placing import PlaceTask, Ranks, SortTask
+from dalenius.publishing.spark.reading import Check, CountTask, PackedRecordsOf, PackTask, RawRecordsOf
+from dalenius.publishing.spark.spark_errors import CarriedError, carrying, explained, not_started
+from dalenius.publishing.spark.surveying import SurveyTask
+from dalenius.tables.arrow import TableSource
 
 Integers = np.ndarray[Any, Any]
 KEY = bytes(range(32))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dalenius.errors import UsageError
-from dalenius.strata.tree import every_combination, kd_tree
+from dalenius.strata.growing import every_combination, kd_tree
 from tests.strata.descent import check_form
 
 

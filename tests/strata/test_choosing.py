@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dalenius.strata.choosing import automatic, least_stratum
+from dalenius.strata.growing import automatic, least_stratum
 
 
 @pytest.mark.parametrize("rows", [1, 4_999, 5_000, 48_842, 300_000, 10**7, 10**9])

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.strata.lookup import Lookup
-from dalenius.strata.nodes import Growing
-from dalenius.strata.tree import Tree, every_combination
+from dalenius.strata.growing import every_combination
+from dalenius.strata.tree import Growing, Lookup, Tree
 from tests.strata.descent import check_form, leaf_of
 
 LARGEST = 2**63 - 1

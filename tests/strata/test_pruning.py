@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.strata.pruning import collapsed, without
-from dalenius.strata.tree import every_combination, kd_tree
+from dalenius.strata.growing import every_combination, kd_tree
+from dalenius.strata.tree import collapsed, without
 
 
 @given(seed=st.integers(0, 10_000), leaves=st.integers(1, 12), lost=st.sets(st.integers(0, 11)))

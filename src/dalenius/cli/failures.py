@@ -70,8 +70,8 @@ def _help_for(error: click.ClickException) -> str | None:
     return f"Try '{context.command_path} --help'." if context is not None else None
 
 
-class Commands(click.Group):
-    """A group whose usage errors keep the JSON contract too."""
+class _Reported(click.Command):
+    """Usage errors keep the JSON contract too."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run, with errors in the options reported like all others."""
@@ -82,3 +82,11 @@ class Commands(click.Group):
         except click.exceptions.Exit as ending:
             sys.exit(ending.exit_code)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+class OneCommand(_Reported):
+    """A program of a single command."""
+
+
+class Commands(_Reported, click.Group):
+    """A program of several commands."""

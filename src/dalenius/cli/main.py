@@ -1,4 +1,7 @@
-"""The dalenius command."""
+"""The dalenius command.
+
+dalenius completion: a script that teaches the shell to complete commands and options.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,37 @@ import signal
 import sys
 
 import click
+from click.shell_completion import get_completion_class
 
-from dalenius import __version__
-from dalenius.cli.audit import audit_command
-from dalenius.cli.completion import completion_command
-from dalenius.cli.dp_risk import dp_risk_command
+from dalenius.cli.audit_command import audit_command
+from dalenius.cli.dp_risk_command import dp_risk_command
 from dalenius.cli.failures import Commands
-from dalenius.cli.plan import plan_command
-from dalenius.cli.publish import publish_command
-from dalenius.cli.query import query_command
-from dalenius.cli.report import report_command
-from dalenius.cli.reproduce import reproduce_command
-from dalenius.cli.studio import studio_command
-from dalenius.cli.verify import verify_command
-from dalenius.cli.workload import workload_command
+from dalenius.cli.plan_command import plan_command
+from dalenius.cli.publish_command import publish_command
+from dalenius.cli.query_command import query_command, workload_command
+from dalenius.cli.report_command import report_command
+from dalenius.cli.studio_command import studio_command
+from dalenius.cli.verify_command import verify_command
+from dalenius.model import VERSION
+
+_EPILOG = """\b
+Examples:
+  dalenius completion bash >> ~/.bashrc
+  dalenius completion zsh >> ~/.zshrc
+  dalenius completion fish > ~/.config/fish/completions/dalenius.fish
+"""
+
+
+@click.command("completion", epilog=_EPILOG)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(context: click.Context, shell: str) -> None:
+    """Print a script that completes commands and options in SHELL."""
+    kind = get_completion_class(shell)
+    if kind is None:  # pragma: no cover (click knows all three)
+        raise click.UsageError(f"no completion for {shell}")
+    script = kind(context.find_root().command, {}, "dalenius", "_DALENIUS_COMPLETE").source()
+    click.echo(script)
 
 
 def _prepare_output() -> None:
@@ -34,7 +54,7 @@ def _prepare_output() -> None:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="dalenius")
+@click.version_option(VERSION, prog_name="dalenius")
 def main() -> None:
     """Publish tables about people so that analysts can count, and nobody can be pinned to a sensitive value.
 
@@ -57,5 +77,4 @@ main.add_command(query_command)
 main.add_command(workload_command)
 main.add_command(studio_command)
 main.add_command(dp_risk_command)
-main.add_command(reproduce_command)
 main.add_command(completion_command)

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dalenius.cli.render import print_whole, printable, show_notes
-from dalenius.model.dp_risk import (
+from dalenius.cli.render_plan import print_whole, printable, show_notes
+from dalenius.dp_risk.results import (
     PROMISE,
     DpRisk,
     EpsilonRisk,

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dalenius.cli.render import FORMAT_VERSION, gap_shown, print_whole, printable, show_notes
-from dalenius.policy.exact import shown
-from dalenius.published import Release
+from dalenius.cli.render_plan import FORMAT_VERSION, gap_shown, print_whole, printable, show_notes
+from dalenius.policy.limits import shown
+from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
-from dalenius.release.tables import TableFile
+from dalenius.release.two_tables import TableFile
 
 _ROWS = 12
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.arrays import filled
-from dalenius.release.types import is_text
+from dalenius.release.two_tables import is_text
+from dalenius.tables.arrays import filled
 
 _BLOCK_ENTRIES = 2**18  # of a block: what is worked out for it stays small
 _MOST_KINDS = 200  # values of an ordered column that are told apart; where there are more, ranges are

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.texts import texts
+from dalenius.tables.arrays import texts
 
 MOST_RANGES = 16
 MOST_TEXTS = 100_000  # distinct ones, that a column may have

@@ -41,12 +41,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.texts import texts
 from dalenius.errors import ReleaseError
 from dalenius.infer.cells import Cells, new_column
 from dalenius.infer.compositions import Compositions, UnsupportedError, compositions, first_buckets
 from dalenius.infer.pooled import Associations
 from dalenius.release.folder import ReleaseFolder
+from dalenius.tables.arrays import texts
 
 LEVEL = 0.01
 MOST_RATIO = 0.25

@@ -50,8 +50,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.infer.compositions import Block, Compositions
-from dalenius.infer.learned import Association, prior
-from dalenius.infer.posterior import Posterior, mixture
+from dalenius.infer.learned import Association, Posterior, mixture, prior
 
 _OWN = np.concatenate([[0.0], np.geomspace(1e-4, 20, 8)])  # the levels of ω
 _COMMON = np.concatenate([[0.0], np.geomspace(1e-5, 1, 6)])  # ρ

@@ -1,4 +1,7 @@
-"""What a solver is given: how often each sensitive value occurs, and the limit on inferring it."""
+"""What a solver is given: how often each sensitive value occurs, and the limit on inferring it.
+
+Bucket settings: how many buckets of which size, what they lose, and which records go where.
+"""
 
 from __future__ import annotations
 
@@ -79,3 +82,107 @@ class Problem:
     def total(self) -> int:
         """The number of records, |T|."""
         return sum(self.counts)
+
+
+@dataclass(frozen=True)
+class SizeGroup:
+    """`buckets` buckets that hold `size` records each."""
+
+    size: int
+    buckets: int
+
+    @property
+    def records(self) -> int:
+        """How many records the group holds."""
+        return self.size * self.buckets
+
+    @property
+    def loss(self) -> int:
+        """The group's share of the loss: (size - 1)^2 a bucket."""
+        return self.buckets * (self.size - 1) ** 2
+
+
+@dataclass(frozen=True)
+class BucketSetting:
+    """Size groups in ascending order of size, none of them empty."""
+
+    groups: tuple[SizeGroup, ...]
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[int, int]]) -> BucketSetting:
+        """A setting from (size, buckets) pairs in any order; equal sizes are added up, empty groups left out."""
+        buckets: dict[int, int] = {}
+        for size, number in pairs:
+            if size < 1 or number < 0:
+                raise ValueError(f"a size group needs size >= 1 and buckets >= 0, got size={size}, buckets={number}")
+            buckets[int(size)] = buckets.get(int(size), 0) + int(number)
+        return cls(tuple(SizeGroup(size, buckets[size]) for size in sorted(buckets) if buckets[size]))
+
+    @property
+    def records(self) -> int:
+        """How many records the setting holds."""
+        return sum(group.records for group in self.groups)
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are."""
+        return sum(group.buckets for group in self.groups)
+
+    @property
+    def loss(self) -> int:
+        """Loss = the sum of (bucket size - 1)^2 over all buckets (the paper's Equation 2)."""
+        return sum(group.loss for group in self.groups)
+
+    @property
+    def mse(self) -> Fraction:
+        """MSE = Loss / (|T| - 1) (Definition 3); 0 for a single record, which loses nothing."""
+        return Fraction(self.loss, self.records - 1) if self.records > 1 else Fraction(0)
+
+    def __str__(self) -> str:
+        return " + ".join(f"{group.buckets} x {group.size}" for group in self.groups) or "no buckets"
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How the records of each value are shared out between the size groups of a setting.
+
+    `quotas[i][j]` records of value i go to size group j. Each row adds up to the value's count, each column to
+    the group's records, and no quota exceeds what the value's limit allows in that group.
+
+    `fakes[i][j]` fake values i go to size group j besides; each column adds up to the fake values of the group. It is
+    empty where there are none.
+    """
+
+    setting: BucketSetting
+    quotas: tuple[tuple[int, ...], ...]
+    fakes: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def slots(self) -> tuple[tuple[int, ...], ...]:
+        """Records and fake values together: what ST shows."""
+        if not self.fakes:
+            return self.quotas
+        rows = zip(self.quotas, self.fakes, strict=True)
+        return tuple(tuple(a + b for a, b in zip(own, fake, strict=True)) for own, fake in rows)
+
+    @property
+    def fake_values(self) -> int:
+        """Fake values in every bucket."""
+        return sum(row[0] for row in self.fakes) // self.setting.groups[0].buckets if self.fakes else 0
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Why a setting admits no valid record assignment: the constraint that fails, and where.
+
+    `constraint` is "capacity" (the buckets do not hold exactly the records), "privacy" (some value has more
+    records than its limit lets the buckets take), "fill" (some bucket sizes cannot be filled) or "cut" (Gale's
+    condition fails for a set of sizes that no single fill or privacy constraint covers). `have` falls short of
+    `need`; `values` are indices into the problem's values.
+    """
+
+    constraint: str
+    have: int
+    need: int
+    values: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()

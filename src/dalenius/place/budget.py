@@ -3,19 +3,24 @@
 A budget covers everything: the interpreter and its libraries, which are there already, what Arrow and the Parquet
 writer keep to themselves, and the arrays of the stages. Nothing in publishing grows with the number of records beyond
 it.
+
+Work on all cores, with results in order and bounded memory.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from dalenius.errors import UsageError
-from dalenius.model.setting import SizeGroup
+from dalenius.model.problem import SizeGroup
 
 MIB = 2**20
 
@@ -141,3 +146,26 @@ def machine_memory() -> int:
         with suppress(OSError, ValueError):
             memory = min(memory, int(Path(limit).read_text(encoding="ascii")))
     return memory
+
+
+_AHEAD = 3  # batches or pieces in the works at a time
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_parallel(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: Executor, ahead: int = _AHEAD
+) -> Iterator[Result]:
+    """The results of `work` in the order of the items, with a few under way at any time and no more."""
+    under_way: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            under_way.append(workers.submit(work, item))
+            if len(under_way) >= ahead:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        for future in under_way:
+            future.cancel()

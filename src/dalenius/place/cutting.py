@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.engines.arrow import Source
-from dalenius.engines.texts import texts
+from dalenius.place.budget import in_parallel
+from dalenius.place.columns import as_published
 from dalenius.place.domains import Domain, changed, codes_of
-from dalenius.place.in_parallel import in_parallel
-from dalenius.place.published_types import as_published
 from dalenius.place.sensitive import SensitiveColumn
-from dalenius.strata.pruning import collapsed, without
-from dalenius.strata.tree import Tree
+from dalenius.strata.tree import Tree, collapsed, without
+from dalenius.tables.arrays import texts
+from dalenius.tables.arrow import Source
 
 Integers = npt.NDArray[np.int64]
 

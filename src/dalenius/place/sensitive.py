@@ -9,12 +9,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.arrays import arrow_array, numpy_array
-from dalenius.engines.texts import texts
 from dalenius.errors import CountsError, InputError, NullsError, TooManyValuesError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
-from dalenius.place.domains import Listing, dictionary_of, in_order, listing_type, null_count
-from dalenius.place.integers import from_integers, is_integer_like, to_integers
+from dalenius.place.domains import (
+    Listing,
+    dictionary_of,
+    from_integers,
+    in_order,
+    is_integer_like,
+    listing_type,
+    null_count,
+    to_integers,
+)
+from dalenius.tables.arrays import arrow_array, numpy_array, texts
 
 
 @dataclass(frozen=True)

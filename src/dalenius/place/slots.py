@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.setting import Partition
+from dalenius.model.problem import Partition
 from dalenius.place.marks import Marks
 from dalenius.place.permutation import KeyedPermutations, Unsigned, narrow_type
 

@@ -15,11 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.arrays import arrow_array, filled, null_mask, numpy_array
-from dalenius.place.domains import Domain, codes_of, distinct, in_order, listing_type
-from dalenius.place.integers import from_integers, is_integer_like, to_integers
-from dalenius.place.pieces import Filling, Pieces
-from dalenius.place.scratch import read_at, write_at
+from dalenius.place.domains import (
+    Domain,
+    codes_of,
+    distinct,
+    from_integers,
+    in_order,
+    is_integer_like,
+    listing_type,
+    to_integers,
+)
+from dalenius.place.packed import Filling, Pieces, read_at, write_at
+from dalenius.tables.arrays import arrow_array, filled, null_mask, numpy_array
 
 Codes = npt.NDArray[np.uint64]
 

@@ -21,6 +21,8 @@ max_size = 50
 corrupted = 1                     # records of a bucket that somebody may know
 fakes = 2                         # fake sensitive values added to every bucket
 avoid_ruled_out = false           # exchange fakes that what can be learned from the release rules out
+
+Job files as text: what `policy.job` reads, written.
 """
 
 from __future__ import annotations
@@ -32,9 +34,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from dalenius.errors import JobFileError
-from dalenius.model.nearest import did_you_mean
-from dalenius.model.solution import Method
+from dalenius.errors import JobFileError, MissingExtraError, did_you_mean
+from dalenius.model.plan import Method
 from dalenius.policy.limits import LimitPolicy
 
 
@@ -163,3 +164,19 @@ def _job_error(kind: str, location: tuple[str, ...], message: str) -> JobFileErr
         known = list(section.model_fields) if section is not None else []
         return JobFileError(f"the job file has an unknown key: {where}", did_you_mean(location[-1], known))
     return JobFileError(f"the job file's {where}: {message}")
+
+
+def job_text(job: Job) -> str:
+    """The TOML text of a job; reading it gives the same job. What is not set is left out."""
+    try:
+        import tomli_w
+    except ImportError:
+        raise MissingExtraError.of("tomli-w", "web") from None
+    sections = {name: _given(section) for name, section in job.model_dump().items()}
+    return tomli_w.dumps({name: section for name, section in sections.items() if section}, multiline_strings=False)
+
+
+def _given(section: dict[str, Any]) -> dict[str, Any]:
+    """Without what was left open. TOML wants tables last, and there is one: the limits by value."""
+    kept = {key: value for key, value in section.items() if value is not None and value not in ([], {})}
+    return {key: str(value) if key == "method" else value for key, value in kept.items()}

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dalenius.model.columns import ColumnFacts, TableFacts
+from dalenius.tables.describe import ColumnFacts, TableFacts
 
 
 class Role(StrEnum):
@@ -98,3 +98,12 @@ def _identifies(column: ColumnFacts) -> bool:
 def _words(name: str) -> set[str]:
     """The words of a name: PatientID, patient_id and "Patient ID" have the same."""
     return {word.lower() for word in _WORDS.findall(name)} | {name.lower()}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column is what. Columns that are not named here are not published."""
+
+    sensitive: str
+    quasi_identifiers: tuple[str, ...]
+    identifiers: tuple[str, ...] = ()

@@ -10,6 +10,8 @@ On request, what all buckets together show is learned as well (`learned`).
 With sigma fake values in every bucket S is the number of values, and there are sigma more rows that match nothing, to
 which the fake values belong: any sigma of the values, all with the same chance. A condition on quasi-identifiers alone
 is still exact then, and one on the sensitive column alone is not.
+
+Estimates and workloads as JSON objects, the same for the command line, the report and Studio.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import TracebackType
+from typing import Any
 
 import pyarrow as pa
 
-from dalenius.engines.counting import MEMORY, Group, ReleaseTables, SizeSums, TableData, both, same_group
-from dalenius.engines.expressions import Condition
-from dalenius.engines.pairing import accepted_pairs, typed_buckets
 from dalenius.errors import QueryError
 from dalenius.infer.compositions import UnsupportedError
 from dalenius.model.estimate import Estimate, GroupEstimate
+from dalenius.query.conditions import Condition
 from dalenius.query.learner import MIXED, Learner, certain
-from dalenius.query.patterns import Matcher, types_of
+from dalenius.query.pairs import Matcher, accepted_pairs, typed_buckets, types_of
+from dalenius.query.release_tables import MEMORY, Group, ReleaseTables, SizeSums, TableData, both, same_group
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
 
@@ -210,3 +212,39 @@ def _refuse_more_than(most: int, groups: int) -> None:
         raise QueryError(
             f"there are more than {most:,} groups", "Group by fewer columns, or by columns with fewer values."
         )
+
+
+def answer_object(answer: Estimate | list[GroupEstimate], learn: bool = False) -> Any:
+    """One object, or a list of them. The keys are a contract (docs/json.md)."""
+    if isinstance(answer, Estimate):
+        return _estimate_object(answer, learn)
+    return [
+        {"group": {k: _json_value(v) for k, v in a.group.items()}, **_estimate_object(a.estimate, learn)}
+        for a in answer
+    ]
+
+
+def _estimate_object(estimate: Estimate, learn: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "estimate": estimate.estimate,
+        "bounds": list(estimate.bounds),
+        "standard_error": estimate.standard_error,
+        "interval": list(estimate.interval),
+        "exact": estimate.exact,
+    }
+    if not estimate.tight:
+        found["tight"] = False
+    if learn and estimate.learned is None:
+        found |= {"learned": None, "note": estimate.not_learned}
+    elif learn and estimate.learned is not None:
+        learned = estimate.learned
+        found["learned"] = {
+            "estimate": learned.estimate,
+            "standard_error": learned.standard_error,
+            "interval": list(learned.interval),
+        }
+    return found
+
+
+def _json_value(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -38,7 +38,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.setting import Partition
+from dalenius.model.problem import Partition
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,22 +1,138 @@
-"""Learned estimates for the answers of one release: its classes are found once, queries are answered in batches."""
+"""Learned estimates for the answers of one release: its classes are found once, queries are answered in batches.
+
+Buckets in classes under DuckDB: the values of ST as a stream of codes, and matching rows of QIT by class.
+
+Columns as integer codes, by the text of their values: the same text, the same code, whatever the type was.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from dalenius.engines.classes import coded_values, keep_runs, rows_by_class, values_that_match
-from dalenius.engines.codes import Dictionary
-from dalenius.engines.counting import Group, ReleaseTables, same_group
 from dalenius.infer.compositions import compositions, first_buckets
 from dalenius.infer.learned import learned
 from dalenius.infer.pooled import Associations
 from dalenius.model.estimate import Estimate, GroupEstimate, Learned
+from dalenius.query.release_tables import Group, ReleaseTables, same_group
 from dalenius.release.folder import ReleaseFolder
+from dalenius.tables.connections import quoted
+from dalenius.tables.open_table import Table
+from dalenius.tables.table_errors import plain_errors, query_errors, release_errors
+
+Codes = npt.NDArray[np.int32]
+
+
+class Dictionary:
+    """The codes of one column, from 0 in the order in which values are met; a null is -1, or what it is named."""
+
+    def __init__(self, null_name: str | None = None) -> None:
+        self._codes: dict[str, int] = {}
+        self._null_name = null_name
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def code(self, text: str | None) -> int:
+        """The code of a text that was met."""
+        name = self._null_name if text is None else text
+        return -1 if name is None else self._codes[name]
+
+    def encode(self, texts: Any) -> Codes:
+        """The codes of a column of texts."""
+        encoded = texts.dictionary_encode()
+        known = [self._codes.setdefault(text, len(self._codes)) for text in encoded.dictionary.to_pylist()]
+        null = -1
+        if self._null_name is not None and encoded.null_count:
+            null = self._codes.setdefault(self._null_name, len(self._codes))
+        places = pc.fill_null(encoded.indices, len(known)).to_numpy(zero_copy_only=False)
+        codes: Codes = np.array([*known, null], dtype=np.int32)[places]
+        return codes
+
+
+def table_codes(table: Table, columns: Sequence[str], dictionaries: Sequence[Dictionary]) -> list[Codes]:
+    """Columns of a table."""
+    with plain_errors():
+        return _codes(table.relation, [quoted(name) for name in columns], dictionaries)
+
+
+def release_codes(
+    tables: ReleaseTables, columns: Sequence[str], dictionaries: Sequence[Dictionary]
+) -> tuple[npt.NDArray[np.int64], list[Codes]]:
+    """Columns of QIT, or the one of ST, and the buckets of their rows."""
+    names = [tables.identifiers[name] for name in columns]
+    view = tables.connection.table("st" if names == ["s"] else "qit")
+    with release_errors():
+        buckets = np.concatenate([np.asarray(batch["b"]) for batch in view.project("b").to_arrow_reader(_ROWS_AT_ONCE)])
+        return buckets.astype(np.int64), _codes(view, names, dictionaries)
+
+
+def _codes(relation: Any, columns: Sequence[str], dictionaries: Sequence[Dictionary]) -> list[Codes]:
+    texts = ", ".join(f"CAST({column} AS VARCHAR) AS c{i}" for i, column in enumerate(columns))
+    parts: list[list[Codes]] = [[np.zeros(0, dtype=np.int32)] for _ in columns]
+    for batch in relation.project(texts).to_arrow_reader(_ROWS_AT_ONCE):
+        for part, dictionary, column in zip(parts, dictionaries, batch.columns, strict=True):
+            part.append(dictionary.encode(column))
+    return [np.concatenate(part) for part in parts]
+
+
+_ROWS_AT_ONCE = 2**18
+_FETCHED_AT_ONCE = 10_000
+
+Integers = npt.NDArray[np.int64]
+
+
+def coded_values(
+    tables: ReleaseTables, values: Dictionary, rows: int = _ROWS_AT_ONCE
+) -> Iterator[tuple[Integers, Codes]]:
+    """The buckets of ST and the codes of its values, in the order of the file."""
+    with release_errors():
+        stream = tables.connection.table("st").project("b, CAST(s AS VARCHAR) AS s")
+        for batch in stream.to_arrow_reader(rows):
+            yield np.asarray(batch["b"]).astype(np.int64), values.encode(batch["s"])
+
+
+def keep_runs(tables: ReleaseTables, firsts: Integers, classes: Integers) -> None:
+    """Note the class of every bucket: that of the last run that begins at it, or before."""
+    with release_errors():
+        tables.connection.register("found", pa.table({"first": firsts, "class": classes}))
+        tables.connection.execute("CREATE OR REPLACE TEMP TABLE runs AS SELECT * FROM found")
+        tables.connection.unregister("found")
+
+
+def rows_by_class(tables: ReleaseTables, rows: str, by: Sequence[str]) -> Iterator[tuple[Group, int, int]]:
+    """After `keep_runs`: group, class and number of the rows that match, groups of columns of QIT one after another."""
+    names, shown, order = tables.grouped(by)
+    return _fetched(
+        tables,
+        f"""SELECT {shown} class, count(*)
+        FROM (SELECT * FROM qit WHERE {rows}) AS q ASOF JOIN runs ON q.b >= runs.first
+        GROUP BY {names} class ORDER BY {order} class""",  # noqa: S608
+    )
+
+
+def values_that_match(tables: ReleaseTables, values: str, sensitive: str) -> list[tuple[str | None, Group]]:
+    """The values of ST that match: as text, and as groups show them."""
+    _, shown, _ = tables.grouped([sensitive])
+    query = f"SELECT CAST(s AS VARCHAR), {shown} 0 FROM st WHERE {values} GROUP BY s"  # noqa: S608
+    with query_errors():
+        return [(text, (value,)) for text, value, _ in tables.connection.execute(query).fetchall()]
+
+
+def _fetched(tables: ReleaseTables, query: str) -> Iterator[tuple[Group, int, int]]:
+    with query_errors():
+        found = tables.connection.execute(query)
+        while batch := found.fetchmany(_FETCHED_AT_ONCE):
+            for row in batch:
+                yield tuple(row[:-2]), int(row[-2]), int(row[-1])
+
 
 MIXED = "The condition ties quasi-identifiers to the sensitive column, and only what separates into both is learned."
 

@@ -10,6 +10,8 @@ table and est the count from the release, the relative error is |act - est| / ac
 are counted, and left out of its mean and median.
 
 Everything here is arrays of codes: value j of an attribute is the integer j, and -1 is a null, which matches nothing.
+
+A release against the table that it was made from: the workload's errors. For those who hold the raw table.
 """
 
 from __future__ import annotations
@@ -19,16 +21,21 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.errors import UsageError
-from dalenius.infer.compositions import Compositions, UnsupportedError, compositions
+from dalenius.errors import InputError, UsageError
+from dalenius.infer.compositions import Compositions, UnsupportedError, compositions, first_buckets
+from dalenius.infer.learned import Posterior
 from dalenius.infer.pooled import Associations
-from dalenius.infer.posterior import Posterior
 from dalenius.model.estimate import NORMAL_95, ROUNDING
 from dalenius.query.coded import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
+from dalenius.query.count import open_tables
+from dalenius.query.learner import Codes, Dictionary, release_codes, table_codes
+from dalenius.release.folder import ReleaseFolder
+from dalenius.tables.open_table import open_table
 
 QUERIES = 5_000
 SELECTIVITY = 0.01
@@ -189,3 +196,92 @@ def summarise(answers: Answers) -> WorkloadResult:
         learned=summarise(answers.learned) if answers.learned is not None else None,
         not_learned=answers.not_learned,
     )
+
+
+def evaluate(
+    folder: ReleaseFolder,
+    source: Any,
+    *,
+    table: str | None = None,
+    queries: int = QUERIES,
+    selectivity: float = SELECTIVITY,
+    seed: int = 0,
+    learn: bool = False,
+) -> WorkloadResult:
+    """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation."""
+    truth, release = encode(folder, source, table)
+    pool = generate(truth.domains, truth.sensitive_domain, queries, selectivity, seed)
+    return summarise(answer(truth, release, pool, learn=learn))
+
+
+def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tuple[CodedTable, CodedRelease]:
+    """The table and the release in the same codes. They must have the same values as often, column by column.
+
+    Fake values come on top of those of the table: ST has each at least as often.
+    """
+    columns = folder.manifest.columns
+    names = [column.name for column in columns.quasi_identifiers]
+    sensitive = columns.sensitive.name
+    dictionaries = [Dictionary() for _ in names]
+    kinds = Dictionary(folder.manifest.null_value)
+    with open_table(source, table) as opened:
+        for name in [*names, sensitive]:
+            opened.require_column(name)
+        *truth, truth_values = table_codes(opened, [*names, sensitive], [*dictionaries, kinds])
+    with open_tables(folder) as tables:
+        buckets, rows = release_codes(tables, names, dictionaries)
+        value_buckets, (values,) = release_codes(tables, [sensitive], [kinds])
+    if len(truth_values) != len(buckets):
+        raise InputError(
+            f"the table has {len(truth_values):,} rows and the release {len(buckets):,}",
+            "Give the table that the release was made from.",
+        )
+    for name, before, after in zip(names, truth, rows, strict=True):
+        _require_same(name, before, after)
+    _require_same(sensitive, truth_values, values, len(values) - len(buckets))
+    domains = tuple(len(dictionary) for dictionary in dictionaries)
+    return (
+        CodedTable(tuple(truth), truth_values, domains, len(kinds)),
+        CodedRelease(tuple(rows), buckets, value_buckets, values, first_buckets(folder.manifest.strata)),
+    )
+
+
+def _require_same(name: str, before: Codes, after: Codes, more: int = 0) -> None:
+    """The same values as often, but for `more` values that the release has and the table has not."""
+    most = int(max(before.max(), after.max())) + 2
+    beyond = np.bincount(after + 1, minlength=most) - np.bincount(before + 1, minlength=most)
+    if (beyond < 0).any() or beyond.sum() != more:
+        raise InputError(
+            f"the column {name!r} does not have the same values in the table and in the release",
+            "Give the table that the release was made from.",
+        )
+
+
+def workload_object(
+    result: WorkloadResult, selectivity: float, seed: int, seconds: float, learn: bool = False
+) -> dict[str, Any]:
+    """The result as one JSON object. The keys are a contract (docs/json.md)."""
+    found = {
+        "format": 1,
+        "queries": result.queries,
+        "selectivity": selectivity,
+        "seed": seed,
+        "empty": result.empty,
+        "mean_relative_error": _plain_number(result.mean_relative_error),
+        "median_relative_error": _plain_number(result.median_relative_error),
+        "bounds_hold": result.bounds_hold,
+        "coverage": result.coverage,
+        "mean_interval_width": result.mean_interval_width,
+        "mean_bounds_width": result.mean_bounds_width,
+        "seconds": round(seconds, 3),
+    }
+    if not learn:
+        return found
+    if result.learned is None:
+        return {**found, "learned": None, "note": result.not_learned}
+    keys = ("mean_relative_error", "median_relative_error", "coverage", "mean_interval_width")
+    return {**found, "learned": {key: _plain_number(getattr(result.learned, key)) for key in keys}}
+
+
+def _plain_number(number: float) -> float | None:
+    return number if math.isfinite(number) else None

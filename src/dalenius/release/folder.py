@@ -1,4 +1,9 @@
-"""A release on disk, as a stream of Arrow batches. Reading trusts nothing: what the files say is checked elsewhere."""
+"""A release on disk, as a stream of Arrow batches. Reading trusts nothing: what the files say is checked elsewhere.
+
+Where the bytes of a release are: on this machine, or wherever else somebody can open them.
+
+Files go by their names in the folder of the release: `manifest.json`, `qit.parquet`, `qit/part-00000.parquet`.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,56 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from dalenius.engines.arrow import readable_as_dictionaries
 from dalenius.errors import ReleaseError
 from dalenius.release.manifest import Column, Manifest, read_manifest
-from dalenius.release.store import LocalStore, Store
-from dalenius.release.tables import TableFile
-from dalenius.release.types import is_text, named_type
+from dalenius.release.two_tables import TableFile, is_text, named_type
+from dalenius.tables.arrow import readable_as_dictionaries
+
+
+class Store(Protocol):
+    """The files of one release. What fails is an OSError."""
+
+    def open(self, name: str) -> BinaryIO:
+        """A file for reading, in which one can go back and forth."""
+
+    def names(self) -> list[str] | None:
+        """All files that are there, and folders without any, with a slash behind; None if nobody can say."""
+
+    def local(self, name: str) -> Path | None:
+        """The path of a file, if it is on the file system of this machine."""
+
+
+class LocalStore:
+    """A folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self, name: str) -> BinaryIO:
+        """The file by its path."""
+        return (self._folder / name).open("rb")
+
+    def names(self) -> list[str]:
+        """Whatever is in the folder, and in folders within it; links are not followed."""
+        found: list[str] = []
+        for entry in os.scandir(self._folder):
+            if entry.is_dir(follow_symlinks=False):
+                within = LocalStore(self._folder / entry.name).names()
+                found += [f"{entry.name}/{name}" for name in within] or [f"{entry.name}/"]
+            else:
+                found.append(entry.name)
+        return sorted(found)
+
+    def local(self, name: str) -> Path:
+        """The path."""
+        return self._folder / name
+
 
 TableName = Literal["qit", "st"]
 BATCH_ROWS = 2**18

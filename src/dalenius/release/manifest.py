@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError
 
 from dalenius.errors import ReleaseError
-from dalenius.model.solution import Method, Status
-from dalenius.release.tables import Count, Entry, Tables
+from dalenius.model.plan import Method, Status
+from dalenius.release.two_tables import Count, Entry, Tables
 
 FORMAT: Literal[3] = 3
 FILE = "manifest.json"

@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dalenius.errors import OutputError, UsageError
+from dalenius.release.folder import LocalStore
 from dalenius.release.manifest import FILE, tables_of_release
-from dalenius.release.store import LocalStore
 
 _LOCK = ".lock"
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dalenius.audit.audit import Audit
-from dalenius.audit.audit import audit as play
-from dalenius.audit.files import is_there, other_files, require_folder
-from dalenius.audit.report import SOURCE, Report
-from dalenius.audit.verify import Verdict, verify
+from dalenius.attack.audit import audit as play
 from dalenius.errors import ChangedInputError, ReleaseError, UsageError
+from dalenius.model.attack_result import Audit
 from dalenius.model.progress import Progress, Silent
-from dalenius.query.against import evaluate
-from dalenius.query.workload import SELECTIVITY, WorkloadResult
+from dalenius.model.verdict import Verdict
+from dalenius.query.workload import SELECTIVITY, WorkloadResult, evaluate
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest, read_manifest
+from dalenius.verify.findings import SOURCE, Report
+from dalenius.verify.judge import verify
+from dalenius.verify.release_files import is_there, other_files, require_folder
 
 _NOT_ITS_TABLE = "the table given did not prove to be the one that was published, so attackers were not scored by it"
 _SEED = 0  # of the workload's queries, as `dalenius workload` has it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dalenius.policy.exact import shown
+from dalenius.policy.limits import shown
 
 _LONGEST = 200  # characters of a name; the twin has the rest
 _DIGITS = 3

@@ -8,13 +8,14 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from dalenius.audit.objects import audit_object, verdict_object
-from dalenius.model.attack import Audit
-from dalenius.model.version import VERSION
-from dalenius.query.objects import workload_object
+from dalenius.attack.audit import audit_object
+from dalenius.model import VERSION
+from dalenius.model.attack_result import Audit
+from dalenius.query.workload import workload_object
 from dalenius.release.manifest import FILE, Cut, Leaf, Manifest, SizeGroupPart, Strata, Value
 from dalenius.report.facts import Facts
-from dalenius.report.publication import against_publication, warnings
+from dalenius.report.statements import against_publication, warnings
+from dalenius.verify.findings import verdict_object
 
 FORMAT = 1
 

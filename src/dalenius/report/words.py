@@ -8,19 +8,8 @@ from typing import Any
 
 from dalenius.release.manifest import CRYPTOGRAPHIC
 from dalenius.report.charts import drawn_values
-from dalenius.report.exposed import exposures, free_in_words, is_free, without_limit
-from dalenius.report.shown import (
-    SPACE,
-    chance,
-    listed,
-    number,
-    part,
-    percent,
-    plain,
-    plural,
-    share_of_limit,
-    visible,
-)
+from dalenius.report.shown import SPACE, chance, listed, number, part, percent, plain, plural, share_of_limit, visible
+from dalenius.report.statements import exposures, free_in_words, is_free, without_limit
 
 _NEAREST = 5
 _ISOLATE, _END = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"

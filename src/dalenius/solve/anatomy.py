@@ -15,8 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting, Partition
+from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import smallest_size
 from dalenius.solve.gale import validate_setting
 

@@ -24,7 +24,7 @@ from operator import mul
 
 import numpy as np
 
-from dalenius.model.solution import Certificate, CertificateRow, Proof
+from dalenius.model.plan import Certificate, CertificateRow, Proof
 from dalenius.solve.caps import Floats, Instance, Integers
 from dalenius.solve.cuts import Cut, Demand, Row
 

@@ -24,8 +24,7 @@ from itertools import pairwise
 import numpy as np
 
 from dalenius.errors import SolverError
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting, Partition, Violation
+from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.caps import Instance, Integers
 
 

@@ -22,16 +22,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting, Partition
-from dalenius.solve.boxes import box_around, broken, dot
+from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, Integers, smallest_size
 from dalenius.solve.certificate import ExactBound, dense_bound, exact_bound, loss_costs, no_costs
 from dalenius.solve.cuts import Cut, Row, violated
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble, solve_box
+from dalenius.solve.nearby import box_around, broken, dot, round_nearby
 from dalenius.solve.optimal import begin
-from dalenius.solve.rounding import round_nearby
 
 _FEW_CELLS = 8_000  # sizes x values, up to which `optimal` is tried
 _FEW_VALUES, _SOME_SIZES = 64, 800  # and up to which, where the values are few

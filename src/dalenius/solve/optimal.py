@@ -27,15 +27,13 @@ from fractions import Fraction
 import numpy as np
 
 from dalenius.errors import UndecidedError
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting
-from dalenius.model.solution import Certificate
-from dalenius.solve.boxes import box_around, broken, dot
+from dalenius.model.plan import Certificate
+from dalenius.model.problem import BucketSetting, Problem
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.certificate import loss_costs, possible_sizes, reduced_rates
 from dalenius.solve.highs import BoxAnswer, BoxStatus, solve_box
+from dalenius.solve.nearby import box_around, broken, dot, round_nearby
 from dalenius.solve.relaxation import NoSetting, Relaxation, bucket_range, relax
-from dalenius.solve.rounding import round_nearby
 from dalenius.solve.two_size import two_size
 
 _RADII = (4, 32)  # how far from the fractional optimum to look for integers

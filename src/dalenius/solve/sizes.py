@@ -1,11 +1,34 @@
-"""Which bucket sizes to look at."""
+"""Which bucket sizes to look at.
+
+Does any setting exist at all? Lemma 1, with known records and fake values.
+
+**Records alone.** With Q known records, some F'-private bucketization exists iff o_i <= floor(f'_i (n - Q)) for all i.
+If: one bucket that holds everybody. Only if: bucket j holds at most f'_i (S_j - Q) records of value i (none at all if
+S_j <= Q, so that every bucket is larger than Q). Over q >= 1 buckets that adds up to
+
+    o_i  <=  sum_j f'_i (S_j - Q)  =  f'_i (n - q Q)  <=  f'_i (n - Q).
+
+**Fakes in proportion.** By the same sum a setting whose fakes are in proportion exists iff one bucket of everybody is
+one, o_i (n + sigma) <= floor(f'_i (n - Q)) n for all i: with c_j = floor(f'_i (S_j - Q)),
+
+    o_i  <=  sum_j c_j S_j / (S_j + sigma)  <=  n / (n + sigma) sum_j c_j  <=  floor(f'_i (n - Q)) n / (n + sigma).
+
+**Fakes that only fit.** If that fails, one bucket of everybody may still have room for sigma fakes of other values:
+sum_i floor(f'_i (n - Q)) >= n + sigma. Otherwise there is nothing.
+
+Are the options for finding a setting sensible?
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
+from dalenius.errors import UsageError
+from dalenius.model.plan import IneligibleValue, NoSolution, PlanOptions
+from dalenius.model.problem import Problem
 from dalenius.solve.caps import smallest_size
 
 USUAL_MAX_SIZE = 50  # the paper's M'
@@ -57,3 +80,92 @@ def smallest_working(
         certain = certain and answer is not None
         low, high = (low, middle) if answer else (middle, high)
     return high, certain
+
+
+def why_impossible(problem: Problem) -> NoSolution | None:
+    """Why no setting of any sizes exists; None if one bucket that holds everybody is one."""
+    total, most = problem.total, most_in_one_bucket(problem)
+    values = tuple(
+        _ineligible(problem, value, count, limit)
+        for value, count, limit, room in zip(problem.values, problem.counts, problem.limits, most, strict=True)
+        if room < count
+    )
+    if values:
+        return NoSolution("not-eligible", values)
+    if problem.fake_values and sum(most) < total + problem.fake_values:
+        return NoSolution("no-room-for-fakes")
+    return None
+
+
+def fakes_can_be_in_proportion(problem: Problem) -> bool:
+    """Whether some setting has room for fakes in proportion to the records."""
+    slots = problem.total + problem.fake_values
+    most = most_in_one_bucket(problem)
+    return all(count * slots <= room * problem.total for count, room in zip(problem.counts, most, strict=True))
+
+
+def most_in_one_bucket(problem: Problem) -> list[int]:
+    """floor(f'_i (n - Q)): how often each value may be in one bucket that holds everybody."""
+    unknown = max(0, problem.total - problem.known_records)
+    return [limit.numerator * unknown // limit.denominator for limit in problem.limits]
+
+
+def _ineligible(problem: Problem, value: str, count: int, limit: Fraction) -> IneligibleValue:
+    unknown = problem.total - problem.known_records
+    smallest = Fraction(count, unknown) if count <= unknown else None
+    return IneligibleValue(value, Fraction(count, problem.total), limit, smallest)
+
+
+MOST_FAKES = 1000  # in a bucket: more fakes than that make a release of fakes
+
+
+def check_options(options: PlanOptions, total: int) -> None:
+    """Raise a `UsageError` for the first option that makes no sense for a table of `total` records."""
+    _check_sizes(options.min_size, options.max_size, total)
+    _check_adversary(options.known_records, options.fake_values, total)
+    for name, number in (("gap", options.gap), ("time limit", options.time_limit)):
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise UsageError(f"the {name} must be a number, got {type(number).__name__}")
+    if not 0 <= options.gap < 1:
+        raise UsageError(f"the gap must be at least 0 and below 1, got {options.gap}")
+    if not options.time_limit > 0:
+        raise UsageError(f"the time limit must be above 0 seconds, got {options.time_limit}")
+
+
+def _check_sizes(low: int | None, high: int | None, total: int) -> None:
+    for name, size in (("smallest", low), ("largest", high)):
+        if size is not None:
+            _check_whole(f"the {name} bucket size", size, 1)
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"the smallest bucket size {low} is above the largest, {high}", "Swap them, or leave one out.")
+    if low is not None and low > total:
+        raise UsageError(
+            f"the smallest bucket size {low} is more than the {total} records there are", "Give a smaller --min-size."
+        )
+    if high is not None and min(high, total) > LARGEST_SIZE:
+        raise UsageError(
+            f"the largest bucket size {high:,} is above {LARGEST_SIZE:,}, the most that is searched",
+            "Give a smaller --max-size, or none.",
+        )
+
+
+def _check_adversary(known_records: int, fake_values: int, total: int) -> None:
+    _check_whole("the number of known records", known_records, 0)
+    _check_whole("the number of fake values", fake_values, 0)
+    if known_records >= total and known_records:
+        raise UsageError(
+            f"an adversary who knows {known_records:,} records knows all of the {total:,} there are",
+            "Give a smaller --corrupted.",
+        )
+    if fake_values > MOST_FAKES:
+        raise UsageError(
+            f"{fake_values:,} fake values in a bucket are more than the {MOST_FAKES:,} that are allowed",
+            "Give a smaller --fakes.",
+        )
+
+
+def _check_whole(name: str, number: Any, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise UsageError(f"{name} must be a whole number, got {type(number).__name__}")
+    if number < least:
+        raise UsageError(f"{name} must be at least {least}, got {number}")

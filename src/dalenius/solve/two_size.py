@@ -15,6 +15,12 @@ optimum for the pair. Nothing here depends on |T|.
 
 The larger size has to hold every value: cap[i, S_2] >= 1 for all i, since caps do not fall as sizes grow. Where some
 limit is small that leaves few pairs.
+
+The fill constraint on one size: how many buckets of size S can be filled at all.
+
+Buckets of size S can be filled only if g(b) = sum_i min(c_i b, o_i) - S b >= 0, with c_i = cap[i, S] (FC in the
+paper's Theorem 3). The other sizes of a setting do not enter, g is concave and g(0) = 0, so FC holds exactly for
+b <= bmax(S).
 """
 
 from __future__ import annotations
@@ -27,10 +33,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalenius.errors import UndecidedError
-from dalenius.model.problem import Problem
-from dalenius.model.setting import BucketSetting
+from dalenius.model.problem import BucketSetting, Problem
 from dalenius.solve.caps import Instance, Integers, binding_rows
-from dalenius.solve.fill import most_buckets
+
+
+def most_buckets(caps: Integers, counts: Integers, sizes: Integers) -> Integers:
+    """bmax(S) for every size at once, at most n // S. All three are in the same units (`Instance.needs` for sizes).
+
+    Newton's method from the right on the concave, piecewise linear g. At b, with I = {i : c_i b >= o_i}, the line
+    through g is  o(I) + (c(not I) - S) b,  and its root is where every solution b' with g(b') >= 0 must end:
+    b' <= o(I) / (S - c(not I)). Each step is an integer division; a handful of steps suffice.
+    """
+    total = int(counts.sum())
+    buckets = total // sizes
+    active = np.arange(len(sizes))
+    while active.size:
+        taken = caps[:, active] * buckets[active]
+        saturated = taken >= counts[:, None]
+        filled = np.where(saturated, counts[:, None], taken).sum(axis=0)
+        short = filled < sizes[active] * buckets[active]
+        active, saturated = active[short], saturated[:, short]
+        supply = np.where(saturated, counts[:, None], 0).sum(axis=0)
+        drain = sizes[active] - np.where(saturated, 0, caps[:, active]).sum(axis=0)
+        buckets[active] = supply // drain
+    return buckets
+
 
 _CELLS = 1_000_000  # pairs x values held at once: some tens of MB
 _MOST_CELLS = 4_000_000_000  # a minute or two of work; beyond that the exact method is the better tool

@@ -1,0 +1,307 @@
+"""The corrupting attacker: knows the sensitive values of q records of a bucket, and infers those of the rest.
+
+Chosen. Who may choose which records of others to know can put people above their limits: `exposure` says how many.
+
+Random. In a possible world, with fakes drawn from the truth where it is given and otherwise at random, records become
+known one after another in random order, and the rest is guessed by the counts that are left. Success, baseline, control
+and claims are this attacker's, about the people who are not yet known.
+
+Who can be put above a limit by somebody who chooses which q records of others of the bucket to know.
+
+Take a bucket of S rows with c of value x, of which k are among the q known records. What is left to x for a person
+whose record is not known is (c - k) / n, with n = S - q, so the fewer of the known ones have x the better. Of the
+S - 1 others, all but c - 1 are without x if the person has it, and all but c if not. So the most that can be left is
+
+    min(c, n) / n           for the c people who have x,
+    min(c, n - 1) / n       for the others,
+
+which is above the limit f, for f < 1, iff
+
+    n < c / f                       for those who have x,
+    n < c / f and n > 1 / (1 - f)   for the others;
+
+for f = 1 never. Who knows more records than there are others knows all of these: n = 1.
+
+With sigma fake values in the bucket this is the promise's rule, n = S - q, which holds whatever the fakes are, up to
+the known records that the release promises to withstand; beyond them n = S + sigma - q, which holds if nobody can tell
+fake from real. Which slots are fakes is not known, so all c may be somebody's, and the people found are at most so
+many: there is somebody iff there may be somebody. Without fakes they are exactly so many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dalenius.attack.people import People
+from dalenius.attack.scoring import guesses
+from dalenius.infer.candidates import Block, Candidates, Floats, Integers
+from dalenius.model.attack_result import Attack, Share
+from dalenius.verify.buckets import WholeBuckets
+
+_FAR = 2**40  # more than any bucket has
+_MOST_EXPOSED = 10
+
+
+class Exposure:
+    """Every bucket in passing, for several numbers of known records; `known` is that of the attack itself."""
+
+    def __init__(
+        self, limits: Sequence[Fraction], fakes: int, promised: int, known: int, numbers: Sequence[int] = ()
+    ) -> None:
+        self._limits = limits
+        self._fakes, self._promised, self._known = fakes, promised, known
+        self.numbers = sorted({known, promised, *numbers})
+        self._people = dict.fromkeys(self.numbers, 0)
+        self._needed: dict[tuple[int, int], int] = {}
+        room = [min(_FAR, int(1 / (1 - limit))) if limit < 1 else _FAR for limit in limits]
+        self._room = np.array([*room, _FAR], np.int64)  # the last is for values without a limit
+        self._most: dict[int, Integers] = {}  # the largest count of each value, by size
+        self._exposed: list[tuple[int, int, int]] = []  # -people, bucket, size
+        self.rows = 0
+
+    def add(self, whole: WholeBuckets) -> None:
+        """The next buckets."""
+        if not len(whole.sizes):
+            return
+        sizes = whole.sizes - self._fakes
+        self.rows += int(sizes.sum())
+        needed = self._needed_by_run(whole)
+        others, done = int(sizes.max()) - 1, {}
+        for known in self.numbers:
+            fakes = self._counted(known)
+            if (min(known, others), fakes) not in done:
+                done[min(known, others), fakes] = self._above(whole, sizes, needed, known, fakes)
+            people = done[min(known, others), fakes]
+            self._people[known] += int(people.sum())
+            if known == self._known:
+                first = np.argsort(-people, kind="stable")[:_MOST_EXPOSED]
+                rows = zip((-people[first]).tolist(), whole.numbers[first].tolist(), sizes[first].tolist(), strict=True)
+                self._exposed = sorted([*self._exposed, *(row for row in rows if row[0])])[:_MOST_EXPOSED]
+        self._add_most(whole, sizes)
+
+    def people_above(self, known: int) -> int:
+        """People for whom some value can be put above its limit."""
+        return self._people[known]
+
+    def worst_ratio(self, known: int) -> float:
+        """The largest posterior / limit of any value for anybody."""
+        limits = np.array([float(limit) for limit in self._limits])
+        fakes = self._counted(known)
+        return max(
+            float((np.minimum(1.0, most / (size + fakes - min(known, size - 1))) / limits).max())
+            for size, most in self._most.items()
+        )
+
+    def exposed(self) -> list[dict[str, int]]:
+        """The buckets with the most people of whom a value can be put above its limit."""
+        return [
+            {"bucket": bucket, "size": size, "people_above_limit": -people} for people, bucket, size in self._exposed
+        ]
+
+    def _counted(self, known: int) -> int:
+        """The fakes that count."""
+        return 0 if known <= self._promised else self._fakes
+
+    def _above(self, whole: WholeBuckets, sizes: Integers, needed: Integers, known: int, fakes: int) -> Integers:
+        """By bucket, the people above a limit."""
+        rows = whole.of_runs(sizes)
+        left = rows + fakes - np.minimum(known, rows - 1)
+        having = left < needed
+        others = having & (left > self._room[np.minimum(whole.codes, len(self._limits))])
+        people = np.add.reduceat(np.where(having, whole.counts, 0), whole.first_runs)
+        everyone = np.logical_or.reduceat(others, whole.first_runs)
+        found: Integers = np.where(everyone, sizes, np.minimum(people, sizes))
+        return found
+
+    def _needed_by_run(self, whole: WholeBuckets) -> Integers:
+        """ceil(c / f) of every run: a number is below c / f iff it is below this one."""
+        counts = whole.counts
+        pairs, inverse = np.unique(np.stack([whole.codes.astype(np.int64), counts]), axis=1, return_inverse=True)
+        found = []
+        for pair in zip(*pairs.tolist(), strict=True):
+            if pair not in self._needed:
+                code, count = pair
+                limit = self._limits[code] if code < len(self._limits) else Fraction(1)
+                above = limit < 1  # nothing is above a limit of 1
+                self._needed[pair] = min(_FAR, -(-count * limit.denominator // limit.numerator)) if above else 0
+            found.append(self._needed[pair])
+        needed: Integers = np.array(found, np.int64)[inverse.ravel()]
+        return needed
+
+    def _add_most(self, whole: WholeBuckets, sizes: Integers) -> None:
+        by_run = whole.of_runs(sizes)
+        listed = whole.codes < len(self._limits)
+        for size in np.unique(sizes).tolist():
+            most = self._most.setdefault(size, np.zeros(len(self._limits), np.int64))
+            runs = (by_run == size) & listed
+            np.maximum.at(most, whole.codes[runs], whole.counts[runs])
+
+
+NAME = "corruption"
+_SWEEP = 64  # numbers of known records that are tried
+_ABOVE = 1e-9
+
+
+@dataclass
+class _World:
+    """Sums over the people who are not yet known, by the number of known records; claims for one such number."""
+
+    right: Floats
+    control: Floats
+    people: Floats
+    claims: int = 0
+    claims_right: float = 0.0
+    limits: float = 0.0
+
+    def success(self, known: int) -> float | None:
+        """The share of people who are guessed."""
+        return float(self.right[known] / self.people[known]) if self.people[known] else None
+
+
+def corruption(
+    exposure: Exposure,
+    candidates: Candidates,
+    limits: Sequence[Fraction],
+    people: People | None,
+    frequencies: Floats,
+    known: int,
+    promised: int,
+) -> Attack:
+    """Both attackers: people above their limit by the chosen records, guesses by random ones."""
+    most = max((block.size for block in candidates.blocks), default=1) - 1  # whoever knows more knows all others
+    world = _simulated(candidates, limits, people, frequencies, most, known)
+    by_known: list[dict[str, Any]] = [
+        {
+            "known": q,
+            "worst_ratio": exposure.worst_ratio(q),
+            "people_above_limit": exposure.people_above(q),
+            "success": world.success(min(q, most)),
+        }
+        for q in exposure.numbers
+    ]
+    at = min(known, most)
+    remaining, above = round(float(world.people[at])), exposure.people_above(known)
+    chosen = {"people": exposure.rows, "people_above_limit": above, "worst_ratio": exposure.worst_ratio(known)}
+    random = {"people": remaining, "rows": candidates.rows}
+    details = {
+        "known": known,
+        "chosen": chosen,
+        "random": random,
+        "by_known": by_known,
+        "most_exposed": exposure.exposed(),
+    }
+    broken = exposure.people_above(promised)
+    return Attack(
+        NAME,
+        exposure.rows,
+        Share.of(float(world.right[at]), remaining),
+        Share.of((world.success(0) or 0.0) * remaining, remaining),
+        Share.of(float(world.control[at]), remaining),
+        above,
+        world.claims,
+        round(world.claims_right),
+        world.limits / world.claims if world.claims else None,
+        details,
+        _notes(known, promised, candidates.fakes),
+        (_broken(broken, promised),) if broken else (),
+    )
+
+
+def numbers_known(largest: int) -> list[int]:
+    """0 .. largest - 1; of many, some."""
+    found: list[int] = np.unique(np.linspace(0, max(0, largest - 1), min(largest, _SWEEP)).astype(np.int64)).tolist()
+    return found
+
+
+def _broken(people: int, promised: int) -> str:
+    known = f"{promised:,} records of others in their bucket" if promised else "no record"
+    return f"{people:,} people can be put above a limit by an attacker who knows {known}"
+
+
+def _notes(known: int, promised: int, fakes: int) -> tuple[str, ...]:
+    notes = []
+    if known > promised:
+        notes.append(f"The release promises nothing to people of whose bucket more than {promised:,} records are known")
+    if fakes and known > promised:
+        notes.append("People above their limit are counted as if nobody could tell fake values from real ones")
+    if fakes:
+        notes.append("People above their limit are at most so many: which values are fakes is not known")
+    return tuple(notes)
+
+
+def _simulated(
+    candidates: Candidates,
+    limits: Sequence[Fraction],
+    people: People | None,
+    frequencies: Floats,
+    most: int,
+    known: int,
+) -> _World:
+    world = _World(np.zeros(most + 1), np.zeros(most + 1), np.zeros(most + 1))
+    rng = np.random.default_rng(0)
+    allowed = np.array([float(limit) for limit in limits])
+    for place, block in enumerate(candidates.blocks):
+        fake = people.truth[place][:, -1] if people is not None and block.fakes else None
+        _reveal(block, fake, allowed, frequencies, world, known, rng)
+    return world
+
+
+def _reveal(
+    block: Block,
+    fake: Floats | None,
+    allowed: Floats,
+    frequencies: Floats,
+    world: _World,
+    known: int,
+    rng: np.random.Generator,
+) -> None:
+    """Records become known in random order: told backwards, from all known to none."""
+    order = _world(block, fake, rng)
+    buckets = np.arange(len(block.buckets))
+    held = np.zeros(block.values.shape)
+    for slot in range(block.size, block.slots):
+        held[buckets, order[:, slot]] += 1
+    fakes = held.copy()
+    for left in range(1, block.size + 1):
+        held[buckets, order[:, left - 1]] += 1
+        q = block.size - left
+        if q >= len(world.people):
+            continue
+        top = guesses(held)
+        right = float((top * (held - fakes)).sum())
+        control = left * float((top * frequencies[block.values]).sum())
+        everyone = left * len(buckets)
+        # who knows more records than there are others knows all of these
+        here = slice(q, None) if left == 1 else slice(q, q + 1)
+        world.right[here] += right
+        world.control[here] += control
+        world.people[here] += everyone
+        if q == min(known, block.size - 1):
+            claims = held > (allowed[block.values] + _ABOVE) * (left + block.fakes)
+            world.claims += left * int(claims.sum())
+            world.claims_right += float((held - fakes)[claims].sum())
+            world.limits += left * float(allowed[block.values][claims].sum())
+
+
+def _world(block: Block, fake: Floats | None, rng: np.random.Generator) -> Integers:
+    """The slots of each bucket (places among its values) in random order, the fakes last.
+
+    Where the truth says how many fakes of each value to expect, each value has that many, rounded up or down
+    (systematic sampling: a step of 1 over the slots' cumulative probabilities, from a random start).
+    """
+    ends = np.cumsum(block.counts, axis=1)
+    value_of: Integers = np.empty((len(ends), block.slots), np.int64)
+    for slot in range(block.slots):
+        value_of[:, slot] = (ends <= slot).sum(axis=1)
+    keys = rng.random(value_of.shape)
+    if fake is not None:
+        reached = np.cumsum(np.take_along_axis(fake / block.counts, value_of, axis=1), axis=1)
+        reached *= block.fakes / np.maximum(reached[:, -1:], 1e-300)
+        steps = np.floor(np.round(reached, 9) + rng.random((len(ends), 1)))
+        keys += np.diff(steps, axis=1, prepend=0.0) > 0
+    return np.take_along_axis(value_of, np.argsort(keys, axis=1), axis=1)

@@ -1,0 +1,183 @@
+"""The table that was published, for whoever plays an attacker and wants to know how often they are right.
+
+Rows of a release are not linked to rows of the table: all that can be said is which class a row is in, the rows with
+the same quasi-identifiers, and how often each sensitive value occurs among the records of that class. DuckDB finds
+both; columns are compared as in `compare`, by their texts where the types differ.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dalenius.errors import InputError
+from dalenius.tables.arrays import arrow_array, numpy_array, plain_arrow_errors
+from dalenius.tables.compare import column_types, comparable
+from dalenius.tables.connections import connect, quoted
+from dalenius.tables.open_table import open_table
+from dalenius.tables.table_errors import plain_errors
+
+_BATCH_ROWS = 2**17
+_OTHER_TABLE = "Give the table that the release was made of."
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TruthClasses:
+    """The class of every row, the records of each class, and the cells (class, value) of the table with their counts.
+
+    Cells are in ascending order of class, then of value. `totals` are the records of the whole table with each value,
+    `total` all of them.
+    """
+
+    class_of: Integers
+    records: Integers
+    cell_classes: Integers
+    cell_values: Integers
+    cell_counts: Integers
+    totals: Integers
+    total: int
+
+
+def truth_classes(
+    source: Any,
+    table: str | None,
+    rows: pa.Table,
+    number: int,
+    sensitive: str,
+    values: Sequence[str],
+    null_value: str | None,
+    memory: int | None = None,
+) -> TruthClasses:
+    """For rows of a release (its quasi-identifiers), their classes and what the table says about these.
+
+    There are `number` rows, which a table without columns does not say. Values are numbered as in `values`, a list of
+    their texts.
+    """
+    columns = rows.schema.names
+    with _opened(source, table, [*columns, sensitive], memory) as (connection, relation), plain_errors():
+        text = f"CAST({quoted(sensitive)} AS VARCHAR)"
+        if null_value is not None:
+            text = f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
+        renamed = [f"{quoted(column)} AS q{place}" for place, column in enumerate(columns)]
+        chosen = relation.project(", ".join([*renamed, f"{text} AS s"]))
+        connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
+        connection.register("release", _numbered(rows, number))
+        connection.register("known", _known(values))
+        return _classes(connection, len(columns), len(values))
+
+
+def control_people(
+    source: Any, table: str | None, schema: pa.Schema, sensitive: str, null_value: str | None, most: int
+) -> tuple[pa.Table, list[str | None], int]:
+    """People of a table in the types of a release, their sensitive values, and how many people the table has.
+
+    There are `most` of them at the most: where the table has more, each is as likely to be among them.
+    """
+    with _opened(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
+        listed = [quoted(name) for name in schema.names]
+        text = f"CAST({quoted(sensitive)} AS VARCHAR) AS the_sensitive_value"
+        chosen = relation.project(", ".join([*listed, text]))
+        found, everyone = _sampled(chosen.to_arrow_reader(_BATCH_ROWS), most)
+        values = [null_value if value is None else value for value in found.column(len(listed)).to_pylist()]
+        with plain_arrow_errors():
+            try:
+                return found.select(list(range(len(listed)))).cast(schema), values, everyone
+            except pa.ArrowInvalid:
+                raise InputError(
+                    "the control table has columns that are not of the release's types",
+                    "Give people with the same columns, written in the same way.",
+                ) from None
+
+
+def _sampled(reader: pa.RecordBatchReader, most: int) -> tuple[pa.Table, int]:
+    """The rows with the smallest of random keys, in their order, and how many rows there are."""
+    rng = np.random.default_rng(0)  # nothing secret: which people stand for the others
+    kept, keys, everyone = reader.schema.empty_table(), np.zeros(0), 0
+    for batch in reader:
+        kept = pa.concat_tables([kept, pa.Table.from_batches([batch])])
+        keys = np.append(keys, rng.random(batch.num_rows))
+        everyone += batch.num_rows
+        if len(keys) > most:
+            first = np.sort(np.argpartition(keys, most)[:most])
+            kept, keys = kept.take(arrow_array(first)), keys[first]
+    return kept, everyone
+
+
+@contextmanager
+def _opened(
+    source: Any, table: str | None, columns: Sequence[str], memory: int | None
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation]]:
+    with ExitStack() as stack:
+        opened = stack.enter_context(open_table(source, table, memory))
+        for column in columns:
+            opened.require_column(column)
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+        yield connect(scratch, stack, memory), opened.relation
+
+
+def _numbered(rows: pa.Table, number: int) -> pa.Table:
+    places = arrow_array(np.arange(number, dtype=np.int64))
+    names = [f"q{place}" for place in range(rows.num_columns)]
+    return pa.Table.from_arrays([*rows.columns, places], names=[*names, "place"])
+
+
+def _known(values: Sequence[str]) -> pa.Table:
+    places = arrow_array(np.arange(len(values), dtype=np.int64))
+    return pa.Table.from_arrays([pa.array(list(values), pa.string()), places], names=["s", "code"])
+
+
+def _classes(connection: duckdb.DuckDBPyConnection, columns: int, values: int) -> TruthClasses:
+    # a stream has no known length, and the engine would keep the whole table in memory beside it
+    connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+    types = {side: column_types(connection, side) for side in ("source", "release")}
+    names = [f"q{place}" for place in range(columns)]
+    keys = [key for name in names for key in comparable(name, types["source"][name], types["release"][name])] or ["0"]
+    listed = ", ".join(f"{key} AS k{place}" for place, key in enumerate(keys))
+    grouped = ", ".join(f"k{place}" for place in range(len(keys)))
+    same = " AND ".join(f"a.k{place} IS NOT DISTINCT FROM b.k{place}" for place in range(len(keys)))
+    connection.execute(
+        f"""CREATE TEMP TABLE classes AS SELECT row_number() OVER () - 1 AS class, {grouped}
+        FROM (SELECT {listed} FROM release) GROUP BY {grouped}"""  # noqa: S608
+    )
+    class_of = _column(
+        connection,
+        f"""SELECT class FROM (SELECT {listed}, place FROM release) AS a JOIN classes AS b ON {same}
+        ORDER BY place""",  # noqa: S608
+    )
+    connection.execute(
+        f"""CREATE TEMP TABLE cells AS SELECT class, code, count(*) AS n FROM (SELECT {listed}, s FROM source) AS a
+        LEFT JOIN classes AS b ON {same} LEFT JOIN known ON a.s = known.s GROUP BY class, code"""  # noqa: S608
+    )
+    total, strange = connection.execute(
+        "SELECT coalesce(sum(n), 0), coalesce(sum(n) FILTER (code IS NULL), 0) FROM cells"
+    ).fetchall()[0]
+    if strange:
+        raise InputError(f"{strange:,} rows of the table have a sensitive value that the release has not", _OTHER_TABLE)
+    found = connection.sql(
+        "SELECT class, code, n::BIGINT FROM cells WHERE class IS NOT NULL ORDER BY class, code"
+    ).to_arrow_table()
+    classes, codes, counts = (_numbers(found.column(place)) for place in range(3))
+    records = np.bincount(classes, weights=counts, minlength=int(class_of.max(initial=-1)) + 1).astype(np.int64)
+    everywhere = connection.sql("SELECT code, sum(n)::BIGINT FROM cells GROUP BY code").to_arrow_table()
+    totals = np.zeros(values, np.int64)
+    totals[_numbers(everywhere.column(0))] = _numbers(everywhere.column(1))
+    return TruthClasses(class_of, records, classes, codes, counts, totals, int(total))
+
+
+def _column(connection: duckdb.DuckDBPyConnection, query: str) -> Integers:
+    return _numbers(connection.sql(query).to_arrow_table().column(0))
+
+
+def _numbers(column: pa.ChunkedArray) -> Integers:
+    parts = [numpy_array(chunk).astype(np.int64) for chunk in column.chunks]
+    return np.concatenate([np.zeros(0, np.int64), *parts])

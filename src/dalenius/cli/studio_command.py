@@ -1,0 +1,102 @@
+"""dalenius studio: set the limits by looking at what they cost, in the browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from dalenius.cli.failures import reported
+from dalenius.cli.publish_command import bytes_of
+from dalenius.errors import MissingExtraError, UsageError
+
+_EPILOG = """\b
+Examples:
+  dalenius studio hospital.csv
+  dalenius studio store.duckdb --table visits --job job.toml --out releases
+  dalenius studio --release releases/march --release releases/april --no-browser
+"""
+
+
+@click.command("studio", epilog=_EPILOG)
+@click.argument("table", required=False, type=click.Path(path_type=Path), metavar="[TABLE]")
+@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option(
+    "--job", type=click.Path(path_type=Path), help="Job file (TOML) to begin with: roles, limits and protection."
+)
+@click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A release to look at and to count from. Repeatable.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The folder to keep releases in, each in a folder of its name. Without it they are removed at the end.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    metavar="N",
+    help="The port to answer at, on this machine alone (default: one that is free).",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option(
+    "--upload-limit",
+    default="4GB",
+    show_default=True,
+    metavar="SIZE",
+    help="The largest file that can be dragged in: 500MB, 4GB.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON object.")
+def studio_command(
+    table: Path | None,
+    table_name: str | None,
+    job: Path | None,
+    releases: tuple[Path, ...],
+    out: Path | None,
+    port: int,
+    no_browser: bool,
+    upload_limit: str,
+    as_json: bool,
+) -> None:
+    """Choose limits, publish, verify, audit and count in the browser, on this machine alone.
+
+    Prints an address with a secret token in it, and runs until Ctrl-C. TABLE (CSV, TSV, Parquet or DuckDB) is read
+    where it is; more tables can be dragged into the page. Raw rows are never sent to the browser.
+    """
+    with reported(as_json):
+        most = bytes_of(upload_limit, "--upload-limit")
+        if most < 1:
+            raise UsageError("--upload-limit has to be above 0", "Write 4GB, or 500MiB.")
+        _require_extras()
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get into each other's way
+        from dalenius.policy.job import read_job
+        from dalenius.studio.serve import serve
+        from dalenius.studio.state import StudioOptions
+
+        read = read_job(job) if job is not None else None
+        if read is not None and (read.solve.method or read.solve.gap is not None or read.solve.time_limit is not None):
+            click.echo("Note: the job file's method, gap and time limit are not used in Studio.", err=True)
+        options = StudioOptions(table, table_name, read, releases, out, most)
+
+        def announce(url: str, port: int) -> None:
+            click.echo(json.dumps({"format": 1, "url": url, "port": port}) if as_json else url)
+            sys.stdout.flush()
+            click.echo("Studio is running; Ctrl-C ends it.", err=True)
+
+        serve(options, port, announce, not no_browser)
+
+
+def _require_extras() -> None:
+    if any(find_spec(name) is None for name in ("jinja2", "starlette", "tomli_w", "uvicorn")):
+        raise MissingExtraError.of("Starlette", "web")

@@ -1,0 +1,1 @@
+"""What differentially private counts would tell about people: the ratio attack (Section 2)."""

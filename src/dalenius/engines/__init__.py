@@ -1,1 +1,0 @@
-"""Engines that read tables: one module an engine."""

@@ -1,0 +1,278 @@
+"""Which fake values go to which size: in proportion to the records, in whole numbers, within every limit.
+
+A size group of b buckets of size S with a_i records of value i gets sigma b fakes, phi_i of value i:
+
+    sum_i phi_i = sigma b,        a_i + phi_i <= c[i, S] b        (hard; `caps.py` has c),
+
+and phi_i is t_i = sigma a_i / S rounded up or down wherever that is possible. The hard part always is for a setting
+that is valid: a_i <= c[i, S] b, and the rooms add up to (sum_i c[i, S] - S) b >= sigma b.
+
+Which values are rounded up is random: somebody who knows how often each value occurs in the table learns phi_i from ST,
+added up over the groups, and nothing about which of its slots are fake. The one thing that would tell is a total of 0:
+then no slot with that value is fake. So values with fewer than S / sigma records in the group, for which t_i < 1, are
+lifted towards one fake, at the cost of the values with most records. None of these gives more than half of its share,
+or its last fake; if that is not enough for everyone, all are lifted by the same part of the way.
+
+A plan has the quotas of records alone, and is the same whenever it is made again. The fakes belong to one release, and
+`with_fakes` draws them: `with_fakes(plan.problem, plan.solution.partition, rng)`.
+
+Can the fakes of a size group be marked at all? A transportation problem between values and kinds of buckets.
+
+A group of b buckets is dealt a'_i = a_i + phi_i slots of value i, one value after the other: position p goes to bucket
+p mod b (`place.slots`). Marks are sigma slots in every bucket, phi_i of them of value i. Whether there are such marks
+depends on which buckets have which values, and for few buckets and many values there may be none.
+
+Buckets are of one kind from one end of a value (modulo b) to the next, so there are at most m + 1 kinds. With n_k
+buckets of kind k that hold v_ki slots of value i, marks exist iff a flow value i (phi_i) -> kind k (n_k v_ki) -> sink
+(sigma n_k) fills every kind: spread evenly over the n_k buckets it is a fractional marking, and where there is a
+fractional one there is an integral one.
+
+The partition that is dealt: quotas in the order of ST, and fakes; with what it costs, and whom it does not help.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from dalenius.errors import SelfCheckError, SolverError, UndecidedError
+from dalenius.model.plan import Plan
+from dalenius.model.problem import Partition, Problem, SizeGroup
+from dalenius.solve.caps import Instance, Integers, Mask
+from dalenius.solve.gale import fill_sizes
+
+_MOST_CELLS = 4_000_000  # values x kinds
+
+
+def can_be_marked(slots: Integers, fakes: Integers, buckets: int, fake_values: int) -> bool:
+    """Whether some choice of `fake_values` slots in each bucket has these fakes of each value.
+
+    Groups with far more values than can be looked at are taken to be markable.
+    """
+    present = np.flatnonzero(slots)
+    slots, fakes = slots[present], fakes[present]
+    ends = np.cumsum(slots)
+    firsts = np.unique(np.concatenate(([0], ends % buckets)))
+    if len(firsts) * len(slots) > _MOST_CELLS:
+        return True
+    number = np.diff(firsts, append=buckets)
+    held = _up_to(ends, firsts, buckets) - _up_to(ends - slots, firsts, buckets)
+    _, cut = fill_sizes(fakes, held * number, fake_values * number)
+    return cut is None
+
+
+def _up_to(positions: Integers, firsts: Integers, buckets: int) -> Integers:
+    """For each end and each bucket: how many positions before the end are in the bucket."""
+    return np.asarray(-((firsts[None, :] - positions[:, None]) // buckets))
+
+
+_FRACTION_BITS = 20  # shares are multiples of 2^-20 fakes
+_KEY_BITS = 64
+_DRAWS = 24
+_SPREADS = 64
+
+
+class RandomBits(Protocol):
+    """Where the randomness comes from: `secrets.SystemRandom()`, or `random.Random(seed)` for tests."""
+
+    def getrandbits(self, k: int, /) -> int:
+        """A uniformly random whole number of k bits."""
+
+
+def with_fakes(problem: Problem, partition: Partition, rng: RandomBits | None = None) -> Partition:
+    """The partition with `problem.fake_values` fake values for every bucket; as it is, where there are none.
+
+    Without `rng` the operating system's generator is used.
+    """
+    if not problem.fake_values:
+        return partition
+    rng = secrets.SystemRandom() if rng is None else rng
+    groups = partition.setting.groups
+    sizes = np.asarray([group.size for group in groups], dtype=np.int64)
+    slots = Instance(problem).most_values(sizes) * np.asarray([group.buckets for group in groups], dtype=np.int64)
+    quotas = np.asarray(partition.quotas, dtype=np.int64)
+    columns = [
+        _markable_fakes(quotas[:, j], slots[:, j], group, problem.fake_values, rng) for j, group in enumerate(groups)
+    ]
+    fakes = np.stack(columns, axis=1).tolist()
+    return replace(partition, fakes=tuple(tuple(row) for row in fakes))
+
+
+def _markable_fakes(
+    records: Integers, slots: Integers, group: SizeGroup, fake_values: int, rng: RandomBits
+) -> Integers:
+    """phi_i that can be marked (`markable.py`): drawn again while they cannot.
+
+    With few buckets and many values it may take some draws; the buckets of rare values are then the same few. If none
+    of `_DRAWS` will do, rare values are not lifted; and then those that are rounded up are not chosen at random but
+    spread evenly over the values as they are dealt, from a random start on, which spreads them over the buckets.
+    """
+    for draw in range(4 * _DRAWS):
+        lift, shuffled = draw // _DRAWS % 2 == 0, draw < 2 * _DRAWS
+        fakes = fakes_of_a_group(
+            records, slots, group.size, group.buckets, fake_values, rng, lift=lift, shuffled=shuffled
+        )
+        if can_be_marked(records + fakes, fakes, group.buckets, fake_values):
+            return fakes
+    raise UndecidedError(
+        f"no place was found for fake values in {group.buckets:,} buckets of size {group.size}, in {4 * _DRAWS} draws",
+        f"Group the rarest sensitive values; or give another --fakes than {fake_values}, or a larger --min-size.",
+    )
+
+
+def fakes_of_a_group(
+    records: Integers,
+    slots: Integers,
+    size: int,
+    buckets: int,
+    fake_values: int,
+    rng: RandomBits,
+    *,
+    lift: bool = True,
+    shuffled: bool = True,
+) -> Integers:
+    """phi_i for one size group; `slots` are c[i, S] b.
+
+    First every value's expected number of fakes, in fixed point, which keeps the sum and the rooms; then whole numbers
+    by systematic sampling: with the expectations laid end to end in random order, and a grid of distance 1 at a random
+    place, value i gets the grid points in its piece. That is its expectation rounded up or down, the sum is exact, and
+    the probability of rounding up is the fractional part.
+    """
+    total = fake_values * buckets
+    room = np.minimum(slots - records, total)
+    if (room < 0).any() or int(room.sum()) < total:
+        raise SolverError(
+            f"{total} fake values do not fit into {buckets} buckets of {size}",
+            "This is probably a bug in Dalenius: please report it.",
+        )
+    bits = max(0, min(_FRACTION_BITS, 61 - (len(records) * (total + 1)).bit_length()))
+    one = 1 << bits
+    share = _proportional(records, size, fake_values, one)
+    share = _lifted(share, (records > 0) & (room > 0), one) if lift else share
+    expected = _within(share, records, room * one, total * one, one)
+    order = _random_order(len(records), rng) if shuffled else np.arange(len(records))
+    ends = np.cumsum(expected[order]) + rng.getrandbits(bits) if bits else np.cumsum(expected[order])
+    reached = ends // one
+    whole = np.empty_like(expected)
+    whole[order] = np.diff(reached, prepend=0)
+    return whole
+
+
+def _proportional(records: Integers, size: int, fake_values: int, one: int) -> Integers:
+    """sigma a_i / S in fixed point, the parts lost to rounding down given to as many values that lost some."""
+    share, lost = _divided(records, fake_values * one, size)
+    missing = int(lost.sum()) // size
+    share[np.flatnonzero(lost)[:missing]] += 1
+    return share
+
+
+def _divided(records: Integers, factor: int, size: int) -> tuple[Integers, Integers]:
+    """records * factor divided by size, with remainders; in two steps, so that the product does not overflow."""
+    whole, rest = np.divmod(records, size)
+    if size * factor < 2**62:
+        quotient, remainder = np.divmod(rest * factor, size)
+        return whole * factor + quotient, remainder
+    pairs = [divmod(int(r) * factor, size) for r in rest]
+    quotient = np.asarray([pair[0] for pair in pairs], dtype=np.int64)
+    return whole * factor + quotient, np.asarray([pair[1] for pair in pairs], dtype=np.int64)
+
+
+def _lifted(share: Integers, possible: Mask, one: int) -> Integers:
+    """Values below one fake, if they can have one, lifted towards it, at the cost of those that have more than one."""
+    rare = possible & (share < one)
+    wanted = np.where(rare, one - share, 0)
+    spare = np.where(share > one, np.minimum(share - one, share // 2), 0)
+    amount = min(int(wanted.sum()), int(spare.sum()))
+    return share + portion(wanted, amount) - portion(spare, amount)
+
+
+def _within(share: Integers, records: Integers, room: Integers, total: int, one: int) -> Integers:
+    """Shares that fit. What is over goes where it only rounds up, then in proportion, then to any value with room."""
+    fitting = np.minimum(share, room)
+    present = records > 0
+    free = np.maximum(np.minimum(np.where(present, -(-share // one) * one, 0), room) - fitting, 0)
+    fitting = fitting + portion(free, min(total - int(fitting.sum()), int(free.sum())))
+    fitting = _in_proportion(fitting, share, room, total)
+    for most in (np.where(present, room, 0), room):
+        free = np.maximum(most - fitting, 0)
+        fitting = fitting + portion(free, min(total - int(fitting.sum()), int(free.sum())))
+    return fitting
+
+
+def _in_proportion(fitting: Integers, share: Integers, room: Integers, total: int) -> Integers:
+    """What is missing from the total, given to values with room in proportion to their shares, round by round."""
+    for _ in range(_SPREADS):
+        missing = total - int(fitting.sum())
+        weights = np.where(fitting < room, share, 0).astype(float)
+        if missing <= 0 or not weights.any():
+            break
+        given = np.minimum(room - fitting, np.floor(weights * (missing / weights.sum())).astype(np.int64))
+        if not given.any():
+            break
+        fitting = fitting + given
+    return fitting
+
+
+def portion(available: Integers, amount: int) -> Integers:
+    """`amount` in all, from each in proportion to what is available; whole numbers, the largest give the rest."""
+    everything = int(available.sum())
+    if amount >= everything:
+        return available
+    part: Integers = np.floor(available * (amount / everything * (1 - 1e-12))).astype(np.int64)
+    left = available - part
+    order = np.argsort(-available, kind="stable")
+    before = np.concatenate(([0], np.cumsum(left[order])[:-1]))
+    part[order] += np.clip(amount - int(part.sum()) - before, 0, left[order])
+    return part
+
+
+def _random_order(number: int, rng: RandomBits) -> Integers:
+    """A uniformly random order of 0, ..., number - 1: by random keys (equal ones occur once in 2^64 pairs)."""
+    drawn = rng.getrandbits(_KEY_BITS * number).to_bytes(_KEY_BITS // 8 * number, "little")
+    return np.argsort(np.frombuffer(drawn, dtype=np.uint64), kind="stable")
+
+
+def dealt(plan: Plan, values: Sequence[str], rng: RandomBits) -> Partition:
+    """The plan's quotas with the values in this order, the one in which they are dealt, and fakes drawn for it.
+
+    Whether fakes can be marked depends on the order: it comes first.
+    """
+    problem, partition = plan.problem, plan.solution.partition
+    if partition is None:
+        raise SelfCheckError("a plan without a partition")
+    place = {value: place for place, value in enumerate(problem.values)}
+    order = [place[value] for value in values]
+    ordered = replace(
+        problem,
+        values=tuple(values),
+        counts=tuple(problem.counts[i] for i in order),
+        limits=tuple(problem.limits[i] for i in order),
+    )
+    return with_fakes(ordered, Partition(partition.setting, tuple(partition.quotas[i] for i in order)), rng)
+
+
+def price(plan: Plan) -> tuple[str, ...]:
+    """What known records and fake values cost, as a sentence for the publisher; none where there is nothing to say."""
+    loss, without = plan.solution.loss, plan.unprotected.loss if plan.unprotected is not None else None
+    if loss is None or without is None:
+        return ()
+    times = f", {loss / without:.2f} times" if without else ""
+    return (f"the price of protection: a loss of {loss:,} instead of {without:,}{times}",)
+
+
+def unprotected(parts: Sequence[Partition]) -> tuple[str, ...]:
+    """Whom fakes do not help: quotas can be worked out from the counts, and so can sizes without a fake of a value."""
+    number = sum(
+        records
+        for part in parts
+        for quotas, fakes in zip(part.quotas, part.fakes, strict=True)
+        for records, fake in zip(quotas, fakes, strict=True)
+        if not fake
+    )
+    if not number:
+        return ()
+    return (f"fakes do not help {number:,} records: there is no fake of their value in buckets of their size",)

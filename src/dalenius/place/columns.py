@@ -1,0 +1,252 @@
+"""What a column holds, found out batch by batch: its range, or the list of its values as long as that is short.
+
+The types that columns are published with: those of the source, but for a few that say too much or too little.
+
+Categories lose the order of their levels, which may be that in which they first occur in the table; categories of
+anything but text are published as what they stand for. Columns of text files, which have no types, become numbers,
+dates or truth values where that loses nothing: if every text is exactly what the typed value is written as. 007, 1e3,
++5 or 7.50 beside 7.5 keep a column text. So what was put in can always be read back, letter by letter.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dalenius.errors import InputError
+from dalenius.place.domains import (
+    Domain,
+    Listing,
+    Range,
+    changed,
+    distinct,
+    in_order,
+    is_integer_like,
+    listing_type,
+    null_count,
+    to_integers,
+)
+from dalenius.tables.arrays import numpy_array
+from dalenius.tables.arrow import Source
+
+_SHORT_BITS = 16
+_SHORT_RANGE = 2**_SHORT_BITS  # up to here a range costs no more bits than it is worth looking for gaps in it
+_LONGEST_LIST = 2**20
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+class RangeTracker:
+    """Integer-like values: their range, and as long as it is long and they are few, the values."""
+
+    def __init__(self, kind: pa.DataType, known: tuple[int, int, bool] | None = None) -> None:
+        self._kind = kind
+        self._low: int | None = None if known is None else known[0]
+        self._high: int | None = None if known is None else known[1]
+        self.has_nulls = known is not None and known[2]
+        self.wants_data = known is None or known[1] - known[0] >= _SHORT_RANGE
+        self._listed: pa.Array | None = pa.nulls(0, pa.int64())
+
+    def add(self, array: pa.Array) -> None:
+        """The next batch."""
+        if array.null_count:
+            self.has_nulls = True
+            array = array.drop_null()
+        if not len(array):
+            return
+        integers = to_integers(array)
+        low, high = int(integers.min()), int(integers.max())
+        self._low = low if self._low is None else min(low, self._low)
+        self._high = high if self._high is None else max(high, self._high)
+        if self._listed is not None and self._kind.bit_width > _SHORT_BITS:
+            self._list(distinct(array))
+
+    def _list(self, values: pa.Array) -> None:
+        listed = pa.concat_arrays([self._listed, values]).unique()
+        self._listed = listed if len(listed) <= _SHORT_RANGE else None
+
+    def merge(self, other: RangeTracker) -> None:
+        """What another tracker of the same column has seen."""
+        self.has_nulls = self.has_nulls or other.has_nulls
+        if other._low is None or other._high is None:
+            return
+        self._low = other._low if self._low is None else min(other._low, self._low)
+        self._high = other._high if self._high is None else max(other._high, self._high)
+        if self._listed is None or other._listed is None:
+            self._listed = None
+        else:
+            self._list(other._listed)
+
+    def bytes(self, rows: int) -> int:
+        """What so many values take."""
+        return rows * -(-int(self._kind.bit_width) // 8)
+
+    def domain(self) -> Domain:
+        """What the column holds."""
+        if self._low is None or self._high is None:
+            return Listing(self._kind, pa.nulls(0, pa.int64()), self.has_nulls)
+        if self._high - self._low >= _SHORT_RANGE and self._listed is not None:
+            return Listing(self._kind, in_order(self._listed), self.has_nulls)
+        return Range(self._kind, self._low, self._high, self.has_nulls)
+
+
+class ListTracker:
+    """Text, bytes, categories and long decimals: the distinct values, up to a limit, and how long they are together."""
+
+    wants_data = True
+
+    def __init__(self, kind: pa.DataType, most_bytes: int) -> None:
+        self._kind, self._most_bytes = kind, most_bytes
+        self._parts: list[pa.Array] = [pa.nulls(0, listing_type(kind))]
+        self._merged = self._pending = self._pending_bytes = 0
+        self._bytes = 0
+        self.has_nulls = False
+        self._too_many = False
+
+    def add(self, array: pa.Array) -> None:
+        """The next batch."""
+        self.has_nulls = self.has_nulls or null_count(array) > 0
+        self._bytes += _length(array)
+        if self._too_many:
+            return
+        part = distinct(array).cast(listing_type(self._kind))
+        self._parts.append(part)
+        self._pending += len(part)
+        self._pending_bytes += part.nbytes
+        if self._pending > 2 * self._merged + 10_000 or self._pending_bytes > self._most_bytes:
+            self._merge()
+
+    def merge(self, other: ListTracker) -> None:
+        """What another tracker of the same column has seen."""
+        self.has_nulls = self.has_nulls or other.has_nulls
+        self._bytes += other._bytes
+        self._too_many = self._too_many or other._too_many
+        self._parts = [] if self._too_many else [*self._parts, *other._parts]
+        if not self._too_many:
+            self._merge()
+
+    def _merge(self) -> None:
+        values = pa.chunked_array(self._parts).unique()
+        self._parts, self._merged, self._pending, self._pending_bytes = [values], len(values), 0, 0
+        if len(values) > _LONGEST_LIST or values.nbytes > self._most_bytes:
+            self._too_many = True
+            self._parts = []
+
+    def bytes(self, rows: int) -> int:
+        """What all values take together."""
+        return self._bytes + 8 * rows
+
+    def domain(self) -> Domain | None:
+        """What the column holds; None if that is more than fits into a list."""
+        if not self._too_many:
+            self._merge()
+        return None if self._too_many else Listing(self._kind, in_order(self._parts[0]), self.has_nulls)
+
+
+Tracker = RangeTracker | ListTracker
+
+
+def tracker_of(field: pa.Field, source: Source, most_bytes: int) -> Tracker:
+    """A tracker for a column of the source. What the source itself knows need not be found out."""
+    kind = field.type
+    if not is_integer_like(kind):
+        return ListTracker(kind, most_bytes)
+    same = source.schema([field.name]).field(0).type == kind
+    told = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
+    known = source.known_range(field.name) if told and same else None
+    return RangeTracker(kind, _as_integers(known, kind) if known is not None else None)
+
+
+def _length(array: pa.Array) -> int:
+    """The bytes of all texts of an array, each as often as it occurs; other types count by their width."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary) if not pa.types.is_null(array.dictionary.type) else None
+        if lengths is None or not len(lengths):
+            return 0
+        return int(numpy_array(lengths).take(numpy_array(array.indices.drop_null())).sum())
+    return int(array.nbytes)
+
+
+def _as_integers(known: tuple[Any, Any, int], kind: pa.DataType) -> tuple[int, int, bool] | None:
+    try:
+        low, high = (_as_integer(value, kind) for value in known[:2])
+    except (TypeError, ValueError):
+        return None
+    return (low, high, known[2] > 0) if low <= high else None
+
+
+def _as_integer(value: Any, kind: pa.DataType) -> int:
+    if isinstance(value, date):
+        return value.toordinal() - _EPOCH
+    return int(value) - (2**63 if pa.types.is_uint64(kind) else 0)
+
+
+_DIGITS = 18  # decimals of more do not fit into 64 bits
+
+
+def published_field(field: pa.Field) -> pa.Field:
+    """A column with the type that it is published with; an error if it does not hold single values."""
+    kind = _plain(field.type)
+    t = pa.types
+    if t.is_dictionary(kind):
+        value = _plain(kind.value_type)
+        kind = pa.dictionary(kind.index_type, value) if _is_bytes(value) else value
+    inner = kind.value_type if t.is_dictionary(kind) else kind
+    if not (_is_bytes(inner) or t.is_null(inner) or t.is_decimal(inner) or is_integer_like(inner)):
+        raise InputError(
+            f"the column {field.name!r} has the type {field.type}, and single values are wanted",
+            "Unnest it, turn it into text, or leave it out.",
+        )
+    return field.with_type(kind)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    t = pa.types
+    text = t.is_string(kind) or t.is_large_string(kind)
+    return bool(text or t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind))
+
+
+def lossless_type(values: pa.Array) -> pa.DataType:
+    """The type in which texts can be kept without loss: text itself if no other will do."""
+    if not len(values):
+        return values.type
+    places = len(values[0].as_py().partition(".")[2])
+    decimal = [pa.decimal128(_DIGITS, places)] if 0 < places < _DIGITS else []
+    for kind in (pa.int64(), *decimal, pa.date32(), pa.bool_()):
+        try:
+            if values.cast(kind).cast(values.type).equals(values):
+                return kind
+        except pa.ArrowException:
+            continue
+    return values.type
+
+
+def lossless_types(schema: pa.Schema, domains: dict[str, Domain | None]) -> pa.Schema:
+    """The schema with the types that text columns can have; a column whose values were not all listed stays text."""
+    for place, field in enumerate(schema):
+        domain = domains.get(field.name)
+        if isinstance(domain, Listing) and pa.types.is_string(field.type):
+            schema = schema.set(place, field.with_type(lossless_type(domain.values)))
+    return schema
+
+
+def as_published(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column of the source in the type that it is published with. Text may stay coded."""
+    if column.type == kind:
+        return column
+    if pa.types.is_dictionary(column.type):
+        inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if _is_bytes(inner) and column.type.value_type == inner:
+            return column
+    try:
+        return column.cast(kind)
+    except pa.ArrowException:
+        raise changed() from None

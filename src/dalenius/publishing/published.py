@@ -1,0 +1,166 @@
+"""A release in the hand: look at it, count from it, verify it, save it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from dalenius.errors import UsageError
+from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
+from dalenius.release.manifest import FILE, Manifest
+from dalenius.release.staging import staging, writable
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from dalenius.model.attack_result import Audit
+    from dalenius.model.estimate import Estimate, GroupEstimate
+    from dalenius.model.verdict import Verdict
+    from dalenius.policy.limits import LimitPolicy
+
+
+_CHUNK = 2**20
+
+
+class Release:
+    """A published table. `notes` is what the publisher should know; it is not part of the release."""
+
+    def __init__(
+        self,
+        folder: ReleaseFolder,
+        notes: Sequence[str] = (),
+        *,
+        temporary: str | None = None,
+    ) -> None:
+        """`temporary` is a folder that holds an unsaved release, and is removed with this object."""
+        self._folder = folder
+        if temporary is not None:
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+        self.notes = tuple(notes)
+
+    @property
+    def path(self) -> Path:
+        """The folder of the release."""
+        return self._folder.path
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the tables are, and under which limits they were made."""
+        return self._folder.manifest
+
+    @property
+    def qit(self) -> pyarrow.Table:
+        """The quasi-identifiers and the bucket, one row a record."""
+        return self._folder.table("qit")
+
+    @property
+    def st(self) -> pyarrow.Table:
+        """The bucket and the sensitive value, one row a record, and one a fake value."""
+        return self._folder.table("st")
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Release:
+        """Write the release to a folder, whole or not at all; `force` replaces a release that is there."""
+        target = Path(path)
+        with staging(target, force) as stage, writable():
+            for name in (*self._folder.files("qit"), *self._folder.files("st"), FILE):
+                into = stage.folder / name
+                into.parent.mkdir(exist_ok=True)
+                with self._folder.store.open(name) as file, into.open("xb") as copy:
+                    shutil.copyfileobj(file, copy, _CHUNK)
+            stage.commit(force)
+        return load(target)
+
+    def verify(
+        self,
+        *,
+        limits: LimitPolicy | Mapping[Any, Any] | None = None,
+        against: Any = None,
+        table: str | None = None,
+    ) -> Verdict:
+        """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well."""
+        from dalenius.model.problem import ValueCounts
+        from dalenius.policy.limits import as_policy
+        from dalenius.verify.judge import verify
+
+        policy = None
+        if limits is not None:
+            counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
+            policy = as_policy(limits, counts)
+        return verify(self._where, policy=policy, against=against, table=table)
+
+    def audit(
+        self,
+        *,
+        truth: Any = None,
+        table: str | None = None,
+        attacks: Sequence[str] | None = None,
+        known: int | None = None,
+        control: Any = None,
+    ) -> Audit:
+        """Play simulated attackers against the release; with the table it was made of, say how often they are right.
+
+        `attacks` are some of "corruption", "negative", "learning" and "order"; `known` is how many records of a bucket
+        the corrupting attacker knows; `control` is a table of people who are not in the release.
+        """
+        from dalenius.attack.audit import ATTACKS, audit
+
+        wanted = ATTACKS if attacks is None else attacks
+        return audit(self._where, truth=truth, table=table, attacks=wanted, known=known, control=control)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        audit: bool = False,
+        truth: Any = None,
+        table: str | None = None,
+        control: Any = None,
+        force: bool = False,
+    ) -> dict[str, Any]:
+        """Write one HTML page about the release, with a JSON twin beside it, and give what the twin says.
+
+        With `audit`, what simulated attackers get; with the table as `truth`, how often they are right and how good
+        counts are: such a page is for the publisher, not for publication.
+        """
+        from dalenius.report.report_files import make_report
+
+        return make_report(self.path, Path(path), force=force, audit=audit, truth=truth, table=table, control=control)
+
+    @overload
+    def count(self, expression: str, *, learn: bool = False) -> Estimate: ...
+
+    @overload
+    def count(self, expression: str, group_by: str | Sequence[str], *, learn: bool = False) -> list[GroupEstimate]: ...
+
+    def count(
+        self, expression: str, group_by: str | Sequence[str] = (), *, learn: bool = False
+    ) -> Estimate | list[GroupEstimate]:
+        """How many records satisfy an SQL expression: an estimate with certain bounds and a standard error.
+
+        `learn` adds what all buckets together show: `Estimate.learned`.
+        """
+        from dalenius.query.count import count
+
+        columns = [group_by] if isinstance(group_by, str) else list(group_by)
+        return count(self._folder, expression, columns, learn=learn)
+
+    @property
+    def _where(self) -> Path | ReleaseFolder:
+        """The folder, to be read as it is now; the release in the hand where it is not on this machine."""
+        return self.path if isinstance(self._folder.store, LocalStore) else self._folder
+
+    def __repr__(self) -> str:
+        made = self.manifest
+        return f"<Release: {made.rows:,} records in {made.buckets:,} buckets, {len(made.values):,} sensitive values>"
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """The release in a folder."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise UsageError("there is no folder at the path given", "Give the folder of a release.")
+    return Release(open_release(folder))

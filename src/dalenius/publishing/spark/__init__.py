@@ -1,0 +1,1 @@
+"""Apache Spark as an engine: the same plan and the same placement, on a cluster."""

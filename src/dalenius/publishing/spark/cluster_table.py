@@ -1,0 +1,218 @@
+"""A table on the cluster, as publishing reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from dalenius.errors import SelfCheckError, UsageError
+from dalenius.model.progress import Progress, Silent
+from dalenius.place.budget import Budget
+from dalenius.place.cutting import Cutter
+from dalenius.place.packed import Layout, Pieces
+from dalenius.place.survey import Survey, smallest_numbers
+from dalenius.place.wide import WideForm
+from dalenius.publishing.engine import Integers, Job, Numbers, Sampled, SampleWish, Wanted
+from dalenius.publishing.spark.frames import Chosen
+from dalenius.publishing.spark.placing import PLACED, PlaceTask, Ranks
+from dalenius.publishing.spark.reading import (
+    Check,
+    CountTask,
+    PackedRecordsOf,
+    RawRecordsOf,
+    SampleTask,
+    moved,
+    packed_frame,
+    raw_frame,
+)
+from dalenius.publishing.spark.spark_errors import plain_errors
+from dalenius.publishing.spark.surveying import Partitions, Surveyor
+from dalenius.publishing.spark.watching import Watched
+from dalenius.tables.delimited import check_names
+
+_FEWEST_PIECES = 8
+_LEAST_PIECE_ROWS, _MOST_PIECE_ROWS = 2**14, 2**20
+_PIECE_BYTES = 2**26
+_DRAWN_AT_ONCE = 2**22
+
+
+def piece_rows(rows: int, row_bytes: int) -> int:
+    """How many rows a file of a table has, about: a function of what is published, not of the cluster."""
+    most = max(1, min(_MOST_PIECE_ROWS, _PIECE_BYTES // max(1, row_bytes)))
+    return min(max(rows // _FEWEST_PIECES, _LEAST_PIECE_ROWS), most)
+
+
+@dataclass(frozen=True)
+class SparkCounted:
+    """The records of each number (stratum after stratum, value by value) in each partition."""
+
+    by_partition: Integers
+    values: int
+
+    @property
+    def totals(self) -> Integers:
+        """A line for each stratum."""
+        found: Integers = self.by_partition.sum(axis=0).reshape(-1, self.values)
+        return found
+
+    def renumbered(self, table: Numbers) -> SparkCounted:
+        """Strata merged."""
+        merged = np.zeros((len(self.by_partition), int(table.max()) + 1), dtype=np.int64)
+        np.add.at(merged.T, table, self.by_partition.T)
+        return SparkCounted(merged, self.values)
+
+
+@dataclass(frozen=True)
+class SparkPlaced:
+    """Records with their buckets, by piece. Nothing is done yet: Spark waits until somebody wants it."""
+
+    frame: DataFrame
+    pieces: Pieces
+    form: Layout | WideForm
+    fake_values: int
+
+
+class SparkTable:
+    """A DataFrame that is read more than once; `untyped` if all of it is text."""
+
+    def __init__(self, frame: DataFrame, untyped: bool, budget: Budget) -> None:
+        self._frame, self._untyped, self._budget = frame, untyped, budget
+        self._told: Progress = Silent()
+        self._wish: SampleWish | None = None
+        self._chosen: Chosen | None = None
+        self._partitions: Partitions | None = None
+        self._kept: DataFrame | None = None
+        self.names: Sequence[str] = list(frame.columns)
+        check_names(list(self.names))
+
+    def survey(self, wanted: Wanted, told: Progress) -> Survey:
+        """Read the table for the first time."""
+        self._told, self._wish = told, wanted.sample
+        with plain_errors():
+            self._chosen = Chosen.of(self._frame, wanted.quasi_identifiers, wanted.sensitive)
+            surveyor = Surveyor(self._chosen, wanted.sensitive, self._untyped, self._budget, self._watched(0))
+            found, self._partitions = surveyor.survey(wanted.null_value)
+        return found
+
+    def sampled(self, found: Survey) -> Sampled:
+        """Records at random places, the same ones however often a task is run."""
+        wish, (_, partitions) = self._wish, self._read()
+        if wish is None:
+            raise SelfCheckError("a sample was not wished for before the table was read")
+        rows = max(1, min(wish.rows, wish.bytes // found.row_bytes))
+        places = _places(wish.key, partitions.rows, rows)
+        domains = {name: domain for name, domain in found.domains.items() if domain is not None}
+        frame, records = self._records(found, None, list(domains), keep=True)
+        with plain_errors():
+            task = SampleTask(records, places, domains)
+            drawn = self._watched(0).rows(frame.mapInArrow(task, SampleTask.schema))
+        values = np.concatenate([np.frombuffer(row["sensitive"], dtype=np.int64) for row in drawn])
+        if len(values) != sum(len(some) for some in places.values()):
+            raise moved()
+        lines = [np.frombuffer(row["codes"], dtype=np.uint64).reshape(-1, row["amount"]) for row in drawn]
+        codes = np.concatenate(lines, axis=1)
+        return Sampled(values, dict(zip(domains, codes, strict=True)))
+
+    def count(self, found: Survey, cutter: Cutter | None, told: Progress) -> SparkCounted:
+        """Count by partition; without strata the first reading has done so already."""
+        _, partitions = self._read()
+        values = len(found.sensitive.texts)
+        if cutter is None:
+            return SparkCounted(partitions.counts, values)
+        self._check_room(len(partitions.rows), cutter.number * values)
+        frame, records = self._records(found, cutter, cutter.columns, keep=True)
+        with plain_errors():
+            counted = self._watched(found.rows, told).rows(frame.mapInArrow(CountTask(records), CountTask.schema))
+        counts = np.zeros((len(partitions.rows), cutter.number * values), dtype=np.int64)
+        for row in counted:
+            counts[row["number"]] = np.frombuffer(row["counts"], dtype=np.int64)
+        by_value = counts.reshape(len(counts), cutter.number, values).sum(axis=1)
+        if (by_value != partitions.counts).any():
+            raise moved()
+        return SparkCounted(counts, values)
+
+    @contextmanager
+    def place(self, job: Job, told: Progress) -> Iterator[SparkPlaced]:
+        """What tasks will do with the records of their partitions, once the release is written."""
+        del told
+        found, counted, groups = job.survey, job.counted, job.groups
+        if not isinstance(counted, SparkCounted):
+            raise SelfCheckError("records were counted by another engine")
+        self._check_room(*counted.by_partition.shape)
+        buckets = sum(group.buckets for group in groups)
+        layout = found.layout(buckets)
+        names = list(found.domains)
+        with plain_errors():
+            frame, records = self._records(found, job.cutter, names, keep=False, packed=layout is not None)
+            form: Layout | WideForm
+            if layout is not None:
+                form, rows = layout, piece_rows(found.rows, found.row_bytes)
+            else:
+                schema = pa.schema([*(found.schema.field(name) for name in names), ("bucket", pa.int64())])
+                form, rows = WideForm(schema, found.domains), piece_rows(found.rows, 6 * found.row_bytes + 40)
+            pieces = Pieces.of(groups, rows)
+            task = PlaceTask(records, Ranks.of(counted.by_partition), job.placement, pieces, form)
+            placed = SparkPlaced(frame.mapInArrow(task, PLACED), pieces, form, job.parts[0].fake_values)
+        yield placed
+
+    def close(self) -> None:
+        """Let go of what is kept on the cluster."""
+        if self._kept is not None:
+            self._kept.unpersist()
+
+    def _records(
+        self, found: Survey, cutter: Cutter | None, names: Sequence[str], *, keep: bool, packed: bool = True
+    ) -> tuple[DataFrame, PackedRecordsOf | RawRecordsOf]:
+        """The records as tasks will see them: as codes, kept on the cluster if they will be wanted again, or as is."""
+        chosen, partitions = self._read()
+        layout = found.layout() if packed else None
+        if layout is not None:
+            if self._kept is not None:
+                frame = self._kept
+            else:
+                frame = packed_frame(chosen, found, layout, Check.of(partitions))
+                if keep:
+                    frame = self._kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+            return frame, PackedRecordsOf(found.sensitive, layout, cutter)
+        fields = tuple(found.schema.field(name) for name in names)
+        records = RawRecordsOf(found.sensitive, fields, cutter, Check.of(partitions))
+        return raw_frame(chosen, found, names), records
+
+    def _read(self) -> tuple[Chosen, Partitions]:
+        if self._chosen is None or self._partitions is None:
+            raise SelfCheckError("the table was not read yet")
+        return self._chosen, self._partitions
+
+    def _check_room(self, partitions: int, numbers: int) -> None:
+        """Refuse more counts than the driver, and every task, has room for."""
+        needed = 8 * partitions * numbers
+        if needed > self._budget.spare // 4:
+            raise UsageError(
+                f"{partitions:,} partitions with {numbers:,} values of strata each do not fit into the driver's memory",
+                "Give fewer partitions (spark.sql.files.maxPartitionBytes), fewer strata, or --memory more.",
+            )
+
+    def _watched(self, rows: int, told: Progress | None = None) -> Watched:
+        return Watched(self._frame.sparkSession, told if told is not None else self._told, rows)
+
+
+def _places(key: bytes, rows: Integers, wanted: int) -> dict[int, npt.NDArray[np.int64]]:
+    """The places of a sample in every partition: those that one process would draw, reading one after the other."""
+    lengths, owners, firsts = [], [], []
+    for partition, number in enumerate(rows.tolist()):
+        for first in range(0, number, _DRAWN_AT_ONCE):
+            lengths.append(min(_DRAWN_AT_ONCE, number - first))
+            owners.append(partition)
+            firsts.append(first)
+    found: dict[int, list[npt.NDArray[np.int64]]] = {}
+    drawn = smallest_numbers(key, lengths, wanted)
+    for partition, first, some in zip(owners, firsts, drawn, strict=True):
+        found.setdefault(partition, []).append(some.astype(np.int64) + first)
+    return {partition: np.concatenate(some) for partition, some in found.items()}

@@ -1,0 +1,296 @@
+"""Where a release goes. No file system is trusted to rename a folder in one step, so none has to.
+
+The tables are written into folders with names of their own beside whatever is there, read back and verified. The
+manifest comes last, in one step: it alone makes a release of them, and a reader refuses a folder without one. What it
+replaced is removed after that. A run that ends early removes what it wrote, and one that is killed leaves folders that
+no manifest names, which the next run with `force` removes.
+
+Both tables as folders of Parquet files, written by Spark, a file a piece; and what they are, file by file.
+
+What is in the folder of a release already, and whether it may go.
+
+A release may be replaced, and what a killed run left may be removed, if that was asked for. Anything else stays.
+
+A release on the cluster, read from here: where its files are elsewhere, they are fetched one by one.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from dalenius.errors import OutputError, SelfCheckError, UsageError
+from dalenius.model.problem import SizeGroup
+from dalenius.model.progress import Progress, Silent
+from dalenius.place.packed import Pieces
+from dalenius.publishing.engine import Job, TableSpec
+from dalenius.publishing.spark.cluster_files import Files, files_at, literal
+from dalenius.publishing.spark.cluster_table import SparkPlaced, piece_rows
+from dalenius.publishing.spark.frames import spark_schema
+from dalenius.publishing.spark.placing import SortTask, ValuesTask
+from dalenius.publishing.spark.spark_errors import plain_errors
+from dalenius.publishing.spark.watching import Watched
+from dalenius.release.folder import ReleaseFolder
+from dalenius.release.manifest import FILE, Manifest, tables_in
+from dalenius.release.staging import writable
+from dalenius.release.two_tables import TableFile, TablePart
+
+
+class _Last(threading.local):
+    """The file that a thread has looked at last, and its copy: whoever reads a file opens it several times in a row."""
+
+    name: str | None = None
+    copy: Path | None = None
+
+
+class SparkStore:
+    """The files of a release on the cluster, but for some that are to be gone."""
+
+    def __init__(self, files: Files, without: Sequence[str] = ()) -> None:
+        self._files, self._without = files, set(without)
+        self._last = _Last()
+        self._folder: Path | None = None
+        self._lock = threading.Lock()
+
+    def open(self, name: str) -> BinaryIO:
+        """A file, or the copy of one, which can be read as long as it is open."""
+        path = self.local(name)
+        if path is not None:
+            return path.open("rb")
+        last = self._last
+        if last.copy is None or last.name != name:
+            if last.copy is not None:
+                last.copy.unlink()
+            last.name, last.copy = name, None
+            last.copy = self._fetched(name)
+        return last.copy.open("rb")
+
+    def _fetched(self, name: str) -> Path:
+        with self._lock:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="dalenius-"))
+                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        path = self._folder / f"{threading.get_ident()}-{name.replace('/', '_')}"
+        self._files.fetch(name, path)
+        return path
+
+    def names(self) -> list[str]:
+        """All files that are there."""
+        return [name for name in self._files.names() if name.partition("/")[0] not in self._without]
+
+    def local(self, name: str) -> Path | None:
+        """The path of a file that is on this machine."""
+        return self._files.path / name if self._files.path is not None else None
+
+
+MANIFEST_ASIDE = f".{FILE}.new"
+
+_FOLDER = re.compile(r"(qit|st)-[0-9a-f]{16}")
+_LEFT_BEHIND = re.compile(r"(qit|st)-[0-9a-f]{16}/(\.?part-[^/]*|[._][^/]*(/.*)?)?")  # temporary files of Spark too
+
+
+def replaceable(files: Files, force: bool, own: Collection[str] = ()) -> list[str]:
+    """The names of what is in the folder and will be replaced, without our own; an error if it may not be."""
+    if files.path is not None and (files.path.is_symlink() or files.path.is_file()):
+        raise UsageError("the output path is there already, and is not a folder", "Give another --out.")
+    there = [name for name in files.children() or () if name not in own and not _is_aside(name)]
+    if not there:
+        return []
+    if not files.can_remove:
+        raise UsageError(
+            "there is something in the output folder, and through Spark Connect nothing can be removed",
+            "Give another --out, or remove it yourself.",
+        )
+    if FILE in there and not force:
+        raise UsageError("the output folder is there already", "Give another --out, or --force to replace it.")
+    if not force and all(_FOLDER.fullmatch(name) for name in there):
+        raise UsageError(
+            "the output folder has an unfinished release in it, of a run that was stopped or still goes on",
+            "Give another --out; or, if no run goes on, --force to remove it.",
+        )
+    known = {FILE, *_tables(files)} if FILE in there else set()
+    for name in files.names():
+        ours = name in known or name.partition("/")[0] in own or _is_aside(name) or _LEFT_BEHIND.fullmatch(name)
+        if not ours:
+            raise UsageError(
+                "the output folder is there already, and is not a release: --force replaces releases only",
+                "Give another --out, or remove the folder yourself.",
+            )
+    return there
+
+
+def content(files: Files, name: str) -> bytes | None:
+    """All of a small file; None if there is none."""
+    try:
+        with SparkStore(files).open(name) as file:
+            return file.read()
+    except (OSError, OutputError):
+        return None
+
+
+def _is_aside(name: str) -> bool:
+    return name in (MANIFEST_ASIDE, f".{MANIFEST_ASIDE}.crc", f".{FILE}.crc")
+
+
+def _tables(files: Files) -> list[str]:
+    """The files of the release that is there, of whatever format."""
+    manifest = content(files, FILE)
+    return (tables_in(manifest) or []) if manifest is not None else []
+
+
+_PIECE = re.compile(r"part-(\d{5,})-")
+_OPTIONS = {
+    "compression": "snappy",
+    "maxRecordsPerFile": "0",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "parquet.block.size": str(2**29),  # never reached: rows decide
+    "parquet.summary.metadata.level": "NONE",
+    "parquet.writer.version": "v2",  # the first has no encoding for short numbers
+}
+
+
+def write(frame: DataFrame, folder: str, spec: TableSpec) -> None:
+    """A frame whose partitions are the pieces of a table, into a folder that is not there yet.
+
+    Row groups have so many rows each: by default they would end when some buffer is full, and say something of its own.
+    Short numbers are stored as such, which takes two thirds of the time and half of the space of a dictionary.
+    """
+    options = {**_OPTIONS, "parquet.block.row.count.limit": str(spec.group)}
+    options |= {f"parquet.enable.dictionary#{name}": "false" for name in spec.short}
+    frame.write.mode("error").options(**options).parquet(folder)
+
+
+def described(spark: SparkSession, folder: str) -> DataFrame:
+    """What was written: the name, the length and the hash of every file."""
+    files = spark.read.format("binaryFile").load(literal(spark, folder))
+    return files.selectExpr("path", "length", "sha2(content, 256) AS sha256")
+
+
+def table_file(name: str, pieces: Pieces, rows: list[Any]) -> TableFile:
+    """A table as the manifest has it, from what `described` says; an error if there is not one file for each piece."""
+    found: dict[int, TablePart] = {}
+    for row in rows:
+        file = str(row["path"]).rpartition("/")[2]
+        match = _PIECE.match(file)
+        piece = int(match[1]) if match else -1
+        if piece in found or not 0 <= piece < len(pieces):
+            raise SelfCheckError("the files that Spark wrote are not one for each piece of the release")
+        found[piece] = TablePart(
+            file=file, rows=int(pieces.rows[piece]), bytes=int(row["length"]), sha256=str(row["sha256"])
+        )
+    if len(found) < len(pieces):
+        raise SelfCheckError(f"Spark wrote {len(found):,} files, and {len(pieces):,} were to be written")
+    return TableFile.of_parts(name, [found[piece] for piece in range(len(pieces))])
+
+
+class SparkOutput:
+    """A folder of the cluster that is to become a release, and what it holds already."""
+
+    def __init__(self, spark: SparkSession, files: Files, force: bool, old: list[str]) -> None:
+        self._spark, self._files, self._force, self._old = spark, files, force, old
+        self._written: list[str] = []
+        self._manifest: bytes | None = None  # once it may be in its place
+        self._published = False
+
+    def write(
+        self, job: Job, placed: SparkPlaced, qit: TableSpec, st: TableSpec, told: Progress
+    ) -> tuple[TableFile, TableFile]:
+        """QIT by the one shuffle and sort that there is; ST, which needs no record, by itself."""
+        if self._written and not self._files.can_remove:
+            raise UsageError(
+                "fakes are exchanged by writing again, and through Spark Connect nothing can be removed",
+                "Leave --avoid-ruled-out out, or submit the job with --master.",
+            )
+        before = list(self._written)
+        token, rows = secrets.token_hex(8), job.survey.rows
+        told.stage("Placing", rows)
+        watched = Watched(self._spark, told, rows)
+        sorting = SortTask(placed.pieces, placed.form, _plain(qit))
+        frame = placed.frame.repartitionById(len(placed.pieces), "piece").mapInArrow(sorting, spark_schema(qit.schema))
+        made_qit = self._table(
+            f"qit-{token}", frame, placed.pieces, qit, watched, lambda _tasks: told.stage("Writing", rows)
+        )
+        slots = [SizeGroup(group.size + placed.fake_values, group.buckets) for group in job.groups]
+        pieces = Pieces.of(slots, piece_rows(sum(group.size * group.buckets for group in slots), 16))
+        values = ValuesTask(job.parts, job.survey.sensitive, pieces, sum(group.buckets for group in slots), _plain(st))
+        numbers = self._spark.range(0, len(pieces), 1, len(pieces))
+        made_st = self._table(
+            f"st-{token}",
+            numbers.mapInArrow(values, spark_schema(st.schema)),
+            pieces,
+            st,
+            Watched(self._spark, told),
+        )
+        for name in before:  # of a round before
+            self._files.remove(name)
+            self._written.remove(name)
+        return made_qit, made_st
+
+    def _table(
+        self, name: str, frame: Any, pieces: Pieces, spec: TableSpec, watched: Watched, stages: Any = None
+    ) -> TableFile:
+        self._written.append(name)
+        folder = f"{self._files.root}/{name}"
+        watched.run(lambda: write(frame, folder, spec), stages)
+        with writable():
+            self._files.tidy(name)
+        with plain_errors():
+            files = described(self._spark, folder)
+        return table_file(name, pieces, Watched(self._spark, Silent()).rows(files))
+
+    def read_back(self, manifest: Manifest) -> ReleaseFolder:
+        """What was written, under a manifest that is not there yet."""
+        return ReleaseFolder(
+            Path(self._files.path or self._files.root), manifest, SparkStore(self._files, without=self._old)
+        )
+
+    def commit(self, manifest: Manifest) -> ReleaseFolder:
+        """The manifest, and then the end of what it replaced."""
+        with writable():
+            self._old = replaceable(self._files, self._force, self._written)  # it may not be what it was
+            self._manifest = manifest.to_json().encode()
+            self._files.write_last(FILE, self._manifest)
+            self._published = True
+            for name in self._old:
+                if name != FILE:
+                    with suppress(OSError, OutputError):  # the release is there: too late for an error
+                        self._files.remove(name)
+        return ReleaseFolder(Path(self._files.path or self._files.root), manifest, SparkStore(self._files))
+
+    def undo_if_unpublished(self) -> None:
+        """Remove what was written, unless it is a release: an interruption may come right after it became one."""
+        if self._published or (self._manifest is not None and content(self._files, FILE) == self._manifest):
+            return
+        for name in (*self._written, MANIFEST_ASIDE, ""):
+            with suppress(OSError, OutputError):
+                self._files.remove(name)
+
+
+@contextmanager
+def spark_output(spark: SparkSession, out: str, force: bool) -> Iterator[SparkOutput]:
+    """A place for a release. Whatever ends the work before the manifest is there, nothing of it is left."""
+    with writable():
+        files = files_at(spark, out)
+        output = SparkOutput(spark, files, force, replaceable(files, force))
+    try:
+        with writable():
+            files.begin()
+        yield output
+    finally:
+        output.undo_if_unpublished()
+
+
+def _plain(spec: TableSpec) -> Any:
+    """The columns of a table, in which nulls are not spoken of: Spark checks those."""
+    return pa.schema([(field.name, field.type) for field in spec.schema])

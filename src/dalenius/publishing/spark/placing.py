@@ -1,0 +1,190 @@
+"""Tasks that place the records of a partition, and tasks that put the records of a piece into the order of the release.
+
+Placing shuffles nothing: how many records of each value are in earlier partitions is known, so a task knows the ranks
+of its own. What it gives goes through the one shuffle there is: for every piece of the release, that is for every range
+of buckets, the records that belong there, 8 bytes each (or as Arrow batches, where they do not fit into 64 bits). A
+piece holds a number of records that is known beforehand and small enough for one task, however the values are skewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dalenius.errors import SelfCheckError
+from dalenius.model.problem import Partition
+from dalenius.place.packed import Keys, Layout, Pieces
+from dalenius.place.sensitive import SensitiveColumn
+from dalenius.place.slots import Placement, values_of_buckets
+from dalenius.place.wide import WideForm
+from dalenius.publishing.spark.reading import Batches, PackedRecordsOf, RawRecordsOf, moved
+from dalenius.publishing.spark.spark_errors import carrying
+from dalenius.tables.arrays import numpy_array
+
+Integers = npt.NDArray[np.int64]
+
+PLACED = "piece int, records binary"
+_KEYS_AT_ONCE = 2**21
+_BYTES_AT_ONCE = 2**26
+_ROWS_AT_ONCE = 2**16
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How many records of each number are in earlier partitions, and, a line further, in this one as well."""
+
+    starts: Integers
+
+    @classmethod
+    def of(cls, counts: Integers) -> Ranks:
+        """From the counts of every partition, a line each."""
+        starts = np.zeros((len(counts) + 1, counts.shape[1]), dtype=np.int64)
+        np.cumsum(counts, axis=0, out=starts[1:])
+        return cls(starts)
+
+    def batch(self, partition: int, numbers: npt.NDArray[np.integer], before: Integers) -> Integers:
+        """What is before the next batch, if this one fits into its partition."""
+        after: Integers = before + np.bincount(numbers, minlength=len(before))
+        if partition + 1 >= len(self.starts) or (after > self.starts[partition + 1]).any():
+            raise moved()
+        return after
+
+    def finished(self, partition: int, placed: Integers) -> None:
+        """An error if a partition has fewer records than it had."""
+        if (placed != self.starts[partition + 1]).any():
+            raise moved()
+
+
+class PlaceTask:
+    """Gives every record of a partition its bucket."""
+
+    def __init__(
+        self,
+        records: PackedRecordsOf | RawRecordsOf,
+        ranks: Ranks,
+        placement: Placement,
+        pieces: Pieces,
+        form: Layout | WideForm,
+    ) -> None:
+        self._records, self._ranks, self._placement = records, ranks, placement
+        self._pieces, self._form = pieces, form
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Rows of a piece and records that belong to it."""
+        return carrying(self._run)(batches)
+
+    def _run(self, batches: Batches) -> Batches:
+        waiting: list[Any] = []
+        held, partition = 0, -1
+        placed = np.empty(0, dtype=np.int64)
+        records: Any = self._records
+        for number, numbers, columns in records.batches(batches):
+            if partition < 0:
+                partition, placed = number, self._ranks.starts[min(number, len(self._ranks.starts) - 1)]
+            after = self._ranks.batch(partition, numbers, placed)
+            order, buckets = self._placement.buckets(numbers, placed)
+            placed = after
+            if isinstance(self._form, Layout):
+                waiting.append(self._form.keys(columns, order, buckets))
+                held += _BYTES_AT_ONCE // _KEYS_AT_ONCE * len(order)
+            else:
+                waiting.append(self._form.part(columns, order, buckets))
+                held += int(waiting[-1].nbytes)
+            if held >= _BYTES_AT_ONCE:
+                yield self._given(waiting)
+                waiting, held = [], 0
+        if waiting:
+            yield self._given(waiting)
+        if partition >= 0:
+            self._ranks.finished(partition, placed)
+
+    def _given(self, waiting: list[Any]) -> pa.RecordBatch:
+        """What waits, cut into pieces."""
+        cut: Callable[[slice], Any]
+        if isinstance(self._form, Layout):
+            keys: Keys = np.concatenate(waiting)
+            keys.sort()
+            buckets = self._form.buckets(keys)
+            cut = lambda where: keys[where].tobytes()  # noqa: E731
+        else:
+            table = pa.Table.from_batches(waiting).combine_chunks()
+            unsorted = numpy_array(table.column(table.num_columns - 1).chunk(0))
+            order = np.argsort(unsorted, kind="stable")
+            buckets = unsorted[order]
+            (batch,) = table.take(pa.array(order)).combine_chunks().to_batches()
+            cut = lambda where: batch.slice(where.start, where.stop - where.start).serialize().to_pybytes()  # noqa: E731
+        ends = self._pieces.cut(buckets)
+        some = np.flatnonzero(np.diff(ends)).tolist()
+        records = [cut(slice(int(ends[piece]), int(ends[piece + 1]))) for piece in some]
+        return pa.record_batch([pa.array(some, pa.int32()), pa.array(records, pa.binary())], names=["piece", "records"])
+
+
+class SortTask:
+    """Puts the records of one piece into the order of the release."""
+
+    def __init__(self, pieces: Pieces, form: Layout | WideForm, schema: pa.Schema) -> None:
+        self._rows, self._form, self._schema = pieces.rows, form, schema
+
+    def __call__(self, batches: Batches) -> Batches:
+        """The rows of QIT."""
+        return carrying(self._run)(batches)
+
+    def _run(self, batches: Batches) -> Batches:
+        piece, parts = -1, []
+        for batch in batches:
+            numbers = set(numpy_array(batch.column(0)).tolist())
+            if len(numbers | {piece} - {-1}) > 1:
+                raise SelfCheckError("records of two pieces came to one task")
+            (piece,) = numbers
+            parts += batch.column(1).to_pylist()
+        if piece < 0:
+            return
+        columns = self._sorted(parts)
+        if sum(len(one[-1]) for one in columns) != self._rows[piece]:
+            raise moved()
+        for one in columns:
+            yield from rows_of(one, self._schema)
+
+    def _sorted(self, parts: list[bytes]) -> list[list[pa.Array]]:
+        if isinstance(self._form, Layout):
+            keys: Keys = np.concatenate([np.frombuffer(part, dtype=np.uint64) for part in parts])
+            keys.sort()
+            steps = range(0, len(keys), _ROWS_AT_ONCE)
+            return [self._form.unpack(keys[first : first + _ROWS_AT_ONCE]) for first in steps]
+        form = self._form
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(part), form.schema) for part in parts]
+        return [form.sorted(batches)]
+
+
+class ValuesTask:
+    """Makes ST, piece by piece, from the quotas alone."""
+
+    def __init__(
+        self, parts: tuple[Partition, ...], sensitive: SensitiveColumn, pieces: Pieces, buckets: int, schema: pa.Schema
+    ) -> None:
+        self._parts, self._sensitive, self._schema = parts, sensitive, schema
+        self._firsts = np.append(pieces.first_buckets, buckets + 1)
+
+    def __call__(self, batches: Batches) -> Batches:
+        """The rows of ST for the pieces whose numbers come."""
+        return carrying(self._run)(batches)
+
+    def _run(self, batches: Batches) -> Batches:
+        for batch in batches:
+            for piece in numpy_array(batch.column(0)).tolist():
+                first, last = self._firsts[piece : piece + 2].tolist()
+                for buckets, values in values_of_buckets(self._parts, first, last, _ROWS_AT_ONCE):
+                    yield from rows_of([pa.array(buckets), self._sensitive.decode(values)], self._schema)
+
+
+def rows_of(columns: list[pa.Array], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Columns as batches that Spark takes: plain types, and not too many rows at a time."""
+    plain = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    batch = pa.record_batch(plain, schema=schema)
+    for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
+        yield batch.slice(first, _ROWS_AT_ONCE)

@@ -1,0 +1,324 @@
+"""The two tables of a release under DuckDB, for counting: scans, joins and sums, in bounded memory.
+
+Inside, columns have names of their own (q0, q1, ... and s; the bucket is b), so no published name can mean anything in
+SQL. The connection reaches their files and its scratch folder, nothing else, and its settings are locked.
+
+What there is to pick from in the columns of a release: their values if they are few, else the range they span.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from dalenius.errors import QueryError, ReleaseError
+from dalenius.query.conditions import Condition, conjuncts
+from dalenius.query.sql import Names
+from dalenius.tables.connections import connect, literal, literal_path, lock, quoted
+from dalenius.tables.delimited import check_names
+from dalenius.tables.describe import Kind
+from dalenius.tables.table_errors import query_errors, release_errors
+
+MEMORY = "2GB"
+_FETCHED_AT_ONCE = 10_000
+_NUMBERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE"
+_SHOWN_AS_THEY_ARE = {"BOOLEAN", "VARCHAR", *_NUMBERS.split()}
+
+Group = tuple[Any, ...]
+
+
+def same_group(cells: Iterable[Any]) -> Group:
+    """A group that equals itself: NaN does not."""
+    return tuple("NaN" if isinstance(cell, float) and cell != cell else cell for cell in cells)
+
+
+@dataclass(frozen=True)
+class TableData:
+    """One table: Parquet files, or a stream of Arrow batches; and its columns apart from the bucket."""
+
+    data: tuple[Path, ...] | pa.RecordBatchReader
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SizeSums:
+    """Sums over the buckets of one size S, with a rows and c values that match in a bucket."""
+
+    size: int
+    products: int  # sum of a c
+    spreads: int  # sum of a c (S - a) (S - c)
+    low: int  # sum of max(0, a + c - S)
+    high: int  # sum of min(a, c)
+
+
+class ReleaseTables(AbstractContextManager["ReleaseTables"]):
+    """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, slots).
+
+    `types` has DuckDB's type of every identifier.
+    """
+
+    def __init__(self, qit: TableData, st: TableData, bucket: str, fakes: int = 0, memory: str = MEMORY) -> None:
+        check_names([*qit.columns, *st.columns, bucket])
+        self.identifiers = {name: f"q{i}" for i, name in enumerate(qit.columns)} | {st.columns[0]: "s"}
+        self._names = Names(self.identifiers, bucket)
+        self._stack = ExitStack()
+        try:
+            scratch = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            self.connection = connect(scratch, self._stack)
+            self.connection.execute(f"SET memory_limit = {literal(memory)}")
+            lock(self.connection, [*_paths(qit), *_paths(st)])
+            with release_errors():
+                self._attach("qit", qit, bucket)
+                self._attach("st", st, bucket)
+                self._measure(fakes)
+                self.types = self._described("* EXCLUDE (b)")
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def column(self, name: str) -> str:
+        """The published column that a name means."""
+        return self._names.column(name)
+
+    def conditions(self, text: str) -> tuple[Condition, ...]:
+        """The parts of an expression: checked, and found to be truth values given the columns' types."""
+        parts = conjuncts(self.connection, text, self._names)
+        for part in parts:
+            with query_errors():
+                (kind,) = self._described(f"{part.sql} AS truth").values()
+            if kind != "BOOLEAN":
+                raise QueryError(
+                    f"the query is of the type {kind}, and a condition is wanted",
+                    "Compare it with something: Age > 50.",
+                )
+        return parts
+
+    def sums(self, rows: str, values: str, by: Sequence[str]) -> Iterator[tuple[Group, SizeSums]]:
+        """For a condition on rows and one on values: sums by group and bucket size, groups in order.
+
+        Without `by`, only sizes with a match are there; with it, every group that occurs is.
+        """
+        row_groups, value_groups = self.sides(by)
+        matching_rows = _counted("qit", row_groups, rows, all_of_them=bool(by))
+        matching_values = _counted("st", value_groups, values, all_of_them=bool(by))
+        groups = "".join(f"{self.identifiers[name]}, " for name in by)
+        return self._fetched(
+            by,
+            f"""WITH a AS ({matching_rows}), c AS ({matching_values})
+            SELECT {self._shown(by)} slots, sum(a.n * c.n), sum(a.n::HUGEINT * c.n * (slots - a.n) * (slots - c.n)),
+                   sum(greatest(0, a.n + c.n - slots)), sum(least(a.n, c.n))
+            FROM a JOIN c USING (b) JOIN sizes USING (b)
+            GROUP BY {groups} slots ORDER BY {self._order(by)} slots""",  # noqa: S608
+        )
+
+    def _fetched(self, by: Sequence[str], query: str) -> Iterator[tuple[Group, SizeSums]]:
+        with query_errors():
+            found = self.connection.execute(query)
+            while batch := found.fetchmany(_FETCHED_AT_ONCE):
+                for row in batch:
+                    yield tuple(row[: len(by)]), SizeSums(*map(int, row[len(by) :]))
+
+    def counts(self, table: Literal["qit", "st"], condition: str, by: Sequence[str]) -> Iterator[tuple[Group, int]]:
+        """The rows of one table that match, by group: all there is to know of a condition on that table alone."""
+        groups = f" GROUP BY {', '.join(self.identifiers[name] for name in by)}" if by else ""
+        with query_errors():
+            found = self.connection.execute(
+                f"""SELECT {self._shown(by)} count(*) FILTER (WHERE {condition}) FROM {table}{groups}
+                ORDER BY {self._order(by)} 1"""  # noqa: S608
+            )
+            while batch := found.fetchmany(_FETCHED_AT_ONCE):
+                for row in batch:
+                    yield tuple(row[:-1]), int(row[-1])
+
+    def groups(self, by: Sequence[str], most: int) -> list[tuple[Group, str, str]]:
+        """At most so many of the groups that occur: their values, and the conditions on rows and values that say it."""
+        row_groups, value_groups = self.sides(by)
+        listed = ", ".join(self.identifiers[name] for name in by)
+        with query_errors():
+            self.connection.execute(
+                f"""CREATE OR REPLACE TEMP TABLE groups AS
+                SELECT row_number() OVER (ORDER BY {self._order(by).rstrip(", ")}) AS id, {listed}
+                FROM (SELECT DISTINCT {listed} FROM (SELECT DISTINCT {", ".join(["b", *row_groups])} FROM qit)
+                      JOIN (SELECT DISTINCT {", ".join(["b", *value_groups])} FROM st) USING (b))
+                QUALIFY id <= {most}"""  # noqa: S608
+            )
+            found = self.connection.execute(f"SELECT {self._shown(by)} id FROM groups ORDER BY id").fetchall()  # noqa: S608
+
+        def is_group(row: int, columns: Sequence[str]) -> str:
+            return both(*(f"{c} IS NOT DISTINCT FROM (SELECT {c} FROM groups WHERE id = {row})" for c in columns))  # noqa: S608
+
+        return [
+            (tuple(values), is_group(int(row), row_groups), is_group(int(row), value_groups)) for *values, row in found
+        ]
+
+    def sides(self, columns: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The identifiers of columns, those of QIT and those of ST."""
+        names = [self.identifiers[name] for name in columns]
+        return [name for name in names if name != "s"], [name for name in names if name == "s"]
+
+    def grouped(self, by: Sequence[str]) -> tuple[str, str, str]:
+        """Columns in SQL as groups, as they are shown, and as an order; each with a comma at its end."""
+        return "".join(f"{self.identifiers[name]}, " for name in by), self._shown(by), self._order(by)
+
+    def _attach(self, name: str, source: TableData, bucket: str) -> None:
+        columns = (
+            ", ".join(f"{quoted(column)} AS {self.identifiers[column]}" for column in source.columns)
+            + f", {quoted(bucket)} AS b"
+        )
+        if isinstance(source.data, tuple):
+            files = ", ".join(literal(literal_path(path)) for path in _paths(source))
+            options = "hive_partitioning = false, union_by_name = false"
+            self.connection.execute(
+                f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM read_parquet([{files}], {options})"  # noqa: S608
+            )
+        else:
+            self.connection.register("stream", source.data)
+            self.connection.execute(f"CREATE TEMP TABLE {name} AS SELECT {columns} FROM stream")  # noqa: S608
+            self.connection.unregister("stream")
+
+    def _measure(self, fakes: int) -> None:
+        """Note how many values each bucket has; it must be as many as its rows, and the fake values."""
+        self.connection.execute(
+            """CREATE TEMP TABLE sizes AS SELECT b, rows, slots
+            FROM (SELECT b, count(*) AS rows FROM qit GROUP BY b)
+            FULL JOIN (SELECT b, count(*) AS slots FROM st GROUP BY b) USING (b)"""
+        )
+        ((wrong,),) = self.connection.execute(
+            f"SELECT count(*) FROM sizes WHERE b IS NULL OR slots IS DISTINCT FROM rows + {int(fakes)}"  # noqa: S608
+        ).fetchall()
+        if wrong:
+            raise ReleaseError(
+                f"{wrong:,} buckets have more rows than values, or fewer",
+                "Run dalenius verify on the release.",
+            )
+
+    def _described(self, selected: str) -> dict[str, str]:
+        """The types of expressions over both tables; nothing is evaluated."""
+        relation = self.connection.sql(f"SELECT {selected} FROM qit, (SELECT s FROM st) LIMIT 0")  # noqa: S608
+        return dict(zip(relation.columns, map(str, relation.types), strict=True))
+
+    def _shown(self, by: Sequence[str]) -> str:
+        """Columns as Python can have them without loss: numbers, truth values and text; the others by their text."""
+        names = [self.identifiers[name] for name in by]
+        plain = [self.types[name] in _SHOWN_AS_THEY_ARE for name in names]
+        return "".join(
+            f"{name}, " if as_it_is else f"CAST({name} AS VARCHAR), "
+            for name, as_it_is in zip(names, plain, strict=True)
+        )
+
+    def _order(self, by: Sequence[str]) -> str:
+        return "".join(f"{self.identifiers[name]} NULLS LAST, " for name in by)
+
+
+def both(*conditions: str) -> str:
+    """All of the conditions; of none, the truth."""
+    return " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
+
+
+def _paths(source: TableData) -> list[Path]:
+    return [path.absolute() for path in source.data] if isinstance(source.data, tuple) else []
+
+
+def _counted(table: str, groups: Sequence[str], condition: str, all_of_them: bool) -> str:
+    """Matching rows by bucket and group: of all buckets and groups, or of those with a match."""
+    if not all_of_them:
+        return f"SELECT b, count(*) AS n FROM {table} WHERE {condition} GROUP BY b"  # noqa: S608
+    columns = ", ".join(["b", *groups])
+    return f"SELECT {columns}, count(*) FILTER (WHERE {condition}) AS n FROM {table} GROUP BY {columns}"  # noqa: S608
+
+
+MOST_LISTED = 500
+_ROOM_FOR_ERROR = 2  # of approximate numbers of different values
+_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+_FLOATING = {"FLOAT", "DOUBLE"}
+
+
+@dataclass(frozen=True)
+class PublishedColumn:
+    """A column of QIT or ST. `values` are texts in the order of the type, nulls apart; None if there are too many.
+
+    `literals` are the same values as a query writes them, and `sql` is the column's name as it does.
+    """
+
+    name: str
+    type: str
+    kind: Kind
+    sql: str
+    nulls: bool
+    values: tuple[str, ...] | None
+    literals: tuple[str, ...] | None
+    smallest: str | None
+    largest: str | None
+
+    def literal(self, text: str) -> str:
+        """A value of this column as a query writes it."""
+        return _literal(text, self.type)
+
+
+def published_columns(
+    tables: ReleaseTables, names: Sequence[str], most: int = MOST_LISTED
+) -> tuple[PublishedColumn, ...]:
+    """The columns of these names, all of one table: a pass for all of them, and one for each that is listed."""
+    identifiers = [tables.identifiers[name] for name in names]
+    if not identifiers:
+        return ()
+    view = "st" if identifiers == ["s"] else "qit"
+    asked = ", ".join(
+        f"approx_count_distinct({c}), count({c}) < count(*), CAST(min({c}) AS VARCHAR), CAST(max({c}) AS VARCHAR)"
+        for c in identifiers
+    )
+    with release_errors():
+        (row,) = tables.connection.execute(f"SELECT {asked} FROM {view}").fetchall()  # noqa: S608
+        found = []
+        for place, (name, identifier) in enumerate(zip(names, identifiers, strict=True)):
+            about, nulls, smallest, largest = row[4 * place : 4 * place + 4]
+            values = _listed(tables, view, identifier, most) if about <= _ROOM_FOR_ERROR * most else None
+            kind = tables.types[identifier]
+            literals = None if values is None else tuple(_literal(text, kind) for text in values)
+            ends = (None, None) if values is not None else (smallest, largest)
+            found.append(
+                PublishedColumn(name, kind, kind_of_type(kind), quoted(name), bool(nulls), values, literals, *ends)
+            )
+    return tuple(found)
+
+
+def kind_of_type(kind: str) -> Kind:
+    """What a type of DuckDB's holds."""
+    if kind in _WHOLE or kind in _FLOATING or kind.startswith("DECIMAL"):
+        return "number"
+    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+        return "date"
+    if kind == "BOOLEAN":
+        return "boolean"
+    return "text" if kind == "VARCHAR" or kind.startswith("ENUM") else "other"
+
+
+def _listed(tables: ReleaseTables, view: str, identifier: str, most: int) -> tuple[str, ...] | None:
+    query = f"""SELECT CAST(v AS VARCHAR) FROM (SELECT DISTINCT {identifier} AS v FROM {view}) WHERE v IS NOT NULL
+        ORDER BY v LIMIT {most + 1}"""  # noqa: S608
+    values = [text for (text,) in tables.connection.execute(query).fetchall()]
+    return tuple(values) if len(values) <= most else None
+
+
+def _literal(text: str, kind: str) -> str:
+    if kind in _WHOLE or kind.startswith("DECIMAL") or kind == "BOOLEAN":
+        return text
+    if kind in _FLOATING:
+        return f"CAST({literal(text)} AS {kind})"
+    if kind == "DATE":
+        return f"DATE {literal(text)}"
+    if kind.startswith("TIMESTAMP"):
+        return f"CAST({literal(text)} AS {'TIMESTAMPTZ' if 'ZONE' in kind else kind})"
+    return literal(text)

@@ -1,0 +1,144 @@
+"""The two tables as the manifest has them: a file each, or a folder of parts.
+
+Arrow types by the names that the manifest gives them, and what text can carry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Annotated, Self
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Count = Annotated[int, Field(ge=1)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Entry(BaseModel):
+    """A part of a manifest: no more keys than it has, each of its very type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_enum_values=False)
+
+
+class TablePart(Entry):
+    """A file of a table in parts."""
+
+    file: Annotated[
+        str,
+        Field(pattern=r"^part-[0-9]{5,}(-[0-9A-Za-z.-]+)?\.parquet$", description="Its name in the table's folder."),
+    ]
+    rows: Count
+    bytes: Count
+    sha256: Digest
+
+
+class TableFile(Entry):
+    """One of the two tables: a file, or a folder of Parquet files."""
+
+    file: Annotated[
+        str,
+        Field(
+            pattern=r"^(qit|st)(\.parquet|\.csv|(-[0-9a-f]{16})?)$",
+            description="Its name in the folder; without a suffix, that of a folder of parts.",
+        ),
+    ]
+    rows: Count
+    bytes: Count
+    sha256: Annotated[
+        Digest, Field(description="Of a table in parts: the SHA-256 of their digests, as hexadecimal text in a row.")
+    ]
+    parts: Annotated[
+        Annotated[list[TablePart], Field(min_length=1)] | None,
+        Field(description="The parts in the order of their rows; null for a file."),
+    ]
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> Self:
+        if ("." in self.file) != (self.parts is None):
+            raise ValueError("a folder has parts, and a file has none")
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of its files in the folder of the release, in the order of their rows."""
+        return (self.file,) if self.parts is None else tuple(f"{self.file}/{part.file}" for part in self.parts)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of every file, by its name in the folder of the release."""
+        stated = [self.sha256] if self.parts is None else [part.sha256 for part in self.parts]
+        return dict(zip(self.files, stated, strict=True))
+
+    @classmethod
+    def of_parts(cls, folder: str, parts: Iterable[TablePart]) -> TableFile:
+        """A table in parts, in the order given."""
+        listed = list(parts)
+        return cls(
+            file=folder,
+            rows=sum(part.rows for part in listed),
+            bytes=sum(part.bytes for part in listed),
+            sha256=digest_of_parts(part.sha256 for part in listed),
+            parts=listed,
+        )
+
+
+def digest_of_parts(digests: Iterable[str]) -> str:
+    """The SHA-256 of a table in parts, from those of the parts."""
+    return hashlib.sha256("".join(digests).encode("ascii")).hexdigest()
+
+
+class Tables(Entry):
+    """The two tables, joined by the bucket column."""
+
+    qit: Annotated[TableFile, Field(description="The quasi-identifiers and the bucket: one row a record.")]
+    st: Annotated[TableFile, Field(description="The bucket and the sensitive value: one row a record or fake value.")]
+
+
+_DECIMAL = re.compile(r"decimal(32|64|128|256)\((\d+), (-?\d+)\)")
+_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
+_FIXED = re.compile(r"fixed_size_binary\[(\d+)\]")
+_DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>")
+
+
+def named_type(name: str) -> pa.DataType:
+    """The Arrow type whose text is `name`; ValueError if there is none that a table may publish."""
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal:
+        make = {"32": pa.decimal32, "64": pa.decimal64, "128": pa.decimal128, "256": pa.decimal256}[decimal[1]]
+        return make(int(decimal[2]), int(decimal[3]))
+    zoned = _ZONED.fullmatch(name)
+    if zoned:
+        return pa.timestamp(zoned[1], tz=zoned[2])
+    dictionary = _DICTIONARY.fullmatch(name)
+    if dictionary:
+        return pa.dictionary(named_type(dictionary[2]), named_type(dictionary[1]), ordered=dictionary[3] == "1")
+    fixed = _FIXED.fullmatch(name)
+    if fixed:
+        return pa.binary(int(fixed[1]))
+    try:
+        return pa.type_for_alias(name)
+    except ValueError:
+        raise ValueError(f"there is no type {name!r}") from None
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Strings of any layout."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def text_can_carry(kind: pa.DataType) -> bool:
+    """Whether a value of this type comes back unchanged from a CSV file."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return bool(
+        is_text(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_timestamp(kind)
+    )

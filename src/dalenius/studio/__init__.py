@@ -1,0 +1,1 @@
+"""Studio: the publisher's work in the browser, on this machine alone."""

@@ -1,0 +1,213 @@
+"""From a plan to what is shown of it, value by value and size by size; from a refused question to why.
+
+Which value forces the large buckets?
+
+A value with the limit f' needs buckets of ceil(1 / f') records that nobody knows. In a setting, the group with the
+largest part of the loss among those that somebody needs is there because of the value that needs most of its buckets:
+o_i records, at most cap[i, S] of them in each. Raising its limit is tried out where there is time for that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.errors import DaleniusError
+from dalenius.model.plan import Plan, Status
+from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
+from dalenius.policy.limits import LimitPolicy
+from dalenius.query.expected import relative_errors
+from dalenius.solve.caps import Instance, smallest_size
+from dalenius.solve.glance import Memory, glance
+from dalenius.solve.sizes import most_in_one_bucket
+from dalenius.studio.exploration import (
+    Exploration,
+    ExplorationStatus,
+    ExploredGroup,
+    Forcing,
+    Obstacle,
+    Peer,
+    QueryErrors,
+    Unprotected,
+)
+
+_TRIED = 3  # values
+_SECONDS = 0.5  # for each of them
+
+
+def needed_sizes(problem: Problem) -> npt.NDArray[np.int64]:
+    """The smallest bucket that may hold each value."""
+    known = problem.known_records
+    return np.asarray([smallest_size(limit, known) for limit in problem.limits], dtype=np.int64)
+
+
+def forcing(plan: Plan) -> Forcing | None:
+    """The value that most of the loss hangs on, by a rule of thumb; None if no larger buckets are needed by any."""
+    return next(_candidates(plan), None)
+
+
+def tried_out(plan: Plan) -> Forcing | None:
+    """Of a few such values, the one whose limit, doubled, saves most; with what it saves."""
+    setting, problem = plan.solution.setting, plan.problem
+    if setting is None or not setting.loss:
+        return None
+    memory = Memory(sizes=tuple(group.size for group in sorted(setting.groups, key=lambda group: -group.loss)))
+    tried = []
+    for _, candidate in zip(range(_TRIED), _candidates(plan), strict=False):
+        value = problem.values.index(candidate.value)
+        limits = (*problem.limits[:value], candidate.relaxed_limit, *problem.limits[value + 1 :])
+        found = glance(replace(problem, limits=limits), 1e-4, time.monotonic() + _SECONDS, memory).partition
+        saved = 0.0 if found is None else max(0.0, (setting.loss - found.setting.loss) / setting.loss)
+        tried.append(replace(candidate, saves=saved))
+    return max(tried, key=lambda one: one.saves or 0.0, default=None)
+
+
+def _candidates(plan: Plan) -> Iterator[Forcing]:
+    """Values that large parts of the loss hang on, the largest first: one a size group."""
+    setting, problem = plan.solution.setting, plan.problem
+    if setting is None or plan.solution.partition is None or not setting.loss:
+        return
+    sizes = np.asarray([group.size for group in setting.groups], dtype=np.int64)
+    group_of = np.searchsorted(sizes, needed_sizes(problem))
+    caps = Instance(problem).most_values(sizes)
+    limited = np.asarray([limit.numerator < limit.denominator for limit in problem.limits])
+    for j in sorted(range(len(sizes)), key=lambda j: -setting.groups[j].loss):
+        own = np.flatnonzero((group_of == j) & limited)
+        if sizes[j] > 1 and own.size:
+            counts = np.asarray(problem.counts, dtype=float)[own]
+            value = int(own[np.argmax(counts / caps[own, j])])
+            share = setting.groups[j].loss / setting.loss
+            doubled = min(Fraction(1), 2 * problem.limits[value])
+            yield Forcing(problem.values[value], int(sizes[j]), share, doubled)
+
+
+SHARE = 0.1  # of the records that a query is about, where its error is estimated
+_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The order in which values are shown: most records first, then by value."""
+
+    counts: ValueCounts
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, counts: ValueCounts) -> Shown:
+        """The order for these counts."""
+        order = sorted(range(len(counts)), key=lambda i: (-counts.counts[i], counts.values[i]))
+        return cls(counts, tuple(order))
+
+    def refused(self, obstacle: Obstacle, policy: LimitPolicy | None = None, seconds: float = 0.0) -> Exploration:
+        """No answer but why; with the limits as far as there are any."""
+        values = tuple(self.counts.values[i] for i in self.order)
+        counts = tuple(self.counts.counts[i] for i in self.order)
+        total, nothing = self.counts.total, (None,) * len(values)
+        limits: tuple[Fraction | None, ...] = nothing
+        if policy is not None:
+            limits = tuple(
+                policy.values.get(value, policy.rule_limit(count, total))
+                for value, count in zip(values, counts, strict=True)
+            )
+        known = tuple(limit is not None for limit in limits)
+        return Exploration(
+            True, "infeasible", values, counts, limits, known, nothing, nothing, obstacle=obstacle, seconds=seconds
+        )
+
+    def explored(
+        self,
+        plan: Plan,
+        *,
+        exact: bool,
+        peers: Mapping[str, Peer | None],
+        forcing: Forcing | None = None,
+        unprotected: Unprotected | None = None,
+        obstacle: Obstacle | None = None,
+        seconds: float = 0.0,
+    ) -> Exploration:
+        """All that there is to say of a plan."""
+        problem, solution, order = plan.problem, plan.solution, self.order
+        eligible = [room >= count for room, count in zip(most_in_one_bucket(problem), problem.counts, strict=True)]
+        partition = solution.partition
+        return Exploration(
+            exact=exact,
+            status=_status(plan),
+            values=tuple(problem.values[i] for i in order),
+            counts=tuple(problem.counts[i] for i in order),
+            limits=tuple(problem.limits[i] for i in order),
+            eligible=tuple(eligible[i] for i in order),
+            smallest=tuple(None if eligible[i] else _smallest(problem, i) for i in order),
+            worst=(None,) * len(order) if partition is None else self._ordered(_worst(problem, partition)),
+            groups=None if partition is None else explored_groups(problem, partition.setting),
+            bound=solution.bound,
+            peers=peers,
+            unprotected=unprotected,
+            forcing=forcing,
+            query_errors=None if partition is None else self._errors(problem, partition),
+            obstacle=obstacle,
+            notes=plan.notes,
+            seconds=seconds,
+        )
+
+    def _ordered(self, numbers: np.typing.NDArray[np.float64]) -> tuple[float, ...]:
+        return tuple(numbers[list(self.order)].tolist())
+
+    def _errors(self, problem: Problem, partition: Partition) -> QueryErrors:
+        errors = relative_errors(partition, SHARE, problem.fake_values)
+        worst = int(np.argmax(errors))
+        return QueryErrors(
+            SHARE, self._ordered(errors), float(np.median(errors)), float(errors[worst]), problem.values[worst]
+        )
+
+
+def of_error(error: DaleniusError) -> Obstacle:
+    """An error that is the answer."""
+    return Obstacle(error.kind, error.message, error.hint)
+
+
+def _status(plan: Plan) -> ExplorationStatus:
+    if plan.solution.partition is not None:
+        return "optimal" if plan.status is Status.OPTIMAL else "feasible"
+    undecided = plan.no_solution is not None and plan.no_solution.reason == "undecided"
+    return "undecided" if undecided else "infeasible"
+
+
+def _smallest(problem: Problem, value: int) -> Fraction | None:
+    """The smallest limit that this value could keep; None if that is above 1."""
+    unknown = problem.total - problem.known_records
+    return Fraction(problem.counts[value], unknown) if problem.counts[value] <= unknown else None
+
+
+def explored_groups(problem: Problem, setting: BucketSetting) -> tuple[ExploredGroup, ...]:
+    """The size groups, each with the values that no smaller bucket of the setting may hold, tightest limits first."""
+    needed = needed_sizes(problem)
+    group_of = np.searchsorted([group.size for group in setting.groups], needed)
+    tightest = np.argsort(-needed, kind="stable")
+    found = []
+    for j, group in enumerate(setting.groups):
+        own = tightest[group_of[tightest] == j]
+        names = tuple(problem.values[i] for i in own[:_NAMES].tolist())
+        found.append(ExploredGroup(group, names, len(own)))
+    return tuple(found)
+
+
+def _worst(problem: Problem, partition: Partition) -> np.typing.NDArray[np.float64]:
+    """The largest count / (size - Q) of each value over the buckets.
+
+    Fakes are not drawn yet: they are taken in proportion to the records, as far as the limits have room for them.
+    """
+    groups, fakes = partition.setting.groups, problem.fake_values
+    sizes = np.asarray([group.size for group in groups], dtype=np.int64)
+    buckets = np.asarray([group.buckets for group in groups], dtype=np.int64)
+    records = np.asarray(partition.quotas, dtype=np.int64)
+    most = -(-records // buckets)
+    if fakes:
+        slots = -(-records * (sizes + fakes) // sizes)
+        most = np.minimum(-(-slots // buckets), Instance(problem).most_values(sizes))
+    shares = np.where(records > 0, most, 0) / np.maximum(sizes - problem.known_records, 1)
+    return np.asarray(shares.max(axis=1))

@@ -1,0 +1,59 @@
+"""The other end of `worker.py`: a process that answers one question after the other until its input ends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from queue import SimpleQueue
+from typing import BinaryIO
+
+from dalenius.model.plan import PlanOptions
+from dalenius.model.problem import ValueCounts
+from dalenius.policy.limits import LimitPolicy
+from dalenius.studio.exploration import Exploration
+from dalenius.studio.explorer import Explorer
+
+Question = tuple[ValueCounts, LimitPolicy, PlanOptions]
+Reply = Exploration | str  # or the name of the error
+
+
+def serve() -> None:
+    """Answer what comes in over standard input, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (what a library prints is no answer)
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    questions: SimpleQueue[Question] = SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
+    try:
+        _answer(questions, answers)
+    finally:
+        os._exit(1)  # nothing is left to be done, and the other thread would be waited for
+
+
+def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
+    explorer: Explorer | None = None
+    known: ValueCounts | None = None
+    while True:
+        counts, policy, options = questions.get()
+        reply: Reply
+        try:
+            if explorer is None or counts != known:
+                explorer, known = Explorer(counts), counts
+            reply = explorer.explore(policy, options, exact=True)
+        except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
+            reply = type(error).__name__
+        pickle.dump(reply, answers)
+        answers.flush()
+
+
+def _listen(stream: BinaryIO, questions: SimpleQueue[Question]) -> None:
+    """Pass on questions; when there can be no more of them, the parent is gone, and so is the reason to go on."""
+    try:
+        while True:
+            questions.put(pickle.load(stream))  # noqa: S301 (from the parent process)
+    except (EOFError, OSError, pickle.UnpicklingError):
+        os._exit(0)

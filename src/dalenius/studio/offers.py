@@ -1,0 +1,182 @@
+"""The nearest limits that can be kept, where those that were asked for cannot.
+
+1. A value that is more frequent than its limit gets the smallest limit that one could keep (Lemma 1): o_i / (n - Q).
+2. If the limits of all values together leave no room for the fake values, they all rise by the least factor that does.
+3. If no setting has buckets as small as the largest size that was asked for, that size grows; if larger ones are of no
+   use either, all limits rise.
+
+Limits are offered as short decimals, rounded up; as an exact ratio where that would be 1, which is no limit. What is
+offered has been tried: there is a setting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from dalenius.errors import DaleniusError
+from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
+from dalenius.model.problem import Problem
+from dalenius.planning import settled_at_once
+from dalenius.solve.glance import glance
+from dalenius.solve.sizes import LARGEST_SIZE, least_min_size, why_impossible
+from dalenius.studio.exploration import Obstacle, Offer
+
+_DIGITS = 3
+_FACTOR_DIGITS = 100  # factors are multiples of 1/100
+_NAMES = 3
+_LARGEST_FACTOR = 1 << 40
+_WORD = {"not-eligible": "Raise these limits.", "no-room-for-fakes": "Raise the limits, or use fewer fake values."}
+
+
+def obstacle_of(plan: Plan, options: PlanOptions, seconds: float) -> Obstacle | None:
+    """Why the plan has no setting, and what would do, as far as that is found in so many seconds."""
+    why = plan.no_solution
+    if why is None:
+        return None
+    problem = plan.problem
+    names = tuple(one.value for one in why.ineligible)
+    offer = _offer(problem, why, options, time.monotonic() + seconds)
+    return Obstacle(why.reason, _message(problem, why), _hint(problem, why), names, offer)
+
+
+def rounded_up(limit: Fraction) -> str:
+    """The limit as a short decimal that is not below it; as a ratio where that would be 1, which is no limit."""
+    exponent = 0
+    while limit * 10 ** (exponent + 1) < 10**_DIGITS:
+        exponent += 1
+    number = -(-limit.numerator * 10**exponent // limit.denominator)
+    if number == 10**exponent:
+        return str(limit)
+    text = f"{number:0{exponent + 1}d}"
+    decimal = f"{text[:-exponent]}.{text[-exponent:]}" if exponent else text
+    return decimal.rstrip("0").rstrip(".") if "." in decimal else decimal
+
+
+def _message(problem: Problem, why: NoSolution) -> str:
+    if why.reason == "not-eligible":
+        number, of = len(why.ineligible), len(problem.values)
+        names = ", ".join(repr(one.value) for one in why.ineligible[:_NAMES])
+        more = f" and {number - _NAMES:,} more" if number > _NAMES else ""
+        known = f", where {problem.known_records:,} records of a bucket may be known" if problem.known_records else ""
+        verb = "value is" if number == 1 else "values are"
+        return f"{number:,} of {of:,} {verb} more frequent than the limit allows{known}: {names}{more}"
+    if why.reason == "no-room-for-fakes":
+        return (
+            f"{problem.fake_values:,} fake values beside {problem.total:,} records are more than the limits of all "
+            "values together have room for, even in one bucket"
+        )
+    if why.reason == "max-size":
+        return f"no setting has buckets of at most {problem.max_size:,} records under these limits"
+    return "no setting was found so far, and none was proven not to exist"
+
+
+def _hint(problem: Problem, why: NoSolution) -> str:
+    if why.reason == "not-eligible" and problem.known_records:
+        return "Raise these limits, or let fewer records be known."
+    if why.reason == "max-size":
+        return "Allow larger buckets, or raise the limits."
+    return _WORD.get(why.reason, "Wait for the exact answer, or allow larger buckets.")
+
+
+def _offer(problem: Problem, why: NoSolution, options: PlanOptions, deadline: float) -> Offer | None:
+    if why.reason == "undecided":
+        return None
+    if why.reason == "max-size" and why.smallest_max_size is not None:
+        most = why.smallest_max_size
+        return Offer(f"Buckets of up to {most:,} records would do.", {}, {"max_size": most})
+    raised = _eligible(why)
+    if raised is None:
+        return None
+    tried = _with_limits(problem, raised, options)
+    if raised and _works(tried, options, deadline):
+        return Offer(_sentence(raised), raised)
+    if why_impossible(tried) is None and (size := _working_size(tried, options, deadline)) is not None:
+        needed = f"Buckets of up to {size:,} records are needed."
+        return Offer(f"{_sentence(raised)} {needed}" if raised else needed, raised, {"max_size": size})
+    if (factored := _raised_together(tried, options, deadline)) is not None:
+        factor, limits = factored
+        return Offer(f"All limits times {float(factor):g}, none above 1, would do.", raised | limits)
+    return None
+
+
+def _eligible(why: NoSolution) -> dict[str, str] | None:
+    """The smallest limits of the values that are too frequent; None if even 1 is too small for one of them."""
+    smallest = {one.value: one.smallest_limit for one in why.ineligible}
+    if None in smallest.values():
+        return None
+    return {value: rounded_up(limit) for value, limit in smallest.items() if limit is not None}
+
+
+def _sentence(raised: dict[str, str]) -> str:
+    if len(raised) > _NAMES:
+        return f"The least that would do: higher limits for these {len(raised):,} values."
+    listed = ", ".join(f"{limit} for {value!r}" for value, limit in raised.items())
+    return f"The least that would do: {listed}."
+
+
+def _with_limits(problem: Problem, limits: dict[str, str], options: PlanOptions) -> Problem:
+    """The problem under other limits, with the range of sizes that they ask for."""
+    changed = tuple(
+        Fraction(limits[value]) if value in limits else limit
+        for value, limit in zip(problem.values, problem.limits, strict=True)
+    )
+    least = max(least_min_size(changed, problem.known_records), options.min_size or 1)
+    return replace(problem, limits=changed, min_size=least)
+
+
+def _works(problem: Problem, options: PlanOptions, deadline: float) -> bool:
+    """Whether there is a setting: without a largest size a matter of arithmetic; with one it has to be found."""
+    at_once = settled_at_once(problem, Method.OPTIMAL, options)
+    if at_once is not None:
+        return at_once.no_solution is None
+    if options.max_size is None:
+        return True
+    if options.max_size < problem.min_size:
+        return False
+    try:
+        return glance(replace(problem, max_size=options.max_size), 1.0, deadline).partition is not None
+    except DaleniusError:
+        return False
+
+
+def _raised_together(problem: Problem, options: PlanOptions, deadline: float) -> tuple[Fraction, dict[str, str]] | None:
+    """The least factor, of few digits, by which all limits have to rise, and the limits then; None if none would do."""
+
+    def limits(factor: int) -> dict[str, str]:
+        times = Fraction(factor, _FACTOR_DIGITS)
+        return {
+            value: rounded_up(min(Fraction(1), limit * times))
+            for value, limit in zip(problem.values, problem.limits, strict=True)
+        }
+
+    def works(factor: int) -> bool:
+        return _works(_with_limits(problem, limits(factor), options), options, deadline)
+
+    factor = _least(works, _FACTOR_DIGITS, deadline)
+    return None if factor is None else (Fraction(factor, _FACTOR_DIGITS), limits(factor))
+
+
+def _working_size(problem: Problem, options: PlanOptions, deadline: float) -> int | None:
+    """The smallest largest size that is found to do."""
+    failed = options.max_size or problem.min_size
+
+    def works(size: int) -> bool:
+        return _works(replace(problem, max_size=size), replace(options, max_size=size), deadline)
+
+    return _least(works, failed, deadline, min(problem.total, LARGEST_SIZE))
+
+
+def _least(works: Callable[[int], bool], failed: int, deadline: float, most: int = _LARGEST_FACTOR) -> int | None:
+    """The least number above `failed` that works, by doubling and bisection; a working one if time runs out."""
+    low, high = failed, min(most, 2 * failed)
+    while not works(high):
+        if high >= most or time.monotonic() > deadline:
+            return None
+        low, high = high, min(most, 2 * high)
+    while high - low > 1 and time.monotonic() <= deadline:
+        middle = (low + high) // 2
+        low, high = (low, middle) if works(middle) else (middle, high)
+    return high

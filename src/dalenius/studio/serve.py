@@ -1,0 +1,129 @@
+"""Studio on this machine: a socket on 127.0.0.1, the address with its token, the browser, and the end of it all."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import uvicorn
+
+from dalenius.errors import InputError, UsageError
+from dalenius.studio.app import complain, make_app
+from dalenius.studio.guard import Keys
+from dalenius.studio.releases import PrivateFolder
+from dalenius.studio.state import Studio, StudioOptions
+
+_LOOPBACK = "127.0.0.1"  # and nothing else: there is no option for another address
+
+
+def serve(options: StudioOptions, port: int, announce: Callable[[str, int], None], browser: bool) -> None:
+    """Run until somebody ends it. `announce` is told the address, and the port."""
+    _check(options)
+    with listening(port) as listener, _private_scratch() as private:
+        port = int(listener.getsockname()[1])
+        studio, keys = Studio(options, private), Keys(port)
+        try:
+            with suppress(KeyboardInterrupt):  # that is how it ends
+                server = server_of(studio, keys, port)
+                announce(_url(port, keys.token), port)
+                if browser and _has_display():
+                    url = _url(port, keys.once())
+                    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+                server.run(sockets=[listener])
+        finally:
+            ended = studio.close()
+        left = studio.leaves_something()
+        complain(f"stopped; {'some temporary files could not be' if left else 'all temporary files are'} removed.")
+        if not ended:  # a solver is still at it, and would keep the program from ending
+            sys.stdout.flush()
+            os._exit(0)
+
+
+def _check(options: StudioOptions) -> None:
+    """Refuse, before anything is begun, what could only fail later."""
+    if options.table is not None and not options.table.is_file():
+        raise InputError("there is no file at the path given", "Check the path.")
+    if options.table_name is not None and options.table is None:
+        raise UsageError("--table is for a DuckDB file given as TABLE", "Give TABLE, or leave it out.")
+    if options.out is not None and options.out.exists() and not options.out.is_dir():
+        raise UsageError("the path given as --out is there already, and is not a folder", "Give another --out.")
+
+
+@contextmanager
+def listening(port: int) -> Iterator[socket.socket]:
+    """A socket that this machine alone can reach; port 0 is any that is free."""
+    # with the protocol named, or asyncio would leave Nagle's algorithm on, and answers would take 40 ms more
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((_LOOPBACK, port))
+            listener.listen()
+        except OSError as error:
+            raise UsageError(f"port {port} cannot be had: {error.strerror}", "Leave --port out.") from None
+        yield listener
+
+
+@contextmanager
+def _private_scratch() -> Iterator[PrivateFolder]:
+    """The private folder; whatever else is temporary goes into it as well, and so is gone with it."""
+    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
+    private = PrivateFolder()
+    tempfile.tempdir = os.environ["TMPDIR"] = str(private.folder("scratch"))
+    try:
+        yield private
+    finally:
+        tempfile.tempdir = before
+        os.environ.pop("TMPDIR")
+        if variable is not None:
+            os.environ["TMPDIR"] = variable
+        private.remove()
+
+
+def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
+    """The server of a Studio, which tells the terminal nothing."""
+
+    def stop(*_signal: object) -> None:
+        server.should_exit = True
+
+    app = make_app(studio, keys, port, stop)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",  # nothing of a request, least of all a token, goes to the terminal
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )
+    )
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a browser that goes away is no reason to end
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(signal.SIGHUP, stop)
+    return server
+
+
+def _url(port: int, token: str) -> str:
+    return f"http://{_LOOPBACK}:{port}/?token={token}"
+
+
+def _has_display() -> bool:
+    """Whether a browser would have a window; one in the terminal would be in the way."""
+    if sys.platform != "linux":
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,0 +1,254 @@
+"""What one Studio holds: tables, the draft, counts, tasks and releases. One user, several tabs, several threads."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dalenius.model import VERSION
+from dalenius.model.plan import PlanOptions
+from dalenius.model.problem import ValueCounts
+from dalenius.policy.job import Job, job_text
+from dalenius.studio.draft import Draft, require_columns
+from dalenius.studio.exploration import Exploration
+from dalenius.studio.forms import ExploreForm, LimitsForm, RolesForm
+from dalenius.studio.given_tables import Counted, CountKey, Counts, TableEntry, Tables
+from dalenius.studio.messages import RequestError
+from dalenius.studio.releases import PrivateFolder, Releases
+from dalenius.studio.tasks import Tasks
+from dalenius.studio.worker import Abandoned, ExactWorker
+
+_SECONDS_TO_END = 5.0  # for tasks, when Studio is closed
+_STANDING = {"optimal": "feasible", "feasible": "feasible", "infeasible": "infeasible"}
+
+
+@dataclass(frozen=True)
+class StudioOptions:
+    """What Studio is started with."""
+
+    table: Path | None = None
+    table_name: str | None = None
+    job: Job | None = None
+    releases: tuple[Path, ...] = ()
+    out: Path | None = None
+    upload_limit: int = 4 * 10**9
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What was found for some counts and a draft; a complete answer has the exact one, and other methods."""
+
+    key: CountKey
+    question: tuple[LimitsForm, PlanOptions]
+    complete: bool
+    exploration: dict[str, Any]
+
+
+class Studio:
+    """Everything behind the pages. Methods may be called from any thread."""
+
+    def __init__(self, options: StudioOptions, private: PrivateFolder) -> None:
+        """`private` is removed when Studio is closed."""
+        self.options, self.private = options, private
+        self.tasks = Tasks()
+        self.counts = Counts()
+        self.releases = Releases(options.out, self.private.folder("releases"))
+        self._lock = threading.RLock()
+        self._draft = Draft.of_job(options.job) if options.job is not None else Draft()
+        self._chosen: str | None = None
+        self._explored: Explored | None = None
+        self._pinned: tuple[CountKey, dict[str, Any]] | None = None
+        self._closed = False
+        self._worker: ExactWorker | None = None  # its processes are begun when there is something to count
+        self.tables = Tables(self._described)
+        for path in options.releases:
+            self.releases.open(path)
+        if options.table is not None:
+            with self._lock:  # or the table might be described before it is chosen
+                added = self.tables.add(options.table, options.table.name, "given", options.table_name)
+                self._chosen = added[0] if len(added) == 1 else None
+
+    @property
+    def draft(self) -> Draft:
+        """The draft as it is now."""
+        with self._lock:
+            return self._draft
+
+    def choose(self, identifier: str) -> None:
+        """Work on another table. The draft keeps what fits it."""
+        entry = self.tables.current(identifier)
+        with self._lock:
+            if self._chosen != identifier:
+                self._chosen, self._pinned = identifier, None
+            if entry.status == "ready":
+                self._described(entry)
+
+    def _described(self, entry: TableEntry) -> None:
+        """The chosen table is known now: the draft keeps what fits it, and counting begins."""
+        with self._lock:
+            if entry.id == self._chosen:
+                self._draft = self._draft.fitting(entry.columns)
+                self._count(entry)
+
+    def chosen(self) -> TableEntry | None:
+        """The chosen table, however far it is."""
+        with self._lock:
+            return self.tables.get(self._chosen) if self._chosen is not None else None
+
+    def table(self) -> TableEntry:
+        """The chosen table, when it is ready."""
+        with self._lock:
+            if self._chosen is None:
+                raise RequestError(409, "no-table", "no table is chosen", "Choose one on the first page.")
+            entry = self.tables.current(self._chosen)
+        if entry.status == "reading":
+            raise RequestError(409, "not-ready", "the table is being read", "Ask again in a moment.")
+        if entry.status == "failed":
+            raise RequestError(409, "not-ready", "the table cannot be read", "Choose another one.")
+        return entry
+
+    def remove_table(self, identifier: str) -> None:
+        """Forget an uploaded table."""
+        if any(task.subject == identifier for task in self.tasks.running()):
+            raise RequestError(409, "busy", "the table is being worked on", "Wait until that is done, or cancel it.")
+        self.tables.remove(identifier)
+        self.counts.forget(identifier)
+        self.releases.without_table(identifier)
+        with self._lock:
+            if self._chosen == identifier:
+                self._chosen, self._pinned = None, None
+
+    def set_roles(self, roles: RolesForm) -> None:
+        """Say which column is what; counting the sensitive one begins."""
+        entry = self.table()
+        require_columns(roles, entry.columns)
+        with self._lock:
+            before = self._draft.roles
+            self._draft = self._draft.with_roles(roles)
+            if (before.sensitive, before.null_value) != (roles.sensitive, roles.null_value):
+                self._pinned = None
+            self._count(entry)
+
+    def _count(self, entry: TableEntry) -> None:
+        roles = self._draft.roles
+        if roles.sensitive is not None:
+            self.counts.want(entry, roles.sensitive, roles.null_value)
+            if self._worker is None and not self._closed:
+                self._worker = ExactWorker()
+
+    def counted(self) -> Counted:
+        """The sensitive column of the draft, as far as it is counted."""
+        entry = self.table()
+        found = self._counted(entry)
+        if found is None:
+            raise RequestError(409, "not-ready", "no sensitive column is chosen", "Choose one on the first page.")
+        return found
+
+    def _counted(self, table: TableEntry) -> Counted | None:
+        roles = self.draft.roles
+        return self.counts.get(CountKey.of(table, roles.sensitive, roles.null_value)) if roles.sensitive else None
+
+    def abandon(self) -> None:
+        """Nobody waits any more for the exact answer that is being looked for."""
+        if self._worker is not None:
+            self._worker.abandon()
+
+    def ask(self, counts: ValueCounts, draft: Draft) -> Future[Exploration]:
+        """The exact answer, from another process; one that is being looked for is abandoned."""
+        if self._worker is None:
+            raise Abandoned("there is nothing to explore")
+        return self._worker.submit(counts, draft.limits.policy(), draft.options)
+
+    def take_over(self, form: ExploreForm) -> Draft:
+        """The draft with other limits; they become the draft's, if that is wanted."""
+        with self._lock:
+            draft = self._draft.exploring(form.limits, form.solve, form.protection)
+            if form.draft:
+                self._draft = draft
+        return draft
+
+    def remember(self, key: CountKey, draft: Draft, exploration: dict[str, Any], complete: bool) -> None:
+        """What was found for these counts and the draft; a complete answer is not replaced by a quick one."""
+        with self._lock:
+            if draft.question != self._draft.question:  # it was only asked about
+                return
+            if complete or self.explored(key, draft, complete=True) is None:
+                self._explored = Explored(key, draft.question, complete, exploration)
+
+    def explored(self, key: CountKey, draft: Draft, *, complete: bool = False) -> dict[str, Any] | None:
+        """What was found for these counts and this draft, if they were the last that were looked at."""
+        with self._lock:
+            known = self._explored
+        if known is None or (known.key, known.question) != (key, draft.question) or (complete and not known.complete):
+            return None
+        return known.exploration
+
+    def pin(self, label: str, key: CountKey, draft: Draft, exploration: dict[str, Any]) -> None:
+        """Keep limits to compare others with."""
+        with self._lock:
+            pinned = {"label": label, "limits": draft.limits.model_dump(), "exploration": exploration}
+            self._pinned = (key, pinned)
+
+    def unpin(self) -> None:
+        """Compare no more."""
+        with self._lock:
+            self._pinned = None
+
+    def job(self, draft: Draft, table: TableEntry | None, kind: str = "parquet", name: str = "release") -> str:
+        """The text of the job file, headed by the command that it is for."""
+        words = ["dalenius", "publish", table.file if table is not None else "TABLE"]
+        words += ["--table", table.table] if table is not None and table.table is not None else []
+        words += ["--job", "job.toml", "--out", name]
+        words += ["--format", kind] if kind != "parquet" else []
+        command = "".join(c if c.isprintable() else "?" for c in shlex.join(words))
+        return f"# {command}\n\n{job_text(draft.job())}"
+
+    def state(self) -> dict[str, Any]:
+        """GET /api/state. It looks at files: not for the thread that answers everybody."""
+        with self._lock:
+            chosen, draft, pinned = self._chosen, self._draft, self._pinned
+        counted = self._counted(self.tables.current(chosen)) if chosen is not None else None
+        return {
+            "version": VERSION,
+            "upload_limit": self.options.upload_limit,
+            "saves_to": self.options.out is not None,
+            "tables": [entry.state() for entry in self.tables.all()],
+            "table": chosen,
+            **draft.state(),
+            "counted": counted.state() if counted is not None else None,
+            "explored": self._standing(counted, draft),
+            "pinned": pinned[1] if pinned is not None and counted is not None and pinned[0] == counted.key else None,
+            "tasks": [task.id for task in self.tasks.running()],
+            "releases": [release.state() for release in self.releases.all()],
+        }
+
+    def _standing(self, counted: Counted | None, draft: Draft) -> str | None:
+        """Whether the draft's limits can be kept, as far as that is known."""
+        found = self.explored(counted.key, draft) if counted is not None else None
+        return _STANDING.get(found["status"]) if found is not None else None
+
+    def close(self) -> bool:
+        """Stop all work and remove all temporary files. Says whether all work has ended."""
+        with self._lock:
+            if self._closed:
+                return not self.tasks.running()
+            self._closed = True
+        try:
+            if self._worker is not None:
+                self._worker.close()
+            self.tables.close()
+            self.counts.close()
+            if not self.tasks.close(_SECONDS_TO_END):
+                self.releases.abandon_unfinished()
+            self.releases.close()
+        finally:
+            self.private.remove()
+        return not self.tasks.running()
+
+    def leaves_something(self) -> bool:
+        """Whether temporary files are still there, though it was closed."""
+        return self.private.is_there() or self.releases.leave_something()

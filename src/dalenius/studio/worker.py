@@ -1,0 +1,183 @@
+"""Exact answers in a process of their own: a search that nobody waits for any more is killed, and slows nobody down.
+
+There are two child processes, one at work and one in waiting, so that a question need not wait for an interpreter to
+start. A child is asked over its standard input, and answers over its standard output, one question at a time. It ends
+when its input does, so that it never outlives its parent, however that ends; it is in a session of its own, so that
+Ctrl-C in a terminal is not its concern; and its standard error goes nowhere.
+
+>>> worker = ExactWorker()
+>>> future = worker.submit(counts, policy, options)     # doctest: +SKIP
+>>> answer = future.result()                            # doctest: +SKIP
+>>> worker.close()
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from queue import SimpleQueue
+
+from dalenius.errors import SolverError
+from dalenius.model.plan import PlanOptions
+from dalenius.model.problem import ValueCounts
+from dalenius.policy.limits import LimitPolicy
+from dalenius.studio.child import Question, Reply
+from dalenius.studio.exploration import Exploration
+
+# Nice before anything else: importing takes a second, in which quick answers and the browser go first.
+_PROGRAM = "import os; os.nice(10); from dalenius.studio.child import serve; serve()"
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_PATIENCE = 5.0  # seconds for a killed process to be gone
+
+
+class Abandoned(Exception):  # noqa: N818 (no error: somebody asked something else)
+    """The question was given up, for a newer one or at the end."""
+
+
+class ExactWorker:
+    """Answers the latest question, and gives up those before it. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+        self._pending: Future[Exploration] | None = None
+        self._current = _Child()
+        self._spare = _Child()
+
+    def submit(
+        self, counts: ValueCounts, policy: LimitPolicy, options: PlanOptions | None = None
+    ) -> Future[Exploration]:
+        """Ask for the exact exploration; whatever was asked before and is not answered yet is abandoned."""
+        with self._lock:
+            if self._closed:
+                raise Abandoned("the worker is closed")
+            self._give_up()
+            if not self._current.is_alive():
+                self._current.kill()
+                self._current, self._spare = self._spare, _Child()
+            self._pending = self._current.ask((counts, policy, options or PlanOptions()))
+            return self._pending
+
+    def abandon(self) -> None:
+        """Stop working on the question that is not answered yet, if there is one."""
+        with self._lock:
+            self._give_up()
+
+    def close(self) -> None:
+        """Give up everything and end the child processes; the second time nothing happens."""
+        with self._lock:
+            self._closed = True
+            children = (self._current, self._spare)
+            pending, self._pending = self._pending, None
+            for child in children:
+                child.kill()
+        if pending is not None:
+            _fail(pending, Abandoned("the worker is closed"))
+        for child in children:
+            child.join()
+
+    @property
+    def processes(self) -> tuple[int, int]:
+        """The numbers of the process at work and of the one in waiting."""
+        with self._lock:
+            return self._current.number, self._spare.number
+
+    def _give_up(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is None or pending.done():
+            return
+        self._current.kill()
+        _fail(pending, Abandoned("a newer question was asked, or none"))
+        self._current, self._spare = self._spare, _Child()
+
+
+class _Child:
+    """A process and the thread that talks to it."""
+
+    def __init__(self) -> None:
+        paths = os.pathsep.join(path for path in sys.path if path)
+        self._process = subprocess.Popen(  # noqa: S603 (ourselves)
+            [sys.executable, "-P", "-c", _PROGRAM],  # -P: nothing is imported from the current folder
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, **_ONE_THREAD, "PYTHONPATH": paths},
+        )
+        self._waiting: SimpleQueue[tuple[Question, Future[Exploration]] | None] = SimpleQueue()
+        self._asking, self._ended = threading.Lock(), False
+        self._thread = threading.Thread(target=self._talk, name="dalenius-exact", daemon=True)
+        self._thread.start()
+
+    @property
+    def number(self) -> int:
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return not self._ended and self._process.poll() is None
+
+    def ask(self, question: Question) -> Future[Exploration]:
+        future: Future[Exploration] = Future()
+        with self._asking:
+            if self._ended:
+                _fail(future, _no_answer())
+            else:
+                self._waiting.put((question, future))
+        return future
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._waiting.put(None)
+
+    def join(self) -> None:
+        self._thread.join(_PATIENCE)
+
+    def _talk(self) -> None:
+        """Question and answer in turn, until the process or the questions end. Whoever still waits then is told."""
+        try:
+            with suppress(BrokenPipeError):  # of what a process that has ended was still to be told
+                self._answer()
+        finally:
+            with self._asking:
+                self._ended = True
+            while not self._waiting.empty():
+                if (asked := self._waiting.get()) is not None:
+                    _fail(asked[1], _no_answer())
+
+    def _answer(self) -> None:
+        with self._process as process:
+            assert process.stdin is not None  # noqa: S101 (both are pipes)
+            assert process.stdout is not None  # noqa: S101
+            while (asked := self._waiting.get()) is not None:
+                question, future = asked
+                try:
+                    pickle.dump(question, process.stdin)
+                    process.stdin.flush()
+                    reply: Reply = pickle.load(process.stdout)  # noqa: S301 (from a process of our own)
+                except Exception:  # noqa: BLE001 (half an answer may be anything, and somebody waits)
+                    with self._asking:  # before anybody hears of it and asks again
+                        self._ended = True
+                    _fail(future, _no_answer())
+                    break
+                if isinstance(reply, Exploration):
+                    with suppress(InvalidStateError):
+                        future.set_result(reply)
+                else:
+                    _fail(
+                        future, SolverError(f"the exact search failed ({reply})", "This is probably a bug in Dalenius.")
+                    )
+            process.kill()
+
+
+def _no_answer() -> SolverError:
+    return SolverError("the exact search ended without an answer", "Ask again.")
+
+
+def _fail(future: Future[Exploration], error: Exception) -> None:
+    with suppress(InvalidStateError):
+        future.set_exception(error)

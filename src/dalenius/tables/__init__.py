@@ -1,0 +1,1 @@
+"""Reading, describing and comparing tables, whatever holds them."""

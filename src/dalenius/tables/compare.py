@@ -1,0 +1,139 @@
+"""Two tables as multisets of rows: what one has and the other has not, counted exactly.
+
+DuckDB groups the rows of both sides together and adds +1 for one side and -1 for the other, so that what is left over
+is the difference. It spills to a scratch folder when memory runs short. No row ever leaves the engine: only counts do.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow
+
+from dalenius.errors import InputError, TooManyValuesError
+from dalenius.model.problem import MOST_VALUES
+from dalenius.tables.connections import connect, quoted
+from dalenius.tables.open_table import open_table
+from dalenius.tables.table_errors import plain_errors
+
+_BATCH_ROWS = 2**17
+_FLOATING = ("FLOAT", "DOUBLE")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Rows of the table that the release lacks, and rows of the release that the table has not."""
+
+    missing: int
+    extra: int
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.extra)
+
+
+class SourceTable:
+    """The table that a release is said to be made of."""
+
+    def __init__(self, source: Any, table: str | None, memory: int | None) -> None:
+        self._source = source
+        self._table = table
+        self._memory = memory
+
+    def require_columns(self, columns: Sequence[str]) -> None:
+        """Refuse a table that lacks one of the published columns: it is another table altogether."""
+        with open_table(self._source, self._table, self._memory) as opened:
+            for column in columns:
+                opened.require_column(column)
+
+    def difference(self, release: pyarrow.RecordBatchReader) -> Difference:
+        """The rows of the release against the same columns of the table, value by value; nulls are alike."""
+        columns = release.schema.names
+        if not columns:
+            return Difference(0, 0)
+        with self._both_sides(columns, release) as connection:
+            types = {side: column_types(connection, side) for side in ("source", "release")}
+            keys = [
+                key
+                for column in columns
+                for key in comparable(quoted(column), types["source"][column], types["release"][column])
+            ]
+            return _left_over(connection, keys)
+
+    def difference_of_values(self, release: pyarrow.RecordBatchReader, null_value: str | None) -> Difference:
+        """The sensitive values by their texts; nulls are alike, and the same as the name that they have."""
+        (column,) = release.schema.names
+        with self._both_sides([column], release) as connection:
+            return _left_over(connection, [_text(column, null_value)])
+
+    def counts_of_values(self, column: str, null_value: str | None) -> dict[str, int]:
+        """How many rows of the table have each text of a column; nulls count under their name alone."""
+        with open_table(self._source, self._table, self._memory) as opened, plain_errors():
+            opened.require_column(column)
+            counted = opened.relation.aggregate(f"{_text(column, null_value)} AS text, count(*) AS n")
+            found = counted.limit(MOST_VALUES + 1).fetchall()
+        if len(found) > MOST_VALUES:
+            raise TooManyValuesError.in_column(column, MOST_VALUES)
+        return {text: int(count) for text, count in found if text is not None}
+
+    @contextmanager
+    def _both_sides(
+        self, columns: Sequence[str], release: pyarrow.RecordBatchReader
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection in which `source` and `release` can each be read once."""
+        with ExitStack() as stack:
+            opened = stack.enter_context(open_table(self._source, self._table, self._memory))
+            for column in columns:
+                opened.require_column(column)
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            connection = connect(scratch, stack, self._memory)
+            with plain_errors():
+                chosen = opened.relation.project(", ".join(quoted(column) for column in columns))
+                connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
+                connection.register("release", release)
+                yield connection
+
+
+def _text(column: str, null_value: str | None) -> str:
+    text = f"CAST({quoted(column)} AS VARCHAR)"
+    return text if null_value is None else f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
+
+
+def column_types(connection: duckdb.DuckDBPyConnection, side: str) -> dict[str, str]:
+    """The columns of one side, with their types."""
+    described = connection.execute(f"DESCRIBE {side}").fetchall()
+    return {name: kind for name, kind, *_ in described}
+
+
+def comparable(name: str, source: str, release: str) -> list[str]:
+    """What to compare: the values themselves if both sides have one type, else their texts."""
+    if source != release and not (_is_local_time(source) and _is_local_time(release)):
+        return [f"CAST({name} AS VARCHAR)"]
+    if source in _FLOATING:  # 0.0 and -0.0 are one group to SQL
+        return [name, f"signbit({name}) AND NOT isnan({name})"]
+    return [name]
+
+
+def _is_local_time(kind: str) -> bool:
+    """Dates and times of every resolution, which SQL compares exactly; those with a time zone are another thing."""
+    return kind == "DATE" or (kind.startswith("TIMESTAMP") and "ZONE" not in kind)
+
+
+def _left_over(connection: duckdb.DuckDBPyConnection, keys: Sequence[str]) -> Difference:
+    listed = ", ".join(f"{key} AS key_{place}" for place, key in enumerate(keys))
+    names = ", ".join(f"key_{place}" for place in range(len(keys)))
+    query = f"""
+        SELECT coalesce(sum(balance) FILTER (balance > 0), 0), coalesce(-sum(balance) FILTER (balance < 0), 0)
+        FROM (
+            SELECT sum(side) AS balance
+            FROM (SELECT {listed}, 1 AS side FROM source UNION ALL SELECT {listed}, -1 AS side FROM release)
+            GROUP BY {names} HAVING sum(side) <> 0
+        )"""  # noqa: S608
+    row = connection.execute(query).fetchone()
+    if row is None:
+        raise InputError("the table cannot be compared")
+    return Difference(int(row[0]), int(row[1]))

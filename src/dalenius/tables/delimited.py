@@ -1,0 +1,300 @@
+"""Delimited text without an engine: the header line of a table, and files of counts.
+
+Whether a text file is whole, before an engine reads it: quotes that pair, and as many fields as the header has.
+
+DuckDB cuts a text file into pieces, and looks for the first record of each. A record that is not as it should be may
+then be taken for the end of another one and be lost without a word, with all that follows in its piece; so may records
+with line ends inside their values. Nobody would notice rows that are missing from a release. So records are checked
+here first, and a file with such values is not cut into pieces.
+
+Most text is checked at a glance, by the places of its delimiters, quotes and line ends. Where quotes stand anywhere but
+around fields, and where something is wrong, regular expressions say what is a record.
+
+A field is in quotes (with blanks around them, perhaps, and quotes doubled inside), or it is text without delimiters and
+line ends that does not begin with a quote. All lines end alike. An empty line is no record.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from io import BufferedIOBase
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest
+from dalenius.model.problem import ValueCounts
+from dalenius.tables.table_errors import Explained, bad_quote, not_csv, not_utf8, ragged, too_long
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Files that cannot be read, or are not text, as errors of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"the file cannot be read: {error.strerror or 'it is damaged'}") from None
+    except zlib.error:
+        raise InputError("the file cannot be read: it is damaged") from None
+    except EOFError:
+        raise InputError("the file cannot be read: it ends too early") from None
+    except UnicodeError:
+        raise InputError("the file is not UTF-8 text", "Save it as UTF-8.") from None
+
+
+def read_header(path: Path, delimiters: str) -> tuple[str, list[str]]:
+    """The delimiter (the one that splits the header line into the most names) and the column names."""
+    headers = {}
+    for delimiter in delimiters:
+        with _open_text(path) as lines:
+            try:
+                headers[delimiter] = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+            except csv.Error:
+                continue
+    if not headers:
+        raise InputError("the header line is not valid CSV", 'Double the quotes inside quoted names: "".')
+    delimiter = max(headers, key=lambda candidate: len(headers[candidate]))
+    header = headers[delimiter]
+    if not any(name.strip() for name in header):
+        raise InputError("the table is empty: it has no header line")
+    unnamed = [position for position, name in enumerate(header, 1) if not name.strip()]
+    if unnamed:
+        raise InputError(f"column {unnamed[0]} has no name in the header line", "Give every column a name.")
+    check_names(header)
+    return delimiter, header
+
+
+def missing_column(column: str, columns: Sequence[str]) -> NoSuchColumnError:
+    """The error for a column that the table does not have, naming the nearest one.
+
+    The others are not listed: in a file without a header line they would be somebody's data.
+    """
+    close = nearest(column, columns)
+    number = f"It has {len(columns)} columns; is the first line of the file its header?"
+    return NoSuchColumnError(
+        f"the table has no column {column!r}", f"Did you mean {close!r}?" if close is not None else number
+    )
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse names that are the same but for case, which engines rename silently, and such with a null character."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names, 1):
+        if "\0" in name:
+            raise InputError(f"the name of column {place} has a null character", "Rename the column.")
+        if name.casefold() in seen:
+            # without the name: in a file without a header line it is somebody's data
+            raise InputError(
+                f"columns {seen[name.casefold()]} and {place} have the same name (case does not count)",
+                "Rename one of them.",
+            )
+        seen[name.casefold()] = place
+
+
+def read_counts(path: Path) -> ValueCounts:
+    """Counts from a CSV file with the header value,count."""
+    with readable(), _open_text(path) as lines:
+        reader = csv.reader(lines, strict=True)
+        try:
+            return ValueCounts.of(list(_count_rows(reader)))
+        except csv.Error:
+            raise CountsError(f"the counts file is not valid CSV at line {reader.line_num}") from None
+
+
+def _count_rows(reader: Any) -> Iterator[tuple[str, int]]:
+    header = next(reader, None)
+    if header is None:
+        raise CountsError("the counts file is empty", "It needs the header value,count and a line a value.")
+    if [name.strip().lower() for name in header] != ["value", "count"]:
+        raise CountsError(
+            "the first line of the counts file is not its header", "It needs the header value,count and nothing else."
+        )
+    for row in reader:
+        if not row:
+            continue
+        where = f"line {reader.line_num} of the counts file"
+        if len(row) != 2:
+            raise CountsError(
+                f"{where} has {len(row)} fields, and 2 are wanted", "Put values with a comma in double quotes."
+            )
+        value, text = row
+        if not re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text):
+            raise CountsError(f"{where}: the count of {value!r} is not a whole number")
+        yield value, int(text)
+
+
+def open_bytes(path: Path) -> BufferedIOBase:
+    """A file as it is, or what is compressed in it."""
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _open_text(path: Path) -> IO[str]:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+LONGEST = 2_000_000  # bytes in a record, as in DuckDB
+_BLOCK = 2**22
+_QUOTE, _LF, _CR = b'"\n\r'
+
+Bytes = npt.NDArray[np.uint8]
+Truths = npt.NDArray[np.bool_]
+
+
+def is_in_one_piece(path: Path, delimiter: str, fields: int) -> bool:
+    """Check all records of a text file; whether it must be read from its beginning to its end, by one thread."""
+    return _checked(path, FileState(path), delimiter.encode(), fields)
+
+
+@lru_cache(maxsize=16)  # a table is opened more than once
+def _checked(path: Path, state: FileState, delimiter: bytes, fields: int) -> bool:  # noqa: ARG001
+    check = _Check(delimiter, fields)
+    with open_bytes(path) as file:
+        block = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
+        while block:
+            check.go_on(block)
+            block = file.read(_BLOCK)
+    check.go_on(b"")
+    return check.in_one_piece
+
+
+class _Check:
+    """Goes through a file block by block. What is left of a block is the beginning of a record."""
+
+    def __init__(self, delimiter: bytes, fields: int) -> None:
+        self.in_one_piece = False
+        self._delimiter, self._fields = delimiter, fields
+        self._rest, self._line = b"", 1
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._grammar: _Grammar | None = None
+
+    def go_on(self, block: bytes) -> None:
+        """Check the records that end in a block; an empty one is the end of the file, and of the last record."""
+        self._require_utf8(block)
+        text = self._rest + block
+        if self._grammar is None:
+            self._grammar = _Grammar(text, self._delimiter, self._fields)
+        if not block and text:
+            text += self._grammar.line_end
+        most_left = LONGEST if block else 0
+        end = self._end_at_a_glance(text, self._grammar.line_end)
+        if end is None or len(text) - end > most_left:
+            self.in_one_piece = True
+            end = self._grammar.end_of_records(text)
+        self._line += text.count(self._grammar.line_end, 0, end)
+        self._rest = text[end:]
+        if len(self._rest) > most_left:
+            raise InputError(*self._grammar.fault(self._rest, self._line))
+
+    def _require_utf8(self, block: bytes) -> None:
+        begun = self._decoder.getstate()[0]
+        if begun or not block.isascii():
+            try:
+                self._decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                before = self._rest.removesuffix(begun) + error.object[: error.start]
+                raise InputError(*not_utf8(self._line + before.count(b"\n"))) from None
+
+    def _end_at_a_glance(self, text: bytes, line_end: bytes) -> int | None:
+        """Where the records end that text begins with; None if something is unusual about them."""
+        if line_end == b"\r":
+            return None
+        cells = np.frombuffer(text, np.uint8)
+        outside = _outside(cells) if b'"' in text else None
+        ends = _places(cells, _LF, outside)
+        if not len(ends):
+            return 0
+        end = int(ends[-1]) + 1
+        cells, outside = cells[:end], outside[:end] if outside is not None else None
+        lengths = np.diff(ends, prepend=-1)
+        fields = np.diff(np.searchsorted(_places(cells, self._delimiter[0], outside), ends), prepend=0) + 1
+        returns = _places(cells, _CR, outside) if b"\r" in text else ends[:0]
+        if (
+            not np.array_equal(returns, ends - 1 if line_end == b"\r\n" else ends[:0])
+            or ((fields != self._fields) & (lengths > len(line_end))).any()
+            or (lengths > LONGEST).any()
+        ):
+            return None
+        if outside is not None:
+            if not _around_fields(cells, self._delimiter[0]):
+                return None
+            line_ends_inside = ((cells == _LF) | (cells == _CR)) & ~outside
+            self.in_one_piece = self.in_one_piece or bool(line_ends_inside.any())
+        return end
+
+
+def _outside(cells: Bytes) -> Truths:
+    """Which bytes have an even number of quotes up to them."""
+    inside: Truths = np.logical_xor.accumulate(cells == _QUOTE)
+    return ~inside
+
+
+def _places(cells: Bytes, wanted: int, where: Truths | None = None) -> npt.NDArray[np.int64]:
+    found = cells == wanted
+    return np.flatnonzero(found if where is None else found & where)
+
+
+def _around_fields(cells: Bytes, delimiter: int) -> bool:
+    """Whether quotes that open come first in a field, and those that close last; between them they are doubled."""
+    quotes = _places(cells, _QUOTE)
+    opening, closing = quotes[::2], quotes[1::2]
+    before, after = cells[opening[opening > 0] - 1], cells[closing + 1]
+    return bool(np.isin(before, [delimiter, _LF, _QUOTE]).all() and np.isin(after, [delimiter, _LF, _CR, _QUOTE]).all())
+
+
+class _Grammar:
+    """Records as regular expressions. The first line of a file says how lines end."""
+
+    def __init__(self, text: bytes, delimiter: bytes, fields: int) -> None:
+        self._fields = fields
+        mark = re.escape(delimiter)
+        quoted = rb' *+"(?:[^"]++|"")*+" *+'
+        field = rb'(?:%b|(?! *+")[^%b\r\n]*+)' % (quoted, mark)
+        self._field = re.compile(rb"%b(?:%b|[\r\n]++)" % (field, mark))
+        self._any_line = re.compile(rb"%b(?:%b%b)*+(\r\n|\n|\r)" % (field, mark, field))
+        self._closed_early = re.compile(rb"(?:%b%b)*+%b[^%b\r\n]" % (field, mark, quoted, mark))
+        first = self._any_line.match(text)
+        self.line_end: bytes = first[1] if first else b"\n"
+        record = rb"%b(?:%b%b){%d}%b?" % (field, mark, field, fields - 1, mark)  # DuckDB lets it end with a delimiter
+        self._records = re.compile(rb"(?:(?:%b)?%b)*+" % (record, self.line_end))
+
+    def end_of_records(self, text: bytes) -> int:
+        """Where the records end that text begins with."""
+        found = self._records.match(text)
+        return found.end() if found else 0
+
+    def fault(self, text: bytes, line: int) -> Explained:
+        """What is wrong with the record that text begins with."""
+        found = self._any_line.match(text)
+        if found is None:
+            return too_long(line) if len(text) > LONGEST and not self._closed_early.match(text) else bad_quote(line)
+        if found.end() > LONGEST:
+            return too_long(line)
+        if found[1] != self.line_end:
+            return not_csv(line)
+        return ragged(line, len(self._field.findall(found[0])), self._fields)
+
+
+class FileState:
+    """What a file looks like from outside: if this is the same before and after, the file was not written to."""
+
+    def __init__(self, path: Path) -> None:
+        with readable():
+            state = path.stat()
+        self._state = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FileState) and self._state == other._state
+
+    def __hash__(self) -> int:
+        return hash(self._state)

@@ -1,0 +1,168 @@
+"""Whatever holds a table, as a stream of Arrow batches: the reading side of publishing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dalenius.errors import ChangedInputError, InputError, UsageError
+from dalenius.tables.arrow import BATCH_ROWS, PARQUET_SUFFIXES, Batches, ParquetSource, Source, TableSource, bare_schema
+from dalenius.tables.delimited import check_names, readable
+from dalenius.tables.parquet_folders import state_of
+
+# what DuckDB gives to Arrow as something else: other numbers, times without their zone, its own bytes
+_NOT_IN_ARROW = {"UHUGEINT", "TIME WITH TIME ZONE", "BIT", "BIGNUM", "VARINT"}
+
+
+class RelationSource:
+    """A text file, a folder of Parquet files, a table of a DuckDB file or a DuckDB relation."""
+
+    def __init__(self, relation: Any, untyped: bool) -> None:
+        self._relation = relation
+        self.untyped = untyped
+        self.rows: int | None = None
+        self.names: Sequence[str] = relation.columns
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        """The types that DuckDB gives to Arrow."""
+        from dalenius.tables.table_errors import plain_errors
+
+        with plain_errors():
+            types = dict(zip(self._relation.columns, map(str, self._relation.types), strict=True))
+            for name in columns:
+                if types[name] in _NOT_IN_ARROW:
+                    raise InputError(
+                        f"the column {name!r} has the type {types[name]}, which cannot be published as it is",
+                        "Turn it into text first.",
+                    )
+            return bare_schema(self._chosen(columns).limit(0).to_arrow_table().schema, columns)
+
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
+        """The rows in the order of the table."""
+        from dalenius.tables.table_errors import plain_errors
+
+        with plain_errors():
+            yield from _read(self._chosen(columns).to_arrow_reader(rows))
+
+    def known_range(self, column: str) -> tuple[Any, Any, int] | None:  # noqa: ARG002
+        """Nothing is known without looking."""
+        return None
+
+    def _chosen(self, columns: Sequence[str]) -> Any:
+        from dalenius.tables.connections import quoted
+
+        return self._relation.project(", ".join(quoted(name) for name in columns))
+
+
+def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches of a reader; what DuckDB complains about comes through Arrow, and may quote a row."""
+    from dalenius.tables.table_errors import explained
+
+    batches = iter(reader)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (OSError, pa.ArrowException) as error:
+            if "nterrupt" in str(error):
+                raise KeyboardInterrupt from None
+            raise InputError(*explained(str(error), type(error).__name__)) from None
+        if batch is None:
+            return
+        yield batch
+
+
+class FrameSource:
+    """A pandas or polars DataFrame; only the columns that are asked for are turned into Arrow."""
+
+    untyped = False
+
+    def __init__(self, frame: Any, convert: Callable[[Any], Any]) -> None:
+        self._frame, self._convert = frame, convert
+        self._labels = {str(label): label for label in frame.columns}
+        self.names: Sequence[str] = [str(label) for label in frame.columns]
+        self.rows: int | None = len(frame)
+        check_names(list(self.names))
+        self._converted: dict[str, pa.ChunkedArray] = {}
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        """The types that Arrow gives to the columns."""
+        return bare_schema(self._table(columns).schema, columns)
+
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
+        """The rows in the order of the frame."""
+        yield from self._table(columns).to_batches(max_chunksize=rows)
+
+    def known_range(self, column: str) -> tuple[Any, Any, int] | None:  # noqa: ARG002
+        """Nothing is known without looking."""
+        return None
+
+    def _table(self, columns: Sequence[str]) -> pa.Table:
+        for name in columns:
+            if name not in self._converted:
+                try:
+                    column = self._convert(self._frame[self._labels[name]])
+                except (pa.ArrowException, TypeError, ValueError):
+                    raise InputError(
+                        f"the column {name!r} holds values of more than one type, or of one that Arrow does not know",
+                        "Turn it into text first.",
+                    ) from None
+                self._converted[name] = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+        return pa.table({name: self._converted[name] for name in columns})
+
+
+@contextmanager
+def open_source(source: Any, table: str | None = None, memory: int | None = None) -> Iterator[Source]:
+    """A table from a path (CSV, TSV, Parquet, DuckDB, a folder of Parquet files), or from Python.
+
+    A file that is written to while it is open is an error at the end: its two readings may not agree.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        with readable():
+            if path.exists() and not path.is_file() and not path.is_dir():
+                raise InputError("the path given is not a regular file", "Give a file that can be read twice.")
+            before = state_of(path) if path.exists() else None
+        if path.suffix.lower() in PARQUET_SUFFIXES and path.is_file():
+            if table is not None:
+                raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
+            yield ParquetSource(path)
+        else:
+            with _relation(source, table, memory) as relation:
+                yield relation
+        if before is None or state_of(path) != before:
+            raise ChangedInputError("the table's file was written to while it was being read", "Run again.")
+        return
+    origins = {kind.__module__.split(".")[0]: kind.__name__ for kind in reversed(type(source).__mro__)}
+    if origins.get("pandas") == "DataFrame":
+        yield FrameSource(source, pa.Array.from_pandas)
+    elif origins.get("polars") in ("DataFrame", "LazyFrame"):
+        yield FrameSource(source.lazy().collect(), _from_polars)
+    elif isinstance(source, pa.Table):
+        yield TableSource(source)
+    elif isinstance(source, pa.RecordBatch):
+        yield TableSource(pa.Table.from_batches([source]))
+    elif isinstance(source, pa.RecordBatchReader):
+        raise InputError("a stream of batches can be read only once, and twice is needed", "Give a Table or a path.")
+    else:
+        with _relation(source, table, memory) as relation:
+            yield relation
+
+
+def _from_polars(column: Any) -> Any:
+    if str(column.dtype) == "Object":  # which Arrow gives as the addresses of the objects
+        raise TypeError("a column of Python objects")
+    return column.to_arrow()
+
+
+@contextmanager
+def _relation(source: Any, table: str | None, memory: int | None) -> Iterator[RelationSource]:
+    from dalenius.tables.open_table import is_text_file, open_table
+
+    text = isinstance(source, str | os.PathLike) and is_text_file(Path(source)) and not Path(source).is_dir()
+    with open_table(source, table, memory) as opened:
+        yield RelationSource(opened.relation, text)

@@ -1,0 +1,154 @@
+"""What DuckDB complains about while it reads a table, in our words: its own messages may quote the data.
+
+What DuckDB complains about while it counts, in our words: its own messages may quote the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from dalenius.errors import InputError, QueryError, ReleaseError
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """DuckDB's errors without what they quote from the data; an interrupted query is an interrupt."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as error:
+        raise InputError(*explained(str(error), type(error).__name__)) from None
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
+
+
+Explained = tuple[str, str]  # a message and a hint
+
+
+def explained(message: str, kind: str) -> Explained:
+    """What DuckDB complains about, in our words. Its advice and its list of options come after, and are cut off."""
+    message = message.split("Possible fixes:")[0].split("\n  file = ")[0]
+    found = re.search(r"CSV Error on Line: (\d+)", message)
+    line = int(found[1]) if found else None
+    columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
+    if "nvalid unicode" in message or "not UTF-8" in message or "utf-8 encoded" in message:
+        return not_utf8(line)
+    if columns:
+        return ragged(line, int(columns[2]), int(columns[1]))
+    if "quote found" in message:
+        return bad_quote(line)
+    if "aximum line size" in message:
+        return too_long(line)
+    if "disabled by configuration" in message:
+        return (
+            "the table reads another file, and a DuckDB file may only read itself",
+            "Copy it in DuckDB (CREATE TABLE copied AS FROM ...), and give the copy.",
+        )
+    if "state machine" in message:
+        return not_csv(line)
+    return f"the table cannot be read{_at(line)} ({kind})", "Is the file complete, and of the kind its name says?"
+
+
+def not_utf8(line: int | None) -> Explained:
+    """Bytes that are no text."""
+    return f"the table is not UTF-8 text{_at(line)}", "Save it as UTF-8."
+
+
+def ragged(line: int | None, found: int, wanted: int) -> Explained:
+    """A record with more fields than the header, or fewer."""
+    return (
+        f"the table is ragged{_at(line)}: {found} fields where the header has {wanted}",
+        "Put values that contain the delimiter or a line break in double quotes.",
+    )
+
+
+def bad_quote(line: int | None) -> Explained:
+    """A quote inside a quoted value, or one that is not closed."""
+    return f"the table has a quote that does not fit{_at(line)}", 'Double the quotes inside quoted values: "".'
+
+
+def too_long(line: int | None) -> Explained:
+    """A record of megabytes."""
+    return f"the table has a line that is too long{_at(line)}", "Is a closing quote missing?"
+
+
+def not_csv(line: int | None) -> Explained:
+    """Something else."""
+    return f"the table is not valid CSV{_at(line)}", "Are line ends mixed (CRLF and LF), or is a quote out of place?"
+
+
+def _at(line: int | None) -> str:
+    return f" at line {line}" if line is not None else ""
+
+
+_COMPARED = re.compile(r"compare values of type (\w+)[^ ]* and (?:values of )?(?:type )?(\w+)", re.IGNORECASE)
+_CAST_HINT = (
+    "Text is written '30', a number 30, a date DATE '2024-12-31'. CAST(... AS type) turns one into the other; "
+    "TRY_CAST gives NULL where that cannot be done."
+)
+
+
+@contextmanager
+def query_errors() -> Iterator[None]:
+    """Errors of a query as QueryError, those of files as ReleaseError; an interrupted query is an interrupt."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except (duckdb.IOException, duckdb.PermissionException, duckdb.SerializationException):
+        raise _damaged() from None
+    except duckdb.Error as error:
+        raise QueryError(*_explained(error)) from None
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
+
+
+@contextmanager
+def release_errors() -> Iterator[None]:
+    """Errors while a release is opened: no query is involved."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except (duckdb.Error, UnicodeDecodeError):
+        raise _damaged() from None
+
+
+def _damaged() -> ReleaseError:
+    return ReleaseError("the tables of the release are damaged, or not what the manifest says they are")
+
+
+def _explained(error: duckdb.Error) -> tuple[str, str]:
+    compared = _COMPARED.search(str(error))
+    if compared:
+        kinds = [_plain(kind) for kind in compared.groups()]
+        return f"the query compares {kinds[0]} with {kinds[1]}", _CAST_HINT
+    if isinstance(error, duckdb.ConversionException):
+        return "the query turns a value into a type that it does not fit", _CAST_HINT
+    if isinstance(error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
+        return "the query gives an operator or a function values of a type that it does not take", _CAST_HINT
+    if isinstance(error, duckdb.OutOfRangeException):
+        return "the query computes a number that is out of range", "Cast to a wider type, such as DOUBLE."
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return "the query needs more memory than it may have", "Ask for fewer groups, or for less text in one value."
+    return f"the query cannot be evaluated ({type(error).__name__})", "Is every argument one that its function takes?"
+
+
+def _plain(kind: str) -> str:
+    kind = kind.upper()
+    if kind.startswith(("VARCHAR", "STRING")):
+        return "text"
+    if kind.startswith(
+        ("INT", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "U", "DECIMAL", "DOUBLE", "FLOAT", "NUMERIC")
+    ):
+        return "a number"
+    return f"a {kind.split('_')[0].lower()}"

@@ -1,0 +1,113 @@
+"""Findings as they come in, and the checks that they add up to.
+
+A verdict as a JSON object, the same for the command line, the report and Studio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dalenius.model.verdict import Check, Finding, Verdict, concluded
+from dalenius.release.manifest import Manifest
+
+FILES, MANIFEST, HASHES, SCHEMA = "files", "manifest", "hashes", "schema"
+SIZES, STRATA, LIMITS, VALUES, ORDER, SOURCE = "sizes", "strata", "limits", "values", "order", "source"
+
+# The checks in their order, with what holds where nothing was found.
+HOLDS = {
+    FILES: "the manifest and both tables are there",
+    MANIFEST: "it is of a known format, and consistent",
+    HASHES: "both tables are the files that the manifest names",
+    SCHEMA: "columns and types are as the manifest says, and nothing else is in the files",
+    SIZES: "every bucket has the size that the setting gives it, in both tables",
+    STRATA: "every record is in a bucket of the stratum that its quasi-identifiers lead to",
+    LIMITS: "no bucket holds more of a value than its limit allows",
+    VALUES: "counts and worst cases of all values are as the manifest says",
+    ORDER: "the rows are in the canonical order",
+    SOURCE: "the records are exactly those of the table",
+}
+_LONGEST_NAME = 60
+
+
+class Report:
+    """Collects findings, obstacles (why a check could not be made) and notes."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.obstacles: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+
+    def found(self, check: str, message: str, count: int = 1) -> None:
+        """Something is wrong."""
+        self.findings.append(Finding(check, int(count), message))
+
+    def not_checked(self, checks: Iterable[str], why: str) -> None:
+        """These checks could not be made, or not in full."""
+        self.obstacles += [(check, why) for check in checks]
+
+    def note(self, message: str) -> None:
+        """Worth knowing, and not wrong."""
+        self.notes.append(message)
+
+    def add(self, other: Report) -> None:
+        """Take over what another report collected."""
+        self.findings += other.findings
+        self.obstacles += other.obstacles
+        self.notes += other.notes
+
+    def checks(self, with_source: bool, with_strata: bool) -> tuple[Check, ...]:
+        """All checks; the comparison with the source only if it was asked for, and that of strata if there are any."""
+        left_out = {check for check, wanted in ((SOURCE, with_source), (STRATA, with_strata)) if not wanted}
+        return tuple(
+            concluded(
+                name,
+                holds,
+                [finding for finding in self.findings if finding.check == name],
+                [f"not checked: {why}" for check, why in self.obstacles if check == name],
+            )
+            for name, holds in HOLDS.items()
+            if name not in left_out
+        )
+
+    def verdict(self, with_source: bool, manifest: Manifest | None = None) -> Verdict:
+        """What it all adds up to; with the manifest, if it can be read."""
+        if manifest is None:
+            return Verdict(self.checks(with_source, False), tuple(self.notes))
+        checks = self.checks(with_source, manifest.strata is not None)
+        return Verdict(checks, tuple(self.notes), manifest.rows, manifest.buckets)
+
+
+def named(value: str) -> str:
+    """A sensitive value's name in a sentence: quoted, escaped, and not too long."""
+    return repr(value if len(value) <= _LONGEST_NAME else value[: _LONGEST_NAME - 3] + "...")
+
+
+def plural(count: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
+_FORMAT = 1
+
+
+def verdict_object(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as one JSON object. The keys are a contract (docs/json.md)."""
+    return {
+        "format": _FORMAT,
+        "verified": verdict.verified,
+        "rows": verdict.rows,
+        "buckets": verdict.buckets,
+        "checks": [
+            {
+                "check": check.check,
+                "outcome": str(check.outcome),
+                "passed": check.passed,
+                "count": check.count,
+                "message": check.summary,
+                "findings": [{"count": found.count, "message": found.message} for found in check.findings],
+            }
+            for check in verdict.checks
+        ],
+        "notes": list(verdict.notes),
+    }

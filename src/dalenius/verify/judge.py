@@ -1,0 +1,160 @@
+"""Verify a release: from its files alone, does it keep every limit, and is it what its manifest says?
+
+The judge shares no code with the author. Nothing here knows how buckets are found or filled: the tables are read as
+anybody could read them, and held against the manifest, against the publisher's own limits if they are given, and
+against the table that they were made of if that is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dalenius.errors import ReleaseError
+from dalenius.model.verdict import Verdict
+from dalenius.policy.limits import LimitPolicy
+from dalenius.release.folder import ReleaseFolder, TableName
+from dalenius.release.manifest import FILE, read_manifest
+from dalenius.tables.compare import SourceTable
+from dalenius.verify.against import PublishersLimits, check_source
+from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
+from dalenius.verify.findings import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA, SOURCE, Report
+from dalenius.verify.release_files import (
+    Progress,
+    Watch,
+    check_hashes,
+    is_there,
+    note_other_files,
+    require_folder,
+    table_is_there,
+)
+from dalenius.verify.scan import RESTS_ON, Scan, Scanner
+from dalenius.verify.stated_tree import check_tree
+
+__all__ = ["Verdict", "verify"]
+
+_BATCH_ROWS = 2**17  # a batch of a column or two stays in the processor's cache
+
+
+def verify(
+    folder: str | os.PathLike[str] | ReleaseFolder,
+    *,
+    policy: LimitPolicy | None = None,
+    against: Any = None,
+    table: str | None = None,
+    progress: Progress | None = None,
+    memory: int | None = None,
+    batch_rows: int = _BATCH_ROWS,
+) -> Verdict:
+    """Check every promise of the release in a folder. The verdict is true if all of them are kept.
+
+    `policy` replaces the manifest's limits by the publisher's own. A rule is resolved from the counts in the release,
+    and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `against`
+    is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
+    DataFrame, a pyarrow Table or a DuckDB relation. `progress` is called with the rows done and the rows to do,
+    by whichever thread has read them. `memory`, in bytes, bounds the comparison with `against`; the other checks need
+    little.
+
+    A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is held against
+    the manifest that it has, which need not be written yet.
+    """
+    report = Report()
+    with_source = against is not None
+    release = folder if isinstance(folder, ReleaseFolder) else _release(Path(folder), report)
+    if release is None:
+        return report.verdict(with_source)
+    manifest = release.manifest
+    source = SourceTable(against, table, memory) if with_source else None
+    if source is not None:
+        columns = manifest.columns
+        source.require_columns([*(column.name for column in columns.quasi_identifiers), columns.sensitive.name])
+    check_consistency(manifest, report)
+    followed = check_tree(manifest, report)
+    note_other_files(release, report)
+    tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
+    watch = Watch((manifest.rows + manifest.slots) * (2 if with_source else 1), progress)
+    try:
+        limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
+        readable = _check_tables(Scanner(release, watch, batch_rows, followed), tables, limits, report)
+        if source is not None:
+            report.add(check_source(release, source, readable, watch))
+    except BaseException:
+        watch.stop()
+        raise
+    return report.verdict(with_source, manifest)
+
+
+def _release(path: Path, report: Report) -> ReleaseFolder | None:
+    """With its manifest, if that is there and can be read; without it nothing else can be checked."""
+    require_folder(path)
+    why = "there is no manifest"
+    if is_there(path / FILE, report):
+        try:
+            return ReleaseFolder(path, read_manifest(path))
+        except ReleaseError as error:
+            report.found(MANIFEST, error.message)
+            why = "the manifest cannot be read"
+    report.not_checked([check for check in HOLDS if check != FILES], why)
+    return None
+
+
+def _check_tables(
+    scanner: Scanner, tables: Sequence[TableName], publishers: PublishersLimits | None, report: Report
+) -> list[TableName]:
+    """Hashes, and both tables, side by side. Gives the tables that could be read to their ends."""
+    for missing in {"qit", "st"} - set(tables):
+        affected = [HASHES, SCHEMA, *RESTS_ON["st" if missing == "st" else "qit"]]
+        report.not_checked(affected, f"{missing} is not there")
+    if not is_countable(scanner.release.manifest):
+        rest = [check for check in HOLDS if check not in (FILES, MANIFEST, HASHES, SOURCE)]
+        report.not_checked(rest, "the manifest's numbers cannot be")
+        report.add(check_hashes(scanner.release, list(tables), scanner.watch))
+        return []
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        try:
+            hashes = pool.submit(check_hashes, scanner.release, list(tables), scanner.watch)
+            qit = pool.submit(scanner.quasi_identifiers) if "qit" in tables else None
+            st = pool.submit(_check_values, scanner, publishers) if "st" in tables else None
+            report.add(hashes.result())
+            scans = {"qit": qit.result() if qit else Scan(), "st": st.result() if st else Scan()}
+        except BaseException:
+            scanner.watch.stop()
+            raise
+    for scan in scans.values():
+        report.add(scan.report)
+    return [table for table in tables if scans[table].complete]
+
+
+def _check_values(scanner: Scanner, publishers: PublishersLimits | None) -> Scan:
+    """ST against the limits. The publisher's are resolved from the counts that the manifest gives.
+
+    If those turn out not to be the counts in the table, the table is read again with limits for what it holds.
+    """
+    manifest = scanner.release.manifest
+    values = [value.value for value in manifest.values]
+    stated = [(value.value, value.count) for value in manifest.values]
+    report = Report()
+    if publishers is None:
+        limits: list[Fraction] | None = [Fraction(value.limit) for value in manifest.values]
+    else:
+        limits = publishers.limits(stated, report)
+    scan = scanner.sensitive_values(values, limits)
+    if not scan.complete:
+        scan.report.add(report)
+        return scan
+    if publishers is not None and sorted(scan.counts, key=repr) != sorted(stated, key=repr):
+        report = Report()
+        held = [(text, count) for text, count in scan.counts if text is not None]
+        again = scanner.sensitive_values([text for text, _ in held], publishers.limits(held, report))
+        scan.report.findings = [found for found in scan.report.findings if found.check != LIMITS]
+        scan.report.findings += [found for found in again.report.findings if found.check == LIMITS]
+        scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]
+    elif publishers is not None and limits is not None:
+        note_other_limits(manifest, limits, report)
+    compare_values(manifest, scan, publishers is None, report)
+    scan.report.add(report)
+    return scan

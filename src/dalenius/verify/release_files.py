@@ -1,0 +1,176 @@
+"""The files of a release: whether they are there, and whether they are the ones that the manifest names.
+
+How far the checks are, and the order to stop: shared by the threads that read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from dalenius.errors import ReleaseError
+from dalenius.release.folder import ReleaseFolder, Store, TableName
+from dalenius.release.manifest import FILE
+from dalenius.release.two_tables import TableFile, TablePart, digest_of_parts
+from dalenius.verify.findings import FILES, HASHES, Report, plural
+
+Progress = Callable[[int, int], None]
+
+
+class StoppedError(Exception):
+    """The checks were called off; never seen outside of them."""
+
+
+class Watch:
+    """Adds up the rows that were read, and ends the threads that ask it when somebody has called off the checks."""
+
+    def __init__(self, total: int, progress: Progress | None = None) -> None:
+        self._total = total
+        self._progress = progress
+        self._done = 0
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let every thread end at its next step."""
+        self._stopped.set()
+
+    def step(self, rows: int = 0) -> None:
+        """So many rows more are read."""
+        if self._stopped.is_set():
+            raise StoppedError
+        if rows and self._progress is not None:
+            with self._lock:
+                self._done = min(self._total, self._done + rows)
+                self._progress(self._done, self._total)
+
+
+_CHUNK = 2**20
+_LISTED = 5
+
+
+def require_folder(folder: Path) -> None:
+    """A release is a folder; anything else is wrong use, not a release that fails."""
+    try:
+        if not folder.exists():
+            raise ReleaseError("there is no folder at the path given", "Check the path.")
+        if not folder.is_dir():
+            raise ReleaseError("the path given is not a folder", "Give the folder of a release.")
+        next(folder.iterdir(), None)
+    except OSError as error:
+        raise ReleaseError(f"the folder cannot be read: {error.strerror}", "Check its permissions.") from None
+
+
+def is_there(path: Path, report: Report, name: str | None = None) -> bool:
+    """Whether a file of the release is there, and a file: a pipe or a device would never end."""
+    shown = name or path.name
+    try:
+        if stat.S_ISREG(path.lstat().st_mode):
+            return True
+        report.found(FILES, f"{shown} is not a regular file")
+    except OSError as error:
+        report.found(FILES, f"{shown} is not there, or cannot be read: {error.strerror}")
+    return False
+
+
+def table_is_there(release: ReleaseFolder, table: TableName, report: Report) -> bool:
+    """Whether all files of a table are there, in a folder of the release's own if they are parts."""
+    if release.entry(table).parts is not None and not _is_no_link(release, table, report):
+        return False
+    lacking = Report()
+    listed: set[str] | None = None
+    for name in release.files(table):
+        path = release.store.local(name)
+        if path is not None:
+            is_there(path, lacking, name)
+            continue
+        if listed is None:
+            listed = set(release.store.names() or ())
+        if name not in listed:  # the store may not know what it has, or not all of it
+            _is_there_elsewhere(release.store, name, lacking)
+    report.findings += lacking.findings[:_LISTED]
+    if len(lacking.findings) > _LISTED:
+        more = len(lacking.findings) - _LISTED
+        report.found(FILES, f"{plural(more, 'more file')} of {release.name(table)} are not there", more)
+    return not lacking.findings
+
+
+def _is_no_link(release: ReleaseFolder, table: TableName, report: Report) -> bool:
+    """Whether the folder of parts is a folder: what a link leads to is not in the release."""
+    name = release.name(table)
+    path = release.store.local(name)
+    try:
+        if path is None or stat.S_ISDIR(path.lstat().st_mode):
+            return True
+        report.found(FILES, f"{name} is not a folder")
+    except OSError as error:
+        report.found(FILES, f"{name} is not there, or cannot be read: {error.strerror}")
+    return False
+
+
+def _is_there_elsewhere(store: Store, name: str, report: Report) -> None:
+    try:
+        store.open(name).close()
+    except OSError as error:
+        why = error.strerror or "the store failed"
+        report.found(FILES, f"{name} is not there, or cannot be read: {why}")
+
+
+def other_files(release: ReleaseFolder) -> list[str]:
+    """Whatever lies in the folder besides the release, as far as anybody can say."""
+    known = {FILE, *release.files("qit"), *release.files("st")}
+    return [name for name in release.store.names() or () if name not in known]
+
+
+def note_other_files(release: ReleaseFolder, report: Report) -> None:
+    """Whatever else lies in the folder is not verified, and might be published by mistake."""
+    others = other_files(release)
+    if others:
+        listed = ", ".join(map(repr, others[:_LISTED])) + (" and more" if len(others) > _LISTED else "")
+        report.note(f"the folder has {plural(len(others), 'other file')}, not verified: {listed}")
+
+
+def check_hashes(release: ReleaseFolder, tables: list[TableName], watch: Watch) -> Report:
+    """Length and SHA-256 of each file of each table, read once from start to end."""
+    report = Report()
+    for table in tables:
+        entry = release.entry(table)
+        stated: list[TableFile | TablePart] = [entry] if entry.parts is None else [*entry.parts]
+        found = [
+            _check_file(release, name, wanted, watch, report)
+            for name, wanted in zip(entry.files, stated, strict=True)
+        ]  # fmt: skip
+        digests = [digest for digest in found if digest is not None]
+        if entry.parts is not None and len(digests) == len(stated) and digest_of_parts(digests) != entry.sha256:
+            report.found(HASHES, f"the SHA-256 of {entry.file}, made of those of its parts, is not the manifest's")
+    return report
+
+
+def _check_file(
+    release: ReleaseFolder, name: str, wanted: TableFile | TablePart, watch: Watch, report: Report
+) -> str | None:
+    """Hold one file against what the manifest says of it; gives its digest if it can be read."""
+    try:
+        with release.store.open(name) as file:
+            length, digest = _digest(file, watch)
+    except OSError as error:
+        report.found(HASHES, f"{name} cannot be read: {error.strerror or 'the store failed'}")
+        return None
+    if length != wanted.bytes:
+        report.found(HASHES, f"{name} has {length:,} bytes, and the manifest says {wanted.bytes:,}")
+    if digest != wanted.sha256:
+        report.found(HASHES, f"the SHA-256 of {name} is not the one in the manifest")
+    return digest
+
+
+def _digest(file: BinaryIO, watch: Watch) -> tuple[int, str]:
+    length, digest = 0, hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+        length += len(chunk)
+        watch.step()
+    return length, digest.hexdigest()

@@ -1,0 +1,228 @@
+"""The canonical order of rows, as docs/release-format.md states it.
+
+Numbers, dates and times are in their natural order (floating point in the total order: -0.0 before 0.0, NaN last),
+false is before true, text and bytes are in the order of their bytes, categories in the order of their text, and nulls
+come after everything else.
+
+A column is compared by one or more arrays of integers, most significant first, which are in order where the column
+is. Later columns matter only among rows that are equal so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dalenius.release.two_tables import is_text
+
+_INFINITY = {2: 0x7C00, 4: 0x7F800000, 8: 0x7FF0000000000000}  # as bits, by the width in bytes
+_FEW = 16  # text is compared by rank where there are so many rows to a different text
+
+
+class OrderOfRows:
+    """Counts the rows that come before the row above them, batch by batch."""
+
+    def __init__(self) -> None:
+        self.falls = 0
+        self._last: list[pa.Array] | None = None
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """The next batch, its columns in the order in which they are compared."""
+        if len(columns[0]) == 0:
+            return
+        if self._last is not None:
+            pairs = zip(self._last, columns, strict=True)
+            self.falls += falls([pa.concat_arrays([last, _row(column, 0)]) for last, column in pairs])
+        self.falls += falls(columns)
+        self._last = [_row(column, len(column) - 1) for column in columns]
+
+
+def falls(columns: Sequence[pa.Array]) -> int:
+    """How many rows come before the row above them."""
+    found = 0
+    equal = np.ones(max(0, len(columns[0]) - 1), dtype=bool)
+    for column in columns:
+        if not equal.any():
+            break
+        for less, same in _steps(column, equal):
+            found += int(np.count_nonzero(less))
+            equal = same
+    return found
+
+
+def _row(column: pa.Array, place: int) -> pa.Array:
+    """One row of a column, without the dictionary of the batch that it comes from."""
+    row = column.slice(place, 1)
+    return row.dictionary_decode() if pa.types.is_dictionary(column.type) else row
+
+
+def _steps(column: pa.Array, equal: Bits) -> Iterator[tuple[Bits, Bits]]:
+    """For each row but the first, among those equal so far: is it less than the row above, is it equal to it."""
+    column = simple(column)
+    if pa.types.is_dictionary(column.type) or is_bytes(column.type):
+        if pa.types.is_dictionary(column.type) and len(column.dictionary) * _FEW <= len(column):
+            keys = iter([_ranks(column)])
+        else:
+            yield _compared(column, equal)
+            return
+    else:
+        keys = order_keys(column)
+    for key in keys:
+        above, below = key[:-1], key[1:]
+        less = below < above
+        less &= equal
+        same = below == above
+        same &= equal
+        equal = same
+        yield less, same
+
+
+def simple(column: pa.Array) -> pa.Array:
+    """The column in a layout that can be compared: categories that are not text count as what they stand for."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and not is_bytes(kind.value_type):
+        column = column.dictionary_decode()
+    elif pa.types.is_string_view(kind):
+        column = column.cast(pa.large_string())
+    elif pa.types.is_binary_view(kind):
+        column = column.cast(pa.large_binary())
+    return column
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether values are compared byte by byte."""
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    return bool(is_text(kind) or binary)
+
+
+def _ranks(column: pa.DictionaryArray) -> AnyIntegers:
+    """The place of each row's text among the texts of the batch; equal texts have equal places, nulls the last."""
+    last = len(column.dictionary)
+    ranks = np.append(integers(pc.rank(column.dictionary, tiebreaker="dense")), last + 1).astype(np.uint32)
+    ranks[:last][nulls(column.dictionary)] = last + 1
+    return ranks[integers(column.indices, last)]
+
+
+def _compared(column: pa.Array, equal: Bits) -> tuple[Bits, Bits]:
+    """Text of many kinds: each row with the one above, where the columns before are equal."""
+    rows = np.flatnonzero(equal)
+    above, below = column.take(as_arrow(rows)), column.take(as_arrow(rows + 1))
+    if pa.types.is_dictionary(column.type):
+        above, below = above.dictionary_decode(), below.dictionary_decode()
+    above_null, below_null = nulls(above), nulls(below)
+    less, same = np.zeros_like(equal), np.zeros_like(equal)
+    less[rows] = bits(pc.less(below, above)) | (above_null & ~below_null)
+    same[rows] = bits(pc.equal(below, above)) | (above_null & below_null)
+    return less, same
+
+
+def order_keys(column: pa.Array) -> Iterator[AnyIntegers]:
+    """Fixed-width values as integers, most significant first; before them, whether they are null."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return
+    if column.null_count:
+        yield nulls(column).view(np.uint8)
+    if pa.types.is_boolean(kind):
+        yield bits(column).view(np.uint8)
+    elif pa.types.is_integer(kind):
+        yield integers(column)
+    elif kind.bit_width > 64:
+        yield from _words(column)
+    else:
+        width = kind.bit_width // 8
+        viewed = column.view({1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[width])
+        yield _total_order(viewed) if pa.types.is_floating(kind) else integers(viewed)
+
+
+def _words(column: pa.Array) -> Iterator[AnyIntegers]:
+    """Wide decimals: the most significant word with its sign, the others without."""
+    found = words(column)
+    *lower, highest = found.T
+    yield np.ascontiguousarray(highest).view(np.int64)
+    yield from reversed(lower)
+
+
+def _total_order(column: pa.Array) -> AnyIntegers:
+    """Floating-point bits as integers in the same order: -0.0 below 0.0, and every NaN above everything."""
+    pattern = integers(column).astype(f"i{column.type.bit_width // 8}")
+    largest = np.iinfo(pattern.dtype).max
+    magnitude = pattern & largest
+    ordered = np.where(pattern < 0, -1 - magnitude, magnitude)
+    ordered[magnitude > _INFINITY[pattern.dtype.itemsize]] = largest
+    return ordered
+
+
+Bits = npt.NDArray[np.bool_]
+
+
+AnyIntegers = npt.NDArray[np.integer[Any]]
+
+
+def integers(column: pa.Array, filler: int = 0) -> AnyIntegers:
+    """A column of integers; without copying if it has no nulls, else with the filler in their places."""
+    kind = column.type
+    dtype = np.dtype(f"{'i' if pa.types.is_signed_integer(kind) else 'u'}{kind.bit_width // 8}")
+    if not len(column):
+        return np.empty(0, dtype)
+    place = column.offset * dtype.itemsize
+    values: AnyIntegers = np.frombuffer(column.buffers()[1], dtype, len(column), place)
+    if not column.null_count:
+        return values
+    # a filler may be more than the type holds, but not for 64 bits, which must not become floating point
+    filled = values.copy() if dtype.itemsize == 8 else values.astype(np.int64)
+    filled[nulls(column)] = filler
+    return filled
+
+
+def words(column: pa.Array) -> npt.NDArray[np.uint64]:
+    """A column of wide decimals, each in words of 64 bits, the least significant first; nulls are zeros."""
+    width = column.type.bit_width // 64
+    if not len(column):
+        return np.empty((0, width), np.uint64)
+    place = column.offset * width * 8
+    found = np.frombuffer(column.buffers()[1], np.uint64, len(column) * width, place).reshape(-1, width)
+    return np.where(nulls(column)[:, None], np.uint64(0), found) if column.null_count else found
+
+
+def bits(column: pa.Array) -> Bits:
+    """A column of truth values; nulls are false."""
+    if not len(column):
+        return np.empty(0, bool)
+    found = _unpacked(column.buffers()[1], column)
+    return found & ~nulls(column) if column.null_count else found
+
+
+def nulls(column: pa.Array) -> Bits:
+    """Where a column is null."""
+    if pa.types.is_null(column.type):
+        return np.ones(len(column), bool)
+    if not column.null_count:
+        return np.zeros(len(column), bool)
+    return ~_unpacked(column.buffers()[0], column)
+
+
+def as_arrow(array: npt.NDArray[np.integer[Any]]) -> pa.Array:
+    """Places of rows, for Arrow to take."""
+    places = np.ascontiguousarray(array, dtype=np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
+
+
+def as_text(texts: Sequence[str]) -> pa.Array:
+    """Texts, for Arrow to cast."""
+    encoded = [text.encode("utf-8", "replace") for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
+
+
+def _unpacked(bitmap: pa.Buffer, column: pa.Array) -> Bits:
+    first, last = column.offset // 8, (column.offset + len(column) + 7) // 8
+    packed = np.frombuffer(bitmap, np.uint8, last - first, first)
+    start = column.offset - first * 8
+    return np.unpackbits(packed, bitorder="little")[start : start + len(column)].view(bool)

@@ -1,0 +1,215 @@
+"""Each table read once, from its first row to its last, in batches: what it takes does not grow with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.errors import InputError
+from dalenius.release.folder import ReleaseFolder, TableName
+from dalenius.verify.bucket_limits import LimitsOfBuckets, SizesOfTable
+from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError
+from dalenius.verify.findings import LIMITS, ORDER, SCHEMA, SIZES, STRATA, VALUES, Report, plural
+from dalenius.verify.layout import UnusedEntries, check_layout, in_no_row
+from dalenius.verify.parquet_bytes import check_coverage
+from dalenius.verify.release_files import Watch
+from dalenius.verify.row_order import OrderOfRows, integers
+from dalenius.verify.sensitive_values import ValueCodes
+from dalenius.verify.stated_tree import StrataOfRows, Tree
+
+_FIRST_ROWS = 2**11
+_MOST_BYTES = 2**26  # of a batch
+
+RESTS_ON: dict[TableName, tuple[str, ...]] = {"qit": (SIZES, STRATA, ORDER), "st": (SIZES, LIMITS, VALUES, ORDER)}
+
+
+@dataclass
+class Scan:
+    """What reading a table showed. `complete` if every row was read."""
+
+    report: Report = field(default_factory=Report)
+    complete: bool = False
+    counts: list[tuple[str | None, int]] = field(default_factory=list)
+    worst: dict[str | None, tuple[int, int]] = field(default_factory=dict)  # count, and records in the bucket
+    values_in_order: bool = True
+    nulls: int = 0
+
+
+class _UnknownLayoutError(Exception):
+    """The columns are not those of the manifest; the report says how."""
+
+
+class _NullBucketsError(Exception):
+    """Rows that belong to no bucket."""
+
+
+@dataclass(frozen=True)
+class Scanner:
+    """Reads the tables of one release, `rows` rows at a time; `followed` if rows can be led through its tree."""
+
+    release: ReleaseFolder
+    watch: Watch
+    rows: int
+    followed: bool = False
+
+    def quasi_identifiers(self) -> Scan:
+        """QIT: layout, sizes, strata and order."""
+        scan = Scan()
+        strata: StrataOfRows | None = None
+        sizes, order, stream = self._sizes("qit"), OrderOfRows(), BucketStream()
+        unused: dict[str, UnusedEntries] = {}
+        with self._reading("qit", scan):
+            for batch in self._batches("qit", scan.report):
+                *others, bucket = batch.columns
+                numbers = _numbers(bucket)
+                for whole in stream.add(numbers):
+                    sizes.add(whole)
+                strata = strata or self._strata(batch.schema)
+                if strata is not None:
+                    strata.add(batch, numbers)
+                order.add([bucket, *others])
+                for name, column in zip(batch.schema.names, others, strict=False):
+                    if pa.types.is_dictionary(column.type):
+                        unused.setdefault(name, UnusedEntries()).add(column)
+            sizes.add(stream.finish())
+            self._conclude("qit", sizes, order, scan)
+            if strata is not None:
+                strata.conclude(self._file("qit"), scan.report)
+            self._conclude_unused(unused, scan)
+        return scan
+
+    def sensitive_values(self, values: Sequence[str], limits: Sequence[Fraction] | None) -> Scan:
+        """ST: layout, sizes, order, and every value of every bucket against its limit, if limits are given."""
+        scan = Scan()
+        sizes, order, stream = self._sizes("st"), OrderOfRows(), BucketStream()
+        manifest, adversary = self.release.manifest, self.release.manifest.adversary
+        codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value)
+        caps = limits if limits is not None else [None] * len(values)
+        shares = LimitsOfBuckets(caps, adversary.known_records, adversary.fake_values)
+        with self._reading("st", scan):
+            for batch in self._batches("st", scan.report):
+                bucket, sensitive = batch.columns
+                for whole in stream.add(_numbers(bucket), codes.of(sensitive)):
+                    sizes.add(whole)
+                    shares.add(whole, len(codes.texts))
+                order.add([bucket, sensitive])
+            whole = stream.finish()
+            sizes.add(whole)
+            shares.add(whole, len(codes.texts))
+            self._conclude("st", sizes, order, scan)
+            self._conclude_values(codes, shares, scan)
+        return scan
+
+    @contextmanager
+    def _reading(self, table: TableName, scan: Scan) -> Iterator[None]:
+        """Whatever keeps a table from being read to its end is a finding; what rests on it was then not checked."""
+        file, report = self._file(table), scan.report
+        try:
+            yield
+        except _UnknownLayoutError:
+            why = f"{file} is not laid out as the manifest says"
+        except NotAscendingError:
+            why = f"the buckets of {file} are not in ascending order"
+            report.found(ORDER, why)
+        except _NullBucketsError:
+            why = f"the bucket column of {file} has nulls"
+            report.found(SCHEMA, why)
+        except InputError as error:
+            why = f"{file} cannot be read to its end"
+            report.found(SCHEMA, error.message)
+        except (pa.ArrowException, UnicodeDecodeError, IndexError, ValueError):
+            why = f"{file} cannot be read to its end"
+            report.found(SCHEMA, f"{file} is damaged, or not what the manifest says it is")
+        else:
+            scan.complete = True
+            return
+        report.not_checked(RESTS_ON[table], why)
+
+    def _batches(self, table: TableName, report: Report) -> Iterator[pa.RecordBatch]:
+        files = self.release.files(table)
+        if not check_layout(self.release, table, files[0], report):
+            raise _UnknownLayoutError
+        rows = self._rows_at_a_time(table)
+        for place, name in enumerate(files):
+            if place and not check_layout(self.release, table, name, report):
+                raise _UnknownLayoutError
+            read = 0
+            for batch in self.release.batches_of(table, name, rows=rows, coded=True):
+                read += batch.num_rows
+                if batch.num_rows:
+                    yield batch
+                self.watch.step(batch.num_rows)
+            self._conclude_file(table, place, name, read, report)
+
+    def _conclude_file(self, table: TableName, place: int, name: str, read: int, report: Report) -> None:
+        parts = self.release.entry(table).parts
+        if parts is not None and read != parts[place].rows:
+            report.found(SIZES, f"{name} has {plural(read, 'row')}, and the manifest says {parts[place].rows:,}")
+        if name.endswith(".parquet"):
+            check_coverage(self.release, name, report)
+
+    def _rows_at_a_time(self, table: TableName) -> int:
+        """Fewer where rows are long, judged by the first ones: texts have no limit."""
+        batches = self.release.batches(table, rows=min(self.rows, _FIRST_ROWS), coded=True)
+        try:
+            first = next(batches, None)
+        finally:
+            batches.close()
+        if first is None or not first.num_rows:
+            return self.rows
+        return max(1, min(self.rows, _MOST_BYTES * int(first.num_rows) // max(1, int(first.nbytes))))
+
+    def _conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
+        manifest = self.release.manifest
+        sizes.conclude(self._file(table), manifest.rows if table == "qit" else manifest.slots, scan.report)
+        if order.falls:
+            rows = plural(order.falls, "row comes", "rows come")
+            scan.report.found(ORDER, f"in {self._file(table)} {rows} before the row above", order.falls)
+
+    def _conclude_values(self, codes: ValueCodes, shares: LimitsOfBuckets, scan: Scan) -> None:
+        shares.conclude(codes.texts, scan.report)
+        scan.counts = codes.counts
+        scan.worst = dict(zip(codes.texts, shares.worst(len(codes.texts)), strict=True))
+        scan.values_in_order = codes.in_order()
+        scan.nulls = codes.nulls
+        self._found_unused("st", self.release.manifest.columns.sensitive.name, codes.unused, scan.report)
+
+    def _conclude_unused(self, unused: dict[str, UnusedEntries], scan: Scan) -> None:
+        for name, entries in unused.items():
+            suspects = entries.suspects()
+            if suspects is not None:
+                batches = self.release.batches("qit", [name], rows=self.rows, coded=True)
+                never = in_no_row(suspects, (batch.column(0) for batch in batches))
+                self._found_unused("qit", name, never, scan.report)
+
+    def _found_unused(self, table: TableName, column: str, count: int, report: Report) -> None:
+        if count:
+            spelled = f"{plural(count, 'value')} of {column!r}"
+            report.found(SCHEMA, f"{self._file(table)} spells out {spelled} that no row has", count)
+
+    def _sizes(self, table: TableName) -> SizesOfTable:
+        """Buckets are numbered stratum after stratum, and within a stratum by size."""
+        manifest = self.release.manifest
+        settings = [part.setting for part in manifest.strata.strata] if manifest.strata else [manifest.setting]
+        setting = [(group.size, group.buckets) for groups in settings for group in groups]
+        return SizesOfTable(setting, manifest.adversary.fake_values if table == "st" else 0)
+
+    def _strata(self, schema: pa.Schema) -> StrataOfRows | None:
+        strata = self.release.manifest.strata
+        if strata is None or not self.followed:
+            return None
+        return StrataOfRows(strata, Tree.of(strata, dict(zip(schema.names, schema.types, strict=True))))
+
+    def _file(self, table: TableName) -> str:
+        return self.release.name(table)
+
+
+def _numbers(bucket: pa.Array) -> Integers:
+    if bucket.null_count:
+        raise _NullBucketsError
+    return integers(bucket).view(np.int64)

@@ -1,0 +1,136 @@
+"""Sensitive values as small integers: their places in a list of texts, whatever the column's type.
+
+Arrow's columns as numpy's arrays, over the same memory, and back.
+
+The judge has its own, beside the author's in `engines.arrays`: a bug there must not hide a wrong release.
+
+pyarrow's own `to_numpy`, `fill_null` and `array` load pandas where it is installed, which takes longer than verifying
+ten million rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dalenius.errors import TooManyValuesError
+from dalenius.model.problem import MOST_VALUES
+from dalenius.release.two_tables import is_text
+from dalenius.tables.arrays import texts
+from dalenius.verify.buckets import Codes, Integers
+from dalenius.verify.row_order import as_arrow, as_text, falls, integers
+
+_INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+class ValueCodes:
+    """Gives every row the place of its value in `known`; values that are not in it get places after its end.
+
+    A null counts under the name of nulls, and without one as a value of its own, called None.
+    """
+
+    def __init__(self, column: str, known: Sequence[str], null_value: str | None) -> None:
+        self._column = column
+        self.texts: list[str | None] = list(known)
+        self.listed = len(self.texts)
+        self.nulls = 0
+        self._places: dict[str | None, int] = {text: place for place, text in enumerate(known)}
+        self._null_value = null_value
+        self._seen: pa.Array | None = None  # the different values met, by which they are looked up ...
+        self._natives: list[pa.Array] = []  # ... in the column's own type ...
+        self._codes: Codes = np.empty(0, np.int32)  # ... and their places
+        self._last: tuple[pa.Array, Codes] | None = None
+        self._counts: Integers = np.zeros(self.listed, np.int64)
+
+    def of(self, column: pa.Array) -> Codes:
+        """The places of a batch's values."""
+        encoded = _encoded(column)
+        indices, entries = encoded.indices, encoded.dictionary
+        codes = self._of_entries(entries, column.type)
+        if indices.null_count:
+            self.nulls += indices.null_count
+            codes = np.append(codes, np.int32(self._place(self._null_value)))
+        rows = integers(indices, len(entries))
+        if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(codes):
+            raise ValueError("indices that point nowhere")  # a damaged file, as whoever reads batches takes it
+        self._counts = np.append(self._counts, np.zeros(len(self.texts) - len(self._counts), np.int64))
+        np.add.at(self._counts, codes, np.bincount(rows, minlength=len(codes)))
+        return codes.take(rows)
+
+    @property
+    def counts(self) -> list[tuple[str | None, int]]:
+        """Every value that occurs, and how often."""
+        return [(text, int(count)) for text, count in zip(self.texts, self._counts, strict=True) if count]
+
+    @property
+    def unused(self) -> int:
+        """How many texts are spelled out in the file, in a dictionary, though no row has them."""
+        if not self._natives or not is_text(self._natives[0].type):
+            return 0
+        return int(np.count_nonzero(self._counts[np.unique(self._codes)] == 0))
+
+    def in_order(self) -> bool:
+        """Whether the texts that were listed are in the order of the column's type."""
+        listed = np.flatnonzero(self._codes < self.listed)
+        if not len(listed):
+            return True
+        order = listed[np.argsort(self._codes[listed], kind="stable")]
+        return falls([pa.concat_arrays(self._natives).take(as_arrow(order))]) == 0
+
+    def _of_entries(self, entries: pa.Array, kind: pa.DataType) -> Codes:
+        """The place of each entry of a batch's dictionary."""
+        if self._last is not None and self._last[0].equals(entries):
+            return self._last[1]
+        if self._seen is None:
+            self._seen = entries.slice(0, 0)
+            self._foresee(kind)
+        met = np.array(integers(pc.index_in(entries, value_set=self._seen), -1))
+        fresh = np.flatnonzero(met < 0)
+        if len(fresh):
+            met[fresh] = len(self._codes) + np.arange(len(fresh))
+            self._meet(entries.take(as_arrow(fresh)), kind)
+        codes: Codes = self._codes[met]
+        self._last = (entries, codes)
+        return codes
+
+    def _foresee(self, kind: pa.DataType) -> None:
+        """Look up the listed values together: asking the engine anew for each batch that brings some takes long."""
+        if pa.types.is_dictionary(kind) or is_text(kind):
+            return
+        listed = [text for text in self.texts if text is not None and text != self._null_value]
+        with suppress(pa.ArrowException):  # not all of them are of the type, and then they come as they come
+            self._meet(_encoded(as_text(listed).cast(kind)).dictionary, kind)
+
+    def _meet(self, entries: pa.Array, kind: pa.DataType) -> None:
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        viewed = entries.type != kind and pa.types.is_integer(entries.type)
+        natives = entries.view(kind) if viewed else entries
+        names = natives.to_pylist() if is_text(natives.type) else texts(natives)
+        new = [self._place(self._null_value if name is None else name) for name in names]
+        self._codes = np.append(self._codes, np.array(new, np.int32))
+        self._natives.append(natives)
+        self._seen = pa.concat_arrays([self._seen, entries])
+
+    def _place(self, text: str | None) -> int:
+        if text not in self._places:
+            if len(self.texts) > max(MOST_VALUES, self.listed):
+                raise TooManyValuesError.in_column(self._column, MOST_VALUES)
+            self._places[text] = len(self.texts)
+            self.texts.append(text)
+        return self._places[text]
+
+
+def _encoded(column: pa.Array) -> pa.DictionaryArray:
+    """The column as a dictionary of entries that Arrow can look up: floating point by its bits, so -0.0 is not 0.0."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column
+    if pa.types.is_floating(kind) or pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        column = column.view(_INTEGERS[kind.bit_width])
+    elif pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        column = column.cast(pa.large_string())
+    return column.dictionary_encode()

@@ -1,1 +1,0 @@
-"""Studio: a local web application for the publisher."""

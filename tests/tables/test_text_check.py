@@ -1,0 +1,67 @@
+"""Text files: what Python's csv module reads is what the engine gives, and what is not whole is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dalenius.errors import InputError
+from dalenius.tables import delimited as text_check
+from dalenius.tables.delimited import is_in_one_piece
+from dalenius.tables.open_table import open_table
+
+CELLS = st.text(st.sampled_from('ab,"\n;é'), min_size=1, max_size=6)
+ROWS = st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=12)
+PIECE = 32_000_000  # bytes that DuckDB reads at once
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
+
+
+@settings(max_examples=40)
+@given(rows=ROWS, quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), block=st.integers(1, 40))
+def test_records_are_those_of_the_csv_module(rows: list[tuple[str, str, str]], quoting: int, block: int) -> None:
+    out = io.StringIO()
+    writer = csv.writer(
+        out, quoting=csv.QUOTE_ALL if quoting == csv.QUOTE_ALL else csv.QUOTE_MINIMAL, lineterminator="\n"
+    )
+    writer.writerows([("A", "B", "C"), *rows])
+    with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_check, "_BLOCK", block)
+        path = Path(made, "t.csv")
+        path.write_bytes(out.getvalue().encode())
+        with open_table(path) as table:
+            assert table.relation.fetchall() == rows
+        inside = any("\n" in cell for row in rows for cell in row)
+        assert is_in_one_piece(path, ",", 3) or not inside
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [(b"x" * 50, "ragged"), (b"1,2,3", "ragged"), (b'1,"2', "quote"), (b"1,\xff", "UTF-8"), (b'1,"2" 3', "quote")],
+)
+def test_a_bad_record_where_one_piece_ends_is_refused(line: bytes, why: str, folder: Path) -> None:
+    head, row = b"a,b\n", b"12345,78\n"
+    rows = (PIECE - len(head)) // len(row)
+    path = folder / "t.csv"
+    path.write_bytes(head + row * rows + line + b"\n" + row * 1000)
+    with pytest.raises(InputError, match=why) as caught, open_table(path) as table:
+        table.count_by_value("a")
+    assert str(rows + 2) in f"{caught.value}".replace(",", "") or why == "quote"
+
+
+def test_a_last_line_that_is_too_long_is_refused(folder: Path) -> None:
+    path = folder / "t.csv"
+    path.write_bytes(b"a,b\n1,2\n" + b"x" * 40_000_000)
+    with pytest.raises(InputError, match="too long"), open_table(path):
+        pass
