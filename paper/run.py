@@ -72,15 +72,15 @@ def reproduce(
     """Run the experiments and write tables, pictures and the page to a folder. What was measured before is kept."""
     experiments = chosen(only)
     require_altair()
-    told = progress or Silent()
+    progress = progress or Silent()
     settings = settings.within(dataset.rows)
     _prepare(out)
     about = {"data": dataset.fingerprint, "sensitive": dataset.sensitive, "columns": dataset.columns, **machine()}
-    context = Context(dataset, settings, Measured(out, about, fresh=fresh), told)
+    context = Context(dataset, settings, Measured(out, about, fresh=fresh), progress)
     run = {"title": dataset.title, "settings": asdict(settings), **about}
     known = _earlier(out, run)
     for experiment in experiments:
-        told.stage(experiment.name, experiment.steps(context), "measurements")
+        progress.stage(experiment.name, experiment.steps(context), "measurements")
         known[experiment.name] = _result(experiment, context, out)
         _write_page(out, context, run, known)
     return _write_page(out, context, run, known)

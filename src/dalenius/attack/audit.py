@@ -76,13 +76,13 @@ def audit(
         require_folder(Path(folder))
         release = open_release(Path(folder))
     wanted = _wanted(attacks, release.manifest.strata is not None)
-    told = progress or Silent()
-    told.stage("Verifying")
+    progress = progress or Silent()
+    progress.stage("Verifying")
     failed = [check.check for check in verify(folder).checks if not check.passed]
     if not _NEEDED.isdisjoint(failed) or ("sizes" in failed and "order" not in failed):
         raise _not_whole(failed)
     try:
-        found = _Auditor(release, truth, table, control, told, most_entries).run(wanted, known)
+        found = _Auditor(release, truth, table, control, progress, most_entries).run(wanted, known)
     except (ArithmeticError, LookupError, ValueError, pa.ArrowException):
         if not failed:
             raise

@@ -64,28 +64,28 @@ def dp_risk(
     if groups_file is not None and not quasi_identifiers:
         raise UsageError("a file of all groups needs quasi-identifiers, which make them", "Name them.")
     require_opendp()
-    told = progress or Silent()
+    progress = progress or Silent()
     with ExitStack() as stack:
         file = stack.enter_context(group_file(groups_file, force, source)) if groups_file is not None else None
-        told.stage("Reading")
+        progress.stage("Reading")
         tables = stack.enter_context(open_groups(source, sensitive, null_value, table))
         predicate = tables.meeting(where) if where is not None else None
         if quasi_identifiers:
             tables.group_by(quasi_identifiers)
-        told.stage("Solving")
+        progress.stage("Solving")
         plan = plan_counts(tables.counts, as_policy(limits, tables.counts), method, options)
-        told.stage("Drawing")
+        progress.stage("Drawing")
         noises = [draw(epsilon, draws) for epsilon in dict.fromkeys(map(float, epsilons))]
         judge = Judge(plan, released(plan), noises)
         found = None
         listed: tuple[GroupRisk, ...] = ()
         if quasi_identifiers:
             every = EveryGroup(tables, noises) if file is not None else None
-            found = _tallied(tables, judge, every, told)
+            found = _tallied(tables, judge, every, progress)
             leading = tables.leading(found.scores, top, least_shown)
             listed = tuple(judge.group(group, quasi_identifiers) for group in leading)
             if every is not None and file is not None:
-                told.stage("Writing")
+                progress.stage("Writing")
                 every.write(file, quasi_identifiers, plan.problem, judge.release, least_shown)
         asked = judge.group(predicate) if predicate is not None else None
         return _answer(judge, tables, found, listed, asked, least_shown, file)
@@ -104,14 +104,14 @@ class _Tallied:
     scores: pa.Table
 
 
-def _tallied(tables: GroupTables, judge: Judge, every: EveryGroup | None, told: Progress) -> _Tallied:
+def _tallied(tables: GroupTables, judge: Judge, every: EveryGroup | None, progress: Progress) -> _Tallied:
     sizes = np.array(tables.sizes(), dtype=np.int64)
     edges = ranges_up_to(int(sizes[-1, 0]))
     groups = np.bincount(np.searchsorted(edges, sizes[:, 0], side="right") - 1, sizes[:, 1], len(edges))
     smallest = int(np.argmin([noise.epsilon for noise in judge.noises]))
     tally = Tally(judge.noises, edges)
     by_size = ReleaseBySize(judge.release, edges) if judge.release is not None else None
-    told.stage("Simulating", tables.counts.total)
+    progress.stage("Simulating", tables.counts.total)
     names, scored = ("x", "y", "v", "score"), [[np.zeros(0, np.int64)] * 3 + [np.zeros(0)]]
     for batch in tables.triples():
         triples, codes = judge.triples(batch)
@@ -123,7 +123,7 @@ def _tallied(tables: GroupTables, judge: Judge, every: EveryGroup | None, told: 
         score = chances[smallest] * triples.above
         kept = score > 0
         scored.append([array[kept] for array in (triples.sizes, triples.counts, codes, score)])
-        told.advance(int(triples.people.sum()))
+        progress.advance(int(triples.people.sum()))
     columns = [np.concatenate(parts) for parts in zip(*scored, strict=True)]
     releases: list[ReleaseShares | None] = [None] * len(edges) if by_size is None else by_size.shares()
     return _Tallied(tally, groups, releases, pa.table(dict(zip(names, columns, strict=True))))

@@ -105,16 +105,16 @@ class OpenTable(Protocol):
     def names(self) -> Sequence[str]:
         """All columns."""
 
-    def survey(self, wanted: Wanted, told: Progress) -> Survey:
+    def survey(self, wanted: Wanted, progress: Progress) -> Survey:
         """Read the table for the first time."""
 
     def sampled(self, found: Survey) -> Sampled:
         """The sample that was wished for."""
 
-    def count(self, found: Survey, cutter: Cutter | None, told: Progress) -> Counted:
+    def count(self, found: Survey, cutter: Cutter | None, progress: Progress) -> Counted:
         """Count every value in every stratum; an error if this is not the table of before."""
 
-    def place(self, job: Job, told: Progress) -> AbstractContextManager[Any]:
+    def place(self, job: Job, progress: Progress) -> AbstractContextManager[Any]:
         """Every record to its bucket, now or while it is written, as a stage of its own: "Placing"."""
 
 
@@ -122,7 +122,7 @@ class Output(Protocol):
     """Where a release is written: nobody sees it as a release before `commit`, and without it nothing is left."""
 
     def write(
-        self, job: Job, placed: Any, qit: TableSpec, st: TableSpec, told: Progress
+        self, job: Job, placed: Any, qit: TableSpec, st: TableSpec, progress: Progress
     ) -> tuple[TableFile, TableFile]:
         """Both tables, in place of those of a `write` before, as a stage of its own: "Writing"."""
 

@@ -87,31 +87,33 @@ class Preparation:
         self._solving, self._options = solving, options
 
     @contextmanager
-    def ready(self, engine: Engine, table: Any, told: Progress) -> Iterator[Ready]:
+    def ready(self, engine: Engine, table: Any, progress: Progress) -> Iterator[Ready]:
         """Count, resolve the limits, solve and cut; the table is open until the end of the context."""
         roles, options, budget = self._roles, self._options, self.budget
         stratifier = Stratifier(self.wish, self._solving, budget, self.key) if self.wish.kind != "none" else None
         with engine.open(table, options.table) as opened:
             left_out = _left_out(opened, roles)
-            told.stage("Counting")
+            progress.stage("Counting")
             sample = stratifier.sample if stratifier is not None else None
-            found = opened.survey(Wanted(roles.sensitive, roles.quasi_identifiers, options.null_value, sample), told)
+            found = opened.survey(
+                Wanted(roles.sensitive, roles.quasi_identifiers, options.null_value, sample), progress
+            )
             budget.check_values(len(found.sensitive.texts))
             if stratifier is not None:
                 stratifier.check(found)
-            told.stage("Solving")
+            progress.stage("Solving")
             counts = found.sensitive.value_counts
             policy = as_policy(self._limits, counts)
             plan = _solved(plan_counts(counts, policy, self._method, self._solving))
             for sentence in price(plan):
-                told.tell(sentence)
+                progress.tell(sentence)
             rng = random_bits(options.seed)
             if stratifier is None:
-                deal = whole(plan, found, opened.count(found, None, told), rng)
+                deal = whole(plan, found, opened.count(found, None, progress), rng)
             else:
-                deal = stratifier.cut(opened, found, plan, rng, told)
+                deal = stratifier.cut(opened, found, plan, rng, progress)
             for sentence in deal.sentences(plan)[:1]:  # the price, before anything is placed
-                told.tell(sentence)
+                progress.tell(sentence)
             yield Ready(opened, found, policy, plan, deal, left_out)
 
 
@@ -164,30 +166,30 @@ class Placing:
     def __init__(self, ready: Ready, roles: Roles, work: Work, output: Output) -> None:
         self._ready, self._roles, self._work, self._output = ready, roles, work, output
 
-    def placed(self, key: bytes, told: Progress) -> tuple[Manifest, ReleaseFolder, tuple[str, ...]]:
+    def placed(self, key: bytes, progress: Progress) -> tuple[Manifest, ReleaseFolder, tuple[str, ...]]:
         """The manifest, the release as it can be read back, and what to know about its fakes.
 
         Every record goes to its bucket; with fakes, again until none is ruled out, as far as possible.
         """
         parts, options = self._work.deal.parts, self._work.options
         marks = draw_marks(parts, key) if self._work.deal.fake_values else None
-        made, folder = self._place(Placement(parts, key, marks), told)
+        made, folder = self._place(Placement(parts, key, marks), progress)
         if marks is None:
             return made, folder, ()
         avoiding = Avoiding(parts, random_bits(options.seed), MOST_ROUNDS if options.avoid_ruled_out else 0)
-        told.stage("Learning")
+        progress.stage("Learning")
         while (marks := avoiding.improved(folder, marks)) is not None:
-            made, folder = self._place(Placement(parts, key, marks), told)
-            told.stage("Learning")
+            made, folder = self._place(Placement(parts, key, marks), progress)
+            progress.stage("Learning")
         return made, folder, (*unprotected(parts), *avoiding.sentences())
 
-    def _place(self, placement: Placement, told: Progress) -> tuple[Manifest, ReleaseFolder]:
+    def _place(self, placement: Placement, progress: Progress) -> tuple[Manifest, ReleaseFolder]:
         """Place every record, write both tables, and read them back."""
         found, deal = self._work.survey, self._work.deal
         job = Job(found, deal.counted, deal.cutter, deal.parts, placement)
-        with self._ready.opened.place(job, told) as placed:
+        with self._ready.opened.place(job, progress) as placed:
             looks = shapes(self._roles, found, self._work.options.format or "parquet")
-            qit, st = self._output.write(job, placed, looks.qit, looks.st, told)
+            qit, st = self._output.write(job, placed, looks.qit, looks.st, progress)
         made = manifest_of(self._roles, self._work, looks, qit, st)
         return made, self._output.read_back(made)
 
@@ -284,7 +286,7 @@ def publish_table(
     temporary: str | None = None,
 ) -> Release:
     """Publish to a folder, stage by stage. A `temporary` folder around it goes with the release in hand."""
-    told = progress if progress is not None else Silent()
+    progress = progress or Silent()
     options = settled(table, options)
     if options.engine == LOCAL:
         refuse_url(out, "the output")
@@ -293,15 +295,15 @@ def publish_table(
         engine_for(table, options, preparation.budget) as engine,
         engine.output(os.fspath(out), options.force) as output,
     ):
-        with preparation.ready(engine, table, told) as ready:
+        with preparation.ready(engine, table, progress) as ready:
             found, plan, deal = ready.survey, ready.plan, ready.deal
             preparation.budget.check_fakes(solving.fake_values * deal.setting.buckets)
             work = Work(found, plan, deal, options)
-            made, folder, avoided = Placing(ready, roles, work, output).placed(preparation.key, told)
-        told.stage("Verifying", made.tables.qit.rows + made.tables.st.rows)
+            made, folder, avoided = Placing(ready, roles, work, output).placed(preparation.key, progress)
+        progress.stage("Verifying", made.tables.qit.rows + made.tables.st.rows)
         with writable():  # which may be gone by now
-            _verify(folder, _judged(ready.policy, plan), min(found.batch_rows, BATCH_ROWS), told)
-        told.stage(LAST_STAGE)
+            _verify(folder, _judged(ready.policy, plan), min(found.batch_rows, BATCH_ROWS), progress)
+        progress.stage(LAST_STAGE)
         published = output.commit(made)
     notes = (*_notes(ready, preparation.wish), *price(plan), *avoided)
     return Release(published, notes, temporary=temporary)
@@ -317,10 +319,10 @@ def price_of_strata(
     progress: Progress | None = None,
 ) -> StrataPrice:
     """What publishing in strata would cost, against the table as one: everything as far as placing, and no release."""
-    told = progress if progress is not None else Silent()
+    progress = progress or Silent()
     options = settled(table, options)
     preparation = Preparation(roles, limits, method, solving, options)
-    with engine_for(table, options, preparation.budget) as engine, preparation.ready(engine, table, told) as ready:
+    with engine_for(table, options, preparation.budget) as engine, preparation.ready(engine, table, progress) as ready:
         sentences = (*ready.deal.sentences(ready.plan), *_not_cut(ready.deal, preparation.wish), *price(ready.plan))
         return ready.deal.price(ready.plan, sentences)
 
@@ -329,9 +331,9 @@ def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
-def _verify(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, told: Progress) -> None:
+def _verify(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> None:
     """The release as anybody could judge it who knows the limits, before anybody else can see it."""
-    verdict = verify(folder, policy=policy, progress=_Steps(told), batch_rows=batch_rows)
+    verdict = verify(folder, policy=policy, progress=_Steps(progress), batch_rows=batch_rows)
     if not verdict.verified:
         failed = ", ".join(check.check for check in verdict.checks if not check.passed)
         raise SelfCheckError(
@@ -343,11 +345,11 @@ def _verify(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, told: P
 class _Steps:
     """Rows done so far, as verification tells them, turned into steps."""
 
-    def __init__(self, told: Progress) -> None:
-        self._told, self._done = told, 0
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._done = progress, 0
 
     def __call__(self, done: int, _total: int) -> None:
-        self._told.advance(done - self._done)
+        self._progress.advance(done - self._done)
         self._done = done
 
 

@@ -71,7 +71,7 @@ class LocalTable:
 
     def __init__(self, source: Source, budget: Budget, workers: Executor, scratch: Callable[[], Path | None]) -> None:
         self._source, self._budget, self._workers, self._scratch = source, budget, workers, scratch
-        self._told: Progress = Silent()
+        self._progress: Progress = Silent()
         self._wish: SampleWish | None = None
         self._sample: Sample | None = None
         self._kept: Kept | None = None
@@ -81,10 +81,10 @@ class LocalTable:
         """All columns."""
         return self._source.names
 
-    def survey(self, wanted: Wanted, told: Progress) -> Survey:
+    def survey(self, wanted: Wanted, progress: Progress) -> Survey:
         """Read the table for the first time, and draw the sample on the way unless all records will be in memory."""
         source, budget = self._source, self._budget
-        self._told = told
+        self._progress = progress
         if wanted.sample is not None:
             row_bytes = first_row_bytes(source, [*wanted.quasi_identifiers, wanted.sensitive])
             rows = max(1, min(wanted.sample.rows, wanted.sample.bytes // max(1, row_bytes)))
@@ -97,7 +97,7 @@ class LocalTable:
             wanted.quasi_identifiers,
             wanted.null_value,
             budget,
-            told.advance,
+            progress.advance,
             self._sample,
         )
 
@@ -106,7 +106,7 @@ class LocalTable:
         wish = self._wish
         if wish is None:
             raise SelfCheckError("a sample was not wished for before the table was read")
-        self._keep_if_it_fits(found, self._told)
+        self._keep_if_it_fits(found, self._progress)
         if self._kept is not None:
             self._sample = None
             return Sampled(*self._kept.sampled(wish.key, wish.rows))
@@ -121,31 +121,31 @@ class LocalTable:
         codes = {name: np.concatenate([codes_of(d, one) for one in columns[name]]) for name, d in known.items()}
         return Sampled(values, codes)
 
-    def count(self, found: Survey, cutter: Cutter | None, told: Progress) -> LocalCounted:
+    def count(self, found: Survey, cutter: Cutter | None, progress: Progress) -> LocalCounted:
         """Count in memory, or in a further reading; without strata the first one has counted already."""
         if cutter is None:
             return LocalCounted(np.asarray([found.sensitive.counts], dtype=np.int64), self._kept)
-        self._keep_if_it_fits(found, told)
+        self._keep_if_it_fits(found, progress)
         kept, self._kept = self._kept, None  # its numbers are made anew, and the old ones not kept beside them
         if kept is not None:
             return LocalCounted(*kept.cut(cutter, len(found.sensitive.counts), self._workers))
         virtual = Virtual(found.sensitive, cutter)
         return LocalCounted(
-            count_strata(self._source, found.schema, virtual, self._workers, found.batch_rows, told.advance)
+            count_strata(self._source, found.schema, virtual, self._workers, found.batch_rows, progress.advance)
         )
 
     @contextmanager
-    def place(self, job: Job, told: Progress) -> Iterator[LocalPlaced]:
+    def place(self, job: Job, progress: Progress) -> Iterator[LocalPlaced]:
         """Place all records, from memory or in a further reading."""
         found, counted = job.survey, job.counted
         counts = [sum(row) for part in job.parts for row in part.quotas]
-        told.stage("Placing", found.rows)
+        progress.stage("Placing", found.rows)
         with writable():
             records = self._records(job)
             try:
                 kept = counted.kept if isinstance(counted, LocalCounted) else None
                 if kept is not None and isinstance(records, PackedRecords):
-                    place_kept(kept, job.placement, counts, records, self._workers, told.advance)
+                    place_kept(kept, job.placement, counts, records, self._workers, progress.advance)
                 else:
                     schema = pa.schema([found.schema.field(name) for name in found.domains])
                     numbers = Virtual(found.sensitive, job.cutter)
@@ -158,18 +158,18 @@ class LocalTable:
                         records,
                         self._workers,
                         found.batch_rows,
-                        told.advance,
+                        progress.advance,
                     )
                 yield LocalPlaced(records, self._workers)
             finally:
                 records.close()
 
-    def _keep_if_it_fits(self, found: Survey, told: Progress) -> None:
+    def _keep_if_it_fits(self, found: Survey, progress: Progress) -> None:
         layout = found.layout() if self._kept is None and self._budget.copy_fits(found.rows) else None
         if layout is not None:
             fields = list(found.schema)
             self._kept = keep(
-                self._source, fields, found.sensitive, layout, self._workers, found.batch_rows, told.advance
+                self._source, fields, found.sensitive, layout, self._workers, found.batch_rows, progress.advance
             )
 
     def _records(self, job: Job) -> Records:
@@ -198,10 +198,10 @@ class LocalOutput:
         self._written: Manifest | None = None
 
     def write(
-        self, job: Job, placed: LocalPlaced, qit: TableSpec, st: TableSpec, told: Progress
+        self, job: Job, placed: LocalPlaced, qit: TableSpec, st: TableSpec, progress: Progress
     ) -> tuple[TableFile, TableFile]:
         """QIT piece by piece, each sorted by another thread; ST, which needs no record, at the same time."""
-        told.stage("Writing", job.survey.rows)
+        progress.stage("Writing", job.survey.rows)
         with writable():
             self._written = None
             records, workers = placed.records, placed.workers
@@ -210,7 +210,7 @@ class LocalOutput:
             try:
                 for columns in in_parallel(records.piece, records.pieces(), workers):
                     to_qit.write(columns)
-                    told.advance(len(columns[-1]))
+                    progress.advance(len(columns[-1]))
                 return to_qit.finish(), writing_st.result()
             finally:
                 to_qit.close()

@@ -73,19 +73,19 @@ class Stratifier:
                     "largest); or let the strata be found with --strata auto.",
                 )
 
-    def cut(self, opened: OpenTable, found: Survey, plan: Plan, rng: RandomBits, told: Progress) -> Deal:
+    def cut(self, opened: OpenTable, found: Survey, plan: Plan, rng: RandomBits, progress: Progress) -> Deal:
         """The strata, solved; the table as a whole if there is only one."""
-        told.stage("Counting", found.rows)
+        progress.stage("Counting", found.rows)
         tree, domains = self._tree(opened, found)
         if tree.leaves < 2:
-            return whole(plan, found, opened.count(found, None, told), rng)
+            return whole(plan, found, opened.count(found, None, progress), rng)
         cutter = Cutter(tree, domains)
-        counted = opened.count(found, cutter, told)
+        counted = opened.count(found, cutter, progress)
         leaves, values = counted.totals.shape
         empty = counted.totals.sum(axis=1) == 0
         if self._wish.kind == "columns":
             cutter = cutter.at_values(_occurring(domains, ~empty))
-        settled = self._settled(counted.totals[~empty], found, plan, rng, told)
+        settled = self._settled(counted.totals[~empty], found, plan, rng, progress)
         if settled is None:
             return whole(plan, found, counted.renumbered(_numbers(np.zeros(leaves, dtype=np.int64), values)), rng)
         parts, solutions, stratum_of_leaf = settled
@@ -95,7 +95,7 @@ class Stratifier:
         return self._deal(parts, solutions, merged_counts, cutter.without(empty).merged(stratum_of_leaf))
 
     def _settled(
-        self, counts: Integers, found: Survey, plan: Plan, rng: RandomBits, told: Progress
+        self, counts: Integers, found: Survey, plan: Plan, rng: RandomBits, progress: Progress
     ) -> tuple[list[Partition], list[Solution], Integers] | None:
         """Leaves merged and joined until every stratum has a setting, and the stratum of each; None if one is left."""
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
@@ -107,13 +107,13 @@ class Stratifier:
         while (number := int(stratum_of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, stratum_of_leaf, counts)
-            told.stage("Solving", number, "strata")
+            progress.stage("Solving", number, "strata")
             problems = [self._problem(plan, found.sensitive.texts, ordered, row) for row in by_stratum]
             solutions = solve_many(
                 problems,
                 self._options.strata_gap,
                 max(_MOMENT, deadline - time.monotonic()),
-                lambda: told.advance(1),
+                lambda: progress.advance(1),
                 method=plan.solution.method,
                 grow=self._options.max_size is None,
             )

@@ -112,18 +112,18 @@ def collect(
     require_folder(folder)
     if control is not None and not audit:
         raise UsageError("a control table is for the audit", "Ask for the audit as well, or leave the table out.")
-    told = progress or Silent()
+    progress = progress or Silent()
     before = _manifest(folder)
-    verdict = _verified(folder, before[0], truth, table, told)
+    verdict = _verified(folder, before[0], truth, table, progress)
     is_its_table = truth is not None and verdict[SOURCE].passed
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None)
     if audit:
-        facts = _audited(facts, folder, truth if is_its_table else None, table, control, told)
+        facts = _audited(facts, folder, truth if is_its_table else None, table, control, progress)
         if facts.audit is not None and truth is not None and not is_its_table:
             facts = replace(facts, audit_note=_NOT_ITS_TABLE)
     if truth is not None:
-        facts = _measured(facts, folder, truth, table, told)
+        facts = _measured(facts, folder, truth, table, progress)
     if not before[1] == facts.manifest_sha256 == _manifest(folder)[1]:
         raise ChangedInputError("the release changed while it was being read", "Run it again.")
     return facts
@@ -155,22 +155,24 @@ def _other_files(folder: Path, manifest: Manifest | None) -> int:
     return len(other_files(ReleaseFolder(folder, manifest)))
 
 
-def _verified(folder: Path, manifest: Manifest | None, truth: Any, table: str | None, told: Progress) -> Verdict:
+def _verified(folder: Path, manifest: Manifest | None, truth: Any, table: str | None, progress: Progress) -> Verdict:
     rows = (manifest.rows + manifest.slots) * (2 if truth is not None else 1) if manifest is not None else None
-    told.stage("Verifying", rows)
+    progress.stage("Verifying", rows)
     done = 0
 
     def advance(rows_done: int, _: int) -> None:
         nonlocal done
-        told.advance(rows_done - done)
+        progress.advance(rows_done - done)
         done = rows_done
 
     return verify(folder, against=truth, table=table, progress=advance)
 
 
-def _audited(facts: Facts, folder: Path, truth: Any, table: str | None, control: Any, told: Progress) -> Facts:
+def _audited(facts: Facts, folder: Path, truth: Any, table: str | None, control: Any, progress: Progress) -> Facts:
     try:
-        found = play(folder, truth=truth, table=table if truth is not None else None, control=control, progress=told)
+        found = play(
+            folder, truth=truth, table=table if truth is not None else None, control=control, progress=progress
+        )
     except ReleaseError as error:
         if facts.verdict.verified:
             raise
@@ -178,10 +180,10 @@ def _audited(facts: Facts, folder: Path, truth: Any, table: str | None, control:
     return replace(facts, audit=found)
 
 
-def _measured(facts: Facts, folder: Path, truth: Any, table: str | None, told: Progress) -> Facts:
+def _measured(facts: Facts, folder: Path, truth: Any, table: str | None, progress: Progress) -> Facts:
     if not facts.verdict.verified:
         return replace(facts, workload_note="the release did not pass its checks against the table given")
-    told.stage("Counting")
+    progress.stage("Counting")
     start = time.perf_counter()
     try:
         result = evaluate(open_release(folder), truth, table=table, seed=_SEED, learn=True)

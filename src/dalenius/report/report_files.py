@@ -128,11 +128,11 @@ def make_report(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the page about the release in a folder, with its twin beside it, whole or not at all. Gives the twin."""
-    told = progress or Silent()
+    progress = progress or Silent()
     require_libraries()
     check_target(page, folder, force)
-    facts = collect(folder, audit=audit, truth=truth, table=table, control=control, progress=told)
-    told.stage("Writing")
+    facts = collect(folder, audit=audit, truth=truth, table=table, control=control, progress=progress)
+    progress.stage("Writing")
     twin = report_object(facts)
     write_both(page, report_html(twin), twin_text(twin), force)
     return twin

@@ -84,7 +84,7 @@ class SparkTable:
 
     def __init__(self, frame: DataFrame, untyped: bool, budget: Budget) -> None:
         self._frame, self._untyped, self._budget = frame, untyped, budget
-        self._told: Progress = Silent()
+        self._progress: Progress = Silent()
         self._wish: SampleWish | None = None
         self._chosen: Chosen | None = None
         self._partitions: Partitions | None = None
@@ -92,9 +92,9 @@ class SparkTable:
         self.names: Sequence[str] = list(frame.columns)
         check_names(list(self.names))
 
-    def survey(self, wanted: Wanted, told: Progress) -> Survey:
+    def survey(self, wanted: Wanted, progress: Progress) -> Survey:
         """Read the table for the first time."""
-        self._told, self._wish = told, wanted.sample
+        self._progress, self._wish = progress, wanted.sample
         with plain_errors():
             self._chosen = Chosen.of(self._frame, wanted.quasi_identifiers, wanted.sensitive)
             surveyor = Surveyor(self._chosen, wanted.sensitive, self._untyped, self._budget, self._watched(0))
@@ -120,7 +120,7 @@ class SparkTable:
         codes = np.concatenate(lines, axis=1)
         return Sampled(values, dict(zip(domains, codes, strict=True)))
 
-    def count(self, found: Survey, cutter: Cutter | None, told: Progress) -> SparkCounted:
+    def count(self, found: Survey, cutter: Cutter | None, progress: Progress) -> SparkCounted:
         """Count by partition; without strata the first reading has done so already."""
         _, partitions = self._read()
         values = len(found.sensitive.texts)
@@ -129,7 +129,7 @@ class SparkTable:
         self._check_room(len(partitions.rows), cutter.number * values)
         frame, records = self._records(found, cutter, cutter.columns, keep=True)
         with plain_errors():
-            counted = self._watched(found.rows, told).rows(frame.mapInArrow(CountTask(records), CountTask.schema))
+            counted = self._watched(found.rows, progress).rows(frame.mapInArrow(CountTask(records), CountTask.schema))
         counts = np.zeros((len(partitions.rows), cutter.number * values), dtype=np.int64)
         for row in counted:
             counts[row["number"]] = np.frombuffer(row["counts"], dtype=np.int64)
@@ -139,9 +139,9 @@ class SparkTable:
         return SparkCounted(counts, values)
 
     @contextmanager
-    def place(self, job: Job, told: Progress) -> Iterator[SparkPlaced]:
+    def place(self, job: Job, progress: Progress) -> Iterator[SparkPlaced]:
         """What tasks will do with the records of their partitions, once the release is written."""
-        del told
+        del progress
         found, counted, groups = job.survey, job.counted, job.groups
         if not isinstance(counted, SparkCounted):
             raise SelfCheckError("records were counted by another engine")
@@ -199,8 +199,8 @@ class SparkTable:
                 "Give fewer partitions (spark.sql.files.maxPartitionBytes), fewer strata, or --memory more.",
             )
 
-    def _watched(self, rows: int, told: Progress | None = None) -> Watched:
-        return Watched(self._frame.sparkSession, told if told is not None else self._told, rows)
+    def _watched(self, rows: int, progress: Progress | None = None) -> Watched:
+        return Watched(self._frame.sparkSession, progress if progress is not None else self._progress, rows)
 
 
 def _places(key: bytes, rows: Integers, wanted: int) -> dict[int, npt.NDArray[np.int64]]:

@@ -204,7 +204,7 @@ class SparkOutput:
         self._published = False
 
     def write(
-        self, job: Job, placed: SparkPlaced, qit: TableSpec, st: TableSpec, told: Progress
+        self, job: Job, placed: SparkPlaced, qit: TableSpec, st: TableSpec, progress: Progress
     ) -> tuple[TableFile, TableFile]:
         """QIT by the one shuffle and sort that there is; ST, which needs no record, by itself."""
         if self._written and not self._files.can_remove:
@@ -214,12 +214,12 @@ class SparkOutput:
             )
         before = list(self._written)
         token, rows = secrets.token_hex(8), job.survey.rows
-        told.stage("Placing", rows)
-        watched = Watched(self._spark, told, rows)
+        progress.stage("Placing", rows)
+        watched = Watched(self._spark, progress, rows)
         sorting = SortTask(placed.pieces, placed.form, _plain(qit))
         frame = placed.frame.repartitionById(len(placed.pieces), "piece").mapInArrow(sorting, spark_schema(qit.schema))
         made_qit = self._table(
-            f"qit-{token}", frame, placed.pieces, qit, watched, lambda _tasks: told.stage("Writing", rows)
+            f"qit-{token}", frame, placed.pieces, qit, watched, lambda _tasks: progress.stage("Writing", rows)
         )
         slots = [SizeGroup(group.size + placed.fake_values, group.buckets) for group in job.groups]
         pieces = Pieces.of(slots, piece_rows(sum(group.size * group.buckets for group in slots), 16))
@@ -230,7 +230,7 @@ class SparkOutput:
             numbers.mapInArrow(values, spark_schema(st.schema)),
             pieces,
             st,
-            Watched(self._spark, told),
+            Watched(self._spark, progress),
         )
         for name in before:  # of a round before
             self._files.remove(name)

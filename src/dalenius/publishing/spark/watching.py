@@ -20,8 +20,8 @@ Result = TypeVar("Result")
 class Watched:
     """Runs work on the cluster in a thread of its own, and tells how many of its tasks are done, as rows."""
 
-    def __init__(self, spark: SparkSession, told: Progress, rows: int = 0) -> None:
-        self._spark, self._told, self._rows = spark, told, rows
+    def __init__(self, spark: SparkSession, progress: Progress, rows: int = 0) -> None:
+        self._spark, self._progress, self._rows = spark, progress, rows
 
     def rows(self, frame: DataFrame) -> list[Any]:
         """All rows of a small frame."""
@@ -48,7 +48,7 @@ class Watched:
                 failed.append(error)
 
         thread = threading.Thread(target=go, daemon=True)
-        looked = _Looked(self._spark, self._told, self._rows, tag, stages)
+        looked = _Looked(self._spark, self._progress, self._rows, tag, stages)
         thread.start()
         try:
             while thread.is_alive():
@@ -74,17 +74,17 @@ class _Looked:
     """How much of a job is done, as far as the cluster says so."""
 
     def __init__(
-        self, spark: SparkSession, told: Progress, rows: int, tag: str, stages: Callable[[int], None] | None
+        self, spark: SparkSession, progress: Progress, rows: int, tag: str, stages: Callable[[int], None] | None
     ) -> None:
         self._tracker = None if is_remote(spark) else spark.sparkContext.statusTracker()
-        self._told, self._rows, self._tag, self._stages = told, rows, tag, stages
+        self._progress, self._rows, self._tag, self._stages = progress, rows, tag, stages
         self._advanced = 0
         self._last_begun = False
 
     def again(self) -> None:
         """Look, and tell."""
         if self._tracker is None:
-            self._told.advance(0)  # a chance to say that enough is enough
+            self._progress.advance(0)  # a chance to say that enough is enough
             return
         infos = [
             info
@@ -94,7 +94,7 @@ class _Looked:
             if (info := self._tracker.getStageInfo(stage)) is not None and info.numTasks
         ]
         if not infos:
-            self._told.advance(0)
+            self._progress.advance(0)
             return
         last = infos[-1]
         if self._stages is not None and len(infos) > 1 and not self._last_begun and last.numActiveTasks:
@@ -105,7 +105,7 @@ class _Looked:
         self._advance(self._rows * current.numCompletedTasks // current.numTasks)
 
     def _advance(self, rows: int) -> None:
-        self._told.advance(max(0, rows - self._advanced))
+        self._progress.advance(max(0, rows - self._advanced))
         self._advanced = max(rows, self._advanced)
 
     def finish(self) -> None:
