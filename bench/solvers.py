@@ -27,7 +27,7 @@ from bench.instances import THETA, scaled_domain, scaled_size
 from bench.machine import machine
 from dalenius.model.problem import Problem
 from dalenius.solve.multi_size import find_multi_size_setting
-from dalenius.solve.optimal import lower_bound, find_optimum
+from dalenius.solve.optimal import find_optimum, lower_bound
 from dalenius.solve.two_size import find_two_size_setting
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.problems import acs

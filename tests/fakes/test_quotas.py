@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dalenius.errors import CountsError
-from dalenius.fakes.quotas import fakes_of_a_group, draw_fakes
+from dalenius.fakes.quotas import draw_fakes, fakes_of_a_group
 from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, units_of_a_record
 from dalenius.solve.gale import validate_setting

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.infer.candidates import Column, make_blocks, encode_column
+from dalenius.infer.candidates import Column, encode_column, make_blocks
 
 
 def test_blocks_hold_every_bucket_once() -> None:

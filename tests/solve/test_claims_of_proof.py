@@ -15,7 +15,7 @@ from dalenius.planning import compare_counts
 from dalenius.solve.caps import cap_matrix
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.methods import solve
-from dalenius.solve.optimal import lower_bound, find_optimum
+from dalenius.solve.optimal import find_optimum, lower_bound
 from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
 from tests.problems import acs

@@ -9,7 +9,7 @@ import pytest
 from dalenius.model.problem import Partition, Problem
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import find_multi_size_setting
-from dalenius.solve.optimal import lower_bound, find_optimum
+from dalenius.solve.optimal import find_optimum, lower_bound
 from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning

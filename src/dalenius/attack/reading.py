@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import ReleaseError
-from dalenius.infer.candidates import Candidates, Column, make_blocks, encode_column
+from dalenius.infer.candidates import Candidates, Column, encode_column, make_blocks
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, WholeBuckets

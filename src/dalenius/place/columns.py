@@ -23,10 +23,10 @@ from dalenius.place.domains import (
     Range,
     changed_table_error,
     distinct_values,
-    sort_values,
     is_integer_like,
     listing_type,
     null_count,
+    sort_values,
     to_integers,
 )
 from dalenius.tables.arrays import numpy_array

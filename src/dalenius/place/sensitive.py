@@ -15,10 +15,10 @@ from dalenius.place.domains import (
     Listing,
     dictionary_of,
     from_integers,
-    sort_values,
     is_integer_like,
     listing_type,
     null_count,
+    sort_values,
     to_integers,
 )
 from dalenius.tables.arrays import arrow_array, numpy_array, texts

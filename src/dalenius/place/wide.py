@@ -20,9 +20,9 @@ from dalenius.place.domains import (
     codes_of,
     distinct_values,
     from_integers,
-    sort_values,
     is_integer_like,
     listing_type,
+    sort_values,
     to_integers,
 )
 from dalenius.place.packed import PieceFill, Pieces, read_at, write_at

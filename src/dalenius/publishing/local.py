@@ -29,13 +29,14 @@ from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import codes_of
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.slots import values_by_bucket
-from dalenius.place.stream import CodedRecords, Records, read_records, place_coded_records, place_records
+from dalenius.place.stream import CodedRecords, Records, place_coded_records, place_records, read_records
 from dalenius.place.survey import Sample, Survey, first_row_bytes, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.engine import Integers, Job, Numbers, Sampled, SampleWish, TableSpec, Wanted
+from dalenius.release.atomic import writable
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import FILE, Manifest, read_manifest
-from dalenius.release.staging import Staging, staging, writable
+from dalenius.release.staging import Staging, staging
 from dalenius.release.two_tables import TableFile
 from dalenius.release.writer import FORMATS, Format, PartsWriter, TableWriter
 from dalenius.tables.arrays import arrow_array, plain_arrow_errors

@@ -34,7 +34,7 @@ from dalenius.solve.cuts import without_violations
 from dalenius.solve.family import Family, Member, MemberRelaxation
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.highs import LinearTrouble
-from dalenius.solve.methods import one_bucket_solution, solve, solve_and_grow, solution_with_proof, solve_without_search
+from dalenius.solve.methods import one_bucket_solution, solution_with_proof, solve, solve_and_grow, solve_without_search
 from dalenius.solve.nearby import round_nearby
 from dalenius.solve.optimal import Optimum
 from dalenius.solve.sizes import larger_size

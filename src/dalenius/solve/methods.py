@@ -16,7 +16,7 @@ from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.anatomy import Anatomy, anatomy
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import find_multi_size_setting
-from dalenius.solve.optimal import Optimum, lower_bound, find_optimum
+from dalenius.solve.optimal import Optimum, find_optimum, lower_bound
 from dalenius.solve.sizes import fakes_can_be_in_proportion, larger_size, why_impossible
 from dalenius.solve.two_size import find_two_size_setting
 

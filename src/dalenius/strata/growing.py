@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import UsageError
-from dalenius.strata.tree import Codes, TreeBuilder, Integers, Tree
+from dalenius.strata.tree import Codes, Integers, Tree, TreeBuilder
 
 _MOST_BINS = 256  # of a column: cuts are tried between them
 _MOST_VALUES = 64  # that are told apart; the less frequent ones count as one

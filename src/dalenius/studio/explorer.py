@@ -22,12 +22,12 @@ from dataclasses import replace
 from dalenius.errors import DaleniusError, UndecidedError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
-from dalenius.planning import plan_counts, prepare_problem, plan_without_search, with_remarks
+from dalenius.planning import plan_counts, plan_without_search, prepare_problem, with_remarks
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.anatomy import anatomy
 from dalenius.solve.caps import Instance
 from dalenius.solve.glance import Memory, glance, partition_of
-from dalenius.solve.methods import one_bucket_solution, infeasible_solution, why_not_anatomy, solution_with_proof
+from dalenius.solve.methods import infeasible_solution, one_bucket_solution, solution_with_proof, why_not_anatomy
 from dalenius.solve.optimal import Optimum
 from dalenius.solve.sizes import fakes_can_be_in_proportion, larger_size
 from dalenius.solve.two_size import find_two_size_setting
