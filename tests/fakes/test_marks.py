@@ -13,6 +13,7 @@ from dalenius.fakes.marking import draw_marks
 from dalenius.model.problem import Partition
 from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement, SlotMap, values_by_bucket
+from tests.effort import examples
 from tests.fakes.grids import deal, marked_partitions, markings, partition_of
 
 KEY = bytes(range(32))
@@ -81,13 +82,13 @@ def contents(partition: Partition) -> Counter[tuple[int, int]]:
     return shown
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(partition=marked_partitions(4), number=st.integers(0, 2**32))
 def test_the_margins_are_exact(partition: Partition, number: int) -> None:
     assert_margins(partition, draw_marks([partition], key(number)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(partition=marked_partitions(), number=st.integers(0, 2**32))
 def test_records_and_fake_values_together_are_what_st_shows(partition: Partition, number: int) -> None:
     marks = draw_marks([partition], key(number))
@@ -103,7 +104,7 @@ def test_records_and_fake_values_together_are_what_st_shows(partition: Partition
         assert sizes[number] == partition.setting.groups[group_of(partition, number)].size
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(partition=marked_partitions())
 def test_real_slots_are_the_others_in_ascending_order(partition: Partition) -> None:
     marks = draw_marks([partition], KEY)
@@ -114,7 +115,7 @@ def test_real_slots_are_the_others_in_ascending_order(partition: Partition) -> N
         assert marks.real_slots(np.full(len(real), value), np.arange(len(real))).tolist() == real
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(partition=marked_partitions())
 def test_the_buckets_of_slots(partition: Partition) -> None:
     numbers, values, slots = (np.asarray(column) for column in zip(*dealt(partition), strict=True))
@@ -161,7 +162,7 @@ def test_margins_that_no_marking_has_are_refused() -> None:
         draw_marks([partition], KEY)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     buckets=st.integers(1, 5),
     counts=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=8),

@@ -12,6 +12,7 @@ from dalenius.solve.optimal import lower_bound, optimal
 from dalenius.solve.two_size import two_size
 from dalenius.verify.proof import certified_bound
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
+from tests.effort import examples
 from tests.property import brute_force
 from tests.property.strategies import small_problems
 
@@ -26,7 +27,7 @@ def assert_valid(problem: Problem, setting: BucketSetting) -> None:
 
 
 @given(small_problems())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_optimal_is_the_best_setting(problem: Problem) -> None:
     expected = brute_force.best(problem.counts, problem.limits, problem.min_size, problem.max_size)
     found = optimal(problem, gap=0)
@@ -39,7 +40,7 @@ def test_optimal_is_the_best_setting(problem: Problem) -> None:
 
 
 @given(small_problems(most_records=25))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_optimal_is_the_best_setting_up_to_25_records(problem: Problem) -> None:
     expected = brute_force.best(problem.counts, problem.limits, problem.min_size, problem.max_size)
     found = optimal(problem, gap=0)
@@ -50,7 +51,7 @@ def test_optimal_is_the_best_setting_up_to_25_records(problem: Problem) -> None:
 
 
 @given(small_problems(most_records=25))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_two_size_is_the_best_two_size_setting(problem: Problem) -> None:
     expected = brute_force.best(problem.counts, problem.limits, problem.min_size, problem.max_size, most_sizes=2)
     found = two_size(problem)
@@ -84,7 +85,7 @@ def test_multi_size_is_valid_and_never_better_than_the_optimum(problem: Problem)
 
 
 @given(small_problems())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_bound_is_a_bound_and_its_certificate_checks(problem: Problem) -> None:
     expected = brute_force.best(problem.counts, problem.limits, problem.min_size, problem.max_size)
     proof = lower_bound(problem)
@@ -99,7 +100,7 @@ def test_the_bound_is_a_bound_and_its_certificate_checks(problem: Problem) -> No
 
 
 @given(small_problems(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_validation_decides_every_setting(problem: Problem, data: st.DataObject) -> None:
     every = list(brute_force.settings(problem.total, 1, problem.total))
     sizes = data.draw(st.sampled_from(every))

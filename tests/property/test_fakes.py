@@ -21,6 +21,7 @@ from dalenius.solve.optimal import lower_bound, optimal
 from dalenius.solve.sizes import fakes_can_be_in_proportion, why_impossible
 from dalenius.solve.two_size import two_size
 from dalenius.verify.proof import certified_bound
+from tests.effort import examples
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems, large_problems
 from tests.property.two_size_searches import assert_agree_on_two_sizes
@@ -61,7 +62,7 @@ def assert_fits(problem: Problem, partition: Partition) -> None:
 
 
 @given(problems_with_fakes)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_optimal_is_the_best_setting_in_proportion(problem: Problem) -> None:
     expected = best(problem)
     found = optimal(problem, gap=0)
@@ -73,13 +74,13 @@ def test_optimal_is_the_best_setting_in_proportion(problem: Problem) -> None:
 
 
 @given(problems_with_fakes)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_every_two_size_search_is_the_best_two_size_setting(problem: Problem) -> None:
     assert_agree_on_two_sizes(problem, best(problem, most_sizes=2))
 
 
 @given(problems_with_fakes)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_bound_is_below_every_setting_in_proportion(problem: Problem) -> None:
     expected, proof = best(problem), lower_bound(problem)
     if proof.bound is None:
@@ -89,7 +90,7 @@ def test_the_bound_is_below_every_setting_in_proportion(problem: Problem) -> Non
 
 
 @given(problems_with_fakes, st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_validation_decides_every_setting_and_whole_fakes_fit(problem: Problem, data: st.DataObject) -> None:
     sizes = data.draw(st.sampled_from(list(brute_force.settings(problem.total, 1, problem.total))))
     setting = BucketSetting.of((size, 1) for size in sizes)
@@ -107,7 +108,7 @@ def test_validation_decides_every_setting_and_whole_fakes_fit(problem: Problem, 
 
 
 @given(problems_with_fakes)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_multi_size_and_anatomy_are_valid(problem: Problem) -> None:
     for setting in (multi_size(problem), anatomy(problem).setting if anatomy(problem).eligible else None):
         if setting is not None:
@@ -117,7 +118,7 @@ def test_multi_size_and_anatomy_are_valid(problem: Problem) -> None:
 
 
 @given(problems_with_fakes)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_lemma_1_with_fakes(problem: Problem) -> None:
     every = brute_force.settings(problem.total, 1, problem.total)
     possible = any(in_proportion(problem, sizes) for sizes in every)
@@ -131,7 +132,7 @@ def test_lemma_1_with_fakes(problem: Problem) -> None:
 
 
 @given(large_problems(most_records=10**9), st.integers(0, 2), st.integers(1, 3))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_large_tables(plain: Problem, known: int, fakes: int) -> None:
     limits = tuple(min(Fraction(1), limit + Fraction(1, 10)) for limit in plain.limits)
     problem = Problem(plain.values, plain.counts, limits, plain.min_size + known, plain.max_size, known, fakes)
@@ -163,7 +164,7 @@ def groups(draw: st.DrawFn) -> tuple[list[int], list[int], int, int, int]:
 
 
 @given(groups(), st.integers(0, 2**32))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_fakes_of_a_group(group: tuple[list[int], list[int], int, int, int], seed: int) -> None:
     records, slots, size, buckets, fakes = group
     found = fakes_of_a_group(np.asarray(records), np.asarray(slots), size, buckets, fakes, seeded(seed)).tolist()

@@ -15,12 +15,13 @@ from dalenius.solve.optimal import optimal
 from dalenius.solve.two_size import most_buckets, two_size
 from dalenius.verify.proof import certified_bound
 from paper.two_size_paper import full_pruning
+from tests.effort import examples
 from tests.property.strategies import large_problems
 from tests.property.test_against_brute_force import assert_partition
 
 
 @given(large_problems())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_methods_are_ordered_and_certified(problem: Problem) -> None:
     best = optimal(problem, gap=1e-4, time_limit=20)
     two, many = two_size(problem), multi_size(problem)
@@ -41,7 +42,7 @@ def test_methods_are_ordered_and_certified(problem: Problem) -> None:
 
 
 @given(large_problems(most_records=10**5))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_binary_search_agrees_with_the_closed_form(problem: Problem) -> None:
     if len(Instance(problem).sizes) < 2:
         return  # the paper wants M < M'
@@ -54,7 +55,7 @@ def test_binary_search_agrees_with_the_closed_form(problem: Problem) -> None:
 
 
 @given(large_problems(), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_gale_agrees_with_an_independent_maximum_flow(problem: Problem, data: st.DataObject) -> None:
     """Settings near a valid one, so that both answers occur."""
     start = two_size(problem)
@@ -102,7 +103,7 @@ def assert_violated(problem: Problem, setting: BucketSetting, violation: Violati
 
 
 @given(large_problems())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_most_buckets_is_where_filling_ends(problem: Problem) -> None:
     instance = Instance(problem)
     caps = instance.caps(instance.sizes)

@@ -27,6 +27,7 @@ from dalenius.place.survey import Sample, smallest_numbers
 from dalenius.publishing import stratify as stratifying
 from dalenius.publishing.options import StrataWish
 from dalenius.tables.open_table import cast_to_text
+from tests.effort import examples
 from tests.publishing.test_publishing import check_privacy, tables
 
 KEY = bytes(range(32))
@@ -118,7 +119,7 @@ def test_fakes_that_are_ruled_out_are_exchanged_within_strata() -> None:
 
 
 @pytest.mark.usefixtures("small_strata")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     table=tables(),
     slack=st.fractions(0, 3),

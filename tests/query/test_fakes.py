@@ -23,6 +23,7 @@ from dalenius.query.coded import Answerer, CodedRelease, CodedTable
 from dalenius.query.count import Counter
 from dalenius.query.workload import answer, encode, evaluate, generate, summarise
 from dalenius.release.folder import open_release
+from tests.effort import examples
 from tests.query.releases import random_buckets, write_release
 from tests.query.test_matchings import assert_same, moments
 
@@ -98,7 +99,7 @@ def within(accepts: Accepts, group: dict[str, str]) -> Accepts:
     return accepted
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(bucket_lists(), st.sampled_from(sorted(CONDITIONS)))
 def test_every_condition_against_all_worlds(
     tmp_path_factory: pytest.TempPathFactory, buckets: list[Bucket], condition: str

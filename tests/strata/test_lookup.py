@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dalenius.strata.growing import every_combination
 from dalenius.strata.tree import Growing, Lookup, Tree
+from tests.effort import examples
 from tests.strata.descent import check_form, leaf_of
 
 LARGEST = 2**63 - 1
@@ -39,7 +40,7 @@ def trees_and_rows(draw: st.DrawFn) -> tuple[Tree, np.ndarray[Any, Any]]:
     return tree, np.array(rows, kind).reshape(-1, columns)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(trees_and_rows(), st.sampled_from([1, 2, 5, 30, 2**21]))
 def test_leaves_are_those_of_a_descent(case: tuple[Tree, np.ndarray[Any, Any]], most_cells: int) -> None:
     tree, rows = case

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.strata.merging import Integers, merged
+from tests.effort import examples
 
 
 def is_fit(row: list[int], most: list[Fraction], least_rows: int) -> bool:
@@ -32,7 +33,7 @@ def cases(draw: st.DrawFn) -> tuple[Integers, list[Fraction], int]:
     return np.array(counts, np.int64), most, draw(st.integers(0, 20))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(cases())
 def test_strata_are_fit_or_one_and_numbered_in_order(case: tuple[Integers, list[Fraction], int]) -> None:
     counts, most, least_rows = case
@@ -49,7 +50,7 @@ def test_strata_are_fit_or_one_and_numbered_in_order(case: tuple[Integers, list[
         assert all(sum(row) for row in strata)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(cases())
 def test_fit_leaves_are_merged_only_to_make_up_for_others(case: tuple[Integers, list[Fraction], int]) -> None:
     counts, most, least_rows = case

@@ -45,9 +45,9 @@ from dalenius.publishing.engine_choice import LOCAL, engine_for, refuse_url, set
 from dalenius.publishing.options import PublishOptions, StrataWish
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
+from dalenius.release.atomic import writable
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.manifest import Manifest
-from dalenius.release.staging import writable
 from dalenius.release.writer import Format
 from dalenius.tables.delimited import missing_column
 from dalenius.verify.judge import verify

@@ -33,9 +33,10 @@ from dalenius.place.stream import Kept, Records, keep, place_kept, place_records
 from dalenius.place.survey import Sample, Survey, first_row_bytes, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.engine import Integers, Job, Numbers, Sampled, SampleWish, TableSpec, Wanted
+from dalenius.release.atomic import writable
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import FILE, Manifest, read_manifest
-from dalenius.release.staging import Staging, staging, writable
+from dalenius.release.staging import Staging, staging
 from dalenius.release.two_tables import TableFile
 from dalenius.release.writer import FORMATS, Format, PartsWriter, TableWriter
 from dalenius.tables.arrays import arrow_array, plain_arrow_errors
