@@ -312,7 +312,7 @@ def test_an_unexpected_error_is_called_a_bug_and_quotes_nothing(run: Run, monkey
     def broken(*_words: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("dalenius.cli.plan_command.read_counts", broken)
+    monkeypatch.setattr("dalenius.tables.delimited.read_counts", broken)
     result = run("plan", "--counts", "counts.csv", "--uniform", "0.5", "--json")
     assert result.exit_code == 70
     assert as_object(result)["error"]["kind"] == "internal"
