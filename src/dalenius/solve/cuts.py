@@ -219,7 +219,7 @@ def violated_cuts(
 
 
 def without_violations(demand: Demand, sizes: Integers, caps: Integers, points: Integers) -> Mask:
-    """Which of several integral settings, one row each, violate none of the inequalities that `violated_cuts` looks for."""
+    """Which of several integral settings, one row each, violate none of the inequalities of `violated_cuts`."""
     counts = demand.counts[:, None]
     taken = points[:, None, :] * caps  # by setting, value and size
     need = np.cumsum(demand.units * sizes * points, axis=1)
