@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, reported
-from dalenius.cli.shared_options import adversary_options, policy_options, request, size_options
+from dalenius.cli.shared_options import policy_options, request
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
 
@@ -30,6 +30,7 @@ Examples:
   dalenius verify --certificate proof.json --counts counts.csv --uniform 0.1
   dalenius verify --certificate proof.json hospital.csv --job job.toml
 """
+_FORMAT = 1  # of the object about a certificate
 _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Outcome.NOT_CHECKED: ("?", "yellow")}
 
 
@@ -60,8 +61,12 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     "--null-value", metavar="NAME", help="With --certificate and a table: count nulls in that column as this value."
 )
 @policy_options
-@size_options
-@adversary_options
+@click.option("--min-size", type=int, metavar="N", help="With --certificate: smallest bucket size (default: its own).")
+@click.option("--max-size", type=int, metavar="N", help="With --certificate: largest bucket size (default: its own).")
+@click.option(
+    "--corrupted", type=int, metavar="Q", help="With --certificate: records of a bucket that are known (default 0)."
+)
+@click.option("--fakes", type=int, metavar="N", help="With --certificate: fake values in every bucket (default 0).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify_command(
     path: Path | None,
@@ -131,22 +136,22 @@ def _check_certificate(
     as_json: bool,
 ) -> bool:
     from dalenius.policy.limits import resolve_limits
-    from dalenius.verify.proof import check_certificate, proof_object, read_certificate
+    from dalenius.verify.proof import check_certificate, read_certificate
 
-    wish = request({**given, "method": None, "gap": None, "time_limit": None})
+    chosen = request({**given, "method": None, "gap": None, "time_limit": None})
     claim = read_certificate(certificate)
-    counts = _counts(table, counts_file, table_name, wish.sensitive, wish.null_value, given)
+    counts = _counts(table, counts_file, table_name, chosen.sensitive, chosen.null_value, given)
     verdict = check_certificate(
         claim,
         counts,
-        resolve_limits(wish.policy, counts).limits,
-        known_records=wish.options.known_records,
-        fake_values=wish.options.fake_values,
-        min_size=wish.options.min_size,
-        max_size=wish.options.max_size,
+        resolve_limits(chosen.policy, counts).limits,
+        known_records=chosen.options.known_records,
+        fake_values=chosen.options.fake_values,
+        min_size=chosen.options.min_size,
+        max_size=chosen.options.max_size,
     )
     if as_json:
-        click.echo(json.dumps(proof_object(verdict)))
+        click.echo(json.dumps(_proof_object(verdict)))
     else:
         _show_proof(verdict)
     return verdict.verified
@@ -182,15 +187,45 @@ def _counts(
 
 def _show_proof(verdict: ProofVerdict) -> None:
     from dalenius.cli.render_plan import printable
-    from dalenius.verify.proof import proof_sentence
 
     for finding in verdict.findings:
         click.echo(click.style("FAILED", fg="red") + f"  {printable(finding, 2000)}.")
-    proven = proof_sentence(verdict)
+    proven = _proof_sentence(verdict)
     if verdict.verified:
         click.echo(click.style("Verified", fg="green", bold=True) + f": {proven}.")
     else:
         click.echo(click.style("NOT verified", fg="red", bold=True) + f". What it does prove: {proven}.")
+
+
+def _proof_sentence(verdict: ProofVerdict) -> str:
+    """What is proven, in words, whether or not the certificate says something else."""
+    problem = verdict.problem
+    sizes = f"bucket sizes from {problem.min_size:,} to {min(problem.max_size, problem.total):,}"
+    if verdict.least_loss is not None:
+        return f"no valid setting with {sizes} has a loss below {verdict.least_loss:,}"
+    if verdict.proven > 0:
+        return f"there is no valid setting with {sizes}"
+    return f"nothing is proven about settings with {sizes}"
+
+
+def _proof_object(verdict: ProofVerdict) -> dict[str, Any]:
+    """The verdict as one JSON object. The keys are a contract (docs/json.md)."""
+    problem = verdict.problem
+    return {
+        "format": _FORMAT,
+        "verified": verdict.verified,
+        "proves": verdict.proves,
+        "stated_bound": str(verdict.stated),
+        "proven_bound": str(verdict.proven),
+        "least_loss": verdict.least_loss,
+        "n": problem.total,
+        "m": len(problem.values),
+        "min_size": problem.min_size,
+        "max_size": problem.max_size,
+        "known_records": problem.known_records,
+        "fake_values": problem.fake_values,
+        "findings": list(verdict.findings),
+    }
 
 
 def _policy(job: Path) -> LimitPolicy:

@@ -18,19 +18,18 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, lcm
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dalenius.errors import InputError, UsageError
 from dalenius.model.plan import Certificate, CertificateRow, Proof
 from dalenius.model.problem import LARGEST_TOTAL, Problem, ValueCounts
-from dalenius.policy.limits import shown
+from dalenius.policy.limits import format_fraction
 from dalenius.verify.findings import named, plural
 
 _MOST_SIZES = 1_000_000  # sizes are looked at one by one; the solvers have the same bound
 _LISTED = 5
-_FORMAT = 1
 
 
 def certified_bound(problem: Problem, certificate: Certificate) -> Fraction:
@@ -294,23 +293,18 @@ def _differences(stated: Problem, problem: Problem) -> Iterator[str]:
     """What the certificate says of the problem and is not so."""
     values = range(len(problem.values))
     counts = [i for i in values if stated.counts[i] != problem.counts[i]]
-    if counts:
-        i = counts[0]
-        yield (
-            f"{plural(len(counts), 'count')} of the certificate differ from yours: of {named(problem.values[i])} it "
-            f"has {stated.counts[i]:,} records, and you have {problem.counts[i]:,}"
-        )
+    for i in counts[:1]:
+        first = f"{named(problem.values[i])} it has {stated.counts[i]:,} records, and you have {problem.counts[i]:,}"
+        yield f"{plural(len(counts), 'count differs', 'counts differ')} from yours: of {first}"
     limits = [i for i in values if stated.limits[i] != problem.limits[i]]
-    if limits:
-        i = limits[0]
-        yield (
-            f"{plural(len(limits), 'limit')} of the certificate differ from yours: of {named(problem.values[i])} it "
-            f"has {shown(stated.limits[i])}, and yours is {shown(problem.limits[i])}"
-        )
+    for i in limits[:1]:
+        own, other = format_fraction(problem.limits[i]), format_fraction(stated.limits[i])
+        first = f"{named(problem.values[i])} it has {other}, and you have {own}"
+        yield f"{plural(len(limits), 'limit differs', 'limits differ')} from yours: of {first}"
     if stated.known_records != problem.known_records:
-        yield f"the certificate has --corrupted {stated.known_records}, and yours is {problem.known_records}"
+        yield f"the certificate has --corrupted {stated.known_records}, and you have {problem.known_records}"
     if stated.fake_values != problem.fake_values:
-        yield f"the certificate has --fakes {stated.fake_values}, and yours is {problem.fake_values}"
+        yield f"the certificate has --fakes {stated.fake_values}, and you have {problem.fake_values}"
     if problem.min_size < stated.min_size or min(problem.max_size, problem.total) > stated.max_size:
         yield (
             f"the certificate is about bucket sizes from {stated.min_size:,} to {stated.max_size:,}, and yours are "
@@ -334,34 +328,3 @@ def _number(number: Fraction) -> str:
         return f"{number.numerator:,}"
     whole, rest = divmod(round(abs(number) * 10_000), 10_000)
     return f"{'-' if number < 0 else ''}{whole:,}.{rest:04}"
-
-
-def proof_sentence(verdict: ProofVerdict) -> str:
-    """What is proven, in words, whether or not the certificate says something else."""
-    problem = verdict.problem
-    sizes = f"bucket sizes from {problem.min_size:,} to {min(problem.max_size, problem.total):,}"
-    if verdict.least_loss is not None:
-        return f"no valid setting with {sizes} has a loss below {verdict.least_loss:,}"
-    if verdict.proven > 0:
-        return f"there is no valid setting with {sizes}"
-    return f"nothing is proven about settings with {sizes}"
-
-
-def proof_object(verdict: ProofVerdict) -> dict[str, Any]:
-    """The verdict as one JSON object. The keys are a contract (docs/json.md)."""
-    problem = verdict.problem
-    return {
-        "format": _FORMAT,
-        "verified": verdict.verified,
-        "proves": verdict.proves,
-        "stated_bound": str(verdict.stated),
-        "proven_bound": str(verdict.proven),
-        "least_loss": verdict.least_loss,
-        "n": problem.total,
-        "m": len(problem.values),
-        "min_size": problem.min_size,
-        "max_size": problem.max_size,
-        "known_records": problem.known_records,
-        "fake_values": problem.fake_values,
-        "findings": list(verdict.findings),
-    }
