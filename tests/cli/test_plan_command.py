@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from dalenius.cli.main import main
 from dalenius.model.plan import Certificate, CertificateRow
 from dalenius.model.problem import Problem
-from dalenius.policy.limits import exact
+from dalenius.policy.limits import exact_fraction
 from dalenius.verify.proof import certified_bound
 from tests.problems import acs
 
@@ -208,7 +208,7 @@ def test_the_certificate_can_be_checked_from_its_file_alone(run: Run, adversary:
     problem = Problem(
         tuple(v["value"] for v in proof["values"]),
         tuple(v["count"] for v in proof["values"]),
-        tuple(exact(v["limit"], "limit") for v in proof["values"]),
+        tuple(exact_fraction(v["limit"], "limit") for v in proof["values"]),
         proof["min_size"],
         proof["max_size"],
         proof["known_records"],
@@ -216,10 +216,12 @@ def test_the_certificate_can_be_checked_from_its_file_alone(run: Run, adversary:
     )
     assert proof["units"] == (2**20 if adversary else 1)
     rows = tuple(
-        CertificateRow(exact(row["multiplier"], "y"), tuple(row["values"]), tuple((a, b) for a, b in row["sizes"]))
+        CertificateRow(
+            exact_fraction(row["multiplier"], "y"), tuple(row["values"]), tuple((a, b) for a, b in row["sizes"])
+        )
         for row in proof["rows"]
     )
-    certificate = Certificate(exact(proof["bound"], "bound"), rows, units=proof["units"])
+    certificate = Certificate(exact_fraction(proof["bound"], "bound"), rows, units=proof["units"])
     bound = certified_bound(problem, certificate)
     assert found["bound"] - 1 < bound <= found["bound"] <= found["loss"]
 

@@ -31,7 +31,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest
+from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest_name
 from dalenius.model.problem import ValueCounts
 
 
@@ -77,7 +77,7 @@ def missing_column(column: str, columns: Sequence[str]) -> NoSuchColumnError:
 
     The others are not listed: in a file without a header line they would be somebody's data.
     """
-    close = nearest(column, columns)
+    close = nearest_name(column, columns)
     number = f"It has {len(columns)} columns; is the first line of the file its header?"
     return NoSuchColumnError(
         f"the table has no column {column!r}", f"Did you mean {close!r}?" if close is not None else number
