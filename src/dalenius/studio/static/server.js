@@ -60,7 +60,7 @@ async function uploadFailure() {
   return new Refusal(0, {
     kind: "not-taken",
     message: "Studio did not accept the file.",
-    hint: "The file may be too large, or the disk may be full. You can start Studio with it instead: dalenius studio TABLE.",
+    hint: "The file may be too large, or there may be no room on the disk. You can start Studio with it instead: dalenius studio TABLE.",
   });
 }
 
