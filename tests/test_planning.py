@@ -16,7 +16,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import CountsError, InputError, PolicyError, UndecidedError, UsageError
-from dalenius.fakes.quotas import with_fakes
+from dalenius.fakes.quotas import draw_fakes
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.problem import SizeGroup, ValueCounts
 from dalenius.planning import compare_counts
@@ -257,7 +257,7 @@ def test_known_records_and_fakes_and_what_they_cost() -> None:
     assert plan.needed_by()[SizeGroup(5, 24)] == tuple("abcdef")
     assert plan.solution.partition is not None
     assert plan.solution.partition.fakes == ()
-    full = with_fakes(plan.problem, plan.solution.partition)
+    full = draw_fakes(plan.problem, plan.solution.partition)
     assert full.slots == ((24,),) * 6
 
 
@@ -271,7 +271,7 @@ def test_every_method_plans_for_known_records_and_fakes(method: str) -> None:
     assert plan.unprotected.loss is not None
     assert plan.solution.loss is not None
     assert plan.unprotected.loss < plan.solution.loss
-    full = with_fakes(plan.problem, plan.solution.partition)
+    full = draw_fakes(plan.problem, plan.solution.partition)
     assert full.fake_values == 2
 
 
@@ -282,7 +282,7 @@ def test_limits_too_tight_for_fakes_in_proportion_leave_one_bucket() -> None:
     assert str(plan.solution.setting) == "1 x 100"
     assert any("too tight for fake values in proportion" in note for note in plan.notes)
     assert plan.solution.partition is not None
-    full = with_fakes(plan.problem, plan.solution.partition)
+    full = draw_fakes(plan.problem, plan.solution.partition)
     assert sum(row[0] for row in full.fakes) == 1
     assert full.fakes[0] == (0,)
     narrow = dalenius.plan(counts, limits, fake_values=1, max_size=50)

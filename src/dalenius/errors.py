@@ -173,7 +173,7 @@ class MissingExtraError(DaleniusError):
         return cls(f"{what} is not installed", f"Install it with: pip install 'dalenius[{extra}]'")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like `name`, if one is like it at all."""
     by_folded: dict[str, str] = {}
     for candidate in known:
@@ -185,7 +185,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known name, or lists the known ones."""
     names = list(known)
-    close = nearest(name, names)
+    close = nearest_name(name, names)
     if close is not None:
         return f"Did you mean {close!r}?"
     listed = ", ".join(repr(known_name) for known_name in names[:12])

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from dalenius.errors import CountsError, did_you_mean, nearest
+from dalenius.errors import CountsError, did_you_mean, nearest_name
 from dalenius.model.problem import BucketSetting, SizeGroup, ValueCounts
 
 
@@ -50,6 +50,6 @@ def test_impossible_groups_are_refused(pair: tuple[int, int]) -> None:
 
 
 def test_nearest_names() -> None:
-    assert nearest("disease", ["Disease", "Zipcode"]) == "Disease"
-    assert nearest("Xyz", ["Disease"]) is None
+    assert nearest_name("disease", ["Disease", "Zipcode"]) == "Disease"
+    assert nearest_name("Xyz", ["Disease"]) is None
     assert did_you_mean("Xyz", ["Disease", "Age"]) == "Known: 'Disease', 'Age'."

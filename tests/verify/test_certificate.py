@@ -7,14 +7,14 @@ import pytest
 
 from dalenius.model.plan import Certificate
 from dalenius.model.problem import Problem
-from dalenius.solve.optimal import optimal
+from dalenius.solve.optimal import find_optimum
 from dalenius.solve.sizes import least_min_size
 from dalenius.verify.proof import certified_bound
 from tests.problems import acs
 
 
 def found_certificate() -> Certificate:
-    certificate = optimal(acs("Education", 300, 8)).certificate
+    certificate = find_optimum(acs("Education", 300, 8)).certificate
     assert certificate is not None
     return certificate
 
@@ -41,7 +41,7 @@ def test_the_adversary_is_part_of_the_proof(known: int, fakes: int) -> None:
     open_table = acs("Education", 300, 8)
     low = least_min_size(open_table.limits, known)
     table = replace(open_table, min_size=low, max_size=52, known_records=known, fake_values=fakes)
-    found = optimal(table, gap=0.01).certificate
+    found = find_optimum(table, gap=0.01).certificate
     assert found is not None
     assert found.units == (2**20 if fakes else 1)
     bound = certified_bound(table, found)
@@ -54,7 +54,7 @@ def test_the_adversary_is_part_of_the_proof(known: int, fakes: int) -> None:
 
 
 def optimal_loss(table: Problem) -> int:
-    setting = optimal(table).setting
+    setting = find_optimum(table).setting
     assert setting is not None
     return setting.loss
 

@@ -83,7 +83,7 @@ class Certificate:
 class Solution:
     """The answer of one method to one problem.
 
-    `partition` has the quotas of records alone: fake values are drawn for one release (`solve.fakes.with_fakes`).
+    `partition` has the quotas of records alone: fake values are drawn for one release (`fakes.quotas.draw_fakes`).
     """
 
     method: Method

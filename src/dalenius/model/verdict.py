@@ -76,7 +76,7 @@ class Verdict:
         return next(check for check in self.checks if check.check == name)
 
 
-def concluded(name: str, holds: str, findings: Sequence[Finding], obstacles: Sequence[str]) -> Check:
+def conclude_check(name: str, holds: str, findings: Sequence[Finding], obstacles: Sequence[str]) -> Check:
     """A check from what was found, and from what kept it from being made; what was found weighs more."""
     if findings:
         return Check(name, Outcome.FAILED, "; ".join(finding.message for finding in findings), tuple(findings))

@@ -22,7 +22,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import InputError, PolicyError, did_you_mean, nearest
+from dalenius.errors import InputError, PolicyError, did_you_mean, nearest_name
 from dalenius.model.problem import ValueCounts
 
 Number = str | int | float | Decimal | Fraction
@@ -32,7 +32,7 @@ _RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)")
 _LONGEST = 100
 
 
-def exact(number: Number, name: str) -> Fraction:
+def exact_fraction(number: Number, name: str) -> Fraction:
     """A number as an exact fraction: integers, decimals ("0.02") and ratios ("17/100").
 
     A Python float is read as the decimal that it prints as. `name` says in errors what the number is.
@@ -54,16 +54,16 @@ def exact(number: Number, name: str) -> Fraction:
 
 def exact_limit(number: Number, name: str) -> Fraction:
     """A limit: an exact fraction in (0, 1]."""
-    limit = exact(number, name)
+    limit = exact_fraction(number, name)
     if not 0 < limit <= 1:
         raise PolicyError(
-            f"{name} must be above 0 and at most 1, got {shown(limit)}",
+            f"{name} must be above 0 and at most 1, got {format_fraction(limit)}",
             "A limit is the largest probability with which the value may be inferred; 1 means no limit.",
         )
     return limit
 
 
-def shown(number: Fraction) -> str:
+def format_fraction(number: Fraction) -> str:
     """A fraction for people to read: as a decimal where that is exact and short, else as a ratio."""
     reduced = number.denominator
     for prime in (2, 5):
@@ -184,7 +184,7 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
         return LimitPolicy.of(values=by_value)
     rules = [key for key in by_value if key in _RULE_KEYS and key not in present]
     others = [key for key in by_value if key not in rules]
-    if not rules and (present.intersection(others) or not any(nearest(key, _RULE_KEYS) for key in others)):
+    if not rules and (present.intersection(others) or not any(nearest_name(key, _RULE_KEYS) for key in others)):
         return LimitPolicy.of(values=by_value)
     if others:
         raise PolicyError(
@@ -225,7 +225,7 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
     for value, limit in zip(counts.values, limits, strict=True):
         if limit <= 0:
             raise PolicyError(
-                f"the rule gives {value!r} the limit {shown(limit)}, and a limit must be above 0",
+                f"the rule gives {value!r} the limit {format_fraction(limit)}, and a limit must be above 0",
                 "Give a base above 0.",
             )
     return ResolvedLimits(tuple(limits), (*_absent(policy, counts), *look_alikes(counts)))
@@ -236,7 +236,7 @@ def _absent(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
     notes = []
     for value in policy.values:
         if value not in present:
-            close = nearest(value, counts.values)
+            close = nearest_name(value, counts.values)
             hint = f"; did you mean {close!r}?" if close is not None else ""
             notes.append(f"the policy names {value!r}, which does not occur in the data{hint}")
     return notes
@@ -261,14 +261,14 @@ def _names(values: list[str]) -> str:
 
 
 def _not_negative(number: Number, name: str) -> Fraction:
-    value = exact(number, name)
+    value = exact_fraction(number, name)
     if value < 0:
-        raise PolicyError(f"{name} must not be negative, got {shown(value)}")
+        raise PolicyError(f"{name} must not be negative, got {format_fraction(value)}")
     return value
 
 
 def _diversity(number: Number) -> int:
-    value = exact(number, "l_diversity")
+    value = exact_fraction(number, "l_diversity")
     if value.denominator != 1 or value < 1:
-        raise PolicyError(f"l_diversity must be a whole number of at least 1, got {shown(value)}")
+        raise PolicyError(f"l_diversity must be a whole number of at least 1, got {format_fraction(value)}")
     return value.numerator

@@ -47,7 +47,7 @@ _MOST_TEXTS = 10_000  # different texts of a quasi-identifier
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
-def suggest(facts: TableFacts) -> dict[str, Suggestion]:
+def suggest_roles(facts: TableFacts) -> dict[str, Suggestion]:
     """A role for each column, by name; at most one of them is sensitive."""
     found = {column.name: _alone(column, facts.rows) for column in facts.columns}
     chosen = _sensitive(facts, found)

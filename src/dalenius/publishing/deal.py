@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dalenius.fakes.quotas import RandomBits, dealt
+from dalenius.fakes.quotas import RandomBits, draw_partition
 from dalenius.model.plan import Method, Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.place.cutting import Cutter
@@ -91,5 +91,5 @@ class Deal:
 def whole(plan: Plan, found: Survey, counted: Counted, rng: RandomBits) -> Deal:
     """The table as one."""
     solution = plan.solution
-    partition = dealt(plan, found.sensitive.texts, rng)
+    partition = draw_partition(plan, found.sensitive.texts, rng)
     return Deal((partition,), solution.method, solution.status, solution.bound, counted)

@@ -26,16 +26,16 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import NoSolutionError, SelfCheckError, UsageError
-from dalenius.fakes.avoiding import MOST_ROUNDS, Avoiding
+from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
 from dalenius.fakes.marking import draw_marks
-from dalenius.fakes.quotas import price, unprotected
+from dalenius.fakes.quotas import price_notes, unprotected_notes
 from dalenius.model.plan import Method, Plan, PlanOptions, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.place.budget import Budget
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
-from dalenius.planning import plan_counts, single_records
+from dalenius.planning import plan_counts, single_record_notes
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.policy.roles import Roles
 from dalenius.publishing.deal import Deal, StrataPrice, whole
@@ -45,9 +45,9 @@ from dalenius.publishing.engine_choice import LOCAL, engine_for, refuse_url, set
 from dalenius.publishing.options import PublishOptions, StrataWish
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
+from dalenius.release.atomic import writable
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.manifest import Manifest
-from dalenius.release.staging import writable
 from dalenius.release.writer import Format
 from dalenius.tables.delimited import missing_column
 from dalenius.verify.judge import verify
@@ -105,7 +105,7 @@ class Preparation:
             counts = found.sensitive.value_counts
             policy = as_policy(self._limits, counts)
             plan = _solved(plan_counts(counts, policy, self._method, self._solving))
-            for sentence in price(plan):
+            for sentence in price_notes(plan):
                 progress.tell(sentence)
             rng = random_bits(options.seed)
             if stratifier is None:
@@ -176,12 +176,12 @@ class Placing:
         made, folder = self._place(Placement(parts, key, marks), progress)
         if marks is None:
             return made, folder, ()
-        avoiding = Avoiding(parts, random_bits(options.seed), MOST_ROUNDS if options.avoid_ruled_out else 0)
+        avoiding = FakeImprover(parts, random_bits(options.seed), MOST_ROUNDS if options.avoid_ruled_out else 0)
         progress.stage("Learning")
-        while (marks := avoiding.improved(folder, marks)) is not None:
+        while (marks := avoiding.improve(folder, marks)) is not None:
             made, folder = self._place(Placement(parts, key, marks), progress)
             progress.stage("Learning")
-        return made, folder, (*unprotected(parts), *avoiding.sentences())
+        return made, folder, (*unprotected_notes(parts), *avoiding.sentences())
 
     def _place(self, placement: Placement, progress: Progress) -> tuple[Manifest, ReleaseFolder]:
         """Place every record, write both tables, and read them back."""
@@ -305,7 +305,7 @@ def publish_table(
             _verify(folder, _judged(ready.policy, plan), min(found.batch_rows, BATCH_ROWS), progress)
         progress.stage(LAST_STAGE)
         published = output.commit(made)
-    notes = (*_notes(ready, preparation.wish), *price(plan), *avoided)
+    notes = (*_notes(ready, preparation.wish), *price_notes(plan), *avoided)
     return Release(published, notes, temporary=temporary)
 
 
@@ -323,7 +323,11 @@ def price_of_strata(
     options = settled(table, options)
     preparation = Preparation(roles, limits, method, solving, options)
     with engine_for(table, options, preparation.budget) as engine, preparation.ready(engine, table, progress) as ready:
-        sentences = (*ready.deal.sentences(ready.plan), *_not_cut(ready.deal, preparation.wish), *price(ready.plan))
+        sentences = (
+            *ready.deal.sentences(ready.plan),
+            *_not_cut(ready.deal, preparation.wish),
+            *price_notes(ready.plan),
+        )
         return ready.deal.price(ready.plan, sentences)
 
 
@@ -364,9 +368,9 @@ def _notes(ready: Ready, wish: StrataWish) -> tuple[str, ...]:
     found, plan, deal, left_out = ready.survey, ready.plan, ready.deal, ready.left_out
     notes = list(plan.notes)
     if deal.cutter is not None and plan.solution.setting is not None:  # what is said of the setting of one stratum
-        about_one = (*plan.solution.notes, *single_records(plan.solution.setting, deal.fake_values))
+        about_one = (*plan.solution.notes, *single_record_notes(plan.solution.setting, deal.fake_values))
         notes = [note for note in notes if note not in about_one]
-        notes += [*deal.sentences(plan), *single_records(deal.setting, deal.fake_values)]
+        notes += [*deal.sentences(plan), *single_record_notes(deal.setting, deal.fake_values)]
     notes += _not_cut(deal, wish)
     if left_out:
         named = ", ".join(repr(name) for name in left_out[:12]) + (" and more" if len(left_out) > 12 else "")

@@ -25,17 +25,18 @@ import pyarrow as pa
 from dalenius.errors import SelfCheckError
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget, in_parallel
-from dalenius.place.cutting import Cutter, Virtual, count_strata
+from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import codes_of
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.slots import values_by_bucket
-from dalenius.place.stream import Kept, Records, keep, place_kept, place_records
+from dalenius.place.stream import CodedRecords, Records, place_coded_records, place_records, read_records
 from dalenius.place.survey import Sample, Survey, first_row_bytes, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.engine import Integers, Job, Numbers, Sampled, SampleWish, TableSpec, Wanted
+from dalenius.release.atomic import writable
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import FILE, Manifest, read_manifest
-from dalenius.release.staging import Staging, staging, writable
+from dalenius.release.staging import Staging, staging
 from dalenius.release.two_tables import TableFile
 from dalenius.release.writer import FORMATS, Format, PartsWriter, TableWriter
 from dalenius.tables.arrays import arrow_array, plain_arrow_errors
@@ -48,13 +49,13 @@ class LocalCounted:
     """The counts, and the records themselves where they are kept."""
 
     totals: Integers
-    kept: Kept | None = None
+    kept: CodedRecords | None = None
 
     def renumbered(self, table: Numbers) -> LocalCounted:
         """Strata merged, by a table of old numbers."""
         totals = np.zeros(int(table.max()) + 1, dtype=np.int64)
         np.add.at(totals, table, self.totals.ravel())
-        kept = self.kept.renumbered(table) if self.kept is not None else None
+        kept = self.kept.renumber(table) if self.kept is not None else None
         return LocalCounted(totals.reshape(-1, self.totals.shape[1]), kept)
 
 
@@ -74,7 +75,7 @@ class LocalTable:
         self._progress: Progress = Silent()
         self._wish: SampleWish | None = None
         self._sample: Sample | None = None
-        self._kept: Kept | None = None
+        self._kept: CodedRecords | None = None
 
     @property
     def names(self) -> Sequence[str]:
@@ -109,13 +110,13 @@ class LocalTable:
         self._keep_if_it_fits(found, self._progress)
         if self._kept is not None:
             self._sample = None
-            return Sampled(*self._kept.sampled(wish.key, wish.rows))
+            return Sampled(*self._kept.sample(wish.key, wish.rows))
         sample, self._sample = self._sample, None
         if sample is None:
             sample = Sample(wish.key, wish.rows)
             for batch in self._source.batches(found.schema.names, found.batch_rows):
                 sample.add(batch)
-        columns = found.sampled(sample)
+        columns = found.sample_columns(sample)
         values = np.concatenate([found.sensitive.encode(one) for one in columns[found.sensitive.name]])
         known = {name: domain for name, domain in found.domains.items() if domain is not None}
         codes = {name: np.concatenate([codes_of(d, one) for one in columns[name]]) for name, d in known.items()}
@@ -129,7 +130,7 @@ class LocalTable:
         kept, self._kept = self._kept, None  # its numbers are made anew, and the old ones not kept beside them
         if kept is not None:
             return LocalCounted(*kept.cut(cutter, len(found.sensitive.counts), self._workers))
-        virtual = Virtual(found.sensitive, cutter)
+        virtual = StratumValues(found.sensitive, cutter)
         return LocalCounted(
             count_strata(self._source, found.schema, virtual, self._workers, found.batch_rows, progress.advance)
         )
@@ -145,10 +146,10 @@ class LocalTable:
             try:
                 kept = counted.kept if isinstance(counted, LocalCounted) else None
                 if kept is not None and isinstance(records, PackedRecords):
-                    place_kept(kept, job.placement, counts, records, self._workers, progress.advance)
+                    place_coded_records(kept, job.placement, counts, records, self._workers, progress.advance)
                 else:
                     schema = pa.schema([found.schema.field(name) for name in found.domains])
-                    numbers = Virtual(found.sensitive, job.cutter)
+                    numbers = StratumValues(found.sensitive, job.cutter)
                     place_records(
                         self._source,
                         schema,
@@ -168,7 +169,7 @@ class LocalTable:
         layout = found.layout() if self._kept is None and self._budget.copy_fits(found.rows) else None
         if layout is not None:
             fields = list(found.schema)
-            self._kept = keep(
+            self._kept = read_records(
                 self._source, fields, found.sensitive, layout, self._workers, found.batch_rows, progress.advance
             )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dalenius.errors import UsageError, nearest
+from dalenius.errors import UsageError, nearest_name
 from dalenius.release.writer import Format
 
 
@@ -74,7 +74,7 @@ def _columns(asked: Any, quasi_identifiers: Sequence[str]) -> tuple[str, ...]:
         raise UsageError("no column is named to make strata of", _FIX)
     for name in names:
         if name not in quasi_identifiers:
-            close = nearest(name, quasi_identifiers)
+            close = nearest_name(name, quasi_identifiers)
             raise UsageError(
                 f"strata are made of quasi-identifiers, and {name!r} is not one of them",
                 f"Did you mean {close!r}?" if close is not None else _FIX,

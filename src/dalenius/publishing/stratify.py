@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import UndecidedError, UsageError
-from dalenius.fakes.quotas import RandomBits, with_fakes
+from dalenius.fakes.quotas import RandomBits, draw_fakes
 from dalenius.model.plan import Plan, PlanOptions, Solution, Status
 from dalenius.model.problem import Partition, Problem
 from dalenius.model.progress import Progress
 from dalenius.place.budget import MOST_CELLS, Budget
-from dalenius.place.cutting import Cutter, Ordered, narrow
+from dalenius.place.cutting import Cutter, OrderedColumn, sortable_type
 from dalenius.place.survey import Survey
 from dalenius.publishing.deal import Deal, whole
 from dalenius.publishing.engine import Counted, OpenTable, SampleWish
@@ -35,13 +35,13 @@ from dalenius.solve.sizes import automatic_max_size
 from dalenius.strata.growing import (
     MOST_COMBINATIONS,
     SAMPLE_ROWS,
-    automatic,
+    automatic_leaves,
     every_combination,
-    grow,
-    least_stratum,
+    grow_tree,
+    least_stratum_rows,
     most_shares,
 )
-from dalenius.strata.merging import merged
+from dalenius.strata.merging import merge_leaves
 from dalenius.strata.tree import Tree
 
 Integers = npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ class Stratifier:
         strata = np.zeros(leaves, dtype=np.int64)  # leaves without rows are left out: theirs means nothing
         strata[~empty] = stratum_of_leaf
         merged_counts = counted.renumbered(_numbers(strata, values))
-        return self._deal(parts, solutions, merged_counts, cutter.without(empty).merged(stratum_of_leaf))
+        return self._deal(parts, solutions, merged_counts, cutter.remove_leaves(empty).merge(stratum_of_leaf))
 
     def _settled(
         self, counts: Integers, found: Survey, plan: Plan, rng: RandomBits, progress: Progress
@@ -100,10 +100,10 @@ class Stratifier:
         """Leaves merged and joined until every stratum has a setting, and the stratum of each; None if one is left."""
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in found.sensitive.texts]
-        leaf_rows, _ = automatic(found.rows, len(ordered), fake_values=self._options.fake_values)
+        leaf_rows, _ = automatic_leaves(found.rows, len(ordered), fake_values=self._options.fake_values)
         most = most_shares(found.sensitive.counts, ordered)
         deadline = time.monotonic() + self._options.time_limit
-        stratum_of_leaf = merged(counts, most, max(least_stratum(leaf_rows), plan.problem.min_size))
+        stratum_of_leaf = merge_leaves(counts, most, max(least_stratum_rows(leaf_rows), plan.problem.min_size))
         while (number := int(stratum_of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, stratum_of_leaf, counts)
@@ -124,7 +124,7 @@ class Stratifier:
             stratum_of_leaf = _joined(stratum_of_leaf, unsolved, by_stratum.sum(axis=1))
         return None
 
-    def _tree(self, opened: OpenTable, found: Survey) -> tuple[Tree, dict[str, Ordered]]:
+    def _tree(self, opened: OpenTable, found: Survey) -> tuple[Tree, dict[str, OrderedColumn]]:
         """The tree, and the domains of the columns that it asks about."""
         values = len(found.sensitive.texts)
         if self._wish.kind == "columns":
@@ -132,17 +132,17 @@ class Stratifier:
             tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
             self._budget.check_cells(tree.leaves * values, found.rows)
             return tree, domains
-        columns = {name: Ordered.if_possible(domain) for name, domain in found.domains.items()}
+        columns = {name: OrderedColumn.if_possible(domain) for name, domain in found.domains.items()}
         usable = {name: column for name, column in columns.items() if column is not None}
-        leaf_rows, most_leaves = automatic(found.rows, values, fake_values=self._options.fake_values)
+        leaf_rows, most_leaves = automatic_leaves(found.rows, values, fake_values=self._options.fake_values)
         if self._wish.kind == "number":
             most_leaves = self._wish.number
         if most_leaves < 2 or not usable:
             return every_combination({}), {}
         sample = opened.sampled(found)
         least = -(-leaf_rows * len(sample.values) // found.rows)
-        codes = [column.of(sample.codes[name]) for name, column in usable.items()]
-        tree = grow(codes, sample.values, least, most_leaves)
+        codes = [column.order_codes(sample.codes[name]) for name, column in usable.items()]
+        tree = grow_tree(codes, sample.values, least, most_leaves)
         self._budget.check_cells(tree.leaves * values, found.rows)
         asked = np.unique(tree.column[tree.column >= 0])
         place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
@@ -178,7 +178,7 @@ def _dealt(problem: Problem, solution: Solution, counts: Integers, rng: RandomBi
     if solution.partition is None:
         return None
     try:
-        partition = with_fakes(problem, solution.partition, rng)
+        partition = draw_fakes(problem, solution.partition, rng)
     except UndecidedError:
         return None
     return _with_all_values(partition, np.flatnonzero(counts), len(counts))
@@ -186,11 +186,13 @@ def _dealt(problem: Problem, solution: Solution, counts: Integers, rng: RandomBi
 
 def _numbers(stratum_of_leaf: Integers, values: int) -> npt.NDArray[np.integer]:
     """For every leaf and value the number by stratum and value."""
-    kind = narrow((int(stratum_of_leaf.max()) + 1) * values)
+    kind = sortable_type((int(stratum_of_leaf.max()) + 1) * values)
     return (stratum_of_leaf[:, None] * values + np.arange(values)).ravel().astype(kind)
 
 
-def _occurring(domains: Mapping[str, Ordered], filled: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.integer]]:
+def _occurring(
+    domains: Mapping[str, OrderedColumn], filled: npt.NDArray[np.bool_]
+) -> dict[str, npt.NDArray[np.integer]]:
     """The codes that occur in each column, where leaves are all combinations of codes, the first column the slowest."""
     places = np.unravel_index(np.flatnonzero(filled), [domain.codes for domain in domains.values()])
     return {name: np.unique(codes) for name, codes in zip(domains, places, strict=True)}
@@ -221,8 +223,8 @@ def _with_all_values(partition: Partition, there: Integers, values: int) -> Part
     return Partition(partition.setting, spread(partition.quotas), spread(partition.fakes) if partition.fakes else ())
 
 
-def _ordered(found: Survey, name: str) -> Ordered:
-    column = Ordered.if_possible(found.domains[name])
+def _ordered(found: Survey, name: str) -> OrderedColumn:
+    column = OrderedColumn.if_possible(found.domains[name])
     if column is None:
         raise UsageError(
             f"no strata can be made of the column {name!r}: it has too many values, or they have no order",

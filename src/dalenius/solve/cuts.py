@@ -190,7 +190,7 @@ def size_cut(demand: Demand, saturated: Mask, sizes: tuple[tuple[int, int], ...]
     return Cut(saturated, sizes, -int(demand.counts[saturated].sum()), demand.units)
 
 
-def violated(
+def violated_cuts(
     demand: Demand,
     sizes: Integers,
     caps: Integers,
@@ -219,7 +219,7 @@ def violated(
 
 
 def without_violations(demand: Demand, sizes: Integers, caps: Integers, points: Integers) -> Mask:
-    """Which of several integral settings, one row each, violate none of the inequalities that `violated` looks for."""
+    """Which of several integral settings, one row each, violate none of the inequalities of `violated_cuts`."""
     counts = demand.counts[:, None]
     taken = points[:, None, :] * caps  # by setting, value and size
     need = np.cumsum(demand.units * sizes * points, axis=1)

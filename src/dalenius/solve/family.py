@@ -21,7 +21,7 @@ import numpy as np
 from dalenius.model.problem import Problem
 from dalenius.solve.caps import Floats, Integers, Mask, caps_in_units
 from dalenius.solve.certificate import ExactBound, dense_bound
-from dalenius.solve.cuts import Cut, violated
+from dalenius.solve.cuts import Cut, violated_cuts
 from dalenius.solve.highs import LinearFamily
 
 _TOLERANCE = 0.25  # of a record: smaller violations are left to the rounding
@@ -47,7 +47,7 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxed:
+class MemberRelaxation:
     """The best fractional setting of a member (`buckets` of each of the family's sizes), and an exact bound.
 
     `matrix` and `rights` are the cuts behind the bound, among the member's own values, and `multipliers` theirs.
@@ -128,7 +128,7 @@ class Family:
         self._used = np.zeros(0, dtype=np.int64)  # when each cut was last of use
         self._program, self._rows, self._scales = self._program_of([])
 
-    def relax(self, member: Member) -> Relaxed | None:
+    def relax(self, member: Member) -> MemberRelaxation | None:
         """The member's relaxation; None if it has no solution, by floating point. `LinearTrouble` may be raised."""
         self._clock += 1
         if len(self._cuts) > _MANY_CUTS + len(self.sizes):
@@ -142,14 +142,14 @@ class Family:
             multipliers /= self._scales
             used = np.flatnonzero(shares > _NOTHING)
             sizes, buckets = self.sizes[used], shares[used] * member.total / self.sizes[used]
-            found = violated(member, sizes, self.caps[:, used], buckets, _TOLERANCE * member.units, a_round)
+            found = violated_cuts(member, sizes, self.caps[:, used], buckets, _TOLERANCE * member.units, a_round)
             if not self._add(list(found)):
                 break
         whole = np.zeros(len(self.sizes))
         whole[used] = buckets
         return self._proven(member, whole, multipliers)
 
-    def _proven(self, member: Member, buckets: Floats, multipliers: Floats) -> Relaxed:
+    def _proven(self, member: Member, buckets: Floats, multipliers: Floats) -> MemberRelaxation:
         """With the bound that the multipliers prove. PC for values that the member lacks says nothing."""
         used = np.flatnonzero(multipliers > 0.0)
         self._used[used] = self._clock
@@ -162,7 +162,7 @@ class Family:
             for k, right in zip(used.tolist(), rights.tolist(), strict=True)
         ]
         bound = dense_bound(member, self.sizes, matrix, cuts, multipliers[used])
-        return Relaxed(buckets, bound, multipliers[used], matrix, rights)
+        return MemberRelaxation(buckets, bound, multipliers[used], matrix, rights)
 
     def _add(self, cuts: Sequence[Cut]) -> bool:
         """Add the cuts that are new; False if none is."""

@@ -25,11 +25,11 @@ import numpy as np
 from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, Integers, smallest_size
 from dalenius.solve.certificate import ExactBound, dense_bound, exact_bound, loss_costs, no_costs
-from dalenius.solve.cuts import Cut, Row, violated
+from dalenius.solve.cuts import Cut, Row, violated_cuts
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble, solve_box
-from dalenius.solve.nearby import box_around, broken, dot, round_nearby
-from dalenius.solve.optimal import begin
+from dalenius.solve.nearby import box_around, broken_cuts, dot, round_nearby
+from dalenius.solve.optimal import begin_search
 
 _FEW_CELLS = 8_000  # sizes x values, up to which `optimal` is tried
 _FEW_VALUES, _SOME_SIZES = 64, 800  # and up to which, where the values are few
@@ -80,7 +80,7 @@ def glance(problem: Problem, gap: float, deadline: float, memory: Memory | None 
         return Glance(None, None, True, memory, empty=True)
     if _is_small(instance):
         now = time.monotonic()
-        found, finished = begin(problem, gap, now + _PATIENCE * (deadline - now))
+        found, finished = begin_search(problem, gap, now + _PATIENCE * (deadline - now))
         if finished or found.setting is not None:
             partition = None if found.setting is None else partition_of(instance, found.setting)
             return Glance(partition, found.bound, finished, memory, empty=partition is None)
@@ -138,7 +138,7 @@ def _relaxed(instance: Instance, master: LinearMaster, deadline: float) -> Linea
         used = used[np.argsort(master.sizes[used])]
         sizes, caps = master.sizes[used], master.caps[:, used]
         if not master.add_cuts(
-            list(violated(instance, sizes, caps, answer.buckets[used], _TOLERANCE * instance.units))
+            list(violated_cuts(instance, sizes, caps, answer.buckets[used], _TOLERANCE * instance.units))
         ):
             break
         answer = master.solve()
@@ -237,7 +237,9 @@ def partition_of(instance: Instance, setting: BucketSetting) -> Partition | None
     """The quotas of a setting; None if it is not valid. Cuts that are quick to check come before the flow."""
     groups = np.asarray([(group.size, group.buckets) for group in setting.groups], dtype=np.int64)
     sizes, buckets = groups[:, 0], groups[:, 1]
-    if setting.records != instance.total or next(violated(instance, sizes, instance.caps(sizes), buckets, 0), None):
+    if setting.records != instance.total or next(
+        violated_cuts(instance, sizes, instance.caps(sizes), buckets, 0), None
+    ):
         return None
     verdict = validate_setting(instance.problem, setting)
     return verdict if isinstance(verdict, Partition) else None
@@ -257,7 +259,7 @@ def _searched(instance: Instance, master: LinearMaster, answer: LinearAnswer, de
         if found.point is None:
             return None
         buckets = [b + z for b, z in zip(base, found.point, strict=True)]
-        cuts = broken(instance, sizes, master.caps, np.asarray(buckets, dtype=np.int64))
+        cuts = broken_cuts(instance, sizes, master.caps, np.asarray(buckets, dtype=np.int64))
         if not cuts:
             return partition_of(instance, BucketSetting.of(zip(sizes.tolist(), buckets, strict=True)))
         if not master.add_cuts(cuts):

@@ -31,20 +31,20 @@ from dalenius.model.plan import Method, Solution
 from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.cuts import without_violations
-from dalenius.solve.family import Family, Member, Relaxed
+from dalenius.solve.family import Family, Member, MemberRelaxation
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.highs import LinearTrouble
-from dalenius.solve.methods import not_found, solve, solve_and_grow, with_proof, without_search
+from dalenius.solve.methods import one_bucket_solution, solution_with_proof, solve, solve_and_grow, solve_without_search
 from dalenius.solve.nearby import round_nearby
 from dalenius.solve.optimal import Optimum
-from dalenius.solve.sizes import larger
+from dalenius.solve.sizes import larger_size
 
 _CANDIDATES = 12  # roundings that are looked at
 _MORE_SIZES = 4  # besides those in use, where these alone have no good rounding
 _LAST_RESORT = 4  # buckets more or less of a size: further roundings are only for those that have none
 
 
-class Nothing(Enum):
+class NoQuickSetting(Enum):
     """Why there is no quick setting."""
 
     NO_SETTING = "no setting"  # says floating point: a reason to try larger sizes, and no proof
@@ -52,7 +52,7 @@ class Nothing(Enum):
 
 
 @dataclass(frozen=True)
-class Quick:
+class QuickSetting:
     """A valid partition and the bound on its loss."""
 
     partition: Partition
@@ -64,29 +64,29 @@ class Quick:
         return loss - (self.proof.bound or 0) <= gap * loss
 
 
-def quick_setting(family: Family, member: Member, gap: float) -> Quick | Nothing:
+def find_quick_setting(family: Family, member: Member, gap: float) -> QuickSetting | NoQuickSetting:
     """The best rounding of the member's relaxation; further ones are tried where it is not within the gap."""
     try:
         relaxed = family.relax(member)
     except LinearTrouble:
-        return Nothing.NOT_FOUND
+        return NoQuickSetting.NOT_FOUND
     if relaxed is None:
-        return Nothing.NO_SETTING
+        return NoQuickSetting.NO_SETTING
     used = np.flatnonzero(relaxed.buckets)
     proof = Optimum(None, max(0, math.ceil(relaxed.bound.bound)), relaxed.bound.certificate())
-    best: Quick | None = None
+    best: QuickSetting | None = None
     for columns, step in _attempts(family, relaxed, used):
         if step > _LAST_RESORT and best is not None:
             break
         partition = next(_roundings(family, member, relaxed, columns, step), None)
         if partition is not None and (best is None or partition.setting.loss < best.partition.setting.loss):
-            best = Quick(partition, proof)
+            best = QuickSetting(partition, proof)
         if best is not None and best.is_within(gap):
             break
-    return Nothing.NOT_FOUND if best is None else best
+    return NoQuickSetting.NOT_FOUND if best is None else best
 
 
-def _attempts(family: Family, relaxed: Relaxed, used: Integers) -> Iterator[tuple[Integers, int]]:
+def _attempts(family: Family, relaxed: MemberRelaxation, used: Integers) -> Iterator[tuple[Integers, int]]:
     """Sizes to round with, and how many buckets of each may be more or less: ever more of both."""
     yield used, 2
     more = _with_more_sizes(family, relaxed, used)
@@ -94,7 +94,9 @@ def _attempts(family: Family, relaxed: Relaxed, used: Integers) -> Iterator[tupl
     yield more, 8
 
 
-def _roundings(family: Family, member: Member, relaxed: Relaxed, columns: Integers, step: int) -> Iterator[Partition]:
+def _roundings(
+    family: Family, member: Member, relaxed: MemberRelaxation, columns: Integers, step: int
+) -> Iterator[Partition]:
     """The partitions of valid roundings, those of least loss first."""
     sizes, caps = family.sizes[columns], family.caps[:, columns]
     rows = np.concatenate([caps[member.own], relaxed.matrix[:, columns]])
@@ -110,7 +112,7 @@ def _roundings(family: Family, member: Member, relaxed: Relaxed, columns: Intege
             yield verdict
 
 
-def _with_more_sizes(family: Family, relaxed: Relaxed, used: Integers) -> Integers:
+def _with_more_sizes(family: Family, relaxed: MemberRelaxation, used: Integers) -> Integers:
     """The sizes in use, and those of least reduced cost r(S) - lambda S (`certificate.py`)."""
     reduced = (family.sizes - 1.0) ** 2 - relaxed.multipliers @ relaxed.matrix
     cost = reduced - float(relaxed.bound.slope) * family.sizes
@@ -191,7 +193,7 @@ class _Many:
         waiting = list(range(len(self.problems)))
         if self.grow:
             for k in waiting:
-                solution = without_search(self.problems[k], self.method)
+                solution = solve_without_search(self.problems[k], self.method)
                 if solution is not None:
                     self._settle(k, solution)
             waiting = [k for k in waiting if k not in self._found]
@@ -216,13 +218,13 @@ class _Many:
             started = time.monotonic()
             if started > self.look_until:
                 return
-            found = quick_setting(family, member, self.gap)
-            if isinstance(found, Quick):
+            found = find_quick_setting(family, member, self.gap)
+            if isinstance(found, QuickSetting):
                 seconds = time.monotonic() - started
                 self._settle(
-                    k, with_proof(member.problem, self.method, found.partition, found.proof, self.gap, seconds)
+                    k, solution_with_proof(member.problem, self.method, found.partition, found.proof, self.gap, seconds)
                 )
-            elif found is Nothing.NO_SETTING:
+            elif found is NoQuickSetting.NO_SETTING:
                 yield k
 
     def _grown(self, k: int) -> bool:
@@ -230,9 +232,9 @@ class _Many:
         if not self.grow:
             return False
         problem = self.problems[k]
-        size = larger(problem.max_size, problem.total)
+        size = larger_size(problem.max_size, problem.total)
         if size is None:
-            self._settle(k, not_found(problem, self.method))
+            self._settle(k, one_bucket_solution(problem, self.method))
             return False
         self.problems[k] = replace(problem, max_size=size)
         return True
@@ -247,7 +249,7 @@ class _Many:
             elif time.monotonic() < self.patience or self.method is not Method.OPTIMAL:
                 solution = solve_and_grow(problem, self.method, self.gap, seconds, _MOMENT)
             else:
-                solution = without_search(problem, self.method) or not_found(problem, self.method)
+                solution = solve_without_search(problem, self.method) or one_bucket_solution(problem, self.method)
             self._settle(k, solution)
 
     def improve(self) -> None:
@@ -285,7 +287,9 @@ def _improved(problem: Problem, before: Solution, gap: float, seconds: float) ->
     if partition is None:
         return before
     optimum = Optimum(partition.setting, proof.bound, proof.certificate)
-    return with_proof(problem, before.method, partition, optimum, gap, before.seconds + time.monotonic() - started)
+    return solution_with_proof(
+        problem, before.method, partition, optimum, gap, before.seconds + time.monotonic() - started
+    )
 
 
 def _loss(solution: Solution) -> float:

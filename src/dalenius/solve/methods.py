@@ -15,10 +15,10 @@ from dalenius.model.plan import Certificate, Method, Solution, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.anatomy import Anatomy, anatomy
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size
-from dalenius.solve.optimal import Optimum, lower_bound, optimal
-from dalenius.solve.sizes import fakes_can_be_in_proportion, larger, why_impossible
-from dalenius.solve.two_size import two_size
+from dalenius.solve.multi_size import find_multi_size_setting
+from dalenius.solve.optimal import Optimum, find_optimum, lower_bound
+from dalenius.solve.sizes import fakes_can_be_in_proportion, larger_size, why_impossible
+from dalenius.solve.two_size import find_two_size_setting
 
 
 def solve(problem: Problem, method: Method, gap: float, time_limit: float) -> Solution:
@@ -28,12 +28,12 @@ def solve(problem: Problem, method: Method, gap: float, time_limit: float) -> So
     """
     started = time.monotonic()
     if method is Method.OPTIMAL:
-        found = optimal(problem, gap, time_limit)
+        found = find_optimum(problem, gap, time_limit)
         seconds = time.monotonic() - started
         return _solution(problem, method, found.setting, found, gap, seconds)
     if method is Method.ANATOMY:
         return _anatomy(problem, gap, time_limit)
-    search = two_size if method is Method.TWO_SIZE else multi_size
+    search = find_two_size_setting if method is Method.TWO_SIZE else find_multi_size_setting
     setting = search(problem, started + time_limit)
     seconds = time.monotonic() - started
     return _solution(problem, method, setting, lower_bound(problem, max(1.0, time_limit - seconds)), gap, seconds)
@@ -80,10 +80,10 @@ def _solution(
     if setting is None:
         proof_of_that = certificate if certificate is not None and certificate.proves == "no-setting" else None
         return Solution(method, Status.INFEASIBLE, *sizes, None, None, seconds=seconds, certificate=proof_of_that)
-    return with_proof(problem, method, _checked(problem, setting, method), proof, gap, seconds)
+    return solution_with_proof(problem, method, _check_setting(problem, setting, method), proof, gap, seconds)
 
 
-def with_proof(
+def solution_with_proof(
     problem: Problem, method: Method, partition: Partition, proof: Optimum, gap: float, seconds: float
 ) -> Solution:
     """The solution with this partition, which is known to be valid; OPTIMAL if it is within the gap of the bound."""
@@ -98,7 +98,7 @@ def with_proof(
     return replace(solution, status=Status.OPTIMAL) if proven else solution
 
 
-def _checked(problem: Problem, setting: BucketSetting, method: Method) -> Partition:
+def _check_setting(problem: Problem, setting: BucketSetting, method: Method) -> Partition:
     verdict = validate_setting(problem, setting)
     if isinstance(verdict, Violation):
         failed = f"{verdict.constraint} constraint fails: {verdict.have} of {verdict.need}"
@@ -120,9 +120,9 @@ def solve_and_grow(problem: Problem, method: Method, gap: float, time_limit: flo
     """
     if method is Method.ANATOMY:
         if why_impossible(problem) is not None:
-            return nothing(problem, method)
+            return infeasible_solution(problem, method)
         return solve(replace(problem, max_size=problem.max_size + 1), method, gap, time_limit)
-    solution = without_search(problem, method)
+    solution = solve_without_search(problem, method)
     deadline = time.monotonic() + time_limit
     while solution is None:
         try:
@@ -132,30 +132,30 @@ def solve_and_grow(problem: Problem, method: Method, gap: float, time_limit: flo
         except UndecidedError:
             if method is not Method.OPTIMAL:
                 raise
-        next_size = larger(problem.max_size, problem.total)
+        next_size = larger_size(problem.max_size, problem.total)
         if next_size is None or time.monotonic() > deadline:
-            return not_found(problem, method)
+            return one_bucket_solution(problem, method)
         problem = replace(problem, max_size=next_size)
     return solution
 
 
-def without_search(problem: Problem, method: Method) -> Solution | None:
+def solve_without_search(problem: Problem, method: Method) -> Solution | None:
     """Nothing, or nothing but one bucket, where that is clear; None if there is something to look for."""
     if why_impossible(problem) is not None:
-        return nothing(problem, method)
+        return infeasible_solution(problem, method)
     if fakes_can_be_in_proportion(problem):
         return None
     note = "the limits are too tight for fake values in proportion to the records; one bucket holds everybody"
     return _one_bucket(problem, method, note)
 
 
-def not_found(problem: Problem, method: Method) -> Solution:
+def one_bucket_solution(problem: Problem, method: Method) -> Solution:
     """One bucket that holds everybody, where no setting was found up to the largest size."""
     note = f"no setting was found with sizes up to {problem.max_size:,}; one bucket holds everybody"
     return _one_bucket(problem, method, note)
 
 
-def nothing(problem: Problem, method: Method) -> Solution:
+def infeasible_solution(problem: Problem, method: Method) -> Solution:
     """No setting, and no proof."""
     return Solution(method, Status.INFEASIBLE, problem.min_size, problem.max_size, None, None)
 

@@ -25,7 +25,7 @@ from dalenius.errors import SolverError, UndecidedError
 from dalenius.model.problem import BucketSetting, Partition, Problem, SizeGroup, Violation
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.gale import validate_setting, whole_quotas
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 
 Verdict = Partition | Violation
 
@@ -88,9 +88,9 @@ def _partition_two(counts: Integers, most: Integers, large_records: int) -> Inte
     return np.stack([counts - in_large, in_large], axis=1)
 
 
-def multi_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | None:
+def find_multi_size_setting(problem: Problem, deadline: float = math.inf) -> BucketSetting | None:
     """A setting found by recursive two-size splits, or None if there is no valid two-size setting to start from."""
-    start = two_size(problem, deadline)
+    start = find_two_size_setting(problem, deadline)
     if start is None:
         return None
     done: list[SizeGroup] = []
@@ -110,7 +110,7 @@ def multi_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | 
             inner = _with_counts(part, counts)
             better = None
             with suppress(UndecidedError):  # out of time: the group stays as it is
-                better = two_size(inner, deadline)
+                better = find_two_size_setting(inner, deadline)
             if better is not None and better.loss < group.loss:
                 split_further = _replaced(whole, group, better)
                 if problem.fake_values and isinstance(validate_setting(problem, split_further), Violation):

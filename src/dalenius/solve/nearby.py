@@ -17,7 +17,7 @@ import numpy as np
 
 from dalenius.solve.caps import Floats, Instance, Integers
 from dalenius.solve.certificate import loss_costs
-from dalenius.solve.cuts import Cut, Demand, Row, coefficients, size_cut, violated
+from dalenius.solve.cuts import Cut, Demand, Row, coefficients, size_cut, violated_cuts
 from dalenius.solve.gale import fill_sizes
 from dalenius.solve.highs import Box
 
@@ -69,11 +69,11 @@ def _fits(matrix: Integers, most: list[int]) -> bool:
     return float((np.abs(matrix).astype(float) @ np.asarray(most, dtype=float)).max(initial=0.0)) < _SAFE
 
 
-def broken(instance: Instance, sizes: Integers, caps: Integers, buckets: Integers) -> list[Cut]:
+def broken_cuts(instance: Instance, sizes: Integers, caps: Integers, buckets: Integers) -> list[Cut]:
     """Cuts that an integral setting violates; none iff it is valid."""
     used = np.flatnonzero(buckets)
     sizes, caps, buckets = sizes[used], caps[:, used], buckets[used]
-    found = list(violated(instance, sizes, caps, buckets, 0))
+    found = list(violated_cuts(instance, sizes, caps, buckets, 0))
     if found:
         return found
     _, short = fill_sizes(instance.counts, caps * buckets, instance.needs(sizes) * buckets)

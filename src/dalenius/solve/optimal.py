@@ -32,9 +32,9 @@ from dalenius.model.problem import BucketSetting, Problem
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.certificate import loss_costs, possible_sizes, reduced_rates
 from dalenius.solve.highs import BoxAnswer, BoxStatus, solve_box
-from dalenius.solve.nearby import box_around, broken, dot, round_nearby
+from dalenius.solve.nearby import box_around, broken_cuts, dot, round_nearby
 from dalenius.solve.relaxation import NoSetting, Relaxation, bucket_range, relax
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 
 _RADII = (4, 32)  # how far from the fractional optimum to look for integers
 _ROUNDING_SIZES = 160  # sizes with the least reduced cost that rounding may use
@@ -58,13 +58,13 @@ class Optimum:
     certificate: Certificate | None
 
 
-def optimal(problem: Problem, gap: float = 1e-4, time_limit: float = 60.0) -> Optimum:
+def find_optimum(problem: Problem, gap: float = 1e-4, time_limit: float = 60.0) -> Optimum:
     """The setting of least loss to within the relative `gap`, or the best one found in `time_limit` seconds."""
     search = _Search(Instance(problem), gap, time.monotonic() + time_limit)
     return search.run()
 
 
-def begin(problem: Problem, gap: float, deadline: float) -> tuple[Optimum, bool]:
+def begin_search(problem: Problem, gap: float, deadline: float) -> tuple[Optimum, bool]:
     """As far as `optimal` comes without a long search, and whether it would go no further.
 
     The deadline is one of `time.monotonic`. If it came too soon, there may be no setting where there is one.
@@ -160,7 +160,7 @@ class _Search:
         """Some valid setting, where rounding found none."""
         if len(self.instance.sizes) <= _FEW_SIZES:
             with suppress(UndecidedError):
-                found = two_size(self.instance.problem, max(self.deadline, time.monotonic() + _MOMENT))
+                found = find_two_size_setting(self.instance.problem, max(self.deadline, time.monotonic() + _MOMENT))
                 if found is not None:
                     return found
         total = self.instance.total
@@ -189,7 +189,7 @@ class _Search:
         sizes, caps = master.sizes[used], master.caps[:, used]
         rights = np.asarray([row.right for row in master.rows], dtype=np.int64)
         for point in round_nearby(self.instance, master.matrix(used), rights, sizes, relaxed.buckets[used]):
-            if not broken(self.instance, sizes, caps, np.asarray(point)):
+            if not broken_cuts(self.instance, sizes, caps, np.asarray(point)):
                 self.best = BucketSetting.of(zip(sizes.tolist(), point, strict=True))
                 return
 
@@ -283,7 +283,7 @@ class _Search:
             if answer.point is None:
                 return answer
             buckets = np.asarray([b + z for b, z in zip(base, answer.point, strict=True)], dtype=np.int64)
-            cuts = broken(self.instance, sizes, caps, buckets)
+            cuts = broken_cuts(self.instance, sizes, caps, buckets)
             if not cuts:
                 setting = BucketSetting.of(zip(sizes.tolist(), buckets.tolist(), strict=True))
                 if setting.records != self.instance.total:  # rounding went astray: nothing is concluded

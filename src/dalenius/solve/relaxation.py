@@ -25,7 +25,7 @@ from dalenius.solve.certificate import (
     single_cost,
     size_pieces,
 )
-from dalenius.solve.cuts import LossRow, privacy_cut, violated
+from dalenius.solve.cuts import LossRow, privacy_cut, violated_cuts
 from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble
 
 _ALL_SIZES = 400  # up to this many sizes are columns from the start
@@ -135,7 +135,7 @@ def _separate(instance: Instance, master: LinearMaster, answer: LinearAnswer) ->
     used = np.flatnonzero(answer.buckets > 0)
     used = used[np.argsort(master.sizes[used])]
     tolerance = _TOLERANCE * instance.total * instance.units
-    found = violated(instance, master.sizes[used], master.caps[:, used], answer.buckets[used], tolerance)
+    found = violated_cuts(instance, master.sizes[used], master.caps[:, used], answer.buckets[used], tolerance)
     return master.add_cuts(list(found))
 
 

@@ -50,13 +50,13 @@ def automatic_max_size(limits: tuple[Fraction, ...], total: int, known_records: 
     return min(total, LARGEST_SIZE, max(USUAL_MAX_SIZE, needed))
 
 
-def larger(max_size: int, total: int) -> int | None:
+def larger_size(max_size: int, total: int) -> int | None:
     """The next largest size to try, or None if there is no more."""
     most = min(total, LARGEST_SIZE)
     return min(most, 2 * max_size) if max_size < most else None
 
 
-def smallest_working(
+def smallest_working_size(
     works: Callable[[int], bool | None], failed: int, total: int, deadline: float
 ) -> tuple[int | None, bool]:
     """The smallest largest-size above `failed` for which `works`, by doubling and bisection; and whether it is that.
@@ -64,12 +64,12 @@ def smallest_working(
     More sizes never make a valid setting invalid, so `works` is monotone. It answers None where it does not know.
     Past the deadline the best so far is returned.
     """
-    low, high, certain = failed, larger(failed, total), True
+    low, high, certain = failed, larger_size(failed, total), True
     while high is not None and not (answer := works(high)):
         certain = certain and answer is False
         if time.monotonic() > deadline:
             return None, False
-        low, high = high, larger(high, total)
+        low, high = high, larger_size(high, total)
     if high is None:
         return None, certain
     while high - low > 1:

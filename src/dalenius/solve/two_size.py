@@ -133,7 +133,7 @@ def _ceil_from_floor(floor: Integers, numerator: Integers, gain: Integers) -> In
     return np.asarray(floor + (floor * -gain != numerator))
 
 
-def two_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | None:
+def find_two_size_setting(problem: Problem, deadline: float = math.inf) -> BucketSetting | None:
     """The two-size (or one-size) setting of least loss, or None if no valid one exists in the range of sizes.
 
     Past the deadline (of `time.monotonic`) an unfinished search is an error: half a search proves nothing.

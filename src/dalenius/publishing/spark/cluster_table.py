@@ -18,7 +18,7 @@ from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.packed import Layout, Pieces
 from dalenius.place.survey import Survey, smallest_numbers
-from dalenius.place.wide import WideForm
+from dalenius.place.wide import WideLayout
 from dalenius.publishing.engine import Integers, Job, Numbers, Sampled, SampleWish, Wanted
 from dalenius.publishing.spark.frames import Chosen
 from dalenius.publishing.spark.placing import PLACED, PlaceTask, Ranks
@@ -75,7 +75,7 @@ class SparkPlaced:
 
     frame: DataFrame
     pieces: Pieces
-    form: Layout | WideForm
+    form: Layout | WideLayout
     fake_values: int
 
 
@@ -151,12 +151,12 @@ class SparkTable:
         names = list(found.domains)
         with plain_errors():
             frame, records = self._records(found, job.cutter, names, keep=False, packed=layout is not None)
-            form: Layout | WideForm
+            form: Layout | WideLayout
             if layout is not None:
                 form, rows = layout, piece_rows(found.rows, found.row_bytes)
             else:
                 schema = pa.schema([*(found.schema.field(name) for name in names), ("bucket", pa.int64())])
-                form, rows = WideForm(schema, found.domains), piece_rows(found.rows, 6 * found.row_bytes + 40)
+                form, rows = WideLayout(schema, found.domains), piece_rows(found.rows, 6 * found.row_bytes + 40)
             pieces = Pieces.of(groups, rows)
             task = PlaceTask(records, Ranks.of(counted.by_partition), job.placement, pieces, form)
             placed = SparkPlaced(frame.mapInArrow(task, PLACED), pieces, form, job.parts[0].fake_values)
