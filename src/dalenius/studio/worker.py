@@ -1,9 +1,9 @@
 """Exact answers from a process of their own, so that a search nobody waits for any more can be killed.
 
 The first question starts two child processes: one works, and one waits, so that the next question need not wait for an
-interpreter to start. A child reads questions from its standard input and writes answers to its standard output, one at a
-time. It ends when its input ends, so that it never outlives its parent. It has a session of its own, so that Ctrl-C in a
-terminal does not reach it. Its standard error goes nowhere.
+interpreter to start. A child reads questions from its standard input and writes answers to its standard output, one at
+a time. It ends when its input ends, so that it never outlives its parent. It has a session of its own, so that Ctrl-C
+in a terminal does not reach it. Its standard error goes nowhere.
 
 >>> worker = ExactWorker()
 >>> future = worker.submit(counts, policy, options)     # doctest: +SKIP
