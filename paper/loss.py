@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.multi_size import find_multi_size_setting
 from dalenius.solve.optimal import find_optimum
 from dalenius.solve.two_size import find_two_size_setting
@@ -47,7 +47,7 @@ class Loss:
         rows: Rows = []
         for sensitive, theta, case in every_problem(context):
             settings = {
-                ANATOMY: lambda p=case: anatomy(p).setting,
+                ANATOMY: lambda p=case: find_anatomy(p).setting,
                 TWO_SIZE: lambda p=case: find_two_size_setting(p),
                 MULTI_SIZE: lambda p=case: find_multi_size_setting(p),
                 OPTIMAL: lambda p=case: find_optimum(p, _GAP, context.settings.limit).setting,

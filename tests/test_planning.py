@@ -154,14 +154,14 @@ def test_two_size_is_only_called_optimal_where_it_is() -> None:
         ({"min_size": 0}, "at least 1, got 0"),
         ({"max_size": 0}, "at least 1, got 0"),
         ({"min_size": 9, "max_size": 8}, "9 is above the largest, 8"),
-        ({"min_size": 101}, "more than the 100 records"),
+        ({"min_size": 101}, "above the number of records, 100"),
         ({"gap": -1}, "gap must be"),
         ({"gap": "0.1"}, "gap must be a number, got str"),
         ({"max_size": 5.0}, "whole number, got float"),
         ({"gap": 1}, "gap must be"),
         ({"time_limit": 0}, "time limit must be"),
         ({"known_records": -1}, "known records must be at least 0, got -1"),
-        ({"known_records": 100}, "knows all of the 100"),
+        ({"known_records": 100}, "knows all 100 of the table"),
         ({"known_records": True}, "whole number, got bool"),
         ({"fake_values": 1.0}, "whole number, got float"),
         ({"fake_values": 10**6}, "more than the 1,000"),
@@ -241,7 +241,7 @@ def test_limits_beyond_every_searched_size_leave_one_bucket() -> None:
     assert plan.solution.setting.records == 10**12 + 1
     assert plan.status == "feasible"
     assert any("one bucket holds everybody" in note for note in plan.notes)
-    with pytest.raises(UsageError, match="the most that is searched"):
+    with pytest.raises(UsageError, match="the largest that Dalenius searches"):
         dalenius.plan({"a": 10**12, "b": 1}, {"uniform": 1}, max_size=10**9)
 
 

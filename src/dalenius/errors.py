@@ -178,8 +178,8 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     by_folded: dict[str, str] = {}
     for candidate in known:
         by_folded.setdefault(candidate.casefold().strip(), candidate)
-    found = difflib.get_close_matches(name.casefold().strip(), by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
+    close = difflib.get_close_matches(name.casefold().strip(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -126,13 +126,13 @@ def _problem(
 
 
 def _solve(problem: Problem, method: Method, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
-    found = plan_without_search(problem, method, options)
-    if found is None and options.max_size is not None:
-        found = _solve_in(problem, method, options)
-    elif found is None:
+    plan = plan_without_search(problem, method, options)
+    if plan is None and options.max_size is not None:
+        plan = _solve_in(problem, method, options)
+    elif plan is None:
         solution = solve_and_grow(problem, method, options.gap, options.time_limit)
-        found = _plan_of(replace(problem, max_size=solution.max_size), solution)
-    return with_remarks(found, resolved)
+        plan = _plan_of(replace(problem, max_size=solution.max_size), solution)
+    return with_notes(plan, resolved)
 
 
 def plan_without_search(problem: Problem, method: Method, options: PlanOptions) -> Plan | None:
@@ -149,9 +149,9 @@ def plan_without_search(problem: Problem, method: Method, options: PlanOptions) 
     return Plan(problem, infeasible_solution(problem, method), NoSolution("max-size", smallest_max_size=smallest))
 
 
-def with_remarks(plan: Plan, resolved: ResolvedLimits) -> Plan:
+def with_notes(plan: Plan, resolved: ResolvedLimits) -> Plan:
     """The plan with what a publisher should know about its limits and its buckets."""
-    return replace(plan, notes=resolved.notes + _remarks(plan))
+    return replace(plan, notes=resolved.notes + _notes_on_setting(plan))
 
 
 def _add_unprotected(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
@@ -163,18 +163,18 @@ def _add_unprotected(plan: Plan, options: PlanOptions, resolved: ResolvedLimits)
     open_options = replace(options, known_records=0, fake_values=0, time_limit=left)
     problem = _problem(protected.values, protected.counts, resolved, open_options)
     try:
-        found = _solve(problem, plan.solution.method, open_options, resolved)
+        open_plan = _solve(problem, plan.solution.method, open_options, resolved)
     except UndecidedError:
         return plan
-    return replace(plan, unprotected=found.solution) if found.no_solution is None else plan
+    return replace(plan, unprotected=open_plan.solution) if open_plan.no_solution is None else plan
 
 
 def _solve_in(problem: Problem, method: Method, options: PlanOptions) -> Plan:
     """Solve in the range of sizes that the user gave."""
-    found = _plan_of(problem, solve(problem, method, options.gap, options.time_limit))
-    if found.status is not Status.INFEASIBLE or method is Method.ANATOMY:
-        return found
-    return replace(found, no_solution=_too_small(problem, method, options.time_limit))
+    plan = _plan_of(problem, solve(problem, method, options.gap, options.time_limit))
+    if plan.status is not Status.INFEASIBLE or method is Method.ANATOMY:
+        return plan
+    return replace(plan, no_solution=_too_small(problem, method, options.time_limit))
 
 
 def _plan_of(problem: Problem, solution: Solution) -> Plan:
@@ -189,17 +189,17 @@ def _too_small(problem: Problem, method: Method, time_limit: float) -> NoSolutio
 
     def works(max_size: int) -> bool | None:
         try:
-            tried = solve(replace(problem, max_size=max_size), method, gap=1.0, time_limit=seconds / 4)
+            solution = solve(replace(problem, max_size=max_size), method, gap=1.0, time_limit=seconds / 4)
         except UndecidedError:
             return None
-        return tried.status is not Status.INFEASIBLE
+        return solution.status is not Status.INFEASIBLE
 
     deadline = time.monotonic() + seconds
     smallest, certain = smallest_working_size(works, problem.max_size, problem.total, deadline)
     return NoSolution("max-size", smallest_max_size=smallest, is_smallest=certain)
 
 
-def _remarks(plan: Plan) -> tuple[str, ...]:
+def _notes_on_setting(plan: Plan) -> tuple[str, ...]:
     setting = plan.solution.setting
     if setting is None or plan.status is Status.INFEASIBLE:
         return plan.solution.notes

@@ -160,7 +160,7 @@ def test_max_size_too_small_says_what_would_do(run: Run) -> None:
             "usage",
             "known records must be at least 0",
         ),
-        (["--counts", "counts.csv", "--uniform", "1", "--corrupted", "100"], "usage", "knows all of the 100"),
+        (["--counts", "counts.csv", "--uniform", "1", "--corrupted", "100"], "usage", "knows all 100 of the table"),
         (["--counts", "counts.csv", "--uniform", "1", "--corrupted", "1.5"], "usage", "not a valid integer"),
         (["--counts", "counts.csv", "--uniform", "1", "--fakes", "-2"], "usage", "fake values must be at least 0"),
         (["--counts", "counts.csv", "--uniform", "1", "--fakes", "1001"], "usage", "more than the 1,000"),

@@ -19,7 +19,7 @@ def test_counts_are_sorted_and_zeros_left_out() -> None:
         ([], "the table is empty"),
         ([("a", 0)], "every count is 0"),
         ([("a", 1), ("a", 2)], "'a' has more than one count"),
-        ([("a", -1)], "is -1, and a count cannot be negative"),
+        ([("a", -1)], "is -1; a count cannot be negative"),
         ([("a", 1.5)], "not a whole number"),
         ([("a", True)], "not a whole number"),
         ([("a", 2**60)], "can count exactly"),

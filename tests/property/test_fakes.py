@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dalenius.fakes.quotas import draw_fakes, fakes_of_a_group, portion
 from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import find_multi_size_setting, validate_one_size, validate_two_size
 from dalenius.solve.optimal import find_optimum, lower_bound
@@ -110,7 +110,10 @@ def test_validation_decides_every_setting_and_whole_fakes_fit(problem: Problem, 
 @given(problems_with_fakes)
 @settings(max_examples=examples(60))
 def test_multi_size_and_anatomy_are_valid(problem: Problem) -> None:
-    for setting in (find_multi_size_setting(problem), anatomy(problem).setting if anatomy(problem).eligible else None):
+    for setting in (
+        find_multi_size_setting(problem),
+        find_anatomy(problem).setting if find_anatomy(problem).eligible else None,
+    ):
         if setting is not None:
             verdict = validate_setting(problem, setting)
             assert isinstance(verdict, Partition)

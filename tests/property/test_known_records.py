@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.model.problem import BucketSetting, Partition, Problem
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.caps import Instance
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import find_multi_size_setting
@@ -57,7 +57,10 @@ def test_every_two_size_search_is_the_best_two_size_setting(problem: Problem) ->
 @settings(max_examples=examples(60))
 def test_multi_size_and_anatomy_are_valid(problem: Problem) -> None:
     known = problem.known_records
-    for setting in (find_multi_size_setting(problem), anatomy(problem).setting if anatomy(problem).eligible else None):
+    for setting in (
+        find_multi_size_setting(problem),
+        find_anatomy(problem).setting if find_anatomy(problem).eligible else None,
+    ):
         if setting is not None:
             assert brute_force.assignable(problem.counts, problem.limits, sizes_of(setting), known=known)
 

@@ -115,14 +115,14 @@ class LimitPolicy:
         if base is not None and theta is None:
             raise PolicyError("base goes with theta: f'_i = min(1, theta * f_i + base)", "Give theta too.")
         rules = {"theta": theta, "uniform": uniform, "l_diversity": l_diversity, "beta": beta}
-        given = [name for name, number in rules.items() if number is not None]
-        if len(given) > 1:
-            raise PolicyError(f"one rule is wanted, and {' and '.join(given)} are given", "Keep one of them.")
+        names = [name for name, number in rules.items() if number is not None]
+        if len(names) > 1:
+            raise PolicyError(f"one rule is wanted, and {' and '.join(names)} are given", "Keep one of them.")
         return cls(
             theta=None if theta is None else _not_negative(theta, "theta"),
             base=None if theta is None else _not_negative(0 if base is None else base, "base"),
             uniform=None if uniform is None else exact_limit(uniform, "uniform"),
-            l_diversity=None if l_diversity is None else _diversity(l_diversity),
+            l_diversity=None if l_diversity is None else _exact_diversity(l_diversity),
             beta=None if beta is None else _not_negative(beta, "beta"),
             values={
                 str(value): exact_limit(limit, f"the limit of {str(value)!r}")
@@ -219,7 +219,7 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
             limits.append(limit)
     if uncovered:
         raise PolicyError(
-            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_names(uncovered)}",
+            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_quote_names(uncovered)}",
             "Give each of them a limit, or a rule for all values (theta, uniform, l_diversity or beta).",
         )
     for value, limit in zip(counts.values, limits, strict=True):
@@ -228,10 +228,10 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
                 f"the rule gives {value!r} the limit {format_fraction(limit)}, and a limit must be above 0",
                 "Give a base above 0.",
             )
-    return ResolvedLimits(tuple(limits), (*_absent(policy, counts), *look_alikes(counts)))
+    return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *look_alikes(counts)))
 
 
-def _absent(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
+def _absent_notes(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
     present = set(counts.values)
     notes = []
     for value in policy.values:
@@ -249,13 +249,13 @@ def look_alikes(counts: ValueCounts) -> list[str]:
         folded = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
         groups.setdefault(folded, []).append(value)
     return [
-        f"{_names(alike)} differ only in case or blanks, and count as different values"
+        f"{_quote_names(alike)} differ only in case or blanks, and count as different values"
         for alike in groups.values()
         if len(alike) > 1
     ]
 
 
-def _names(values: list[str]) -> str:
+def _quote_names(values: list[str]) -> str:
     listed = ", ".join(repr(value) for value in values[:_LISTED])
     return listed + (f" and {len(values) - _LISTED} more" if len(values) > _LISTED else "")
 
@@ -267,7 +267,7 @@ def _not_negative(number: Number, name: str) -> Fraction:
     return value
 
 
-def _diversity(number: Number) -> int:
+def _exact_diversity(number: Number) -> int:
     value = exact_fraction(number, "l_diversity")
     if value.denominator != 1 or value < 1:
         raise PolicyError(f"l_diversity must be a whole number of at least 1, got {format_fraction(value)}")

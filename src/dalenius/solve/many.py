@@ -1,18 +1,16 @@
-"""Many problems under the same limits, the strata of a table, each solved by itself; in a few milliseconds each.
+"""Many problems under the same limits, the strata of a table, each solved by itself in a few milliseconds.
 
-1. A quick setting for each (`many_quick.py`): its relaxation, by a few steps from the relaxation of the one before
-   (`many_family.py`), rounded. The bound is exact, and the setting validated, as for a single problem.
-2. Where there is no quick setting, the method for a single problem. Where there is no setting at all, larger sizes.
-3. As long as all settings together are not within the gap of all bounds together, the method for a single problem for
-   those that are furthest from their bounds. With fake values only if the gap is a small one.
+1. A quick setting for each: its relaxation, a few steps away from that of the problem before (`family.py`), and
+   integers near it (`nearby.py`). The bound is exact and the setting validated, as for a single problem.
+2. The method for a single problem where there is no quick setting, with larger sizes where there is no setting at all.
+3. The method for a single problem again, for the settings that are furthest from their bounds, until all settings
+   together are within the gap of all bounds together. With fake values only if the gap is a small one.
 
 So the gap is that of the sum: sum (loss - bound) <= gap * sum loss. A problem whose own gap is larger is FEASIBLE; it
 is so small that nobody would notice.
 
-The clock has a say only where the time limit is reached: until then each problem may have all the time that is left, so
+The clock matters only where the time limit is reached: until then each problem may have all the time that is left, so
 that the same problems have the same settings, on a busy machine too.
-
-A quick setting for one of many problems: integers near its relaxation, validated, with the relaxation's bound.
 """
 
 from __future__ import annotations
@@ -42,6 +40,189 @@ from dalenius.solve.sizes import larger_size
 _CANDIDATES = 12  # roundings that are looked at
 _MORE_SIZES = 4  # besides those in use, where these alone have no good rounding
 _LAST_RESORT = 4  # buckets more or less of a size: further roundings are only for those that have none
+_MOST_SIZES = 400  # quick settings have every size as a column
+_MOST_CELLS = 1_000_000  # values x sizes
+_MOMENT = 0.05  # the least time for a try, in seconds
+_A_LOOK = 0.01  # seconds for a quick setting: ten times the usual
+_A_SECOND = 1.0  # for quick settings, whatever the time limit
+# With fake values it is the relaxation's bound that is 1 or 2 % off, and hardly ever the quick setting: little is to be
+# gained from a proof, which takes a second. So quick settings stand, unless the gap that is asked for is below this:
+# then no relaxation would ever do.
+_SMALL_GAP = 0.005
+
+
+def solve_many(
+    problems: Sequence[Problem],
+    gap: float,
+    time_limit: float,
+    each: Callable[[], None] | None = None,
+    *,
+    method: Method = Method.OPTIMAL,
+    grow: bool = False,
+) -> list[Solution]:
+    """The solution of each problem, as `methods.solve` has it; together they are within the gap, if time permits.
+
+    `each` is called once a problem. With `grow` a problem that has no setting within its sizes is solved with larger
+    ones, as in `solve_and_grow`, and the solution's `max_size` says how large they may be.
+
+    Past the time limit every problem still has its quick look, as long as that is a matter of milliseconds; then what
+    the method for a single problem finds at once; and half the time limit later, with `grow`, one bucket for everybody.
+    """
+    many = _Many(problems, gap, time_limit, method, each or _no_progress, grow=grow)
+    if method is Method.OPTIMAL:
+        many.look_quickly()
+    many.solve_the_rest()
+    if method is Method.OPTIMAL:
+        many.improve()
+    return many.solutions
+
+
+def _no_progress() -> None:
+    """Nobody is watching."""
+
+
+class _Many:
+    """The state of one run: the problems with sizes as large as they have grown, and what was found so far."""
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        gap: float,
+        time_limit: float,
+        method: Method,
+        each: Callable[[], None],
+        *,
+        grow: bool,
+    ) -> None:
+        self.problems = list(problems)
+        self.gap, self.method, self.each, self.grow = gap, method, each, grow
+        started = time.monotonic()
+        self.deadline = started + time_limit
+        look = max(time_limit, _A_SECOND + _A_LOOK * len(problems))
+        self.look_until = started + look
+        self.patience = started + 1.5 * look
+        self._solutions: dict[int, Solution] = {}
+
+    @property
+    def solutions(self) -> list[Solution]:
+        """In the order of the problems."""
+        return [self._solutions[k] for k in range(len(self.problems))]
+
+    def look_quickly(self) -> None:
+        """A quick setting for as many as have one, with sizes that grow if they may."""
+        waiting = list(range(len(self.problems)))
+        if self.grow:
+            for k in waiting:
+                solution = solve_without_search(self.problems[k], self.method)
+                if solution is not None:
+                    self._take(k, solution)
+            waiting = [k for k in waiting if k not in self._solutions]
+        while waiting:
+            waiting = [k for group in self._families(waiting) for k in self._look_at(*group) if self._grow(k)]
+
+    def _families(self, waiting: list[int]) -> Iterator[tuple[Family, list[int]]]:
+        """Problems with the same sizes, known records, fake values and units; without those that are too large."""
+        groups: dict[tuple[int, int, int, int, int], list[int]] = defaultdict(list)
+        for k in waiting:
+            instance = Instance(self.problems[k])
+            first, last, problem = instance.first_size, instance.last_size, instance.problem
+            if first <= last < first + _MOST_SIZES and (last - first + 1) * len(problem.counts) <= _MOST_CELLS:
+                groups[first, last, problem.known_records, problem.fake_values, instance.units].append(k)
+        for (first, last, _, _, units), group in groups.items():
+            sizes = np.arange(first, last + 1, dtype=np.int64)
+            yield Family([self.problems[k] for k in group], sizes, units), group
+
+    def _look_at(self, family: Family, group: list[int]) -> Iterator[int]:
+        """Settle those that have a quick setting; yields those that seem to have none at all."""
+        for k, member in zip(group, family.members, strict=True):
+            started = time.monotonic()
+            if started > self.look_until:
+                return
+            setting = find_quick_setting(family, member, self.gap)
+            if isinstance(setting, QuickSetting):
+                seconds = time.monotonic() - started
+                self._take(
+                    k,
+                    solution_with_proof(
+                        member.problem, self.method, setting.partition, setting.proof, self.gap, seconds
+                    ),
+                )
+            elif setting is NoQuickSetting.NO_SETTING:
+                yield k
+
+    def _grow(self, k: int) -> bool:
+        """Let the problem's sizes grow, if they may and can."""
+        if not self.grow:
+            return False
+        problem = self.problems[k]
+        size = larger_size(problem.max_size, problem.total)
+        if size is None:
+            self._take(k, one_bucket_solution(problem, self.method))
+            return False
+        self.problems[k] = replace(problem, max_size=size)
+        return True
+
+    def solve_the_rest(self) -> None:
+        """The method for a single problem."""
+        rest = [k for k in range(len(self.problems)) if k not in self._solutions]
+        for k in rest:
+            problem, seconds = self.problems[k], max(_MOMENT, self.deadline - time.monotonic())
+            if not self.grow:
+                solution = solve(problem, self.method, self.gap, seconds)
+            elif time.monotonic() < self.patience or self.method is not Method.OPTIMAL:
+                solution = solve_and_grow(problem, self.method, self.gap, seconds, _MOMENT)
+            else:
+                solution = solve_without_search(problem, self.method) or one_bucket_solution(problem, self.method)
+            self._take(k, solution)
+
+    def improve(self) -> None:
+        """Search more thoroughly where most can be gained, until the sum of losses is within the gap."""
+        if self.gap >= _SMALL_GAP and any(problem.fake_values for problem in self.problems):
+            return
+        bounded = {k: solution for k, solution in self._solutions.items() if solution.bound is not None}
+        worst = sorted(bounded, key=lambda k: -_excess(bounded[k]))
+        losses, excess = sum(_loss(solution) for solution in bounded.values()), sum(map(_excess, bounded.values()))
+        for k in worst:
+            left = self.deadline - time.monotonic()
+            if excess <= self.gap * losses or left <= 0:
+                break
+            before = bounded[k]
+            problem = replace(self.problems[k], max_size=before.max_size)
+            after = _improve(problem, before, self.gap, max(_MOMENT, left))
+            losses -= _loss(before) - _loss(after)
+            excess -= _excess(before) - _excess(after)
+            self._solutions[k] = after
+
+    def _take(self, k: int, solution: Solution) -> None:
+        self._solutions[k] = solution
+        self.each()
+
+
+def _improve(problem: Problem, before: Solution, gap: float, seconds: float) -> Solution:
+    """The better setting and the better bound of what was found before and what a thorough search finds."""
+    started = time.monotonic()
+    try:
+        again = solve(problem, before.method, gap, seconds)
+    except UndecidedError:
+        return before
+    partition = min(before, again, key=_loss).partition
+    proof = max(before, again, key=lambda solution: solution.bound or 0)
+    if partition is None:
+        return before
+    optimum = Optimum(partition.setting, proof.bound, proof.certificate)
+    return solution_with_proof(
+        problem, before.method, partition, optimum, gap, before.seconds + time.monotonic() - started
+    )
+
+
+def _loss(solution: Solution) -> float:
+    """The loss; infinite without a setting."""
+    return math.inf if solution.loss is None else solution.loss
+
+
+def _excess(solution: Solution) -> float:
+    """How far the loss is above the bound."""
+    return _loss(solution) - (solution.bound or 0)
 
 
 class NoQuickSetting(Enum):
@@ -118,185 +299,3 @@ def _with_more_sizes(family: Family, relaxed: MemberRelaxation, used: Integers) 
     cost = reduced - float(relaxed.bound.slope) * family.sizes
     cost[used] = -np.inf
     return np.sort(np.argsort(cost, kind="stable")[: len(used) + _MORE_SIZES])
-
-
-_MOST_SIZES = 400  # quick settings have every size as a column
-_MOST_CELLS = 1_000_000  # values x sizes
-_MOMENT = 0.05  # the least time for a try, in seconds
-_A_LOOK = 0.01  # seconds for a quick setting: ten times the usual
-_A_SECOND = 1.0  # for quick settings, whatever the time limit
-# With fake values it is the relaxation's bound that is 1 or 2 % off, and hardly ever the quick setting: little is to be
-# gained from a proof, which takes a second. So quick settings stand, unless the gap that is asked for is below this:
-# then no relaxation would ever do.
-_SMALL_GAP = 0.005
-
-
-def solve_many(
-    problems: Sequence[Problem],
-    gap: float,
-    time_limit: float,
-    each: Callable[[], None] | None = None,
-    *,
-    method: Method = Method.OPTIMAL,
-    grow: bool = False,
-) -> list[Solution]:
-    """The solution of each problem, as `methods.solve` has it; together they are within the gap, if time permits.
-
-    `each` is called once a problem. With `grow` a problem that has no setting within its sizes is solved with larger
-    ones, as in `solve_and_grow`, and the solution's `max_size` says how large they may be.
-
-    Past the time limit every problem still has its quick look, as long as that is a matter of milliseconds; then what
-    the method for a single problem finds at once; and half the time limit later, with `grow`, one bucket for everybody.
-    """
-    many = _Many(problems, gap, time_limit, method, each or _no_progress, grow=grow)
-    if method is Method.OPTIMAL:
-        many.look_quickly()
-    many.solve_the_rest()
-    if method is Method.OPTIMAL:
-        many.improve()
-    return many.solutions
-
-
-def _no_progress() -> None:
-    """Nobody is watching."""
-
-
-class _Many:
-    """The state of one run: the problems with sizes as large as they have grown, and what was found so far."""
-
-    def __init__(
-        self,
-        problems: Sequence[Problem],
-        gap: float,
-        time_limit: float,
-        method: Method,
-        each: Callable[[], None],
-        *,
-        grow: bool,
-    ) -> None:
-        self.problems = list(problems)
-        self.gap, self.method, self.each, self.grow = gap, method, each, grow
-        started = time.monotonic()
-        self.deadline = started + time_limit
-        look = max(time_limit, _A_SECOND + _A_LOOK * len(problems))
-        self.look_until = started + look
-        self.patience = started + 1.5 * look
-        self._found: dict[int, Solution] = {}
-
-    @property
-    def solutions(self) -> list[Solution]:
-        """In the order of the problems."""
-        return [self._found[k] for k in range(len(self.problems))]
-
-    def look_quickly(self) -> None:
-        """A quick setting for as many as have one, with sizes that grow if they may."""
-        waiting = list(range(len(self.problems)))
-        if self.grow:
-            for k in waiting:
-                solution = solve_without_search(self.problems[k], self.method)
-                if solution is not None:
-                    self._settle(k, solution)
-            waiting = [k for k in waiting if k not in self._found]
-        while waiting:
-            waiting = [k for group in self._families(waiting) for k in self._look_at(*group) if self._grown(k)]
-
-    def _families(self, waiting: list[int]) -> Iterator[tuple[Family, list[int]]]:
-        """Problems with the same sizes, known records, fake values and units; without those that are too large."""
-        groups: dict[tuple[int, int, int, int, int], list[int]] = defaultdict(list)
-        for k in waiting:
-            instance = Instance(self.problems[k])
-            first, last, problem = instance.first_size, instance.last_size, instance.problem
-            if first <= last < first + _MOST_SIZES and (last - first + 1) * len(problem.counts) <= _MOST_CELLS:
-                groups[first, last, problem.known_records, problem.fake_values, instance.units].append(k)
-        for (first, last, _, _, units), group in groups.items():
-            sizes = np.arange(first, last + 1, dtype=np.int64)
-            yield Family([self.problems[k] for k in group], sizes, units), group
-
-    def _look_at(self, family: Family, group: list[int]) -> Iterator[int]:
-        """Settle those that have a quick setting; yields those that seem to have none at all."""
-        for k, member in zip(group, family.members, strict=True):
-            started = time.monotonic()
-            if started > self.look_until:
-                return
-            found = find_quick_setting(family, member, self.gap)
-            if isinstance(found, QuickSetting):
-                seconds = time.monotonic() - started
-                self._settle(
-                    k, solution_with_proof(member.problem, self.method, found.partition, found.proof, self.gap, seconds)
-                )
-            elif found is NoQuickSetting.NO_SETTING:
-                yield k
-
-    def _grown(self, k: int) -> bool:
-        """Let the problem's sizes grow, if they may and can."""
-        if not self.grow:
-            return False
-        problem = self.problems[k]
-        size = larger_size(problem.max_size, problem.total)
-        if size is None:
-            self._settle(k, one_bucket_solution(problem, self.method))
-            return False
-        self.problems[k] = replace(problem, max_size=size)
-        return True
-
-    def solve_the_rest(self) -> None:
-        """The method for a single problem."""
-        rest = [k for k in range(len(self.problems)) if k not in self._found]
-        for k in rest:
-            problem, seconds = self.problems[k], max(_MOMENT, self.deadline - time.monotonic())
-            if not self.grow:
-                solution = solve(problem, self.method, self.gap, seconds)
-            elif time.monotonic() < self.patience or self.method is not Method.OPTIMAL:
-                solution = solve_and_grow(problem, self.method, self.gap, seconds, _MOMENT)
-            else:
-                solution = solve_without_search(problem, self.method) or one_bucket_solution(problem, self.method)
-            self._settle(k, solution)
-
-    def improve(self) -> None:
-        """Search more thoroughly where most can be gained, until the sum of losses is within the gap."""
-        if self.gap >= _SMALL_GAP and any(problem.fake_values for problem in self.problems):
-            return
-        bounded = {k: found for k, found in self._found.items() if found.bound is not None}
-        worst = sorted(bounded, key=lambda k: -_excess(bounded[k]))
-        losses, excess = sum(_loss(found) for found in bounded.values()), sum(map(_excess, bounded.values()))
-        for k in worst:
-            left = self.deadline - time.monotonic()
-            if excess <= self.gap * losses or left <= 0:
-                break
-            before = bounded[k]
-            problem = replace(self.problems[k], max_size=before.max_size)
-            after = _improved(problem, before, self.gap, max(_MOMENT, left))
-            losses -= _loss(before) - _loss(after)
-            excess -= _excess(before) - _excess(after)
-            self._found[k] = after
-
-    def _settle(self, k: int, solution: Solution) -> None:
-        self._found[k] = solution
-        self.each()
-
-
-def _improved(problem: Problem, before: Solution, gap: float, seconds: float) -> Solution:
-    """The better setting and the better bound of what was found before and what a thorough search finds."""
-    started = time.monotonic()
-    try:
-        again = solve(problem, before.method, gap, seconds)
-    except UndecidedError:
-        return before
-    partition = min(before, again, key=_loss).partition
-    proof = max(before, again, key=lambda found: found.bound or 0)
-    if partition is None:
-        return before
-    optimum = Optimum(partition.setting, proof.bound, proof.certificate)
-    return solution_with_proof(
-        problem, before.method, partition, optimum, gap, before.seconds + time.monotonic() - started
-    )
-
-
-def _loss(solution: Solution) -> float:
-    """The loss; infinite without a setting."""
-    return math.inf if solution.loss is None else solution.loss
-
-
-def _excess(solution: Solution) -> float:
-    """How far the loss is above the bound."""
-    return _loss(solution) - (solution.bound or 0)

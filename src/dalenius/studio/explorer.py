@@ -22,9 +22,9 @@ from dataclasses import replace
 from dalenius.errors import DaleniusError, UndecidedError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
-from dalenius.planning import plan_counts, plan_without_search, prepare_problem, with_remarks
+from dalenius.planning import plan_counts, plan_without_search, prepare_problem, with_notes
 from dalenius.policy.limits import LimitPolicy
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.caps import Instance
 from dalenius.solve.glance import Memory, glance, partition_of
 from dalenius.solve.methods import infeasible_solution, one_bucket_solution, solution_with_proof, why_not_anatomy
@@ -40,7 +40,7 @@ TWO_SIZE, ANATOMY = "two-size", "anatomy"
 
 def anatomy_peer(problem: Problem, max_size: int | None) -> Peer:
     """Anatomy's buckets of l and l + 1; its setting is told even where it is not private."""
-    found = anatomy(problem)
+    found = find_anatomy(problem)
     most = problem.total if max_size is None else max_size
     fits = found.setting is not None and found.setting.groups[-1].size <= most
     fits = fits and found.setting is not None and found.setting.groups[0].size >= problem.min_size
@@ -116,7 +116,7 @@ class Explorer:
             exact = plan is not None
             if plan is None:
                 plan, exact = self._glanced(problem, options, started + seconds)
-            plan = with_remarks(plan, resolved)
+            plan = with_notes(plan, resolved)
         except DaleniusError as error:
             return self._shown.refused(of_error(error), policy, time.monotonic() - started)
         obstacle = obstacle_of(plan, options, _OFFER_SECONDS)
