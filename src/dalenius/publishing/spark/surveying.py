@@ -146,7 +146,7 @@ class Surveyor:
     def survey(self, null_value: str | None) -> tuple[Survey, Partitions]:
         """What the table holds, and what each of its partitions does."""
         trackers = self._trackers()
-        listed = {name: tracker for name, tracker in trackers.items() if tracker.wants_data}
+        listed = {name: tracker for name, tracker in trackers.items() if tracker.needs_data}
         found = self._found(listed)
         trackers |= found.trackers
         schema = self._chosen.schema
@@ -184,7 +184,7 @@ class Surveyor:
                 low, high, nulls = ranges[name]
                 known = RangeTracker(kind, (low, high, nulls) if low is not None and high is not None else None)
                 if low is None:  # nulls alone
-                    known.has_nulls, known.wants_data = True, False
+                    known.has_nulls, known.needs_data = True, False
                 trackers[name] = known
             else:
                 trackers[name] = tracker_for(kind, most)
