@@ -138,7 +138,7 @@ class PlanRequest:
     avoid_ruled_out: bool = False
 
 
-def request(given: dict[str, Any]) -> PlanRequest:
+def read_request(given: dict[str, Any]) -> PlanRequest:
     """Merge options and job file; an option goes before the job file's key of the same name."""
     from dalenius.policy.job import Job, read_job
 
