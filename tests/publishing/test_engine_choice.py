@@ -51,7 +51,7 @@ def test_everything_else_stays_here_unless_it_is_said(table: Any) -> None:
         ({"engine": "abacus"}, "no engine 'abacus'"),
         ({"master": "local"}, "--master is for Spark"),
         ({"spark_remote": "sc://x"}, "--spark-remote is for Spark"),
-        ({"spark_conf": {"a": "b"}}, "settings of Spark are given without it"),
+        ({"spark_conf": {"a": "b"}}, "Spark settings are given without Spark"),
         ({"engine": "spark", "master": "local", "spark_remote": "sc://x"}, "both a master and"),
         ({"engine": "spark", "format": "parquet"}, "Spark does not write releases as parquet"),
         ({"engine": "spark", "format": "xml"}, "no format 'xml'"),

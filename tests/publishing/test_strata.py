@@ -283,7 +283,7 @@ def test_too_many_combinations_and_columns_without_order_are_refused() -> None:
         publish(table, quasi_identifiers=["bytes"], strata=["bytes"])
     with pytest.raises(UsageError, match="combinations of values"):
         publish(town(70_000), strata=["id", "Gender"])
-    with pytest.raises(UsageError, match="made of quasi-identifiers"):
+    with pytest.raises(UsageError, match="cut by quasi-identifiers"):
         publish(town(100), strata=["Disease"])
     with pytest.raises(UsageError, match="Did you mean 'Gender'"):
         publish(town(100), strata="gender")
