@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs unit browser jre format bench-solvers bench-publish bench-attacks bench-strata bench-studio bench-spark lock clean
+.PHONY: help setup demo test test-all lint types imports docs unit browser jre format bench-solvers bench-publish bench-attacks bench-strata bench-studio bench-spark lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -20,6 +20,9 @@ demo: setup ## Run the main job on data made on the spot
 	@$(RUN) python tools/demo.py
 
 test: lint types imports docs unit ## Everything that has to pass: lint, types, import rules, docs, tests
+
+test-all: export HYPOTHESIS_PROFILE = thorough
+test-all: test ## The same with many more generated examples, for a night
 
 browser:
 	@sh tools/get-chromium.sh

@@ -1,31 +1,47 @@
-"""Habits of the whole suite: generated tests are not timed, in CI nothing may be skipped, and one JVM is enough."""
+"""Habits of the whole suite: how hard generated tests try, nothing is skipped in CI, and who runs which file when."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-hypothesis.settings.register_profile("dalenius", deadline=None, max_examples=100)
-hypothesis.settings.load_profile("dalenius")
+from tests.effort import load_profile
 
-SPARK = ("tests/spark/", "tests/verify/test_parquet_mr.py")  # tests that start Java
+load_profile()
+
+# Files that share what is expensive to start run in one process: a session of Spark, a cluster, a browser.
+GROUPS = {
+    "tests/spark/test_cluster.py": "cluster",
+    "tests/spark/test_connect.py": "cluster",
+    "tests/verify/test_parquet_mr.py": "cluster",
+    "tests/spark/": "spark",
+    "tests/browser/": "browser",
+}
+# Which files take long, in seconds. All others are taken to be short.
+SECONDS: dict[str, float] = {"spark": 400, "cluster": 200, "browser": 150}
 
 
-class OneJava(LoadScopeScheduling):  # type: ignore[misc]
-    """Tests go to whichever process is free, but those that start Java to one and the same, and first."""
+class Longest(LoadScopeScheduling):  # type: ignore[misc]
+    """Files go to whichever process is free, so that fixtures of a module are made once; the longest go first."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith(SPARK) else nodeid
+        return next((group for start, group in GROUPS.items() if nodeid.startswith(start)), nodeid.split("::")[0])
+
+    def _assign_work_unit(self, node: Any) -> None:
+        self.workqueue.move_to_end(max(self.workqueue, key=self._seconds), last=False)
+        super()._assign_work_unit(node)
+
+    def _seconds(self, scope: str) -> float:
+        return SECONDS.get(scope, len(self.workqueue[scope]) / 1000)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneJava:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Longest:
     """How tests are spread over processes. (The mark `xdist_group` does nothing with some versions of pytest.)"""
-    return OneJava(config, log)
+    return Longest(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

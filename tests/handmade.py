@@ -223,7 +223,8 @@ def write_table(path: Path, types: Mapping[str, pa.DataType], rows: Sequence[tup
         path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
     else:
         columns = [column(kind, [row[i] for row in rows]) for i, kind in enumerate(types.values())]
-        pyarrow.parquet.write_table(pa.Table.from_arrays(columns, list(types)), path, row_group_size=7)
+        group = max(7, len(rows) // 8)  # several row groups in any table, and few in a large one, for speed
+        pyarrow.parquet.write_table(pa.Table.from_arrays(columns, list(types)), path, row_group_size=group)
 
 
 def _csv_cell(cell: Any) -> str:

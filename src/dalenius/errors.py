@@ -173,19 +173,19 @@ class MissingExtraError(DaleniusError):
         return cls(f"{what} is not installed", f"Install it with: pip install 'dalenius[{extra}]'")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like `name`, if one is like it at all."""
     by_folded: dict[str, str] = {}
     for candidate in known:
         by_folded.setdefault(candidate.casefold().strip(), candidate)
-    found = difflib.get_close_matches(name.casefold().strip(), by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
+    close = difflib.get_close_matches(name.casefold().strip(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known name, or lists the known ones."""
     names = list(known)
-    close = nearest(name, names)
+    close = nearest_name(name, names)
     if close is not None:
         return f"Did you mean {close!r}?"
     listed = ", ".join(repr(known_name) for known_name in names[:12])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -21,6 +23,7 @@ from dalenius.attack.minimality_models import MODELS, Merged, Suspicion, any_cou
 from dalenius.cli.render_audit import show_audit
 from dalenius.errors import ReleaseError
 from dalenius.model.attack_result import Audit
+from tests.effort import examples
 from tests.handmade import Handmade, edit_manifest, hospital, in_strata
 
 Table = tuple[tuple[int, ...], ...]
@@ -29,24 +32,31 @@ Weighted = tuple[Fraction, dict[Table, Fraction]]
 
 def tables(rows: list[int], slots: list[int]) -> dict[Table, int]:
     """All counts by leaf and value, slots that are left being fakes, each with the number of matchings that give it."""
-    names = [value for value, count in enumerate(slots) for _ in range(count)]
     found: dict[Table, int] = {}
 
     def deal(leaf: int, left: tuple[int, ...], table: Table, ways: int) -> None:
         if leaf == len(rows):
-            found[table] = found.get(table, 0) + ways
+            found[table] = ways
             return
-        held: dict[tuple[int, ...], int] = {}
-        for chosen in itertools.combinations(left, rows[leaf]):
-            rest = tuple(slot for slot in left if slot not in chosen)
-            held[rest] = held.get(rest, 0) + 1
-        for rest, times in held.items():
-            mine = [slot for slot in left if slot not in rest]
-            counts = tuple(sum(names[slot] == value for slot in mine) for value in range(len(slots)))
-            deal(leaf + 1, rest, (*table, counts), ways * times)
+        for counts in itertools.product(*(range(min(count, rows[leaf]) + 1) for count in left)):
+            if sum(counts) == rows[leaf]:
+                rest = tuple(slot - count for slot, count in zip(left, counts, strict=True))
+                deal(leaf + 1, rest, (*table, counts), ways * math.prod(map(math.comb, left, counts)))
 
-    deal(0, tuple(range(len(names))), (), 1)
+    deal(0, tuple(slots), (), 1)
     return found
+
+
+def test_tables_are_those_of_the_matchings_one_by_one() -> None:
+    """Each slot goes to one leaf or to none."""
+    rows, slots = [2, 1, 2], [3, 1, 2]
+    names = [value for value, count in enumerate(slots) for _ in range(count)]
+    matchings: Counter[Table] = Counter()
+    for leaves in itertools.product(range(len(rows) + 1), repeat=len(names)):
+        if [leaves.count(leaf) for leaf in range(len(rows))] == rows:
+            held = Counter(zip(leaves, names, strict=True))
+            matchings[tuple(tuple(held[leaf, value] for value in range(len(slots))) for leaf in range(len(rows)))] += 1
+    assert tables(rows, slots) == matchings
 
 
 def share(held: Mapping[Table, int | Fraction], leaf: int, value: int, rows: int) -> Fraction:
@@ -120,7 +130,7 @@ def concluded(model: str, rows: list[int], slots: list[int], limits: list[Fracti
 
 
 @pytest.mark.parametrize("model", ORACLES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_against_the_enumeration_of_all_matchings(model: str, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(1, 4), min_size=2, max_size=3).filter(lambda rows: sum(rows) <= 8))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.fakes.quotas import can_be_marked
+from tests.effort import examples
 
 
 def by_trying(slots: list[int], fakes: list[int], buckets: int, sigma: int) -> bool:
@@ -34,7 +35,7 @@ def groups(draw: st.DrawFn) -> tuple[list[int], list[int], int, int]:
     return slots.tolist(), fakes.tolist(), buckets, sigma
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(groups())
 def test_marks_exist_where_the_flow_says_so(group: tuple[list[int], list[int], int, int]) -> None:
     slots, fakes, buckets, sigma = group

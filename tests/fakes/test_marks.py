@@ -13,6 +13,7 @@ from dalenius.fakes.marking import draw_marks
 from dalenius.model.problem import Partition
 from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement, SlotMap, values_by_bucket
+from tests.effort import examples
 from tests.fakes.grids import deal, marked_partitions, markings, partition_of
 
 KEY = bytes(range(32))
@@ -38,7 +39,7 @@ def dealt(partition: Partition) -> list[tuple[int, int, int]]:
 
 
 def fake_slots(marks: Marks) -> list[tuple[int, int]]:
-    values, slots = marks.current()
+    values, slots = marks.fake_slots()
     return list(zip(values.tolist(), slots.tolist(), strict=True))
 
 
@@ -81,13 +82,13 @@ def contents(partition: Partition) -> Counter[tuple[int, int]]:
     return shown
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(partition=marked_partitions(4), number=st.integers(0, 2**32))
 def test_the_margins_are_exact(partition: Partition, number: int) -> None:
     assert_margins(partition, draw_marks([partition], key(number)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(partition=marked_partitions(), number=st.integers(0, 2**32))
 def test_records_and_fake_values_together_are_what_st_shows(partition: Partition, number: int) -> None:
     marks = draw_marks([partition], key(number))
@@ -103,7 +104,7 @@ def test_records_and_fake_values_together_are_what_st_shows(partition: Partition
         assert sizes[number] == partition.setting.groups[group_of(partition, number)].size
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(partition=marked_partitions())
 def test_real_slots_are_the_others_in_ascending_order(partition: Partition) -> None:
     marks = draw_marks([partition], KEY)
@@ -114,7 +115,7 @@ def test_real_slots_are_the_others_in_ascending_order(partition: Partition) -> N
         assert marks.real_slots(np.full(len(real), value), np.arange(len(real))).tolist() == real
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(partition=marked_partitions())
 def test_the_buckets_of_slots(partition: Partition) -> None:
     numbers, values, slots = (np.asarray(column) for column in zip(*dealt(partition), strict=True))
@@ -144,7 +145,7 @@ def test_all_markings_with_the_margins_are_equally_likely(
     draws = 8 * number + 200
     seen: Counter[tuple[tuple[int, ...], ...]] = Counter()
     for seed in range(draws):
-        values, numbers = draw_marks([partition], key(seed)).current()
+        values, numbers = draw_marks([partition], key(seed)).fake_slots()
         turns, held = np.divmod(first[values] + numbers, buckets)
         seen[tuple(tuple(sorted(turns[held == bucket].tolist())) for bucket in range(buckets))] += 1
     assert set(seen) <= set(every)
@@ -161,7 +162,7 @@ def test_margins_that_no_marking_has_are_refused() -> None:
         draw_marks([partition], KEY)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     buckets=st.integers(1, 5),
     counts=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=8),
@@ -206,7 +207,7 @@ def test_fake_values_without_marks_are_refused() -> None:
 def test_marks_use_no_numbers_that_the_order_uses() -> None:
     """Another key gives other marks, and the marks of two groups alike are not the same."""
     partition = partition_of([(3, 1000), (6, 1000)], [(2000, 4000), (1000, 2000)], [(500, 500), (500, 500)])
-    values, slots = draw_marks([partition], KEY).current()
+    values, slots = draw_marks([partition], KEY).fake_slots()
     own = {(value, slot) for value, slot in zip(values.tolist(), slots.tolist(), strict=True)}
     assert own == set(fake_slots(draw_marks([partition], KEY)))
     assert len(own & set(fake_slots(draw_marks([partition], key(7))))) < 1000
@@ -237,7 +238,7 @@ def test_after_exchanges_the_margins_hold_and_only_their_records_have_moved(
         if v == w or group_of(partition, g) != group_of(partition, h) or not to_v or not to_w:
             continue
         before = slots_of_records(partition, marks)
-        marks = marks.moved([(v, x, to_v[0]), (w, y, to_w[0])])
+        marks = marks.move([(v, x, to_v[0]), (w, y, to_w[0])])
         assert_margins(partition, marks)
         expected = {(v, to_v[0]): (v, x), (w, to_w[0]): (w, y)}
         assert slots_of_records(partition, marks) == [expected.get(held, held) for held in before]
@@ -256,9 +257,9 @@ def test_a_record_that_moves_there_and_back_is_where_it_was() -> None:
     marks = draw_marks([partition], KEY)
     fake = {slot for value, slot in fake_slots(marks) if value == 0}
     real = min(set(range(100)) - fake)
-    there = marks.moved([(0, min(fake), real)])
-    further = there.moved([(0, max(fake), min(fake))])
-    back = further.moved([(0, real, max(fake))])
+    there = marks.move([(0, min(fake), real)])
+    further = there.move([(0, max(fake), min(fake))])
+    back = further.move([(0, real, max(fake))])
     assert slots_of_records(partition, back) == slots_of_records(partition, marks)
     assert fake_slots(back) == fake_slots(marks)
     assert back.nbytes == marks.nbytes
@@ -281,7 +282,7 @@ def test_moves_that_make_no_sense_are_refused(value: int, fake: str, real: str |
     other = min(set(range(100)) - {slot for value, slot in fake_slots(marks) if value == 0})
     known: dict[str | int, int] = {"fake": first, "real": other, 1000: 1000}
     with pytest.raises(ValueError, match=complaint):
-        marks.moved([(value, known[fake], known[real])])
+        marks.move([(value, known[fake], known[real])])
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.model.problem import BucketSetting, Partition, Problem
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.caps import Instance
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size
-from dalenius.solve.optimal import optimal
+from dalenius.solve.multi_size import find_multi_size_setting
+from dalenius.solve.optimal import find_optimum
 from dalenius.solve.sizes import why_impossible
 from dalenius.verify.proof import certified_bound
+from tests.effort import examples
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems
 from tests.property.test_against_brute_force import sizes_of
@@ -32,10 +33,10 @@ def best(problem: Problem, most_sizes: int | None = None) -> brute_force.Sizes |
 
 
 @given(guarded_problems())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_optimal_is_the_best_setting(problem: Problem) -> None:
     expected = best(problem)
-    found = optimal(problem, gap=0)
+    found = find_optimum(problem, gap=0)
     assert (found.setting is None) == (expected is None)
     if found.setting is not None and expected is not None:
         assert found.setting.loss == brute_force.loss(expected) == found.bound
@@ -47,22 +48,25 @@ def test_optimal_is_the_best_setting(problem: Problem) -> None:
 
 
 @given(guarded_problems(most_records=20))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_every_two_size_search_is_the_best_two_size_setting(problem: Problem) -> None:
     assert_agree_on_two_sizes(problem, best(problem, most_sizes=2))
 
 
 @given(guarded_problems())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_multi_size_and_anatomy_are_valid(problem: Problem) -> None:
     known = problem.known_records
-    for setting in (multi_size(problem), anatomy(problem).setting if anatomy(problem).eligible else None):
+    for setting in (
+        find_multi_size_setting(problem),
+        find_anatomy(problem).setting if find_anatomy(problem).eligible else None,
+    ):
         if setting is not None:
             assert brute_force.assignable(problem.counts, problem.limits, sizes_of(setting), known=known)
 
 
 @given(guarded_problems(), st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_validation_decides_every_setting(problem: Problem, data: st.DataObject) -> None:
     sizes = data.draw(st.sampled_from(list(brute_force.settings(problem.total, 1, problem.total))))
     verdict = validate_setting(problem, BucketSetting.of((size, 1) for size in sizes))
@@ -71,7 +75,7 @@ def test_validation_decides_every_setting(problem: Problem, data: st.DataObject)
 
 
 @given(guarded_problems())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_lemma_1_with_known_records(problem: Problem) -> None:
     """Some setting exists iff one bucket that holds everybody is one."""
     anything = replace(problem, min_size=1, max_size=problem.total)

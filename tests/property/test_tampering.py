@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.verify.judge import verify
+from tests.effort import examples
 from tests.handmade import Handmade
 
 LIMITS = {"uniform": "0.6"}
@@ -175,7 +176,7 @@ def with_an_adversary(draw: st.DrawFn) -> Handmade:
 
 
 @pytest.mark.parametrize("tampering", WITH_AN_ADVERSARY, ids=lambda tampering: tampering.__name__)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(made=with_an_adversary(), row=st.integers(0, 1000))
 def test_one_change_is_found_where_there_are_fakes(
     tampering: Callable[[Path, int], None], made: Handmade, row: int
@@ -192,7 +193,7 @@ def test_one_change_is_found_where_there_are_fakes(
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS, ids=lambda tampering: tampering.__name__)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(table=tables(), row=st.integers(0, 1000))
 def test_one_change_is_found_and_named(tampering: Callable[[Path, int], None], table: pa.Table, row: int) -> None:
     release = dalenius.publish(table, LIMITS, sensitive="s", quasi_identifiers=["age", "name"])

@@ -26,6 +26,7 @@ import dalenius
 from dalenius.errors import InputError, NoSolutionError, NullsError, UsageError
 from dalenius.place.budget import resident_memory
 from dalenius.release.manifest import SEEDED
+from tests.effort import examples
 
 PEOPLE = pa.table(
     {
@@ -546,7 +547,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(table=tables(), slack=st.fractions(0, 3), columns=st.sampled_from([["n"], ["t", "n"], ["n", "t", "f"]]))
 def test_any_table_under_any_feasible_policy(table: pa.Table, slack: Fraction, columns: list[str]) -> None:
     counts = Counter(table["s"].to_pylist())

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.errors import ChangedInputError, UndecidedError, UsageError
-from dalenius.fakes.quotas import with_fakes
+from dalenius.fakes.quotas import draw_fakes
 from dalenius.place.budget import Budget, resident_memory
 from dalenius.place.survey import Sample, smallest_numbers
 from dalenius.publishing import stratify as stratifying
 from dalenius.publishing.options import StrataChoice
 from dalenius.tables.open_table import cast_to_text
+from tests.effort import examples
 from tests.publishing.test_publishing import check_privacy, tables
 
 KEY = bytes(range(32))
@@ -118,7 +119,7 @@ def test_fakes_that_are_ruled_out_are_exchanged_within_strata() -> None:
 
 
 @pytest.mark.usefixtures("small_strata")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     table=tables(),
     slack=st.fractions(0, 3),
@@ -458,9 +459,9 @@ def test_a_stratum_with_no_place_for_its_fakes_is_joined_with_another(monkeypatc
         calls += 1
         if calls == 1:
             raise UndecidedError("no place", "")
-        return with_fakes(*words)
+        return draw_fakes(*words)
 
-    monkeypatch.setattr(stratifying, "with_fakes", none_for_the_first)
+    monkeypatch.setattr(stratifying, "draw_fakes", none_for_the_first)
     table = town(12_000)
     release = publish(table, strata=["Gender", "Age"], fake_values=1)
     assert calls > 2

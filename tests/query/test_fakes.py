@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError, UsageError
-from dalenius.infer.compositions import compositions
+from dalenius.infer.compositions import find_compositions
 from dalenius.infer.learned import Association
 from dalenius.query.coded import Answerer, CodedRelease, CodedTable
 from dalenius.query.count import Counter
 from dalenius.query.workload import answer, encode, evaluate, generate, summarise
 from dalenius.release.folder import open_release
+from tests.effort import examples
 from tests.query.releases import random_buckets, write_release
 from tests.query.test_matchings import assert_same, moments
 
@@ -98,7 +99,7 @@ def within(accepts: Accepts, group: dict[str, str]) -> Accepts:
     return accepted
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(bucket_lists(), st.sampled_from(sorted(CONDITIONS)))
 def test_every_condition_against_all_worlds(
     tmp_path_factory: pytest.TempPathFactory, buckets: list[Bucket], condition: str
@@ -195,7 +196,7 @@ def test_where_rows_are_that_match(fakes: int, mean: float) -> None:
     quotas[0] += slots - quotas.sum()
     publisher = _Publisher([int(quota) for quota in quotas], size, fakes, seed=1)
     by_bucket = np.argsort(publisher.buckets, kind="stable")
-    found = compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
+    found = find_compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
     classes = found.of(publisher.buckets + 1)
     random, (block,), number = publisher.random, found.blocks, found.number
     expected, matching, wanted, truth = [], [], [], []
@@ -230,7 +231,7 @@ def test_learning_without_association_is_the_estimate_of_buckets() -> None:
     real = publisher.real()
     matches = real & (publisher.random.random(len(real)) < share)
     by_bucket = np.argsort(publisher.buckets, kind="stable")
-    found = compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
+    found = find_compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
     a, c = (np.bincount(publisher.buckets[mask], minlength=buckets) for mask in (matches, publisher.values == 0))
     every = size + fakes
     association = Association(found.blocks[0].slots, found.buckets, fakes)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dalenius.model.estimate import Estimate
 from dalenius.query.count import Counter
 from dalenius.query.pairs import Matcher, Totals, TypeCounts, TypedBuckets, covers, types_of
+from tests.effort import examples
 from tests.query.releases import write_release
 
 Accepts = Callable[[str, str], bool]
@@ -75,7 +76,7 @@ def bucket_lists(draw: st.DrawFn, fakes: int = 0) -> list[tuple[str, str]]:
 pairs = st.sets(st.tuples(st.sampled_from("abcd"), st.sampled_from("wxyz")), min_size=1)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(bucket_lists(), pairs)
 def test_any_condition_on_both(
     tmp_path_factory: pytest.TempPathFactory, buckets: list[tuple[str, str]], accepted: set[tuple[str, str]]
@@ -91,7 +92,7 @@ def test_any_condition_on_both(
     assert found.tight
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(bucket_lists(), st.sets(st.sampled_from("abcd"), min_size=1), st.sets(st.sampled_from("wxyz"), min_size=1))
 def test_a_condition_that_factors_and_the_same_as_one_that_does_not(
     tmp_path_factory: pytest.TempPathFactory, buckets: list[tuple[str, str]], some_rows: set[str], some_values: set[str]
@@ -110,7 +111,7 @@ def test_a_condition_that_factors_and_the_same_as_one_that_does_not(
         assert counter.count(on_values).exact
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(bucket_lists(fakes=1), pairs)
 def test_fake_values_are_values_that_no_row_may_own(
     tmp_path_factory: pytest.TempPathFactory, buckets: list[tuple[str, str]], accepted: set[tuple[str, str]]
@@ -147,7 +148,7 @@ def totals_of(matrix: np.ndarray, rows: Sequence[int], values: Sequence[int], mo
     return matcher.totals, matcher.tight
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data(), matrices)
 def test_all_covers_give_the_attained_bounds_and_some_give_wider_ones(
     data: st.DataObject, lines: list[list[bool]]

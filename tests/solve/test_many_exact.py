@@ -15,6 +15,7 @@ from dalenius.solve.many import solve_many
 from dalenius.solve.methods import solve, solve_and_grow
 from dalenius.solve.sizes import fakes_can_be_in_proportion, least_min_size, why_impossible
 from dalenius.verify.proof import certified_bound
+from tests.effort import examples
 from tests.property import brute_force
 from tests.property.strategies import guarded_problems, small_problems
 
@@ -97,13 +98,13 @@ def check_all(problems: list[Problem], gap: float) -> None:
 
 
 @given(strata())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_without_a_gap_every_setting_is_the_best(problems: list[Problem]) -> None:
     check_all(problems, gap=0)
 
 
 @given(strata(), st.sampled_from([0.01, 0.1, 1.0]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_every_bound_is_one(problems: list[Problem], gap: float) -> None:
     check_all(problems, gap)
 
@@ -114,7 +115,7 @@ def test_known_records(problems: list[Problem], gap: float) -> None:
 
 
 @given(strata(known=(0, 1), fakes=(1, 3)), st.sampled_from([0, 0.1, 1.0]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_fake_values(problems: list[Problem], gap: float) -> None:
     """The exhaustive search is in exact proportion; the solver's units are rounded up, and so allow a little more."""
     for problem, solution in zip(problems, solve_many(problems, gap, LONG), strict=True):
@@ -128,13 +129,13 @@ def test_fake_values(problems: list[Problem], gap: float) -> None:
 
 
 @given(st.lists(small_problems(), max_size=5))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_problems_that_share_nothing(problems: list[Problem]) -> None:
     check_all(problems, gap=0)
 
 
 @given(st.lists(guarded_problems(fakes=(0, 2)), max_size=4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_as_the_method_for_a_single_problem(problems: list[Problem]) -> None:
     for problem, solution in zip(problems, solve_many(problems, 0, LONG), strict=True):
         single = solve(problem, Method.OPTIMAL, 0, LONG)
@@ -143,7 +144,7 @@ def test_as_the_method_for_a_single_problem(problems: list[Problem]) -> None:
 
 
 @given(strata(known=(0, 1), fakes=(0, 1)))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_sizes_grow_until_there_is_a_setting(problems: list[Problem]) -> None:
     for problem, solution in zip(problems, solve_many(problems, 0, LONG, grow=True), strict=True):
         single = solve_and_grow(problem, Method.OPTIMAL, 0, LONG)

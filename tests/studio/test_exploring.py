@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from dalenius.errors import PolicyError
 from dalenius.model.plan import Method, PlanOptions, Status
 from dalenius.model.problem import BucketSetting, ValueCounts
-from dalenius.planning import compare_counts, plan_counts, prepared
+from dalenius.planning import compare_counts, plan_counts, prepare_problem
 from dalenius.policy.limits import LimitPolicy, resolve_limits
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 from dalenius.studio.exploration import Exploration, exploration_object
 from dalenius.studio.explorer import Explorer
 from dalenius.studio.offers import rounded_up
+from tests.effort import examples
 
 HOSPITAL = ValueCounts.of([("Flu", 900), ("Asthma", 400), ("Diabetes", 250), ("Cancer", 60), ("HIV", 20)])
 
@@ -101,7 +102,7 @@ def test_quick_answers_are_valid_under_every_rule(values: int, shape: str) -> No
         policy = LimitPolicy.of(**rule)
         answer = explorer.quick(policy)
         check(answer, counts, policy, options)
-        possible = prepared(counts, policy, options)[1]
+        possible = prepare_problem(counts, policy, options)[1]
         eligible = all(
             count <= limit * counts.total for count, limit in zip(counts.counts, possible.limits, strict=True)
         )
@@ -159,7 +160,7 @@ def plan_options(draw: st.DrawFn, total: int) -> PlanOptions:
     return PlanOptions(smallest, largest, known_records=known, fake_values=draw(st.integers(0, 2)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_what_calls_itself_exact_is_what_plan_finds(data: st.DataObject) -> None:
     counts = data.draw(small_counts)
@@ -184,7 +185,7 @@ def test_what_calls_itself_exact_is_what_plan_finds(data: st.DataObject) -> None
         assert answer.setting.loss >= plan.solution.bound or answer.setting.groups[-1].size > plan.solution.max_size
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_exact_answers_are_those_of_plan(data: st.DataObject) -> None:
     counts = data.draw(small_counts)
@@ -214,7 +215,7 @@ def test_plan_is_the_same_whenever_it_is_asked(rule: dict[str, Any]) -> None:
     assert first.bound == second.bound
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_what_is_offered_can_be_had(data: st.DataObject) -> None:
     counts = data.draw(small_counts)
@@ -235,7 +236,6 @@ def test_what_is_offered_can_be_had(data: st.DataObject) -> None:
     assert plan.solution.setting is not None
 
 
-@settings(deadline=None)
 @given(small_counts, st.data())
 def test_there_is_an_offer_wherever_limits_alone_are_to_blame(counts: ValueCounts, data: st.DataObject) -> None:
     policy = data.draw(policies(counts))
@@ -406,7 +406,7 @@ def test_the_larger_of_two_sizes_holds_every_value(sizes: tuple[int, int]) -> No
     """Pairs of sizes that are left out, because some value fits in neither, have no setting."""
     counts = ValueCounts.of([("a", 400), ("b", 90), ("c", 9), ("d", 1)])
     policy = LimitPolicy.of(theta=2, base="0.01")
-    _, problem = prepared(counts, policy, PlanOptions(min_size=sizes[0], max_size=sizes[1]))
-    setting = two_size(problem)
+    _, problem = prepare_problem(counts, policy, PlanOptions(min_size=sizes[0], max_size=sizes[1]))
+    setting = find_two_size_setting(problem)
     needed = max(-(-limit.denominator // limit.numerator) for limit in problem.limits)
     assert setting is None or setting.groups[-1].size >= needed

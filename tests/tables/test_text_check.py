@@ -16,6 +16,7 @@ from dalenius.errors import InputError
 from dalenius.tables import delimited as text_check
 from dalenius.tables.delimited import is_in_one_piece
 from dalenius.tables.open_table import open_table
+from tests.effort import examples
 
 CELLS = st.text(st.sampled_from('ab,"\n;é'), min_size=1, max_size=6)
 ROWS = st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=12)
@@ -28,7 +29,7 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(rows=ROWS, quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), block=st.integers(1, 40))
 def test_records_are_those_of_the_csv_module(rows: list[tuple[str, str, str]], quoting: int, block: int) -> None:
     out = io.StringIO()

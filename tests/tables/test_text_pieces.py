@@ -18,6 +18,7 @@ from dalenius.tables.delimited import LONGEST, is_in_one_piece
 from dalenius.tables.describe import describe
 from dalenius.tables.open_table import open_table
 from dalenius.tables.sources import open_source
+from tests.effort import examples
 
 PIECE = 8_000_000  # bytes, for each of DuckDB's threads
 ROW = b"12345,78\n"
@@ -163,7 +164,7 @@ def is_whole(text: str, fields: int) -> bool:
     return all(len(row) in (0, fields) or (len(row) == fields + 1 and row[-1] == "") for row in rows)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     text=st.lists(st.sampled_from(["x", "ä", ",", ",", "\n", "\n", '"', '""', '"x"', '"x,\ny"', "1,2\n", '"1","2"\n'])),
     block=st.sampled_from([6, 7, 11, 2**22]),

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.verify.row_order import OrderOfRows, falls
+from tests.effort import examples
 from tests.handmade import order
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -50,7 +51,7 @@ def expected(*columns: list[Any]) -> int:
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("coded", [False, True])
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_falls_are_counted_as_python_counts_them(name: str, coded: bool, data: st.DataObject) -> None:
     kind, cells = COLUMNS[name]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from dalenius.errors import NoSuchColumnError
 from dalenius.verify.judge import verify
+from tests.effort import examples
 from tests.handmade import Handmade, hospital, many_types, restate_hashes, rewrite
 from tests.verify.test_verify import failed
 
@@ -142,7 +143,7 @@ def test_little_memory_is_enough(tmp_path: Path) -> None:
     assert verify(folder, against=made.source(), memory=64 * 2**20)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", None, "é"])), min_size=1, max_size=12), st.data())
 def test_differences_are_those_of_multisets(rows: list[tuple[int, str | None]], data: st.DataObject) -> None:
     other = data.draw(st.lists(st.sampled_from(rows), min_size=len(rows), max_size=len(rows)))

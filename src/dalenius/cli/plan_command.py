@@ -27,7 +27,6 @@ from dalenius.cli.shared_options import (
 from dalenius.errors import InputError, UsageError
 from dalenius.model.plan import Method, Plan, Status
 from dalenius.model.problem import ValueCounts
-from dalenius.tables.delimited import read_counts
 
 _EPILOG = """\b
 Examples:
@@ -109,6 +108,8 @@ def _counts(
             raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
         if not is_local(given):
             raise UsageError("--counts are counted already: no engine is needed", "Leave the options of Spark out.")
+        from dalenius.tables.delimited import read_counts
+
         return read_counts(counts_file)
     if asked.sensitive is None:
         raise UsageError(

@@ -11,9 +11,7 @@ complete. Whatever goes wrong, what was there before is still there.
 
 from __future__ import annotations
 
-import errno
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,10 +27,12 @@ from dalenius.dp_risk.noise import Floats, Noise
 from dalenius.dp_risk.ratio import Integers, mean, quantiles, variance
 from dalenius.dp_risk.released import Released
 from dalenius.dp_risk.tally import Triples
-from dalenius.errors import OutputError, UsageError
+from dalenius.errors import UsageError
 from dalenius.model.problem import Problem
+from dalenius.release.atomic import whole_file, writable
 
 _SUFFIXES = (".parquet", ".csv")
+_WORDS = ("the file of groups", "--groups")  # for errors
 
 
 class GroupFile:
@@ -45,7 +45,7 @@ class GroupFile:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows. The first batch says which columns there are."""
-        with _writable():
+        with writable(*_WORDS):
             if self._writer is None:
                 kind = pyarrow.parquet.ParquetWriter if self._suffix == ".parquet" else pyarrow.csv.CSVWriter
                 self._writer = kind(self._file, batch.schema)
@@ -53,11 +53,9 @@ class GroupFile:
         self.rows += batch.num_rows
 
     def finish(self) -> None:
-        """Bring everything to the disk."""
-        with _writable():
+        """Write what is still to be written."""
+        with writable(*_WORDS):
             self.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Let go of the file, complete or not."""
@@ -72,23 +70,14 @@ def group_file(path: str | Path, replace: bool, source: Any) -> Iterator[GroupFi
     target = Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow links)
     if target.suffix.lower() not in _SUFFIXES:
         raise UsageError(f"groups are not written to files of the kind {target.suffix!r}", "Name it .parquet or .csv.")
-    with _writable():
-        _check(target, replace, source)
-        descriptor, name = tempfile.mkstemp(prefix=".dalenius-groups-", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            writing = GroupFile(file, target.suffix.lower())
-            try:
-                yield writing
-                writing.finish()
-            finally:
-                with suppress(OSError, pa.ArrowException):  # the first error is the one to tell
-                    writing.close()
-        with _writable():
-            _check(target, replace, source)  # something may have been put there meanwhile
-            Path(name).replace(target)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    with whole_file(target, lambda path: _check(path, replace, source), *_WORDS) as file:
+        writing = GroupFile(file, target.suffix.lower())
+        try:
+            yield writing
+            writing.finish()
+        finally:
+            with suppress(OSError, pa.ArrowException):  # the first error is the one to tell
+                writing.close()
 
 
 def _check(target: Path, replace: bool, source: Any) -> None:
@@ -103,20 +92,6 @@ def _check(target: Path, replace: bool, source: Any) -> None:
         raise UsageError("the file of groups would take the place of the table itself", "Give --groups another name.")
     if not replace:
         raise UsageError("the file of groups is there already", "Give --groups another name, or --force to replace it.")
-
-
-@contextmanager
-def _writable() -> Iterator[None]:
-    """Files that cannot be written, as errors of ours."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno == errno.ENOSPC or "No space left" in str(error):
-            raise OutputError("the disk is full", "Make room there, or give --groups another place.") from None
-        reason = error.strerror or (os.strerror(error.errno) if error.errno else "the file system failed")
-        raise OutputError(
-            f"the file of groups cannot be written: {reason}", "Check the folder and its permissions."
-        ) from None
 
 
 _CELLS_OF_A_BLOCK = 2**21  # pairs (x, y) times draws at once

@@ -21,12 +21,12 @@ from dalenius.place.domains import (
     Domain,
     Listing,
     Range,
-    changed,
-    distinct,
-    in_order,
+    changed_table_error,
+    distinct_values,
     is_integer_like,
     listing_type,
     null_count,
+    sort_values,
     to_integers,
 )
 from dalenius.tables.arrays import numpy_array
@@ -61,7 +61,7 @@ class RangeTracker:
         self._low = low if self._low is None else min(low, self._low)
         self._high = high if self._high is None else max(high, self._high)
         if self._listed is not None and self._kind.bit_width > _SHORT_BITS:
-            self._list(distinct(array))
+            self._list(distinct_values(array))
 
     def _list(self, values: pa.Array) -> None:
         listed = pa.concat_arrays([self._listed, values]).unique()
@@ -88,7 +88,7 @@ class RangeTracker:
         if self._low is None or self._high is None:
             return Listing(self._kind, pa.nulls(0, pa.int64()), self.has_nulls)
         if self._high - self._low >= _SHORT_RANGE and self._listed is not None:
-            return Listing(self._kind, in_order(self._listed), self.has_nulls)
+            return Listing(self._kind, sort_values(self._listed), self.has_nulls)
         return Range(self._kind, self._low, self._high, self.has_nulls)
 
 
@@ -111,7 +111,7 @@ class ListTracker:
         self._bytes += _length(array)
         if self._too_many:
             return
-        part = distinct(array).cast(listing_type(self._kind))
+        part = distinct_values(array).cast(listing_type(self._kind))
         self._parts.append(part)
         self._pending += len(part)
         self._pending_bytes += part.nbytes
@@ -142,7 +142,7 @@ class ListTracker:
         """What the column holds; None if that is more than fits into a list."""
         if not self._too_many:
             self._merge()
-        return None if self._too_many else Listing(self._kind, in_order(self._parts[0]), self.has_nulls)
+        return None if self._too_many else Listing(self._kind, sort_values(self._parts[0]), self.has_nulls)
 
 
 Tracker = RangeTracker | ListTracker
@@ -238,7 +238,7 @@ def lossless_types(schema: pa.Schema, domains: dict[str, Domain | None]) -> pa.S
     return schema
 
 
-def as_published(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def cast_to_published(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column of the source in the type that it is published with. Text may stay coded."""
     if column.type == kind:
         return column
@@ -249,4 +249,4 @@ def as_published(column: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return column.cast(kind)
     except pa.ArrowException:
-        raise changed() from None
+        raise changed_table_error() from None

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.place.budget import in_parallel
-from dalenius.place.columns import as_published
-from dalenius.place.domains import Domain, changed, codes_of
+from dalenius.place.columns import cast_to_published
+from dalenius.place.domains import Domain, changed_table_error, codes_of
 from dalenius.place.sensitive import SensitiveColumn
-from dalenius.strata.tree import Tree, collapsed, without
+from dalenius.strata.tree import Tree, collapse_strata, remove_leaves
 from dalenius.tables.arrays import texts
 from dalenius.tables.arrow import Source
 
@@ -23,7 +23,7 @@ Integers = npt.NDArray[np.int64]
 _NARROW = 2**16
 
 
-class Ordered:
+class OrderedColumn:
     """A column as a tree sees it: codes in the order of the values, and one for nulls and NaN, above all others."""
 
     def __init__(self, domain: Domain) -> None:
@@ -35,15 +35,15 @@ class Ordered:
         self.codes = self._values + (has_nan or domain.has_nulls)
 
     @classmethod
-    def if_possible(cls, domain: Domain | None) -> Ordered | None:
+    def if_possible(cls, domain: Domain | None) -> OrderedColumn | None:
         """None if the column cannot be cut: its values are too many to be listed, or have no order or no exact text."""
         return cls(domain) if domain is not None and _can_be_cut(domain.kind) else None
 
     def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
         """The codes of an array of the type that is published."""
-        return self.of(codes_of(self._domain, array))
+        return self.order_codes(codes_of(self._domain, array))
 
-    def of(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+    def order_codes(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
         """From the codes of the column's domain."""
         return codes if self.codes == self._domain.codes else np.minimum(codes, codes.dtype.type(self._values))
 
@@ -71,7 +71,9 @@ def _can_be_cut(kind: pa.DataType) -> bool:
 class Cutter:
     """A tree over the codes of some columns, and the stratum of each of its leaves."""
 
-    def __init__(self, tree: Tree, domains: Mapping[str, Ordered], stratum_of_leaf: Integers | None = None) -> None:
+    def __init__(
+        self, tree: Tree, domains: Mapping[str, OrderedColumn], stratum_of_leaf: Integers | None = None
+    ) -> None:
         """`domains` are those of the columns that the tree is about, in its order. Without strata, leaves are."""
         self._tree, self._domains = tree, domains
         self.strata = np.arange(tree.leaves) if stratum_of_leaf is None else stratum_of_leaf
@@ -82,14 +84,14 @@ class Cutter:
         """How many strata there are."""
         return int(self.strata.max()) + 1
 
-    def merged(self, stratum_of_leaf: Integers) -> Cutter:
+    def merge(self, stratum_of_leaf: Integers) -> Cutter:
         """Leaves merged into strata: the tree asks no more than is needed to tell these."""
-        tree, strata = collapsed(self._tree, stratum_of_leaf)
+        tree, strata = collapse_strata(self._tree, stratum_of_leaf)
         return Cutter(tree, self._domains, strata)
 
-    def without(self, empty: npt.NDArray[np.bool_]) -> Cutter:
+    def remove_leaves(self, empty: npt.NDArray[np.bool_]) -> Cutter:
         """The tree without leaves that nobody is in, each other leaf a stratum."""
-        return Cutter(without(self._tree, empty), self._domains) if empty.any() else self
+        return Cutter(remove_leaves(self._tree, empty), self._domains) if empty.any() else self
 
     def at_values(self, occurring: Mapping[str, npt.NDArray[np.integer]]) -> Cutter:
         """The same cuts, each at the largest of a column's occurring codes that is not above it."""
@@ -99,13 +101,13 @@ class Cutter:
             at_most[here] = occurring[name][np.searchsorted(occurring[name], at_most[here], side="right") - 1]
         return Cutter(replace(self._tree, at_most=at_most), self._domains, self.strata)
 
-    def of(self, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
+    def strata_of(self, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The stratum of each record. The columns have the types that are published."""
         return self._of([domain.encode(columns[name]) for name, domain in self._domains.items()])
 
-    def of_codes(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> npt.NDArray[np.integer]:
+    def strata_of_codes(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> npt.NDArray[np.integer]:
         """The same from the codes of columns."""
-        return self._of([domain.of(codes[name]) for name, domain in self._domains.items()])
+        return self._of([domain.order_codes(codes[name]) for name, domain in self._domains.items()])
 
     def _of(self, codes: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.integer]:
         return self.strata.take(self._tree.leaves_of(codes))
@@ -126,12 +128,12 @@ class Cutter:
         ]
 
 
-def narrow(numbers: int) -> type[np.integer]:
+def sortable_type(numbers: int) -> type[np.integer]:
     """The type of that many different numbers that sorts fast."""
     return np.uint16 if numbers <= _NARROW else np.int64
 
 
-class Virtual:
+class StratumValues:
     """What placement calls a value: a value in a stratum, numbered stratum after stratum."""
 
     def __init__(self, sensitive: SensitiveColumn, cutter: Cutter | None) -> None:
@@ -147,7 +149,7 @@ class Virtual:
         """Counts by number as a table, a line for each stratum; an error if they are not those of the first reading."""
         found = counts.reshape(-1, len(self.sensitive.counts))
         if (found.sum(axis=0) != self.sensitive.counts).any():
-            raise changed()
+            raise changed_table_error()
         return found
 
     def encode(self, values: pa.Array, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
@@ -155,14 +157,14 @@ class Virtual:
         codes = self.sensitive.encode(values)
         if self._cutter is None:
             return codes
-        virtual: npt.NDArray[np.integer] = self._cutter.of(columns) * len(self.sensitive.counts) + codes
-        return virtual.astype(narrow(self.number), copy=False)
+        virtual: npt.NDArray[np.integer] = self._cutter.strata_of(columns) * len(self.sensitive.counts) + codes
+        return virtual.astype(sortable_type(self.number), copy=False)
 
 
 def count_strata(
     source: Source,
     schema: pa.Schema,
-    virtual: Virtual,
+    virtual: StratumValues,
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
@@ -175,7 +177,7 @@ def count_strata(
     fields = [schema.field(name) for name in names]
 
     def work(batch: pa.RecordBatch) -> tuple[int, Integers]:
-        columns = [as_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
+        columns = [cast_to_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
         numbers = virtual.encode(columns[-1], dict(zip(names, columns, strict=True)))
         return len(numbers), np.bincount(numbers, minlength=virtual.number)
 

@@ -110,7 +110,7 @@ _WRAP = 2**64
 _LONGEST_TABLE = 2**16
 
 
-def changed() -> ChangedInputError:
+def changed_table_error() -> ChangedInputError:
     """The second reading met something that the first had not."""
     return ChangedInputError("the table changed between its readings", "Run again when nothing writes to it.")
 
@@ -137,10 +137,10 @@ class Range:
         integers = to_integers(array)
         nulls = null_mask(array)
         if nulls is not None and not self.has_nulls:
-            raise changed()
+            raise changed_table_error()
         known = integers if nulls is None else integers[~nulls]
         if known.size and not (self.low <= int(known.min()) and int(known.max()) <= self.high):
-            raise changed()
+            raise changed_table_error()
         if nulls is not None:
             integers = integers.astype(np.int64)
             integers[nulls] = (self.high + 1 + 2**63) % _WRAP - 2**63  # modulo 2^64, as all codes are
@@ -188,11 +188,11 @@ class Listing:
         codes: Codes = table.take(filled(coded.indices, len(places)))
         known = len(self.values) if not self.has_nulls else None
         if codes.size and known is not None and int(codes.max()) >= known:
-            raise changed()
+            raise changed_table_error()
         if self.has_nulls and places.null_count:
             missing = codes == len(self.values)
             if int(missing.sum()) != coded.null_count:
-                raise changed()
+                raise changed_table_error()
         return codes
 
     @cached_property
@@ -212,10 +212,10 @@ class Listing:
         if not integers.size:
             return np.empty(0, dtype=np.uint64)
         if not (low <= int(integers.min()) and int(integers.max()) < low + len(table)):
-            raise changed()
+            raise changed_table_error()
         codes: Codes = table.take(integers if not low else integers.astype(np.int64) - low)
         if int(codes.max()) == len(self.values):
-            raise changed()
+            raise changed_table_error()
         return codes
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
@@ -253,7 +253,7 @@ def dictionary_of(array: pa.Array) -> pa.DictionaryArray:
     return array.dictionary_encode()
 
 
-def distinct(array: pa.Array) -> pa.Array:
+def distinct_values(array: pa.Array) -> pa.Array:
     """The distinct values that occur in an array, nulls aside; integer-like types as their integers."""
     if pa.types.is_dictionary(array.type):
         array = dictionary_of(array)
@@ -262,7 +262,7 @@ def distinct(array: pa.Array) -> pa.Array:
     return dictionary_of(array).dictionary
 
 
-def in_order(values: pa.Array) -> pa.Array:
+def sort_values(values: pa.Array) -> pa.Array:
     """Distinct values in their order."""
     return values.take(pc.sort_indices(values)) if len(values) else values
 

@@ -63,13 +63,13 @@ class Marks:
         found[far] = np.searchsorted(self._reals_before, reals[far], side="right")
         return found
 
-    def current(self) -> tuple[Integers, Integers]:
+    def fake_slots(self) -> tuple[Integers, Integers]:
         """The fake slots as they are now: value and slot of each, by value and then by slot."""
         numbers = self._numbers()
         values = np.searchsorted(self._first, numbers, side="right").astype(np.int64) - 1
         return values, numbers.astype(np.int64) - self._first[values].astype(np.int64)
 
-    def moved(self, moves: npt.ArrayLike) -> Marks:
+    def move(self, moves: npt.ArrayLike) -> Marks:
         """These marks after some moves, all made at once: rows of value, a fake slot, and a real slot of that value.
 
         The fake slot becomes real and the real one fake. The record that had the one has the other, and no other record

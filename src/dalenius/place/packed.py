@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.model.problem import SizeGroup
-from dalenius.place.domains import Domain, changed, codes_of
+from dalenius.place.domains import Domain, changed_table_error, codes_of
 from dalenius.tables.arrays import arrow_array
 
 Integers = npt.NDArray[np.int64]
@@ -59,7 +59,7 @@ class Pieces:
         return np.concatenate(([0], inner, [len(sorted_buckets)]))
 
 
-class Filling:
+class PieceFill:
     """How full each piece is. Every bucket has an exact number of records, so a table that changed cannot pass."""
 
     def __init__(self, pieces: Pieces) -> None:
@@ -71,15 +71,15 @@ class Filling:
         cuts = self._pieces.cut(sorted_buckets)
         counts = np.diff(cuts)
         if (self._filled + counts > self._pieces.rows).any():
-            raise changed()
+            raise changed_table_error()
         for piece in np.flatnonzero(counts).tolist():
             yield piece, int(self._filled[piece]), slice(int(cuts[piece]), int(cuts[piece + 1]))
         self._filled += counts
 
-    def finished(self) -> Iterator[int]:
+    def full_pieces(self) -> Iterator[int]:
         """The numbers of the pieces, all of them full."""
         if (self._filled != self._pieces.rows).any():
-            raise changed()
+            raise changed_table_error()
         return iter(range(len(self._pieces)))
 
 
@@ -187,7 +187,7 @@ class PackedRecords:
         """`scratch` is a folder for the scratch file; None keeps everything in memory."""
         self._layout, self._pieces = layout, pieces
         self._starts = np.cumsum(pieces.rows) - pieces.rows
-        self._filling = Filling(pieces)
+        self._filling = PieceFill(pieces)
         total = int(pieces.rows.sum())
         self._memory: Keys | None = None if scratch is not None else np.empty(total, dtype=np.uint64)
         self._file: IO[bytes] | None = None
@@ -209,7 +209,7 @@ class PackedRecords:
 
     def pieces(self) -> Iterator[int]:
         """The numbers of the pieces, once every record is stored."""
-        return self._filling.finished()
+        return self._filling.full_pieces()
 
     def piece(self, number: int) -> list[pa.Array]:
         """The columns of QIT for one piece, in the order of the release. May run in any thread."""

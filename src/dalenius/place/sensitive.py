@@ -15,10 +15,10 @@ from dalenius.place.domains import (
     Listing,
     dictionary_of,
     from_integers,
-    in_order,
     is_integer_like,
     listing_type,
     null_count,
+    sort_values,
     to_integers,
 )
 from dalenius.tables.arrays import arrow_array, numpy_array, texts
@@ -54,7 +54,7 @@ class SensitiveColumn:
             codes[codes == len(self.listing.values)] = self.null_code
         return codes.astype(np.uint16 if len(self.texts) <= 2**16 else np.int64)
 
-    def in_order(self, values: pa.Array, counts: npt.NDArray[np.int64], nulls: int) -> npt.NDArray[np.int64]:
+    def counts_in_order(self, values: pa.Array, counts: npt.NDArray[np.int64], nulls: int) -> npt.NDArray[np.int64]:
         """Counts of some values, and of nulls, in the order of the codes."""
         found = np.zeros(len(self.texts), dtype=np.int64)
         found[numpy_array(pc.index_in(values, value_set=self.listing.values))] = counts
@@ -105,12 +105,12 @@ class SensitiveCounter:
         self._counts.append(counts[used])
         self._pending += len(used)
 
-    def counted(self) -> tuple[pa.Array, npt.NDArray[np.int64], int]:
+    def totals(self) -> tuple[pa.Array, npt.NDArray[np.int64], int]:
         """The values so far, how often each occurred, and how many nulls there were."""
         self._merge()
         return self._values[0], self._counts[0], self._nulls
 
-    def add_counted(self, values: pa.Array, counts: npt.NDArray[np.int64], nulls: int) -> None:
+    def add_totals(self, values: pa.Array, counts: npt.NDArray[np.int64], nulls: int) -> None:
         """What another counter of the same column has counted."""
         self._values.append(values)
         self._counts.append(counts)
@@ -143,7 +143,7 @@ class SensitiveCounter:
         return self._column(values, counts, null_value if named is None else None)
 
     def _column(self, values: pa.Array, counts: list[int], null_text: str | None) -> SensitiveColumn:
-        ordered = in_order(values.unique())
+        ordered = sort_values(values.unique())
         places = pc.index_in(values, value_set=ordered).to_pylist()
         totals = [0] * len(ordered)
         for place, count in zip(places, counts, strict=True):

@@ -233,10 +233,10 @@ def _values_of_group(
         for turn in range(0, size, rows):
             turns = min(size, turn + rows) - turn
             numbers = np.repeat(np.arange(first, last) + first_bucket, turns)
-            yield numbers, _dealt(ends, buckets, (first, last), (turn, turns))
+            yield numbers, _values_at(ends, buckets, (first, last), (turn, turns))
 
 
-def _dealt(ends: Integers, buckets: int, span: tuple[int, int], deal: tuple[int, int]) -> Integers:
+def _values_at(ends: Integers, buckets: int, span: tuple[int, int], deal: tuple[int, int]) -> Integers:
     """The values at the positions t b + k: for k in a span of buckets, and some turns t from the first of `deal` on.
 
     The value at a position is the number of values whose slots end before it. Each end is marked at the first position

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from dalenius.errors import SelfCheckError
 from dalenius.place.budget import in_parallel
-from dalenius.place.columns import as_published
-from dalenius.place.cutting import Cutter, Integers, Virtual, narrow
-from dalenius.place.domains import changed
+from dalenius.place.columns import cast_to_published
+from dalenius.place.cutting import Cutter, Integers, StratumValues, sortable_type
+from dalenius.place.domains import changed_table_error
 from dalenius.place.packed import Codes, Layout, PackedRecords
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
@@ -29,26 +29,26 @@ Numbers = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
-class Kept:
+class CodedRecords:
     """The records batch by batch: the code of the sensitive value (or a number that goes beyond), and packed codes."""
 
     layout: Layout
     batches: list[tuple[Numbers, Codes]]
 
-    def sampled(self, key: bytes, wanted: int) -> tuple[Numbers, dict[str, Codes]]:
+    def sample(self, key: bytes, wanted: int) -> tuple[Numbers, dict[str, Codes]]:
         """A sample of the records: their values, and their codes in every column."""
         rows = smallest_numbers(key, [len(values) for values, _ in self.batches], wanted)
         values = np.concatenate([values[some] for (values, _), some in zip(self.batches, rows, strict=True)])
         codes = np.concatenate([codes[some] for (_, codes), some in zip(self.batches, rows, strict=True)])
         return values, self.layout.columns(codes)
 
-    def cut(self, cutter: Cutter, values: int, workers: Executor) -> tuple[Integers, Kept]:
+    def cut(self, cutter: Cutter, values: int, workers: Executor) -> tuple[Integers, CodedRecords]:
         """The records of each of so many values in each stratum; and the records, numbered by stratum and value."""
         total = cutter.number * values
-        kind = narrow(total)
+        kind = sortable_type(total)
 
         def work(batch: tuple[Numbers, Codes]) -> tuple[Numbers, Integers]:
-            strata = cutter.of_codes(self.layout.columns(batch[1], cutter.columns))
+            strata = cutter.strata_of_codes(self.layout.columns(batch[1], cutter.columns))
             numbers = (strata * values + batch[0]).astype(kind)
             return numbers, np.bincount(numbers, minlength=total)
 
@@ -57,14 +57,14 @@ class Kept:
         for (numbers, counts), (_, codes) in zip(in_parallel(work, self.batches, workers), self.batches, strict=True):
             found += counts
             numbered.append((numbers, codes))
-        return found.reshape(cutter.number, values), Kept(self.layout, numbered)
+        return found.reshape(cutter.number, values), CodedRecords(self.layout, numbered)
 
-    def renumbered(self, table: Numbers) -> Kept:
+    def renumber(self, table: Numbers) -> CodedRecords:
         """The records with other numbers, by a table of old ones."""
-        return Kept(self.layout, [(table.take(numbers), codes) for numbers, codes in self.batches])
+        return CodedRecords(self.layout, [(table.take(numbers), codes) for numbers, codes in self.batches])
 
 
-def keep(
+def read_records(
     source: Source,
     fields: Sequence[pa.Field],
     sensitive: SensitiveColumn,
@@ -72,11 +72,11 @@ def keep(
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
-) -> Kept:
+) -> CodedRecords:
     """Read all columns, the sensitive one last; an error if this is not the table of the first reading."""
 
     def work(batch: pa.RecordBatch) -> tuple[Numbers, Codes]:
-        *columns, last = (as_published(one, field.type) for one, field in zip(batch.columns, fields, strict=True))
+        *columns, last = (cast_to_published(one, field.type) for one, field in zip(batch.columns, fields, strict=True))
         return sensitive.encode(last), layout.codes(columns)
 
     batches = []
@@ -86,8 +86,8 @@ def keep(
         batches.append((values, codes))
         advance(len(values))
     if (counts != sensitive.counts).any():
-        raise changed()
-    return Kept(layout, batches)
+        raise changed_table_error()
+    return CodedRecords(layout, batches)
 
 
 class Records(Protocol):
@@ -112,7 +112,7 @@ class Records(Protocol):
 def place_records(
     source: Source,
     schema: pa.Schema,
-    virtual: Virtual,
+    virtual: StratumValues,
     counts: Sequence[int],
     placement: Placement,
     records: Records,
@@ -129,8 +129,8 @@ def place_records(
     placed = np.zeros(virtual.number, dtype=np.int64)
 
     def encode(batch: pa.RecordBatch) -> tuple[list[pa.Array], Any, Any]:
-        columns = [as_published(column, field.type) for column, field in zip(batch.columns, schema, strict=False)]
-        values = as_published(batch.column(len(schema)), virtual.sensitive.listing.kind)
+        columns = [cast_to_published(column, field.type) for column, field in zip(batch.columns, schema, strict=False)]
+        values = cast_to_published(batch.column(len(schema)), virtual.sensitive.listing.kind)
         codes = virtual.encode(values, dict(zip(schema.names, columns, strict=True)))
         return columns, codes, np.bincount(codes, minlength=virtual.number)
 
@@ -140,7 +140,7 @@ def place_records(
         for columns, codes, numbers in in_parallel(encode, batches, workers, ahead=2):
             starts, placed = placed, placed + numbers
             if (placed > counts).any():
-                raise changed()
+                raise changed_table_error()
             yield columns, codes, starts
 
     def place(batch: tuple[list[pa.Array], Any, Any]) -> tuple[int, Any]:
@@ -152,11 +152,11 @@ def place_records(
         records.store(part)
         advance(rows)
     if (placed != counts).any():
-        raise changed()
+        raise changed_table_error()
 
 
-def place_kept(
-    kept: Kept,
+def place_coded_records(
+    kept: CodedRecords,
     placement: Placement,
     counts: Sequence[int],
     records: PackedRecords,

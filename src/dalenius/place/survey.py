@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from dalenius.errors import SelfCheckError
 from dalenius.place.budget import Budget
-from dalenius.place.columns import RangeTracker, Tracker, as_published, lossless_types, published_field, tracker_of
-from dalenius.place.domains import Domain, Listing, distinct
+from dalenius.place.columns import RangeTracker, Tracker, cast_to_published, lossless_types, published_field, tracker_of
+from dalenius.place.domains import Domain, Listing, distinct_values
 from dalenius.place.packed import Layout
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
@@ -121,11 +121,11 @@ class Survey:
         layout = Layout(known, buckets) if len(known) == len(self.domains) else None
         return layout if layout is not None and layout.fits else None
 
-    def sampled(self, sample: Sample) -> dict[str, list[pa.Array]]:
+    def sample_columns(self, sample: Sample) -> dict[str, list[pa.Array]]:
         """The columns of a sample, with the types that are published."""
         batches = sample.batches()
         return {
-            name: [as_published(one.column(name), self.schema.field(name).type) for one in batches]
+            name: [cast_to_published(one.column(name), self.schema.field(name).type) for one in batches]
             for name in batches[0].schema.names
         }
 
@@ -150,7 +150,7 @@ def survey(
     domains = {name: tracker.domain() for name, tracker in trackers.items()}
     if source.untyped:
         schema = lossless_types(schema, domains)
-        domains = {name: retyped(domain, schema.field(name).type) for name, domain in domains.items()}
+        domains = {name: retype(domain, schema.field(name).type) for name, domain in domains.items()}
     row_bytes = 8 + sum(tracker.bytes(rows) for tracker in trackers.values()) // max(1, rows)
     return Survey(
         schema,
@@ -179,7 +179,9 @@ def _read(
     fields = [schema.field(name) for name in (*reading, counter.name)]
     rows = 0
     for batch in source.batches([field.name for field in fields], batch_rows):
-        *others, last = (as_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True))
+        *others, last = (
+            cast_to_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)
+        )
         counter.add(last)
         for name, column in zip(reading, others, strict=True):
             if trackers[name].wants_data:
@@ -206,12 +208,12 @@ def first_row_bytes(source: Source, columns: Sequence[str]) -> int:
     return 0 if first is None or not first.num_rows else int(first.nbytes) // int(first.num_rows)
 
 
-def retyped(domain: Domain | None, kind: pa.DataType) -> Domain | None:
+def retype(domain: Domain | None, kind: pa.DataType) -> Domain | None:
     """The domain of a text column that has been found to hold values of another type."""
     if not isinstance(domain, Listing) or kind == domain.kind:
         return domain
     tracker = RangeTracker(kind)
-    tracker.add(pa.concat_arrays([as_published(domain.values, kind), pa.nulls(int(domain.has_nulls), kind)]))
+    tracker.add(pa.concat_arrays([cast_to_published(domain.values, kind), pa.nulls(int(domain.has_nulls), kind)]))
     return tracker.domain()
 
 
@@ -223,5 +225,5 @@ def _nearly_unique(source: Source, columns: Sequence[str], rows: int) -> tuple[s
     return tuple(
         name
         for name, column in zip(columns, first.columns, strict=True)
-        if len(distinct(column)) >= _NEARLY_ALL * first.num_rows
+        if len(distinct_values(column)) >= _NEARLY_ALL * first.num_rows
     )

@@ -18,20 +18,20 @@ import pyarrow.compute as pc
 from dalenius.place.domains import (
     Domain,
     codes_of,
-    distinct,
+    distinct_values,
     from_integers,
-    in_order,
     is_integer_like,
     listing_type,
+    sort_values,
     to_integers,
 )
-from dalenius.place.packed import Filling, Pieces, read_at, write_at
+from dalenius.place.packed import PieceFill, Pieces, read_at, write_at
 from dalenius.tables.arrays import arrow_array, filled, null_mask, numpy_array
 
 Codes = npt.NDArray[np.uint64]
 
 
-class WideForm:
+class WideLayout:
     """How such records are laid out, before they are sorted and after. Categories go as what they stand for."""
 
     def __init__(self, schema: pa.Schema, domains: Mapping[str, Domain | None]) -> None:
@@ -55,7 +55,7 @@ class WideForm:
         plain = [_one_nan(column.cast(field.type)) for column, field in zip(taken, self.schema, strict=False)]
         return pa.record_batch([*plain, arrow_array(buckets[by_bucket])], schema=self.schema)
 
-    def sorted(self, batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
+    def sort(self, batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
         """The columns of QIT for some whole buckets, in the order of the release."""
         columns = pa.Table.from_batches(batches, self.schema).combine_chunks()
         arrays = [column.chunk(0) for column in columns.columns]
@@ -75,8 +75,8 @@ class WideRecords:
 
     def __init__(self, schema: pa.Schema, domains: Mapping[str, Domain | None], pieces: Pieces, scratch: Path) -> None:
         """`schema` has the quasi-identifiers, and the bucket as its last column."""
-        self._form = WideForm(schema, domains)
-        self._filling = Filling(pieces)
+        self._form = WideLayout(schema, domains)
+        self._filling = PieceFill(pieces)
         self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
         self._slices = [array("q") for _ in range(len(pieces))]  # of each, in turn: where it is, how long it is
         self._end = 0
@@ -97,7 +97,7 @@ class WideRecords:
 
     def pieces(self) -> Iterator[int]:
         """The numbers of the pieces, once every record is stored."""
-        return self._filling.finished()
+        return self._filling.full_pieces()
 
     def piece(self, number: int) -> list[pa.Array]:
         """The columns of QIT for one piece, in the order of the release. May run in any thread."""
@@ -106,7 +106,7 @@ class WideRecords:
             message = bytearray(size)
             read_at(self._file, offset, memoryview(message))
             batches.append(pa.ipc.read_record_batch(pa.py_buffer(message), self._form.schema))
-        return self._form.sorted(batches)
+        return self._form.sort(batches)
 
     def close(self) -> None:
         """Let go of the scratch file, which has no name and so is gone."""
@@ -154,7 +154,9 @@ def _codes(column: pa.Array) -> Codes:
             codes = integers.view(np.uint64) - np.uint64(low % 2**64)
             codes[nulls] = high - low + 1
             return codes
-    values = in_order(distinct(column)) if not is_integer_like(column.type) else distinct(column).sort()
+    values = (
+        sort_values(distinct_values(column)) if not is_integer_like(column.type) else distinct_values(column).sort()
+    )
     if is_integer_like(column.type):
         column = arrow_array(to_integers(column).astype(np.int64), nulls)
     plain = column.cast(listing_type(column.type))

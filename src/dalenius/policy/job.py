@@ -172,11 +172,11 @@ def job_text(job: Job) -> str:
         import tomli_w
     except ImportError:
         raise MissingExtraError.of("tomli-w", "web") from None
-    sections = {name: _given(section) for name, section in job.model_dump().items()}
+    sections = {name: _set_entries(section) for name, section in job.model_dump().items()}
     return tomli_w.dumps({name: section for name, section in sections.items() if section}, multiline_strings=False)
 
 
-def _given(section: dict[str, Any]) -> dict[str, Any]:
+def _set_entries(section: dict[str, Any]) -> dict[str, Any]:
     """Without what was left open. TOML wants tables last, and there is one: the limits by value."""
-    kept = {key: value for key, value in section.items() if value is not None and value not in ([], {})}
-    return {key: str(value) if key == "method" else value for key, value in kept.items()}
+    entries = {key: value for key, value in section.items() if value is not None and value not in ([], {})}
+    return {key: str(value) if key == "method" else value for key, value in entries.items()}

@@ -22,7 +22,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import InputError, PolicyError, did_you_mean, nearest
+from dalenius.errors import InputError, PolicyError, did_you_mean, nearest_name
 from dalenius.model.problem import ValueCounts
 
 Number = str | int | float | Decimal | Fraction
@@ -32,7 +32,7 @@ _RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)")
 _LONGEST = 100
 
 
-def exact(number: Number, name: str) -> Fraction:
+def exact_fraction(number: Number, name: str) -> Fraction:
     """A number as an exact fraction: integers, decimals ("0.02") and ratios ("17/100").
 
     A Python float is read as the decimal that it prints as. `name` says in errors what the number is.
@@ -54,16 +54,16 @@ def exact(number: Number, name: str) -> Fraction:
 
 def exact_limit(number: Number, name: str) -> Fraction:
     """A limit: an exact fraction in (0, 1]."""
-    limit = exact(number, name)
+    limit = exact_fraction(number, name)
     if not 0 < limit <= 1:
         raise PolicyError(
-            f"{name} must be above 0 and at most 1, got {shown(limit)}",
+            f"{name} must be above 0 and at most 1, got {format_fraction(limit)}",
             "A limit is the largest probability with which the value may be inferred; 1 means no limit.",
         )
     return limit
 
 
-def shown(number: Fraction) -> str:
+def format_fraction(number: Fraction) -> str:
     """A fraction for people to read: as a decimal where that is exact and short, else as a ratio."""
     reduced = number.denominator
     for prime in (2, 5):
@@ -115,14 +115,14 @@ class LimitPolicy:
         if base is not None and theta is None:
             raise PolicyError("base goes with theta: f'_i = min(1, theta * f_i + base)", "Give theta too.")
         rules = {"theta": theta, "uniform": uniform, "l_diversity": l_diversity, "beta": beta}
-        given = [name for name, number in rules.items() if number is not None]
-        if len(given) > 1:
-            raise PolicyError(f"one rule is wanted, and {' and '.join(given)} are given", "Keep one of them.")
+        names = [name for name, number in rules.items() if number is not None]
+        if len(names) > 1:
+            raise PolicyError(f"one rule is wanted, and {' and '.join(names)} are given", "Keep one of them.")
         return cls(
             theta=None if theta is None else _not_negative(theta, "theta"),
             base=None if theta is None else _not_negative(0 if base is None else base, "base"),
             uniform=None if uniform is None else exact_limit(uniform, "uniform"),
-            l_diversity=None if l_diversity is None else _diversity(l_diversity),
+            l_diversity=None if l_diversity is None else _exact_diversity(l_diversity),
             beta=None if beta is None else _not_negative(beta, "beta"),
             values={
                 str(value): exact_limit(limit, f"the limit of {str(value)!r}")
@@ -184,7 +184,7 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
         return LimitPolicy.of(values=by_value)
     rules = [key for key in by_value if key in _RULE_KEYS and key not in present]
     others = [key for key in by_value if key not in rules]
-    if not rules and (present.intersection(others) or not any(nearest(key, _RULE_KEYS) for key in others)):
+    if not rules and (present.intersection(others) or not any(nearest_name(key, _RULE_KEYS) for key in others)):
         return LimitPolicy.of(values=by_value)
     if others:
         raise PolicyError(
@@ -219,24 +219,24 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
             limits.append(limit)
     if uncovered:
         raise PolicyError(
-            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_names(uncovered)}",
+            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_quote_names(uncovered)}",
             "Give each of them a limit, or a rule for all values (theta, uniform, l_diversity or beta).",
         )
     for value, limit in zip(counts.values, limits, strict=True):
         if limit <= 0:
             raise PolicyError(
-                f"the rule gives {value!r} the limit {shown(limit)}, and a limit must be above 0",
+                f"the rule gives {value!r} the limit {format_fraction(limit)}, and a limit must be above 0",
                 "Give a base above 0.",
             )
-    return ResolvedLimits(tuple(limits), (*_absent(policy, counts), *look_alikes(counts)))
+    return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *look_alikes(counts)))
 
 
-def _absent(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
+def _absent_notes(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
     present = set(counts.values)
     notes = []
     for value in policy.values:
         if value not in present:
-            close = nearest(value, counts.values)
+            close = nearest_name(value, counts.values)
             hint = f"; did you mean {close!r}?" if close is not None else ""
             notes.append(f"the policy names {value!r}, which does not occur in the data{hint}")
     return notes
@@ -249,26 +249,26 @@ def look_alikes(counts: ValueCounts) -> list[str]:
         folded = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
         groups.setdefault(folded, []).append(value)
     return [
-        f"{_names(alike)} differ only in case or blanks, and count as different values"
+        f"{_quote_names(alike)} differ only in case or blanks, and count as different values"
         for alike in groups.values()
         if len(alike) > 1
     ]
 
 
-def _names(values: list[str]) -> str:
+def _quote_names(values: list[str]) -> str:
     listed = ", ".join(repr(value) for value in values[:_LISTED])
     return listed + (f" and {len(values) - _LISTED} more" if len(values) > _LISTED else "")
 
 
 def _not_negative(number: Number, name: str) -> Fraction:
-    value = exact(number, name)
+    value = exact_fraction(number, name)
     if value < 0:
-        raise PolicyError(f"{name} must not be negative, got {shown(value)}")
+        raise PolicyError(f"{name} must not be negative, got {format_fraction(value)}")
     return value
 
 
-def _diversity(number: Number) -> int:
-    value = exact(number, "l_diversity")
+def _exact_diversity(number: Number) -> int:
+    value = exact_fraction(number, "l_diversity")
     if value.denominator != 1 or value < 1:
-        raise PolicyError(f"l_diversity must be a whole number of at least 1, got {shown(value)}")
+        raise PolicyError(f"l_diversity must be a whole number of at least 1, got {format_fraction(value)}")
     return value.numerator

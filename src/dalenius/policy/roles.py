@@ -47,16 +47,16 @@ _MOST_TEXTS = 10_000  # different texts of a quasi-identifier
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
-def suggest(facts: TableFacts) -> dict[str, Suggestion]:
+def suggest_roles(facts: TableFacts) -> dict[str, Suggestion]:
     """A role for each column, by name; at most one of them is sensitive."""
-    found = {column.name: _alone(column, facts.rows) for column in facts.columns}
-    chosen = _sensitive(facts, found)
-    if chosen is not None:
-        found[chosen[0].name] = chosen[1]
-    return found
+    suggestions = {column.name: _suggest_alone(column, facts.rows) for column in facts.columns}
+    sensitive = _find_sensitive(facts, suggestions)
+    if sensitive is not None:
+        suggestions[sensitive[0].name] = sensitive[1]
+    return suggestions
 
 
-def _alone(column: ColumnFacts, rows: int) -> Suggestion:
+def _suggest_alone(column: ColumnFacts, rows: int) -> Suggestion:
     """What a column looks like by itself, if it is not the sensitive one."""
     if column.kind == "other":
         return Suggestion(Role.LEFT_OUT, "Its values are not single values.")
@@ -73,7 +73,7 @@ def _alone(column: ColumnFacts, rows: int) -> Suggestion:
     return Suggestion(Role.QUASI_IDENTIFIER, "Others may know it, and analysts may ask for it.")
 
 
-def _sensitive(facts: TableFacts, alone: dict[str, Suggestion]) -> tuple[ColumnFacts, Suggestion] | None:
+def _find_sensitive(facts: TableFacts, alone: dict[str, Suggestion]) -> tuple[ColumnFacts, Suggestion] | None:
     """The column that is likeliest to be sensitive, by its name, or, as a guess, the last one that could be."""
     possible = [
         column

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.fakes.quotas import RandomBits, dealt
+from dalenius.fakes.quotas import RandomBits, draw_partition
 from dalenius.model.plan import Method, Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.place.cutting import Cutter
@@ -131,7 +131,7 @@ def arrange_whole(survey: Survey, plan: Plan, counts: StratumCounts, random: Ran
         survey=survey,
         plan=plan,
         counts=counts,
-        partitions=(dealt(plan, survey.sensitive.texts, random),),
+        partitions=(draw_partition(plan, survey.sensitive.texts, random),),
         method=solution.method,
         status=solution.status,
         bound=solution.bound,

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import NoSolutionError, SelfCheckError
-from dalenius.fakes.avoiding import MOST_ROUNDS, Avoiding
+from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
 from dalenius.fakes.marking import draw_marks
-from dalenius.fakes.quotas import price, unprotected
+from dalenius.fakes.quotas import price_notes, unprotected_notes
 from dalenius.model.plan import Method, Plan, PlanOptions, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
-from dalenius.planning import plan_counts, single_records
+from dalenius.planning import plan_counts, single_record_notes
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
@@ -35,8 +35,8 @@ from dalenius.publishing.engine import OpenTable, SurveySpec, open_engine
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
+from dalenius.release.atomic import writable
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
-from dalenius.release.staging import writable
 from dalenius.release.writer import Format
 from dalenius.tables.delimited import missing_column
 from dalenius.verify.judge import verify
@@ -167,7 +167,7 @@ def publish_request(
         check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)
         progress.stage(LAST_STAGE)
         published = output.commit(manifest)
-    notes = (*_notes(arrangement, request, unused), *price(plan), *placements.notes())
+    notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
     return Release(published, notes, temporary=temporary)
 
 
@@ -183,7 +183,7 @@ def price_strata(request: PublishRequest, progress: Progress | None = None) -> S
         policy = as_policy(request.limits, survey.sensitive.value_counts)
         plan = solve(survey, policy, request, progress)
         arrangement = cut(table, survey, plan, request, progress)
-    return arrangement.price((*arrangement.sentences(), *_not_cut(arrangement, request), *price(plan)))
+    return arrangement.price((*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
 
 
 def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress
     if plan.status is Status.INFEASIBLE or plan.solution.partition is None:
         reason = plan.no_solution.reason if plan.no_solution is not None else "infeasible"
         raise NoSolutionError(f"no release exists under these limits ({reason})", "See 'dalenius plan'.", plan)
-    for sentence in price(plan):
+    for sentence in price_notes(plan):
         progress.tell(sentence)
     return plan
 
@@ -260,26 +260,26 @@ class _Placements:
     def __init__(self, arrangement: Arrangement, request: PublishRequest) -> None:
         self._partitions, self._key = arrangement.partitions, request.key
         self._marks: Marks | None = None
-        self._avoiding: Avoiding | None = None
+        self._improver: FakeImprover | None = None
         if arrangement.fake_values:
             rounds = MOST_ROUNDS if request.options.avoid_ruled_out else 0
             self._marks = draw_marks(self._partitions, self._key)
-            self._avoiding = Avoiding(self._partitions, request.random_bits(), rounds)
+            self._improver = FakeImprover(self._partitions, request.random_bits(), rounds)
 
     def first(self) -> Placement | None:
         return Placement(self._partitions, self._key, self._marks)
 
     def next(self, folder: ReleaseFolder, progress: Progress) -> Placement | None:
         """A better placement than that of the release as it stands; None if there is none, or none was asked for."""
-        if self._avoiding is None or self._marks is None:
+        if self._improver is None or self._marks is None:
             return None
         progress.stage("Learning")
-        self._marks = self._avoiding.improved(folder, self._marks)
+        self._marks = self._improver.improve(folder, self._marks)
         return self.first() if self._marks is not None else None
 
     def notes(self) -> tuple[str, ...]:
         """What to know about the fake values."""
-        return (*unprotected(self._partitions), *self._avoiding.sentences()) if self._avoiding is not None else ()
+        return (*unprotected_notes(self._partitions), *self._improver.sentences()) if self._improver is not None else ()
 
 
 def _names(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -297,9 +297,9 @@ def _notes(arrangement: Arrangement, request: PublishRequest, unused: Sequence[s
     plan, survey = arrangement.plan, arrangement.survey
     notes = list(plan.notes)
     if arrangement.cutter is not None and plan.solution.setting is not None:  # remarks on the setting of one stratum
-        about_one = (*plan.solution.notes, *single_records(plan.solution.setting, arrangement.fake_values))
+        about_one = (*plan.solution.notes, *single_record_notes(plan.solution.setting, arrangement.fake_values))
         notes = [note for note in notes if note not in about_one]
-        notes += [*arrangement.sentences(), *single_records(arrangement.setting, arrangement.fake_values)]
+        notes += [*arrangement.sentences(), *single_record_notes(arrangement.setting, arrangement.fake_values)]
     notes += _not_cut(arrangement, request)
     if unused:
         named = ", ".join(repr(name) for name in unused[:12]) + (" and more" if len(unused) > 12 else "")

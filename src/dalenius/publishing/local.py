@@ -22,18 +22,19 @@ import pyarrow as pa
 from dalenius.errors import SelfCheckError
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget, in_parallel
-from dalenius.place.cutting import Cutter, Virtual, count_strata
+from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import codes_of
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.slots import Placement, values_by_bucket
-from dalenius.place.stream import Kept, Records, keep, place_kept, place_records
+from dalenius.place.stream import CodedRecords, Records, place_coded_records, place_records, read_records
 from dalenius.place.survey import Sample, Survey, first_row_bytes, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec, TableSpec
+from dalenius.release.atomic import writable
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import FILE, Manifest, read_manifest
-from dalenius.release.staging import Staging, staging, writable
+from dalenius.release.staging import Staging, staging
 from dalenius.release.two_tables import TableFile
 from dalenius.release.writer import Format, PartsWriter, TableWriter
 from dalenius.tables.arrays import arrow_array, plain_arrow_errors
@@ -48,13 +49,13 @@ class LocalCounts:
     """The counts, and the records themselves where they are kept."""
 
     totals: Integers
-    kept: Kept | None = None
+    kept: CodedRecords | None = None
 
     def renumber(self, table: Numbers) -> LocalCounts:
         """Merge strata, by a table of old numbers."""
         totals = np.zeros(int(table.max()) + 1, dtype=np.int64)
         np.add.at(totals, table, self.totals.ravel())
-        kept = self.kept.renumbered(table) if self.kept is not None else None
+        kept = self.kept.renumber(table) if self.kept is not None else None
         return LocalCounts(totals.reshape(-1, self.totals.shape[1]), kept)
 
 
@@ -74,7 +75,7 @@ class LocalTable:
         self._progress: Progress = Silent()
         self._sample_spec: SampleSpec | None = None
         self._sample: Sample | None = None
-        self._kept: Kept | None = None
+        self._kept: CodedRecords | None = None
 
     @property
     def names(self) -> Sequence[str]:
@@ -109,13 +110,13 @@ class LocalTable:
         self._keep_if_it_fits(survey, self._progress)
         if self._kept is not None:
             self._sample = None
-            return SampleCodes(*self._kept.sampled(spec.key, spec.rows))
+            return SampleCodes(*self._kept.sample(spec.key, spec.rows))
         sample, self._sample = self._sample, None
         if sample is None:
             sample = Sample(spec.key, spec.rows)
             for batch in self._source.batches(survey.schema.names, survey.batch_rows):
                 sample.add(batch)
-        columns = survey.sampled(sample)
+        columns = survey.sample_columns(sample)
         values = np.concatenate([survey.sensitive.encode(one) for one in columns[survey.sensitive.name]])
         known = {name: domain for name, domain in survey.domains.items() if domain is not None}
         codes = {name: np.concatenate([codes_of(d, one) for one in columns[name]]) for name, d in known.items()}
@@ -129,7 +130,7 @@ class LocalTable:
         kept, self._kept = self._kept, None  # its numbers are made anew, and the old ones not kept beside them
         if kept is not None:
             return LocalCounts(*kept.cut(cutter, len(survey.sensitive.counts), self._workers))
-        virtual = Virtual(survey.sensitive, cutter)
+        virtual = StratumValues(survey.sensitive, cutter)
         return LocalCounts(
             count_strata(self._source, survey.schema, virtual, self._workers, survey.batch_rows, progress.advance)
         )
@@ -145,10 +146,10 @@ class LocalTable:
             try:
                 kept = counts.kept if isinstance(counts, LocalCounts) else None
                 if kept is not None and isinstance(records, PackedRecords):
-                    place_kept(kept, placement, quotas, records, self._workers, progress.advance)
+                    place_coded_records(kept, placement, quotas, records, self._workers, progress.advance)
                 else:
                     schema = pa.schema([survey.schema.field(name) for name in survey.domains])
-                    numbers = Virtual(survey.sensitive, arrangement.cutter)
+                    numbers = StratumValues(survey.sensitive, arrangement.cutter)
                     place_records(
                         self._source,
                         schema,
@@ -168,7 +169,7 @@ class LocalTable:
         layout = survey.layout() if self._kept is None and self._budget.copy_fits(survey.rows) else None
         if layout is not None:
             fields = list(survey.schema)
-            self._kept = keep(
+            self._kept = read_records(
                 self._source, fields, survey.sensitive, layout, self._workers, survey.batch_rows, progress.advance
             )
 

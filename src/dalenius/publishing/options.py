@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from dalenius.errors import UsageError, nearest
+from dalenius.errors import UsageError, nearest_name
 from dalenius.model.plan import Method, PlanOptions
 from dalenius.place.budget import Budget
 from dalenius.place.permutation import KEY_BYTES
@@ -211,7 +211,7 @@ def _strata_columns(given: Any, quasi_identifiers: Sequence[str]) -> tuple[str, 
         raise UsageError("no column is named to cut strata by", _STRATA_HINT)
     for name in names:
         if name not in quasi_identifiers:
-            close = nearest(name, quasi_identifiers)
+            close = nearest_name(name, quasi_identifiers)
             raise UsageError(
                 f"strata are cut by quasi-identifiers, and {name!r} is not one of them",
                 f"Did you mean {close!r}?" if close is not None else _STRATA_HINT,

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from dalenius.errors import UsageError
+from dalenius.release.atomic import writable
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest
-from dalenius.release.staging import staging, writable
+from dalenius.release.staging import staging
 
 if TYPE_CHECKING:
     import pyarrow

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import UndecidedError, UsageError
-from dalenius.fakes.quotas import RandomBits, with_fakes
+from dalenius.fakes.quotas import RandomBits, draw_fakes
 from dalenius.model.plan import Plan, Solution, Status
 from dalenius.model.problem import Partition, Problem
 from dalenius.model.progress import Progress
 from dalenius.place.budget import MOST_CELLS
-from dalenius.place.cutting import Cutter, Ordered, narrow
+from dalenius.place.cutting import Cutter, OrderedColumn, sortable_type
 from dalenius.place.survey import Survey
 from dalenius.publishing.arrangement import Arrangement, arrange_whole
 from dalenius.publishing.engine import OpenTable, SampleSpec
@@ -35,13 +35,13 @@ from dalenius.solve.sizes import automatic_max_size
 from dalenius.strata.growing import (
     MOST_COMBINATIONS,
     SAMPLE_ROWS,
-    automatic,
+    automatic_leaves,
     every_combination,
-    grow,
-    least_stratum,
+    grow_tree,
+    least_stratum_rows,
     most_shares,
 )
-from dalenius.strata.merging import merged
+from dalenius.strata.merging import merge_leaves
 from dalenius.strata.tree import Tree
 
 Integers = npt.NDArray[np.int64]
@@ -110,7 +110,7 @@ class Stratifier:
             method=strata.solutions[0].method,
             status=status,
             bound=bound,
-            cutter=cutter.without(empty).merged(strata.of_leaf),
+            cutter=cutter.remove_leaves(empty).merge(strata.of_leaf),
         )
 
     def _solve_strata(
@@ -119,10 +119,10 @@ class Stratifier:
         """Merge and join leaves until every stratum has a setting; None if only one stratum is left."""
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in survey.sensitive.texts]
-        leaf_rows, _ = automatic(survey.rows, len(ordered), fake_values=self._options.fake_values)
+        leaf_rows, _ = automatic_leaves(survey.rows, len(ordered), fake_values=self._options.fake_values)
         most = most_shares(survey.sensitive.counts, ordered)
         deadline = time.monotonic() + self._options.time_limit
-        of_leaf = merged(counts, most, max(least_stratum(leaf_rows), plan.problem.min_size))
+        of_leaf = merge_leaves(counts, most, max(least_stratum_rows(leaf_rows), plan.problem.min_size))
         while (number := int(of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, of_leaf, counts)
@@ -154,7 +154,7 @@ class Stratifier:
         gap = (loss - bound) / loss if loss else 0.0
         return bound, Status.OPTIMAL if gap <= self._options.strata_gap else Status.FEASIBLE
 
-    def _tree(self, table: OpenTable, survey: Survey) -> tuple[Tree, dict[str, Ordered]]:
+    def _tree(self, table: OpenTable, survey: Survey) -> tuple[Tree, dict[str, OrderedColumn]]:
         """The tree, and the domains of the columns that it asks about."""
         values = len(survey.sensitive.texts)
         if self._choice.kind == "columns":
@@ -162,17 +162,17 @@ class Stratifier:
             tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
             self._budget.check_cells(tree.leaves * values, survey.rows)
             return tree, domains
-        columns = {name: Ordered.if_possible(domain) for name, domain in survey.domains.items()}
+        columns = {name: OrderedColumn.if_possible(domain) for name, domain in survey.domains.items()}
         usable = {name: column for name, column in columns.items() if column is not None}
-        leaf_rows, most_leaves = automatic(survey.rows, values, fake_values=self._options.fake_values)
+        leaf_rows, most_leaves = automatic_leaves(survey.rows, values, fake_values=self._options.fake_values)
         if self._choice.kind == "number":
             most_leaves = self._choice.number
         if most_leaves < 2 or not usable:
             return every_combination({}), {}
         sample = table.sample(survey)
         least = -(-leaf_rows * len(sample.values) // survey.rows)
-        codes = [column.of(sample.codes[name]) for name, column in usable.items()]
-        tree = grow(codes, sample.values, least, most_leaves)
+        codes = [column.order_codes(sample.codes[name]) for name, column in usable.items()]
+        tree = grow_tree(codes, sample.values, least, most_leaves)
         self._budget.check_cells(tree.leaves * values, survey.rows)
         asked = np.unique(tree.column[tree.column >= 0])
         place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
@@ -199,7 +199,7 @@ def _deal(problem: Problem, solution: Solution, counts: Integers, random: Random
     if solution.partition is None:
         return None
     try:
-        partition = with_fakes(problem, solution.partition, random)
+        partition = draw_fakes(problem, solution.partition, random)
     except UndecidedError:
         return None
     return _with_all_values(partition, np.flatnonzero(counts), len(counts))
@@ -207,11 +207,13 @@ def _deal(problem: Problem, solution: Solution, counts: Integers, random: Random
 
 def _numbers(stratum_of_leaf: Integers, values: int) -> npt.NDArray[np.integer]:
     """For every leaf and value the number by stratum and value."""
-    kind = narrow((int(stratum_of_leaf.max()) + 1) * values)
+    kind = sortable_type((int(stratum_of_leaf.max()) + 1) * values)
     return (stratum_of_leaf[:, None] * values + np.arange(values)).ravel().astype(kind)
 
 
-def _occurring(domains: Mapping[str, Ordered], filled: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.integer]]:
+def _occurring(
+    domains: Mapping[str, OrderedColumn], filled: npt.NDArray[np.bool_]
+) -> dict[str, npt.NDArray[np.integer]]:
     """The codes that occur in each column, where leaves are all combinations of codes, the first column the slowest."""
     places = np.unravel_index(np.flatnonzero(filled), [domain.codes for domain in domains.values()])
     return {name: np.unique(codes) for name, codes in zip(domains, places, strict=True)}
@@ -242,8 +244,8 @@ def _with_all_values(partition: Partition, there: Integers, values: int) -> Part
     return Partition(partition.setting, spread(partition.quotas), spread(partition.fakes) if partition.fakes else ())
 
 
-def _ordered(survey: Survey, name: str) -> Ordered:
-    column = Ordered.if_possible(survey.domains[name])
+def _ordered(survey: Survey, name: str) -> OrderedColumn:
+    column = OrderedColumn.if_possible(survey.domains[name])
     if column is None:
         raise UsageError(
             f"no strata can be made of the column {name!r}: it has too many values, or they have no order",

@@ -7,12 +7,9 @@ same folder; it is recognised by its lock being free.
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import fcntl
 import os
 import re
-import secrets
 import shutil
 import time
 from collections.abc import Iterator
@@ -20,13 +17,12 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dalenius.errors import OutputError, UsageError
+from dalenius.errors import UsageError
+from dalenius.release.atomic import exchange, hidden_name, sync, sync_folder, writable
 from dalenius.release.folder import LocalStore
 from dalenius.release.manifest import FILE, tables_of_release
 
 _LOCK = ".lock"
-_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
-_HERE = -100  # AT_FDCWD
 _MOMENT = 60.0  # seconds
 _OURS = re.compile(r"\..+\.(staging|new|ready)-[0-9a-f]{16}", re.DOTALL)
 
@@ -40,29 +36,25 @@ class Staging:
 
     def sync(self, workers: Executor) -> None:
         """Begin to bring all files to the disk, while they are being verified; `commit` waits for it."""
-        self._syncing = workers.submit(self._sync_files)
-
-    def _sync_files(self) -> None:
-        for path in self.folder.rglob("*"):
-            _sync(path)
+        self._syncing = workers.submit(sync_folder, self.folder)
 
     def commit(self, replace: bool) -> None:
         """Make the release visible, in one step."""
         if self._syncing is not None:
             self._syncing.result()
         else:
-            self._sync_files()
-        self.folder = self.folder.rename(_beside(self._target, "ready"))
+            sync_folder(self.folder)
+        self.folder = self.folder.rename(hidden_name(self._target, "ready"))
         (self.folder / _LOCK).unlink()
         self.folder.chmod(_default_mode())
-        _sync(self.folder)
+        sync(self.folder)
         check_target(self._target, replace)  # something may have been put there meanwhile
         if replace and self._target.is_dir():
-            _exchange(self.folder, self._target)  # the old release is in our folder now, and goes with it
+            exchange(self.folder, self._target)  # the old release is in our folder now, and goes with it
         else:
             self.folder.rename(self._target)
         with suppress(OSError):  # the release is in its place: too late for an error
-            _sync(self._target.parent)
+            sync(self._target.parent)
 
 
 def check_target(target: Path, replace: bool) -> None:
@@ -101,7 +93,7 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
         made = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_left_behind(target)
-        stage = Staging(_beside(target, "new"), target)
+        stage = Staging(hidden_name(target, "new"), target)
         stage.folder.mkdir(mode=0o700)  # nobody else is to see a release that is not verified
     try:
         with writable():
@@ -109,7 +101,7 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
         with lock:
             with writable():
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                stage.folder = stage.folder.rename(_beside(target, "staging"))  # so such a folder is locked, always
+                stage.folder = stage.folder.rename(hidden_name(target, "staging"))  # so such a folder is locked, always
             yield stage
     finally:
         shutil.rmtree(stage.folder, ignore_errors=True)
@@ -142,18 +134,6 @@ def remove_left_behind(parent: Path) -> None:
                 _remove_if_left(folder)
 
 
-@contextmanager
-def writable() -> Iterator[None]:
-    """Files that cannot be written, as errors of ours."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or (os.strerror(error.errno) if error.errno else "the file system failed")
-        if error.errno == errno.ENOSPC or "No space left" in str(error):
-            raise OutputError("the disk is full", "Make room there, or give another --out.") from None
-        raise OutputError(f"the output cannot be written: {reason}", "Check the folder and its permissions.") from None
-
-
 def _remove_left_behind(target: Path) -> None:
     for state in ("staging", "new", "ready"):
         for folder in target.parent.glob(f".{_literal(target.name)}.{state}-*"):
@@ -170,10 +150,6 @@ def _remove_if_left(folder: Path) -> None:
             shutil.rmtree(folder)
 
 
-def _beside(target: Path, state: str) -> Path:
-    return target.parent / f".{target.name}.{state}-{secrets.token_hex(8)}"
-
-
 def _default_mode() -> int:
     """The permissions of a folder that is made without any in mind."""
     mask = os.umask(0o077)
@@ -183,28 +159,3 @@ def _default_mode() -> int:
 
 def _literal(name: str) -> str:
     return "".join(f"[{character}]" if character in "*?[" else character for character in name)
-
-
-def _exchange(one: Path, other: Path) -> None:
-    """Swap two folders in one step; in two where the system has no such call."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "renameat2"):
-        done = libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
-        if done == 0:
-            return
-    aside = _beside(other, "old")  # which nobody else removes
-    other.rename(aside)
-    try:
-        one.rename(other)
-    except BaseException:
-        aside.rename(other)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

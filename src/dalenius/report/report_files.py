@@ -1,21 +1,17 @@
-"""A report from start to end: collect, tell it twice, write both files.
+"""A report from start to end: collect the facts, put them into a page and its JSON twin, and write both files.
 
-The page and its twin on disk: both whole, or what was there before.
+Both files are written whole, or whatever was there before stays.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from dalenius.errors import UsageError
 from dalenius.model.progress import Progress, Silent
-from dalenius.release.staging import writable
+from dalenius.release.atomic import writable, write_files
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html, require_libraries
 from dalenius.report.twin import report_object, twin_text
@@ -42,78 +38,27 @@ def check_target(page: Path, release: Path, replace: bool) -> None:
     for path in (page, twin_path(page)):
         if path.is_dir() and not path.is_symlink():
             raise UsageError(f"{path.name} is a folder", "Give another --out.")
-        _is_there(path, replace)
+        _check_place(path, replace)
 
 
 def write_both(page: Path, html: str, twin: str, replace: bool) -> None:
-    """Write both files beside their places, bring them to the disk, and put them there together."""
-    contents = {twin_path(page): twin, page: html}
-    with writable(), _beside(contents) as parts:
-        for part, content in zip(parts, contents.values(), strict=True):
-            with part.open("xb") as file:
-                file.write(content.encode())
-                file.flush()
-                os.fsync(file.fileno())
-        _put(dict(zip(contents, parts, strict=True)), replace)
-        with suppress(OSError):  # the report is in its place: too late for an error
-            _sync(page.parent)
+    """Write the page and its twin: both, or neither."""
+    with writable():
+        write_files(
+            {twin_path(page): twin.encode(), page: html.encode()}, check=lambda path: _check_place(path, replace)
+        )
 
 
-@contextmanager
-def _beside(contents: Mapping[Path, str]) -> Iterator[list[Path]]:
-    """Names for the files before they are complete; what has them at the end is removed."""
-    token = secrets.token_hex(8)
-    parts = [path.with_name(f".{path.name}.{token}.part") for path in contents]
-    try:
-        yield parts
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
-
-
-def _put(parts: Mapping[Path, Path], replace: bool) -> None:
-    """Each in its place, in one step; if one cannot be, the other is as it was."""
-    before: dict[Path, Path | None] = {}
-    try:
-        for path, part in parts.items():
-            there = _is_there(path, replace)
-            aside = part.with_suffix(".old")
-            if there:
-                shutil.copy2(path, aside, follow_symlinks=False)
-            before[path] = aside if there else None
-            part.replace(path)
-    except BaseException:
-        for path, kept in before.items():
-            if kept is not None:
-                kept.replace(path)
-            elif not parts[path].exists():  # it went to its place
-                path.unlink(missing_ok=True)
-        raise
-    finally:
-        for part in parts.values():
-            part.with_suffix(".old").unlink(missing_ok=True)
-
-
-def _is_there(path: Path, replace: bool) -> bool:
-    """Whether something has the place already, which may be replaced."""
-    there = os.path.lexists(path)
-    if there and not replace:
+def _check_place(path: Path, replace: bool) -> None:
+    """Refuse a place that is taken, unless what is there may be replaced."""
+    if os.path.lexists(path) and not replace:
         raise UsageError(f"{path.name} is there already", "Give another --out, or --force to replace it.")
-    return there
 
 
 def _is_inside(folder: Path, release: Path) -> bool:
     here = folder.resolve()
     there = release.resolve()
     return here == there or there in here.parents
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def make_report(

@@ -36,21 +36,21 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import UsageError
-from dalenius.strata.tree import Codes, Growing, Integers, Tree
+from dalenius.strata.tree import Codes, Integers, Tree, TreeBuilder
 
 _MOST_BINS = 256  # of a column: cuts are tried between them
 _MOST_VALUES = 64  # that are told apart; the less frequent ones count as one
 _DOUBT = 3.0  # t: noise is cut with probability exp(-t) at most
 
 
-def grow(codes: Sequence[Codes], values: Codes, leaf_rows: int, most_leaves: int) -> Tree:
+def grow_tree(codes: Sequence[Codes], values: Codes, leaf_rows: int, most_leaves: int) -> Tree:
     """A tree of at most so many leaves with at least `leaf_rows` rows of the sample each.
 
     `codes` has an array a column, and `values` the code of the sensitive value of every row. The same input gives the
     same tree.
     """
     sample = _Sample(codes, values)
-    growing = Growing()
+    growing = TreeBuilder()
     waiting: list[tuple[float, int, _Cut]] = []
 
     def consider(place: int, rows: Integers, histogram: Integers) -> None:
@@ -181,14 +181,14 @@ def every_combination(kinds: Mapping[int, int]) -> Tree:
             f"the columns of the strata have {number:,} combinations of values, more than {MOST_COMBINATIONS:,}",
             "Name fewer columns, or let the strata be found with --strata auto.",
         )
-    nodes = Growing()
+    nodes = TreeBuilder()
     open_leaves = [nodes.add()]
     for column, codes in kinds.items():
         open_leaves = [leaf for place in open_leaves for leaf in _every_code(nodes, place, column, codes)]
     return nodes.tree()
 
 
-def _every_code(nodes: Growing, place: int, column: int, codes: int) -> list[int]:
+def _every_code(nodes: TreeBuilder, place: int, column: int, codes: int) -> list[int]:
     """Halve the range of codes until every code has a leaf; the leaves in the order of codes."""
     found, waiting = [], [(place, 0, codes - 1)]
     while waiting:
@@ -208,7 +208,7 @@ def kd_tree(codes: Sequence[Codes], leaves: int) -> Tree:
     Codes count as ranks among all rows, so that columns can be compared: the column with the largest variance of ranks
     within the leaf is cut. A leaf whose rows are all alike stays.
     """
-    growing = Growing()
+    growing = TreeBuilder()
     rows = len(codes[0]) if len(codes) else 0
     waiting = [(-rows, growing.add(), np.arange(rows))]
     columns = [column.view(np.int64) if column.dtype == np.uint64 else column for column in codes]
@@ -254,7 +254,7 @@ _MOST_LEAVES = 500  # each stratum is solved by itself, which takes milliseconds
 _MOST_CELLS = 2**18  # leaves times values, which are counted
 
 
-def automatic(rows: int, values: int, fake_values: int = 0) -> tuple[int, int]:
+def automatic_leaves(rows: int, values: int, fake_values: int = 0) -> tuple[int, int]:
     """Rows of the table that a leaf has at least, and how many leaves there are at most.
 
     One leaf means that the table is not cut.
@@ -265,7 +265,7 @@ def automatic(rows: int, values: int, fake_values: int = 0) -> tuple[int, int]:
     return leaf_rows, max(1, min(_MOST_LEAVES, _MOST_CELLS // max(1, values)))
 
 
-def least_stratum(leaf_rows: int) -> int:
+def least_stratum_rows(leaf_rows: int) -> int:
     """Rows that a stratum must have: half of what a leaf was to have, since the sample counts only about right."""
     return max(1, leaf_rows // 2)
 

@@ -33,7 +33,7 @@ _MOST_PARTNERS = 256  # that are looked at closely
 _VALUES_OF_A_SCREEN = 4
 
 
-def merged(counts: Integers, most: Sequence[Fraction], least_rows: int) -> Integers:
+def merge_leaves(counts: Integers, most: Sequence[Fraction], least_rows: int) -> Integers:
     """The stratum of each leaf, numbered from 0 in the order of first leaves.
 
     `counts` are rows by leaf and value, `most` the largest share of each value that leaves a leaf fit. Every stratum is

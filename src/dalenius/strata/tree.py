@@ -214,7 +214,7 @@ class Tree(Nodes):
         return Lookup(self)
 
 
-class Growing:
+class TreeBuilder:
     """A tree that is being made: at first, and whenever it is asked, a leaf can be cut in two."""
 
     def __init__(self) -> None:
@@ -268,7 +268,7 @@ class Growing:
         )
 
 
-def without(tree: Tree, empty: npt.NDArray[np.bool_]) -> Tree:
+def remove_leaves(tree: Tree, empty: npt.NDArray[np.bool_]) -> Tree:
     """The tree without some of its leaves, at least one being left; the others stay in their order.
 
     Rows that would have come to such a leaf come to one of the others.
@@ -279,7 +279,7 @@ def without(tree: Tree, empty: npt.NDArray[np.bool_]) -> Tree:
             kept[place] = not empty[tree.leaf[place]]
         else:
             kept[place] = kept[tree.below[place]] + kept[tree.above[place]]
-    growing = Growing()
+    growing = TreeBuilder()
     waiting = [(0, growing.add())]
     while waiting:
         old, new = waiting.pop()
@@ -291,7 +291,7 @@ def without(tree: Tree, empty: npt.NDArray[np.bool_]) -> Tree:
     return growing.tree()
 
 
-def collapsed(tree: Tree, stratum_of_leaf: npt.NDArray[np.int64]) -> tuple[Tree, npt.NDArray[np.int64]]:
+def collapse_strata(tree: Tree, stratum_of_leaf: npt.NDArray[np.int64]) -> tuple[Tree, npt.NDArray[np.int64]]:
     """The tree without questions whose answers all lead to one stratum, and the strata of the leaves that are left."""
     one = np.full(len(tree.column), -1, dtype=np.int64)  # the stratum to which all of a place's rows go, if it is one
     for place in range(len(tree.column) - 1, -1, -1):
@@ -299,7 +299,7 @@ def collapsed(tree: Tree, stratum_of_leaf: npt.NDArray[np.int64]) -> tuple[Tree,
             one[place] = stratum_of_leaf[tree.leaf[place]]
         elif one[tree.below[place]] == one[tree.above[place]]:
             one[place] = one[tree.below[place]]
-    growing, strata = Growing(), {}
+    growing, strata = TreeBuilder(), {}
     waiting = [(0, growing.add())]
     while waiting:
         old, new = waiting.pop()

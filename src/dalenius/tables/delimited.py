@@ -31,9 +31,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest
+from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest_name
 from dalenius.model.problem import ValueCounts
-from dalenius.tables.table_errors import Explained, bad_quote, not_csv, not_utf8, ragged, too_long
 
 
 @contextmanager
@@ -78,7 +77,7 @@ def missing_column(column: str, columns: Sequence[str]) -> NoSuchColumnError:
 
     The others are not listed: in a file without a header line they would be somebody's data.
     """
-    close = nearest(column, columns)
+    close = nearest_name(column, columns)
     number = f"It has {len(columns)} columns; is the first line of the file its header?"
     return NoSuchColumnError(
         f"the table has no column {column!r}", f"Did you mean {close!r}?" if close is not None else number
@@ -298,3 +297,43 @@ class FileState:
 
     def __hash__(self) -> int:
         return hash(self._state)
+
+
+# Here and not in table_errors, because `plan --counts` reads text and needs no DuckDB.
+Explained = tuple[str, str]  # a message and a hint
+
+
+def not_utf8(line: int | None) -> Explained:
+    """Bytes that are no text."""
+    return f"the table is not UTF-8 text{at_line(line)}", "Save it as UTF-8."
+
+
+def ragged(line: int | None, fields: int, columns: int) -> Explained:
+    """A record with more fields than the header, or fewer."""
+    return (
+        f"the table is ragged{at_line(line)}: {fields} fields where the header has {columns}",
+        "Put values that contain the delimiter or a line break in double quotes.",
+    )
+
+
+def bad_quote(line: int | None) -> Explained:
+    """A quote inside a quoted value, or one that is not closed."""
+    return f"the table has a quote that does not fit{at_line(line)}", 'Double the quotes inside quoted values: "".'
+
+
+def too_long(line: int | None) -> Explained:
+    """A record of megabytes."""
+    return f"the table has a line that is too long{at_line(line)}", "Is a closing quote missing?"
+
+
+def not_csv(line: int | None) -> Explained:
+    """Something else."""
+    return (
+        f"the table is not valid CSV{at_line(line)}",
+        "Are line ends mixed (CRLF and LF), or is a quote out of place?",
+    )
+
+
+def at_line(line: int | None) -> str:
+    """Where in the file, as far as it is known."""
+    return f" at line {line}" if line is not None else ""

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from dalenius.errors import DaleniusError, UsageError
 from dalenius.publishing.spark.session import is_remote
 from dalenius.publishing.spark.spark_errors import explained, plain_errors
+from dalenius.release.atomic import sync
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 _WILD = re.compile(r"[*?\[\]{}\\]")
@@ -172,10 +173,8 @@ class HadoopFiles:
         """By a rename where that is one step, else by an upload, which is one on object stores."""
         aside = f".{name}.new"
         if self.path is not None:
-            with (self.path / aside).open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            (self.path / aside).write_bytes(content)
+            sync(self.path / aside)
             (self.path / aside).replace(self.path / name)
             return
         with _file_errors():
@@ -235,7 +234,8 @@ class HadoopFiles:
                 if entry.name.startswith((".", "_")):
                     shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink()
                 else:
-                    _sync(entry)
+                    with suppress(OSError):
+                        sync(entry)
 
     def _at(self, name: str) -> Any:
         return self._java.fs.Path(self._root, name)
@@ -319,12 +319,3 @@ def _file_errors() -> Iterator[None]:
                 "the cluster knows no file system of the output's scheme", "Check --out, and the cluster's settings."
             ) from None
         raise OSError(5, os.strerror(5)) from None
-
-
-def _sync(path: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -19,7 +19,7 @@ from dalenius.place.cutting import Cutter
 from dalenius.place.packed import Layout, Pieces
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, smallest_numbers
-from dalenius.place.wide import WideForm
+from dalenius.place.wide import WideLayout
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.spark.frames import Chosen
@@ -77,7 +77,7 @@ class SparkPlaced:
 
     frame: DataFrame
     pieces: Pieces
-    form: Layout | WideForm
+    form: Layout | WideLayout
     fake_values: int
 
 
@@ -153,12 +153,12 @@ class SparkTable:
         names = list(survey.domains)
         with plain_errors():
             frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=layout is not None)
-            form: Layout | WideForm
+            form: Layout | WideLayout
             if layout is not None:
                 form, rows = layout, piece_rows(survey.rows, survey.row_bytes)
             else:
                 schema = pa.schema([*(survey.schema.field(name) for name in names), ("bucket", pa.int64())])
-                form, rows = WideForm(schema, survey.domains), piece_rows(survey.rows, 6 * survey.row_bytes + 40)
+                form, rows = WideLayout(schema, survey.domains), piece_rows(survey.rows, 6 * survey.row_bytes + 40)
             pieces = Pieces.of(groups, rows)
             task = PlaceTask(records, Ranks.of(counts.by_partition), placement, pieces, form)
             placed = SparkPlaced(frame.mapInArrow(task, PLACED), pieces, form, arrangement.fake_values)

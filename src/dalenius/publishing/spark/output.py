@@ -42,9 +42,9 @@ from dalenius.publishing.spark.frames import spark_schema
 from dalenius.publishing.spark.placing import SortTask, ValuesTask
 from dalenius.publishing.spark.spark_errors import plain_errors
 from dalenius.publishing.spark.watching import Watched
+from dalenius.release.atomic import writable
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import FILE, Manifest, tables_in
-from dalenius.release.staging import writable
 from dalenius.release.two_tables import TableFile, TablePart
 
 

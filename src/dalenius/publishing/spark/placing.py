@@ -21,7 +21,7 @@ from dalenius.model.problem import Partition
 from dalenius.place.packed import Keys, Layout, Pieces
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement, values_of_buckets
-from dalenius.place.wide import WideForm
+from dalenius.place.wide import WideLayout
 from dalenius.publishing.spark.reading import Batches, PackedRecordsOf, RawRecordsOf, moved
 from dalenius.publishing.spark.spark_errors import carrying
 from dalenius.tables.arrays import numpy_array
@@ -69,7 +69,7 @@ class PlaceTask:
         ranks: Ranks,
         placement: Placement,
         pieces: Pieces,
-        form: Layout | WideForm,
+        form: Layout | WideLayout,
     ) -> None:
         self._records, self._ranks, self._placement = records, ranks, placement
         self._pieces, self._form = pieces, form
@@ -127,7 +127,7 @@ class PlaceTask:
 class SortTask:
     """Puts the records of one piece into the order of the release."""
 
-    def __init__(self, pieces: Pieces, form: Layout | WideForm, schema: pa.Schema) -> None:
+    def __init__(self, pieces: Pieces, form: Layout | WideLayout, schema: pa.Schema) -> None:
         self._rows, self._form, self._schema = pieces.rows, form, schema
 
     def __call__(self, batches: Batches) -> Batches:
@@ -158,7 +158,7 @@ class SortTask:
             return [self._form.unpack(keys[first : first + _ROWS_AT_ONCE]) for first in steps]
         form = self._form
         batches = [pa.ipc.read_record_batch(pa.py_buffer(part), form.schema) for part in parts]
-        return [form.sorted(batches)]
+        return [form.sort(batches)]
 
 
 class ValuesTask:

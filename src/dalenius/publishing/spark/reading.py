@@ -18,8 +18,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from dalenius.errors import ChangedInputError
-from dalenius.place.columns import as_published
-from dalenius.place.cutting import Cutter, Virtual
+from dalenius.place.columns import cast_to_published
+from dalenius.place.cutting import Cutter, StratumValues
 from dalenius.place.domains import Domain, Range, codes_of
 from dalenius.place.packed import Codes, Layout
 from dalenius.place.sensitive import SensitiveColumn
@@ -83,11 +83,11 @@ class PackTask:
             if packed.null_count:  # a value outside the range of the first reading
                 raise moved()
             columns = {
-                name: as_published(column, kind)
+                name: cast_to_published(column, kind)
                 for (name, kind), column in zip(self._others.items(), others, strict=True)
             }
             codes = self._layout.codes_beside(numpy_array(packed), columns)
-            values = self._sensitive.encode(as_published(sensitive, self._sensitive.listing.kind))
+            values = self._sensitive.encode(cast_to_published(sensitive, self._sensitive.listing.kind))
             fingerprint ^= fingerprint_of(batch)
             rows += batch.num_rows
             yield pa.record_batch(
@@ -134,7 +134,7 @@ class PackedRecordsOf:
     @property
     def numbers(self) -> int:
         """How many numbers by stratum and value there are."""
-        return Virtual(self.sensitive, self.cutter).number
+        return StratumValues(self.sensitive, self.cutter).number
 
     def batches(self, batches: Batches) -> Iterator[tuple[int, Numbers, Codes]]:
         """The partition, and of each record the number and the codes."""
@@ -147,7 +147,7 @@ class PackedRecordsOf:
     def _numbered(self, values: Numbers, codes: Codes) -> Numbers:
         if self.cutter is None:
             return values
-        strata = self.cutter.of_codes(self.layout.columns(codes, self.cutter.columns))
+        strata = self.cutter.strata_of_codes(self.layout.columns(codes, self.cutter.columns))
         numbers: Numbers = strata * len(self.sensitive.counts) + values
         return numbers
 
@@ -164,17 +164,17 @@ class RawRecordsOf:
     @property
     def numbers(self) -> int:
         """How many numbers by stratum and value there are."""
-        return Virtual(self.sensitive, self.cutter).number
+        return StratumValues(self.sensitive, self.cutter).number
 
     def batches(self, batches: Batches) -> Iterator[tuple[int, Numbers, list[pa.Array]]]:
         """The partition, and of each record the number and the columns, in the types that are published."""
-        number, virtual = partition_number(), Virtual(self.sensitive, self.cutter)
+        number, virtual = partition_number(), StratumValues(self.sensitive, self.cutter)
         rows = fingerprint = 0
         for batch in batches:
             _, *columns, sensitive = batch.columns
-            typed = [as_published(column, field.type) for column, field in zip(columns, self.fields, strict=True)]
+            typed = [cast_to_published(column, field.type) for column, field in zip(columns, self.fields, strict=True)]
             named = {field.name: column for field, column in zip(self.fields, typed, strict=True)}
-            values = as_published(sensitive, self.sensitive.listing.kind)
+            values = cast_to_published(sensitive, self.sensitive.listing.kind)
             fingerprint ^= fingerprint_of(batch)
             rows += batch.num_rows
             yield number, virtual.encode(values, named), typed

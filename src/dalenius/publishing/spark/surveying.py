@@ -21,9 +21,9 @@ from pyspark.taskcontext import TaskContext
 from dalenius.errors import InputError
 from dalenius.place.budget import Budget
 from dalenius.place.columns import ListTracker, RangeTracker, Tracker, lossless_types
-from dalenius.place.domains import Domain, distinct, is_integer_like
+from dalenius.place.domains import Domain, distinct_values, is_integer_like
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
-from dalenius.place.survey import Survey, retyped
+from dalenius.place.survey import Survey, retype
 from dalenius.publishing.spark.frames import Chosen
 from dalenius.publishing.spark.spark_errors import carrying
 from dalenius.publishing.spark.watching import Watched
@@ -106,7 +106,7 @@ class SurveyTask:
             rows += batch.num_rows
         if rows:
             number = partition_number()
-            part = Part(number, rows, fingerprint, *counter.counted())
+            part = Part(number, rows, fingerprint, *counter.totals())
             yield _state(number % _MERGERS, Found([part], trackers))
 
 
@@ -152,13 +152,13 @@ class Surveyor:
         schema = self._chosen.schema
         counter = SensitiveCounter(self._sensitive, schema.field(self._sensitive).type)
         for part in found.parts:
-            counter.add_counted(part.values, part.counts, part.nulls)
+            counter.add_totals(part.values, part.counts, part.nulls)
         sensitive = counter.finish(null_value)
         rows = sum(part.rows for part in found.parts)
         domains: dict[str, Domain | None] = {name: trackers[name].domain() for name in self._others}
         if self._untyped:
             schema = lossless_types(schema, domains)
-            domains = {name: retyped(domain, schema.field(name).type) for name, domain in domains.items()}
+            domains = {name: retype(domain, schema.field(name).type) for name, domain in domains.items()}
         row_bytes = 8 + sum(trackers[name].bytes(rows) for name in self._others) // max(1, rows)
         survey = Survey(
             schema,
@@ -229,7 +229,7 @@ class Surveyor:
         return tuple(
             name
             for name, column in zip(suspects, first.columns, strict=True)
-            if len(distinct(column.chunk(0))) >= _NEARLY_ALL * len(first)
+            if len(distinct_values(column.chunk(0))) >= _NEARLY_ALL * len(first)
         )
 
 
@@ -244,5 +244,5 @@ def _partitions(parts: Sequence[Part], sensitive: SensitiveColumn) -> Partitions
     counts = np.zeros((number, len(sensitive.texts)), dtype=np.int64)
     for part in parts:
         rows[part.number], fingerprints[part.number] = part.rows, part.fingerprint
-        counts[part.number] = sensitive.in_order(part.values, part.counts, part.nulls)
+        counts[part.number] = sensitive.counts_in_order(part.values, part.counts, part.nulls)
     return Partitions(rows, fingerprints, counts)

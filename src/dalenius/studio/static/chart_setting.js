@@ -1,10 +1,14 @@
-// The picture of a bucket setting: a row a size, with its share of the records and of the loss.
+// Charts of a bucket setting: its sizes, and its error beside that of other methods.
 
 import { el, fill, named, say, set, svg } from "./dom.js";
-import { count, listed, percent, plural } from "./format.js";
+import { capital, count, figure, listed, percent, plural, times } from "./format.js";
 
+/** A setting as `dalenius plan` writes it: "50 x 1 + 10 x 5", buckets x size, ascending. */
+export const settingText = (setting) => (setting ?? []).map((group) => `${group.buckets} x ${group.size}`).join(" + ");
+
+/** A bucket setting: one row for each size, with its share of the records and of the loss. */
 export class SizesChart {
-  /** `pointed(names)` is told whose buckets are pointed at, and an empty list when none are. */
+  /** `pointed(names)` gets the values whose buckets the pointer is on: an empty list when it leaves. */
   constructor(pointed = () => {}) {
     this.pointed = pointed;
     this.rows = [];
@@ -125,3 +129,64 @@ export class SizesChart {
 
 const share = (part, whole) => (whole > 0 ? (part ?? 0) / whole : 0);
 const sum = (groups, key) => groups.reduce((total, group) => total + (group[key] ?? 0), 0);
+
+const PEERS = { "two-size": "two sizes", anatomy: "Anatomy" };
+
+/** MSE by method: this policy, the paper's two sizes, and Anatomy, as bars and in one sentence each. */
+export class MethodsChart {
+  constructor() {
+    this.bars = new Map();
+    this.chart = el("div", { class: "methods", "aria-hidden": "true" });
+    this.sentences = el("div", { "data-test": "gain" });
+    this.node = el("div", {}, this.chart, this.sentences);
+    for (const [name, title] of [
+      ["own", "This policy"],
+      ["two-size", "Two sizes"],
+      ["anatomy", "Anatomy"],
+    ]) {
+      const bar = { meter: el("div", { class: `meter ${name}` }), figure: el("span", { class: "num" }) };
+      this.bars.set(name, bar);
+      this.chart.append(el("span", {}, title), el("div", {}, bar.meter), bar.figure);
+    }
+  }
+
+  /** Draw an exploration. Other methods may come with the exact answer only: until then none are shown. */
+  show(answer) {
+    const { peers = {}, gain = {}, mse } = answer;
+    const known = Object.keys(PEERS).filter((name) => peers[name]?.mse !== null && peers[name]?.mse !== undefined);
+    const most = Math.max(mse ?? 0, ...known.map((name) => peers[name].mse), 1e-9);
+    this.#bar("own", mse, most, true);
+    for (const name of Object.keys(PEERS))
+      this.#bar(name, peers[name]?.mse ?? null, most, peers[name]?.status !== "infeasible");
+    const lines = Object.entries(PEERS).map(([name, title]) => peerSentence(title, peers[name], gain?.[name] ?? null));
+    const text = lines.join("|");
+    if (text !== this.text)
+      fill(
+        this.sentences,
+        lines.map((line) => el("p", {}, line)),
+      );
+    this.text = text;
+  }
+
+  #bar(name, mse, most, keepsLimits) {
+    const bar = this.bars.get(name);
+    bar.meter.style.width = mse === null || mse === undefined ? "0" : `${(100 * mse) / most}%`;
+    bar.meter.classList.toggle("not-kept", !keepsLimits);
+    say(bar.figure, mse === null || mse === undefined ? "…" : figure(mse));
+  }
+}
+
+function peerSentence(title, peer, ratio) {
+  if (peer === null || peer === undefined) return `Comparing with ${title}…`;
+  const fails = peer.status === "infeasible";
+  if (fails && ratio === null) return `${capital(title)}: ${peer.note ?? "no setting keeps these limits."}`;
+  if (ratio === null) return peer.note ?? `${capital(title)} did not finish.`;
+  return `${capital(gainWords(ratio, title))}${fails ? ", which does not keep these limits" : ""}.`;
+}
+
+/** How the error compares with that of another method, whose MSE is `ratio` times ours. */
+export function gainWords(ratio, title) {
+  if (ratio >= 1.2) return `${times(ratio)} less error than ${title}`;
+  if (ratio >= 1.005) return `${percent(1 - 1 / ratio)} less error than ${title}`;
+  return ratio > 0.995 ? `as much error as ${title}` : `${times(1 / ratio)} the error of ${title}`;
+}
