@@ -131,10 +131,11 @@ def _counts(
 
 def _working(what: str, as_json: bool) -> AbstractContextManager[Any]:
     """A spinner on a terminal, nothing elsewhere."""
+    if as_json or not sys.stderr.isatty():
+        return nullcontext()
     from rich.console import Console
 
-    console = Console(stderr=True)
-    return nullcontext() if as_json or not console.is_terminal else console.status(f"{what} ...")
+    return Console(stderr=True).status(f"{what} ...")
 
 
 def _write_certificate(path: Path, plan: Plan) -> None:
