@@ -26,13 +26,17 @@ from contextlib import contextmanager
 from functools import lru_cache
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import IO, TYPE_CHECKING, Any
 
 from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest_name
 from dalenius.model.problem import ValueCounts
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Truths = npt.NDArray[np.bool_]
 
 
 @contextmanager
@@ -146,9 +150,6 @@ LONGEST = 2_000_000  # bytes in a record, as in DuckDB
 _BLOCK = 2**22
 _QUOTE, _LF, _CR = b'"\n\r'
 
-Bytes = npt.NDArray[np.uint8]
-Truths = npt.NDArray[np.bool_]
-
 
 def is_in_one_piece(path: Path, delimiter: str, fields: int) -> bool:
     """Check all records of a text file; whether it must be read from its beginning to its end, by one thread."""
@@ -206,6 +207,8 @@ class _Check:
 
     def _end_at_a_glance(self, text: bytes, line_end: bytes) -> int | None:
         """Where the records end that text begins with; None if something is unusual about them."""
+        import numpy as np  # here, because queries need names checked and no arrays
+
         if line_end == b"\r":
             return None
         cells = np.frombuffer(text, np.uint8)
@@ -234,17 +237,23 @@ class _Check:
 
 def _outside(cells: Bytes) -> Truths:
     """Which bytes have an even number of quotes up to them."""
+    import numpy as np
+
     inside: Truths = np.logical_xor.accumulate(cells == _QUOTE)
     return ~inside
 
 
 def _places(cells: Bytes, wanted: int, where: Truths | None = None) -> npt.NDArray[np.int64]:
+    import numpy as np
+
     found = cells == wanted
     return np.flatnonzero(found if where is None else found & where)
 
 
 def _around_fields(cells: Bytes, delimiter: int) -> bool:
     """Whether quotes that open come first in a field, and those that close last; between them they are doubled."""
+    import numpy as np
+
     quotes = _places(cells, _QUOTE)
     opening, closing = quotes[::2], quotes[1::2]
     before, after = cells[opening[opening > 0] - 1], cells[closing + 1]
