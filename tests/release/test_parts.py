@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,14 +158,19 @@ def test_other_formats_are_refused(version: object, tmp_path: Path) -> None:
 
 def test_a_manifest_has_nothing_that_its_format_did_not_have(tmp_path: Path) -> None:
     folder = hospital().write(tmp_path / "release")
-    for version, key in ((1, "strata"), (2, "parts")):
-        edit_manifest(folder, lambda manifest, version=version: manifest.update(format=version))
-        with pytest.raises(ReleaseError, match=f"there are no {key}" if key == "parts" else "there are none"):
+    of_later: list[tuple[dict[str, Any], str]] = [
+        ({"format": 1}, "there are none in format 1"),
+        ({"format": 2}, "there are no parts in format 2"),
+        *(({"format": 2, "tables": tables}, "the manifest's tables") for tables in (None, {"qit": 3}, {})),
+    ]
+    for change, why in of_later:
+        edit_manifest(folder, change_to(change))
+        with pytest.raises(ReleaseError, match=why):
             read_manifest(folder)
-    for broken in ({"tables": None}, {"tables": {"qit": 3}}, {"tables": {}}):
-        edit_manifest(folder, lambda manifest, broken=broken: manifest.update(format=2, **broken))
-        with pytest.raises(ReleaseError, match="the manifest's tables"):
-            read_manifest(folder)
+
+
+def change_to(change: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    return lambda manifest: manifest.update(change)
 
 
 class TestForce:
