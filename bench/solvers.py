@@ -26,9 +26,9 @@ from bench.direct_milp import by_highs, by_scip
 from bench.instances import THETA, scaled_domain, scaled_size
 from bench.machine import machine
 from dalenius.model.problem import Problem
-from dalenius.solve.multi_size import multi_size
-from dalenius.solve.optimal import lower_bound, optimal
-from dalenius.solve.two_size import two_size
+from dalenius.solve.multi_size import find_multi_size_setting
+from dalenius.solve.optimal import find_optimum, lower_bound
+from dalenius.solve.two_size import find_two_size_setting
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.problems import acs
 
@@ -65,7 +65,7 @@ def two_size_rows(quick: bool) -> Rows:
         for thousands in (100, 300, 500) if not quick else (100,):
             problem = scaled_size(column, thousands * 1000)
             name = f"{column} {thousands}K"
-            seconds, best = timed(lambda p=problem: two_size(p), 20)  # type: ignore[misc]
+            seconds, best = timed(lambda p=problem: find_two_size_setting(p), 20)  # type: ignore[misc]
             rows.append(row(name, problem, "closed form", seconds, best.loss))
             for label, search in searches.items():
                 seconds, found = timed(lambda p=problem, s=search: s(p), 1)  # type: ignore[misc]
@@ -82,13 +82,13 @@ def domain_rows(quick: bool, peer_seconds: float) -> Rows:
     gammas = (2, 4, 8, 16, 32, 64) if not quick else (2,)
     problems += [(f"{c} x {g}", scaled_domain(c, g)) for c in COLUMNS for g in gammas]
     for name, problem in problems:
-        seconds, found = timed(lambda p=problem: two_size(p), 20)  # type: ignore[misc]
+        seconds, found = timed(lambda p=problem: find_two_size_setting(p), 20)  # type: ignore[misc]
         rows.append(row(name, problem, "two-size", seconds, found.loss))
-        seconds, found = timed(lambda p=problem: multi_size(p), 3)  # type: ignore[misc]
+        seconds, found = timed(lambda p=problem: find_multi_size_setting(p), 3)  # type: ignore[misc]
         rows.append(row(name, problem, "multi-size", seconds, found.loss))
         seconds, proof = timed(lambda p=problem: lower_bound(p), 5)  # type: ignore[misc]
         rows.append(row(name, problem, "lower bound", seconds, None, bound=proof.bound))
-        seconds, best = timed(lambda p=problem: optimal(p, GAP), 5)  # type: ignore[misc]
+        seconds, best = timed(lambda p=problem: find_optimum(p, GAP), 5)  # type: ignore[misc]
         gap = (best.setting.loss - best.bound) / best.setting.loss
         rows.append(row(name, problem, "optimal", seconds, best.setting.loss, bound=best.bound, gap=gap))
         for label, peer in (("direct MILP, HiGHS", by_highs), ("direct MILP, SCIP", by_scip)):
@@ -105,11 +105,11 @@ def size_rows(quick: bool) -> Rows:
     for exponent in range(5, 11) if not quick else (5, 10):
         problem = scaled_size("Occupation", 10**exponent)
         name = f"Occupation 10^{exponent}"
-        seconds, found = timed(lambda p=problem: two_size(p), 20)  # type: ignore[misc]
+        seconds, found = timed(lambda p=problem: find_two_size_setting(p), 20)  # type: ignore[misc]
         rows.append(row(name, problem, "two-size", seconds, found.loss))
-        seconds, best = timed(lambda p=problem: optimal(p, GAP), 5)  # type: ignore[misc]
+        seconds, best = timed(lambda p=problem: find_optimum(p, GAP), 5)  # type: ignore[misc]
         rows.append(row(name, problem, "optimal", seconds, best.setting.loss, bound=best.bound))
-        seconds, best = timed(lambda p=problem: optimal(p, 0), 1)  # type: ignore[misc]
+        seconds, best = timed(lambda p=problem: find_optimum(p, 0), 1)  # type: ignore[misc]
         rows.append(row(name, problem, "optimal, gap 0", seconds, best.setting.loss, bound=best.bound))
     return rows
 

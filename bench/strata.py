@@ -37,7 +37,7 @@ Rows = list[dict[str, Any]]
 
 
 def cut_by_medians(leaves: int) -> Callable[..., Tree]:
-    """In place of `grow`: a tree that does not look at sensitive values."""
+    """In place of `grow_tree`: a tree that does not look at sensitive values."""
     return lambda codes, _values, _least, _most: kd_tree(codes, leaves)
 
 
@@ -59,14 +59,14 @@ KINDS: dict[str, dict[str, Any]] = {
 def measured(table: pa.Table, sensitive: str, name: str) -> dict[str, Any]:
     """One release: its loss, the error of count queries, and what the learning attacker gets."""
     asked = dict(KINDS[name])
-    tree = asked.pop("tree", growing.grow)
+    tree = asked.pop("tree", growing.grow_tree)
     margin = Fraction(str(asked.pop("margin", growing.MARGIN)))
     others = [column for column in COLUMNS if column != sensitive]
     if asked["strata"] == "columns":
         asked["strata"] = ["Gender", "Education" if sensitive == "Occupation" else "Occupation"]
     started = time.perf_counter()
     with (
-        patch("dalenius.publishing.stratify.grow", tree),
+        patch("dalenius.publishing.stratify.grow_tree", tree),
         patch("dalenius.strata.growing.MARGIN", margin),
         patch("dalenius.publishing.description.MARGIN", margin),
     ):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalenius.solve.anatomy import anatomy
-from dalenius.solve.two_size import two_size
+from dalenius.solve.anatomy import find_anatomy
+from dalenius.solve.two_size import find_two_size_setting
 from paper.experiment import Claim, Context, Table, Verdict, span
 from paper.figure import Axis, Lines, Rows, theta_axis
 from paper.problems import every_problem
@@ -36,7 +36,7 @@ class Diversity:
         """l, the largest possible l, and whether two sizes up to 50 suffice for the limits themselves."""
         rows: Rows = []
         for sensitive, theta, case in every_problem(context):
-            found = anatomy(case)
+            found = find_anatomy(case)
             rows.append(
                 {
                     "table": context.dataset.panel(sensitive),
@@ -45,7 +45,7 @@ class Diversity:
                     "l": found.diversity,
                     "largest_l": int(1 / found.largest_frequency),
                     "possible": found.eligible,
-                    "setting_up_to_50": two_size(case) is not None,
+                    "setting_up_to_50": find_two_size_setting(case) is not None,
                 }
             )
             context.progress.advance(1)

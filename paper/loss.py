@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dalenius.solve.anatomy import anatomy
-from dalenius.solve.multi_size import multi_size
-from dalenius.solve.optimal import optimal
-from dalenius.solve.two_size import two_size
+from dalenius.solve.anatomy import find_anatomy
+from dalenius.solve.multi_size import find_multi_size_setting
+from dalenius.solve.optimal import find_optimum
+from dalenius.solve.two_size import find_two_size_setting
 from paper.experiment import Claim, Context, Table, Verdict, cases, span
 from paper.figure import Axis, Lines, Rows, theta_axis
 from paper.problems import every_problem
@@ -47,10 +47,10 @@ class Loss:
         rows: Rows = []
         for sensitive, theta, case in every_problem(context):
             settings = {
-                ANATOMY: lambda p=case: anatomy(p).setting,
-                TWO_SIZE: lambda p=case: two_size(p),
-                MULTI_SIZE: lambda p=case: multi_size(p),
-                OPTIMAL: lambda p=case: optimal(p, _GAP, context.settings.limit).setting,
+                ANATOMY: lambda p=case: find_anatomy(p).setting,
+                TWO_SIZE: lambda p=case: find_two_size_setting(p),
+                MULTI_SIZE: lambda p=case: find_multi_size_setting(p),
+                OPTIMAL: lambda p=case: find_optimum(p, _GAP, context.settings.limit).setting,
             }
             for method, setting in settings.items():
                 key = {"sensitive": sensitive, "theta": theta, "method": method, "rows": case.total}

@@ -11,8 +11,8 @@ from typing import Any
 from dalenius.errors import SolverError
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.solve.caps import Instance
-from dalenius.solve.optimal import optimal
-from dalenius.solve.two_size import two_size
+from dalenius.solve.optimal import find_optimum
+from dalenius.solve.two_size import find_two_size_setting
 from paper.experiment import Context
 from paper.problems import THETA, problem
 from paper.settings import Settings
@@ -90,9 +90,9 @@ def _solved(case: Problem, method: str, limit: float) -> tuple[int | None, bool,
     """The loss, and whether the method came to its end: the exact one stops at a time, or at a gap, which comes "
     "third."""
     if method != EXACT:
-        setting = two_size(case) if method == CLOSED else SEARCHES[method](case)
+        setting = find_two_size_setting(case) if method == CLOSED else SEARCHES[method](case)
         return (None if setting is None else setting.loss), True, None
-    found = optimal(case, GAP, limit)
+    found = find_optimum(case, GAP, limit)
     if found.setting is None or found.bound is None:
         return None, found.setting is None, None
     loss = found.setting.loss

@@ -31,9 +31,12 @@ def test_every_kind_of_error_is_documented() -> None:
         assert f"`{kind}`" in page.split("## Errors")[1], kind
 
 
-def test_every_option_has_help() -> None:
+def test_every_option_has_help_and_every_command_examples() -> None:
     for name, command in main.commands.items():
+        assert command.name == name
         assert command.help, name
+        assert command.epilog is not None, name
+        assert f"Examples:\n  dalenius {name} " in command.epilog, name
         for parameter in command.params:
             assert parameter.param_type_name == "argument" or getattr(parameter, "help", None), (
                 f"{name} {parameter.name}"

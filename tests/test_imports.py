@@ -55,6 +55,13 @@ def test_every_public_name_can_be_had() -> None:
         _ = dalenius.nonsense
 
 
+def test_dir_lists_the_public_names() -> None:
+    code = "import dalenius; print(*dir(dalenius))"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert set(dalenius.__all__) <= set(names)
+    assert {"__doc__", "__path__"} <= set(names)
+
+
 def test_the_model_and_the_errors_need_the_standard_library_alone() -> None:
     for path in [SOURCE / "errors.py", *(SOURCE / "model").glob("*.py")]:
         assert imported(path) <= {*sys.stdlib_module_names, "dalenius"}, path.name

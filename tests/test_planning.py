@@ -16,7 +16,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import CountsError, InputError, PolicyError, UndecidedError, UsageError
-from dalenius.fakes.quotas import with_fakes
+from dalenius.fakes.quotas import draw_fakes
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.problem import SizeGroup, ValueCounts
 from dalenius.planning import compare_counts
@@ -154,14 +154,14 @@ def test_two_size_is_only_called_optimal_where_it_is() -> None:
         ({"min_size": 0}, "at least 1, got 0"),
         ({"max_size": 0}, "at least 1, got 0"),
         ({"min_size": 9, "max_size": 8}, "9 is above the largest, 8"),
-        ({"min_size": 101}, "more than the 100 records"),
+        ({"min_size": 101}, "above the number of records, 100"),
         ({"gap": -1}, "gap must be"),
         ({"gap": "0.1"}, "gap must be a number, got str"),
         ({"max_size": 5.0}, "whole number, got float"),
         ({"gap": 1}, "gap must be"),
         ({"time_limit": 0}, "time limit must be"),
         ({"known_records": -1}, "known records must be at least 0, got -1"),
-        ({"known_records": 100}, "knows all of the 100"),
+        ({"known_records": 100}, "knows all 100 of the table"),
         ({"known_records": True}, "whole number, got bool"),
         ({"fake_values": 1.0}, "whole number, got float"),
         ({"fake_values": 10**6}, "more than the 1,000"),
@@ -177,7 +177,7 @@ def test_wrong_inputs() -> None:
         dalenius.plan(pandas.DataFrame({"x": [1]}), {"uniform": 1})
     with pytest.raises(PolicyError, match="must be a LimitPolicy or a dict"):
         dalenius.plan(COUNTS, "0.1")  # type: ignore[arg-type]
-    with pytest.raises(CountsError, match="of the type float, not a whole number"):
+    with pytest.raises(CountsError, match="has the type float, and a whole number is needed"):
         dalenius.plan({"a": 1.5}, {"uniform": 1})
     with pytest.raises(CountsError, match="make a DataFrame") as error:
         dalenius.plan({"Disease": ["secret"]}, {"uniform": 1})
@@ -241,7 +241,7 @@ def test_limits_beyond_every_searched_size_leave_one_bucket() -> None:
     assert plan.solution.setting.records == 10**12 + 1
     assert plan.status == "feasible"
     assert any("one bucket holds everybody" in note for note in plan.notes)
-    with pytest.raises(UsageError, match="the most that is searched"):
+    with pytest.raises(UsageError, match="the largest that Dalenius searches"):
         dalenius.plan({"a": 10**12, "b": 1}, {"uniform": 1}, max_size=10**9)
 
 
@@ -257,7 +257,7 @@ def test_known_records_and_fakes_and_what_they_cost() -> None:
     assert plan.needed_by()[SizeGroup(5, 24)] == tuple("abcdef")
     assert plan.solution.partition is not None
     assert plan.solution.partition.fakes == ()
-    full = with_fakes(plan.problem, plan.solution.partition)
+    full = draw_fakes(plan.problem, plan.solution.partition)
     assert full.slots == ((24,),) * 6
 
 
@@ -271,7 +271,7 @@ def test_every_method_plans_for_known_records_and_fakes(method: str) -> None:
     assert plan.unprotected.loss is not None
     assert plan.solution.loss is not None
     assert plan.unprotected.loss < plan.solution.loss
-    full = with_fakes(plan.problem, plan.solution.partition)
+    full = draw_fakes(plan.problem, plan.solution.partition)
     assert full.fake_values == 2
 
 
@@ -282,7 +282,7 @@ def test_limits_too_tight_for_fakes_in_proportion_leave_one_bucket() -> None:
     assert str(plan.solution.setting) == "1 x 100"
     assert any("too tight for fake values in proportion" in note for note in plan.notes)
     assert plan.solution.partition is not None
-    full = with_fakes(plan.problem, plan.solution.partition)
+    full = draw_fakes(plan.problem, plan.solution.partition)
     assert sum(row[0] for row in full.fakes) == 1
     assert full.fakes[0] == (0,)
     narrow = dalenius.plan(counts, limits, fake_values=1, max_size=50)

@@ -29,7 +29,7 @@ def pages() -> dict[str, str]:
 def reference() -> str:
     """What every command prints for --help."""
     parts = [_INTRODUCTION, _section("dalenius", main)]
-    parts += [_section(f"dalenius {name}", command) for name, command in sorted(main.commands.items())]
+    parts += [_section(f"dalenius {name}", command) for name, command in main.commands.items()]
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What would it cost? Count, resolve the limits, solve: the first half of publishing."""
+"""What a release would cost: count, resolve the limits, solve. That is the first half of publishing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
 from dalenius.model.problem import BucketSetting, Problem, ValueCounts
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, label, resolve_limits
-from dalenius.solve.methods import MOMENT, nothing, solve, solve_and_grow
+from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
     LARGEST_SIZE,
     automatic_max_size,
     check_options,
     fakes_can_be_in_proportion,
     least_min_size,
-    smallest_working,
+    smallest_working_size,
     why_impossible,
 )
 
@@ -48,7 +48,7 @@ def plan(
     relation. `limits` is a `LimitPolicy`, a dict of limits by value, or a dict with the keys of a job file's [limits]
     section, such as {"theta": 8, "base": "0.02"}.
 
-    The limits hold even for an adversary who knows any `known_records` records of a bucket, and `fake_values` fake
+    The limits hold even for an attacker who knows any `known_records` records of a bucket, and `fake_values` fake
     values go into every bucket. The plan then has the solution without either as `unprotected`: their difference is
     the price.
 
@@ -58,7 +58,14 @@ def plan(
     ('50 x 1 + 10 x 5', 160)
     """
     counts = count_values(counts_or_table, sensitive, null_value, table)
-    options = PlanOptions(min_size, max_size, gap, time_limit, known_records, fake_values)
+    options = PlanOptions(
+        min_size=min_size,
+        max_size=max_size,
+        gap=gap,
+        time_limit=time_limit,
+        known_records=known_records,
+        fake_values=fake_values,
+    )
     return plan_counts(counts, as_policy(limits, counts), method, options)
 
 
@@ -85,8 +92,8 @@ def plan_counts(
 ) -> Plan:
     """Resolve the limits and solve with one method."""
     options = options or PlanOptions()
-    resolved, problem = prepared(counts, policy, options)
-    return _priced(_solved(problem, _method(method), options, resolved), options, resolved)
+    resolved, problem = prepare_problem(counts, policy, options)
+    return _add_unprotected(_solve(problem, _method(method), options, resolved), options, resolved)
 
 
 def compare_counts(
@@ -94,21 +101,23 @@ def compare_counts(
 ) -> list[Plan]:
     """The plans of several methods. If the largest size has to grow for one of them, it has grown for the next."""
     options = options or PlanOptions()
-    resolved, problem = prepared(counts, policy, options)
+    resolved, problem = prepare_problem(counts, policy, options)
     plans: list[Plan] = []
     for method in [_method(name) for name in methods]:
         try:
-            plans.append(_priced(_solved(problem, method, options, resolved), options, resolved))
+            plans.append(_add_unprotected(_solve(problem, method, options, resolved), options, resolved))
         except UndecidedError as error:
-            empty = nothing(problem, method)
-            plans.append(Plan(problem, empty, NoSolution("undecided"), (*resolved.notes, f"{method}: {error.message}")))
+            notes = (*resolved.notes, f"{method}: {error.message}")
+            plans.append(
+                Plan(problem, infeasible_solution(problem, method), no_solution=NoSolution("undecided"), notes=notes)
+            )
         if method is not Method.ANATOMY:
             problem = replace(problem, max_size=max(problem.max_size, plans[-1].problem.max_size))
     return plans
 
 
-def prepared(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
-    """The counts with their limits and the range of sizes that the options ask for; errors if these make no sense."""
+def prepare_problem(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
+    """The limits of the counts, and the problem with the range of sizes; an error if the options make no sense."""
     check_options(options, counts.total)
     resolved = resolve_limits(policy, counts)
     return resolved, _problem(counts.values, counts.counts, resolved, options)
@@ -122,40 +131,48 @@ def _problem(
     max_size = options.max_size
     if max_size is None:
         max_size = max(min_size, automatic_max_size(resolved.limits, sum(counts), known))
-    return Problem(values, counts, resolved.limits, min_size, max_size, known, options.fake_values)
+    return Problem(
+        values=values,
+        counts=counts,
+        limits=resolved.limits,
+        min_size=min_size,
+        max_size=max_size,
+        known_records=known,
+        fake_values=options.fake_values,
+    )
 
 
-def _solved(problem: Problem, method: Method, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
-    found = settled_at_once(problem, method, options)
-    if found is None and options.max_size is not None:
-        found = _solve_in(problem, method, options)
-    elif found is None:
+def _solve(problem: Problem, method: Method, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
+    plan = plan_without_search(problem, method, options)
+    if plan is None and options.max_size is not None:
+        plan = _solve_in(problem, method, options)
+    elif plan is None:
         solution = solve_and_grow(problem, method, options.gap, options.time_limit)
-        found = _of(replace(problem, max_size=solution.max_size), solution)
-    return with_remarks(found, resolved)
+        plan = _plan_of(replace(problem, max_size=solution.max_size), solution)
+    return with_notes(plan, resolved)
 
 
-def settled_at_once(problem: Problem, method: Method, options: PlanOptions) -> Plan | None:
-    """The plan where there is nothing to look for: no setting at all, or one bucket that holds everybody."""
+def plan_without_search(problem: Problem, method: Method, options: PlanOptions) -> Plan | None:
+    """The plan where no search is needed: there is no setting at all, or one bucket that holds everybody."""
     impossible = why_impossible(problem)
     if impossible is not None:
-        return Plan(problem, nothing(problem, method), impossible)
+        return Plan(problem, infeasible_solution(problem, method), impossible)
     if method is Method.ANATOMY or fakes_can_be_in_proportion(problem):
         return None
     if options.max_size is None or options.max_size >= problem.total:
         one_bucket = solve_and_grow(problem, method, options.gap, options.time_limit)
         return Plan(replace(problem, max_size=problem.total), one_bucket)
     smallest = problem.total if problem.total <= LARGEST_SIZE else None
-    return Plan(problem, nothing(problem, method), NoSolution("max-size", smallest_max_size=smallest))
+    return Plan(problem, infeasible_solution(problem, method), NoSolution("max-size", smallest_max_size=smallest))
 
 
-def with_remarks(plan: Plan, resolved: ResolvedLimits) -> Plan:
-    """The plan with what a publisher should know about its limits and its buckets."""
-    return replace(plan, notes=resolved.notes + _remarks(plan))
+def with_notes(plan: Plan, resolved: ResolvedLimits) -> Plan:
+    """The plan with notes for the publisher on its limits and its buckets."""
+    return replace(plan, notes=resolved.notes + _notes_on_setting(plan))
 
 
-def _priced(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
-    """The plan with what the same method finds without known records and fake values, in what is left of the time."""
+def _add_unprotected(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
+    """The plan with the solution without known records and fake values, found in what is left of the time."""
     protected = plan.problem
     if plan.no_solution is not None or not (protected.known_records or protected.fake_values):
         return plan
@@ -163,22 +180,22 @@ def _priced(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
     open_options = replace(options, known_records=0, fake_values=0, time_limit=left)
     problem = _problem(protected.values, protected.counts, resolved, open_options)
     try:
-        found = _solved(problem, plan.solution.method, open_options, resolved)
+        open_plan = _solve(problem, plan.solution.method, open_options, resolved)
     except UndecidedError:
         return plan
-    return replace(plan, unprotected=found.solution) if found.no_solution is None else plan
+    return replace(plan, unprotected=open_plan.solution) if open_plan.no_solution is None else plan
 
 
 def _solve_in(problem: Problem, method: Method, options: PlanOptions) -> Plan:
     """Solve in the range of sizes that the user gave."""
-    found = _of(problem, solve(problem, method, options.gap, options.time_limit))
-    if found.status is not Status.INFEASIBLE or method is Method.ANATOMY:
-        return found
-    return replace(found, no_solution=_too_small(problem, method, options.time_limit))
+    plan = _plan_of(problem, solve(problem, method, options.gap, options.time_limit))
+    if plan.status is not Status.INFEASIBLE or method is Method.ANATOMY:
+        return plan
+    return replace(plan, no_solution=_too_small(problem, method, options.time_limit))
 
 
-def _of(problem: Problem, solution: Solution) -> Plan:
-    """A plan of a solution, or of none; of Anatomy's it is known why."""
+def _plan_of(problem: Problem, solution: Solution) -> Plan:
+    """The plan of a solution. If there is none, Anatomy is the method whose reason is known."""
     infeasible = solution.status is Status.INFEASIBLE
     return Plan(problem, solution, NoSolution("not-l-diverse") if infeasible else None)
 
@@ -189,24 +206,24 @@ def _too_small(problem: Problem, method: Method, time_limit: float) -> NoSolutio
 
     def works(max_size: int) -> bool | None:
         try:
-            tried = solve(replace(problem, max_size=max_size), method, gap=1.0, time_limit=seconds / 4)
+            solution = solve(replace(problem, max_size=max_size), method, gap=1.0, time_limit=seconds / 4)
         except UndecidedError:
             return None
-        return tried.status is not Status.INFEASIBLE
+        return solution.status is not Status.INFEASIBLE
 
     deadline = time.monotonic() + seconds
-    smallest, certain = smallest_working(works, problem.max_size, problem.total, deadline)
+    smallest, certain = smallest_working_size(works, problem.max_size, problem.total, deadline)
     return NoSolution("max-size", smallest_max_size=smallest, is_smallest=certain)
 
 
-def _remarks(plan: Plan) -> tuple[str, ...]:
+def _notes_on_setting(plan: Plan) -> tuple[str, ...]:
     setting = plan.solution.setting
     if setting is None or plan.status is Status.INFEASIBLE:
         return plan.solution.notes
-    return (*plan.solution.notes, *single_records(setting, plan.problem.fake_values))
+    return (*plan.solution.notes, *single_record_notes(setting, plan.problem.fake_values))
 
 
-def single_records(setting: BucketSetting, fake_values: int) -> tuple[str, ...]:
+def single_record_notes(setting: BucketSetting, fake_values: int) -> tuple[str, ...]:
     """A sentence about buckets of one record, if there are any."""
     if setting.groups[0].size > 1:
         return ()
@@ -219,14 +236,14 @@ def _method(method: Method | str) -> Method:
     try:
         return Method(method)
     except ValueError:
-        raise UsageError(f"there is no method {str(method)!r}", f"Known: {', '.join(Method)}.") from None
+        raise UsageError(f"there is no method {str(method)!r}", f"The methods are {', '.join(Method)}.") from None
 
 
-def _whole(value: Any, count: Any) -> int:
+def _whole(value: object, count: object) -> int:
     """A count as a Python integer; numpy's integers are welcome, fractions are not."""
     if "bool" in type(count).__name__ or not isinstance(count, numbers.Integral):
         raise CountsError(
-            f"the count of {label(value)!r} is of the type {type(count).__name__}, not a whole number",
+            f"the count of {label(value)!r} has the type {type(count).__name__}, and a whole number is needed",
             "Give a dict of counts by value; for a dict of columns, make a DataFrame of it.",
         )
     return int(count)

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from dalenius.cli.main import main
 from dalenius.model.plan import Certificate, CertificateRow
 from dalenius.model.problem import Problem
-from dalenius.policy.limits import exact
+from dalenius.policy.limits import exact_fraction
 from dalenius.verify.proof import certified_bound
 from tests.problems import acs
 
@@ -160,7 +160,7 @@ def test_max_size_too_small_says_what_would_do(run: Run) -> None:
             "usage",
             "known records must be at least 0",
         ),
-        (["--counts", "counts.csv", "--uniform", "1", "--corrupted", "100"], "usage", "knows all of the 100"),
+        (["--counts", "counts.csv", "--uniform", "1", "--corrupted", "100"], "usage", "knows all 100 of the table"),
         (["--counts", "counts.csv", "--uniform", "1", "--corrupted", "1.5"], "usage", "not a valid integer"),
         (["--counts", "counts.csv", "--uniform", "1", "--fakes", "-2"], "usage", "fake values must be at least 0"),
         (["--counts", "counts.csv", "--uniform", "1", "--fakes", "1001"], "usage", "more than the 1,000"),
@@ -208,7 +208,7 @@ def test_the_certificate_can_be_checked_from_its_file_alone(run: Run, adversary:
     problem = Problem(
         tuple(v["value"] for v in proof["values"]),
         tuple(v["count"] for v in proof["values"]),
-        tuple(exact(v["limit"], "limit") for v in proof["values"]),
+        tuple(exact_fraction(v["limit"], "limit") for v in proof["values"]),
         proof["min_size"],
         proof["max_size"],
         proof["known_records"],
@@ -216,10 +216,12 @@ def test_the_certificate_can_be_checked_from_its_file_alone(run: Run, adversary:
     )
     assert proof["units"] == (2**20 if adversary else 1)
     rows = tuple(
-        CertificateRow(exact(row["multiplier"], "y"), tuple(row["values"]), tuple((a, b) for a, b in row["sizes"]))
+        CertificateRow(
+            exact_fraction(row["multiplier"], "y"), tuple(row["values"]), tuple((a, b) for a, b in row["sizes"])
+        )
         for row in proof["rows"]
     )
-    certificate = Certificate(exact(proof["bound"], "bound"), rows, units=proof["units"])
+    certificate = Certificate(exact_fraction(proof["bound"], "bound"), rows, units=proof["units"])
     bound = certified_bound(problem, certificate)
     assert found["bound"] - 1 < bound <= found["bound"] <= found["loss"]
 
@@ -310,7 +312,7 @@ def test_an_unexpected_error_is_called_a_bug_and_quotes_nothing(run: Run, monkey
     def broken(*_words: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("dalenius.cli.plan_command.read_counts", broken)
+    monkeypatch.setattr("dalenius.tables.delimited.read_counts", broken)
     result = run("plan", "--counts", "counts.csv", "--uniform", "0.5", "--json")
     assert result.exit_code == 70
     assert as_object(result)["error"]["kind"] == "internal"

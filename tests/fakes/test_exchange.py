@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.fakes.avoiding import Avoidance
-from dalenius.fakes.exchange import RuledOut, exchanges
+from dalenius.fakes.exchange import RuledOut, find_exchanges
 from dalenius.fakes.marking import draw_marks
 from dalenius.model.problem import Partition
 from dalenius.place.marks import Marks
@@ -35,7 +35,7 @@ def ruled_out(table: Booleans) -> RuledOut:
 def fakes_by_bucket(partition: Partition, marks: Marks) -> dict[int, Counter[int]]:
     """The values of the fakes of each bucket."""
     found: dict[int, Counter[int]] = {bucket: Counter() for bucket in range(1, partition.setting.buckets + 1)}
-    values, slots = marks.current()
+    values, slots = marks.fake_slots()
     for value, bucket in zip(values.tolist(), SlotMap([partition]).bucket_of(values, slots).tolist(), strict=True):
         found[bucket][value] += 1
     return found
@@ -77,8 +77,8 @@ def test_a_round_of_exchanges(partition: Partition, seed: int, share: float) -> 
     shape = (partition.setting.buckets, len(partition.quotas))
     table = np.random.default_rng(seed).random(shape) < share
     before = fakes_by_bucket(partition, marks)
-    found = exchanges([partition], marks, ruled_out(table), seeded(seed))
-    after_marks = marks.moved(found.moves)
+    found = find_exchanges([partition], marks, ruled_out(table), seeded(seed))
+    after_marks = marks.move(found.moves)
     after = fakes_by_bucket(partition, after_marks)
 
     def bad(fakes: dict[int, Counter[int]]) -> dict[int, int]:
@@ -109,15 +109,15 @@ def test_the_only_exchange_there_is() -> None:
     (where,) = (bucket for bucket, held in fakes_by_bucket(partition, marks).items() if held[0])
     table = np.zeros((2, 3), dtype=bool)
     table[where - 1, 0] = True
-    found = exchanges([partition], marks, ruled_out(table), seeded(0))
+    found = find_exchanges([partition], marks, ruled_out(table), seeded(0))
     assert (found.bad_before, found.unresolved, found.buckets_left, len(found.moves)) == (1, 0, 0, 2)
-    assert fakes_by_bucket(partition, marks.moved(found.moves))[where] == Counter({1: 1})
+    assert fakes_by_bucket(partition, marks.move(found.moves))[where] == Counter({1: 1})
     table[:, 0] = True  # the fake a is nowhere admissible: it stays
-    found = exchanges([partition], marks, ruled_out(table), seeded(0))
+    found = find_exchanges([partition], marks, ruled_out(table), seeded(0))
     assert (found.bad_before, found.unresolved, found.buckets_left, len(found.moves)) == (1, 1, 1, 0)
     table[:, 0] = False
     table[where - 1, :] = [True, True, False]  # b may not come in its place
-    found = exchanges([partition], marks, ruled_out(table), seeded(0))
+    found = find_exchanges([partition], marks, ruled_out(table), seeded(0))
     assert (found.bad_before, found.unresolved, found.buckets_left, len(found.moves)) == (1, 1, 1, 0)
 
 
@@ -126,16 +126,18 @@ def test_an_exchange_may_settle_two_bad_fakes() -> None:
     marks = draw_marks([partition], bytes(32))
     fakes = fakes_by_bucket(partition, marks)
     table = np.array([[x in fakes[bucket] for x in range(3)] for bucket in (1, 2)])
-    found = exchanges([partition], marks, ruled_out(table), seeded(0))
+    found = find_exchanges([partition], marks, ruled_out(table), seeded(0))
     assert (found.bad_before, found.unresolved, len(found.moves)) == (2, 0, 2)
 
 
 def test_nothing_bad_nothing_moved() -> None:
     partition = partition_of([(2, 2)], [[1], [1], [2]], [[1], [1], [0]])
     marks = draw_marks([partition], bytes(32))
-    found = exchanges([partition], marks, ruled_out(np.zeros((2, 3), dtype=bool)), seeded(0))
+    found = find_exchanges([partition], marks, ruled_out(np.zeros((2, 3), dtype=bool)), seeded(0))
     assert (found.bad_before, found.unresolved, found.moves.shape) == (0, 0, (0, 3))
-    assert [part.tolist() for part in marks.moved(found.moves).current()] == [part.tolist() for part in marks.current()]
+    assert [part.tolist() for part in marks.move(found.moves).fake_slots()] == [
+        part.tolist() for part in marks.fake_slots()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -164,12 +166,12 @@ def test_exchanges_stay_within_their_stratum() -> None:
     marks = draw_marks(parts, bytes(32))
     buckets, values = part.setting.buckets, len(part.quotas)
     table = np.random.default_rng(5).random((2 * buckets, values)) < 0.4
-    found = exchanges(parts, marks, ruled_out(table), seeded(1))
+    found = find_exchanges(parts, marks, ruled_out(table), seeded(1))
     assert len(found.moves) > 0
 
     def fakes(now: Marks) -> Counter[tuple[int, int, int]]:
         """By stratum, size group and value."""
-        virtual, slots = now.current()
+        virtual, slots = now.fake_slots()
         where = SlotMap(parts).bucket_of(virtual, slots) - 1
         assert ((where // buckets) == virtual // values).all()
         return Counter(
@@ -177,6 +179,6 @@ def test_exchanges_stay_within_their_stratum() -> None:
             for bucket, value in zip(where.tolist(), virtual.tolist(), strict=True)
         )
 
-    assert fakes(marks.moved(found.moves)) == fakes(marks)
-    bad = ruled_out(table).of(SlotMap(parts).bucket_of(*marks.current()), marks.current()[0] % values)
+    assert fakes(marks.move(found.moves)) == fakes(marks)
+    bad = ruled_out(table).of(SlotMap(parts).bucket_of(*marks.fake_slots()), marks.fake_slots()[0] % values)
     assert found.bad_before == int(bad.sum())

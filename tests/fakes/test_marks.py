@@ -39,7 +39,7 @@ def dealt(partition: Partition) -> list[tuple[int, int, int]]:
 
 
 def fake_slots(marks: Marks) -> list[tuple[int, int]]:
-    values, slots = marks.current()
+    values, slots = marks.fake_slots()
     return list(zip(values.tolist(), slots.tolist(), strict=True))
 
 
@@ -145,7 +145,7 @@ def test_all_markings_with_the_margins_are_equally_likely(
     draws = 8 * number + 200
     seen: Counter[tuple[tuple[int, ...], ...]] = Counter()
     for seed in range(draws):
-        values, numbers = draw_marks([partition], key(seed)).current()
+        values, numbers = draw_marks([partition], key(seed)).fake_slots()
         turns, held = np.divmod(first[values] + numbers, buckets)
         seen[tuple(tuple(sorted(turns[held == bucket].tolist())) for bucket in range(buckets))] += 1
     assert set(seen) <= set(every)
@@ -207,7 +207,7 @@ def test_fake_values_without_marks_are_refused() -> None:
 def test_marks_use_no_numbers_that_the_order_uses() -> None:
     """Another key gives other marks, and the marks of two groups alike are not the same."""
     partition = partition_of([(3, 1000), (6, 1000)], [(2000, 4000), (1000, 2000)], [(500, 500), (500, 500)])
-    values, slots = draw_marks([partition], KEY).current()
+    values, slots = draw_marks([partition], KEY).fake_slots()
     own = {(value, slot) for value, slot in zip(values.tolist(), slots.tolist(), strict=True)}
     assert own == set(fake_slots(draw_marks([partition], KEY)))
     assert len(own & set(fake_slots(draw_marks([partition], key(7))))) < 1000
@@ -238,7 +238,7 @@ def test_after_exchanges_the_margins_hold_and_only_their_records_have_moved(
         if v == w or group_of(partition, g) != group_of(partition, h) or not to_v or not to_w:
             continue
         before = slots_of_records(partition, marks)
-        marks = marks.moved([(v, x, to_v[0]), (w, y, to_w[0])])
+        marks = marks.move([(v, x, to_v[0]), (w, y, to_w[0])])
         assert_margins(partition, marks)
         expected = {(v, to_v[0]): (v, x), (w, to_w[0]): (w, y)}
         assert slots_of_records(partition, marks) == [expected.get(held, held) for held in before]
@@ -257,9 +257,9 @@ def test_a_record_that_moves_there_and_back_is_where_it_was() -> None:
     marks = draw_marks([partition], KEY)
     fake = {slot for value, slot in fake_slots(marks) if value == 0}
     real = min(set(range(100)) - fake)
-    there = marks.moved([(0, min(fake), real)])
-    further = there.moved([(0, max(fake), min(fake))])
-    back = further.moved([(0, real, max(fake))])
+    there = marks.move([(0, min(fake), real)])
+    further = there.move([(0, max(fake), min(fake))])
+    back = further.move([(0, real, max(fake))])
     assert slots_of_records(partition, back) == slots_of_records(partition, marks)
     assert fake_slots(back) == fake_slots(marks)
     assert back.nbytes == marks.nbytes
@@ -282,7 +282,7 @@ def test_moves_that_make_no_sense_are_refused(value: int, fake: str, real: str |
     other = min(set(range(100)) - {slot for value, slot in fake_slots(marks) if value == 0})
     known: dict[str | int, int] = {"fake": first, "real": other, 1000: 1000}
     with pytest.raises(ValueError, match=complaint):
-        marks.moved([(value, known[fake], known[real])])
+        marks.move([(value, known[fake], known[real])])
 
 
 @pytest.mark.parametrize(

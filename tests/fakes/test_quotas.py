@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from dalenius.errors import CountsError
-from dalenius.fakes.quotas import fakes_of_a_group, with_fakes
+from dalenius.fakes.quotas import draw_fakes, fakes_of_a_group
 from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, units_of_a_record
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size
-from dalenius.solve.optimal import optimal
+from dalenius.solve.multi_size import find_multi_size_setting
+from dalenius.solve.optimal import find_optimum
 from dalenius.solve.sizes import least_min_size
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
 from tests.problems import acs
 from tests.property.test_fakes import assert_fits, seeded
@@ -31,41 +31,41 @@ def alike(values: int, count: int, limit: Fraction, known: int = 0, fakes: int =
 def test_six_values_and_one_fake_fill_buckets_of_five() -> None:
     """Five of six values are a bucket's records, and the sixth is its fake: the same sizes as without fakes."""
     table = alike(6, 10, Fraction(1, 5), fakes=1)
-    found = optimal(table, gap=0)
-    assert str(found.setting) == "12 x 5" == str(optimal(alike(6, 10, Fraction(1, 5)), gap=0).setting)
+    found = find_optimum(table, gap=0)
+    assert str(found.setting) == "12 x 5" == str(find_optimum(alike(6, 10, Fraction(1, 5)), gap=0).setting)
     assert found.setting is not None
     partition = validate_setting(table, found.setting)
     assert isinstance(partition, Partition)
-    full = with_fakes(table, partition, seeded(1))
+    full = draw_fakes(table, partition, seeded(1))
     assert full.slots == ((12,),) * 6
     assert full.fakes == ((2,),) * 6
 
 
 def test_two_fakes_need_a_seventh_value() -> None:
-    assert optimal(alike(6, 10, Fraction(1, 5), fakes=2, max_size=5)).setting is None
-    assert str(optimal(alike(7, 10, Fraction(1, 5), fakes=2)).setting) == "14 x 5"
+    assert find_optimum(alike(6, 10, Fraction(1, 5), fakes=2, max_size=5)).setting is None
+    assert str(find_optimum(alike(7, 10, Fraction(1, 5), fakes=2)).setting) == "14 x 5"
 
 
 def test_a_known_record_makes_buckets_larger_by_one() -> None:
-    assert str(optimal(alike(6, 10, Fraction(1, 5), known=1), gap=0).setting) == "10 x 6"
+    assert str(find_optimum(alike(6, 10, Fraction(1, 5), known=1), gap=0).setting) == "10 x 6"
 
 
 def test_without_fakes_a_partition_stays_as_it_is() -> None:
     table = alike(6, 10, Fraction(1, 5))
     partition = validate_setting(table, BucketSetting.of([(5, 12)]))
     assert isinstance(partition, Partition)
-    assert with_fakes(table, partition) is partition
+    assert draw_fakes(table, partition) is partition
 
 
 def test_the_operating_systems_randomness_is_the_default() -> None:
     table = Problem(("a", "b", "c"), (31, 32, 37), (Fraction(3, 5),) * 3, 2, 10, fake_values=1)
     partition = validate_setting(table, BucketSetting.of([(5, 20)]))
     assert isinstance(partition, Partition)
-    drawn = {with_fakes(table, partition).fakes for _ in range(60)}
+    drawn = {draw_fakes(table, partition).fakes for _ in range(60)}
     assert len(drawn) > 1
     for _ in range(5):
-        assert_fits(table, with_fakes(table, partition))
-    assert with_fakes(table, partition, seeded(5)) == with_fakes(table, partition, seeded(5))
+        assert_fits(table, draw_fakes(table, partition))
+    assert draw_fakes(table, partition, seeded(5)) == draw_fakes(table, partition, seeded(5))
 
 
 def test_what_is_rounded_up_is_as_likely_as_its_fraction_is_large() -> None:
@@ -112,7 +112,7 @@ def test_a_split_that_would_leave_fakes_without_room_is_not_made() -> None:
     limits = (Fraction(194, 475), Fraction(1), Fraction(789, 1900))
     table = Problem(("a", "b", "c"), (14, 53, 9), limits, 1, 25, fake_values=2)
     assert not isinstance(validate_setting(table, BucketSetting.of([(4, 13), (6, 4)])), Partition)
-    found = multi_size(table)
+    found = find_multi_size_setting(table)
     assert found is not None
     assert isinstance(validate_setting(table, found), Partition)
 
@@ -148,21 +148,21 @@ def test_acs_counts_to_the_usual_gap(column: str, known: int, fakes: int) -> Non
     plain = acs(column, 300, 8)
     low = least_min_size(plain.limits, known)
     table = Problem(plain.values, plain.counts, plain.limits, low, 52, known, fakes)
-    found = optimal(table, time_limit=120)
+    found = find_optimum(table, time_limit=120)
     assert found.setting is not None
     assert found.bound is not None
     assert found.certificate is not None
     assert found.setting.loss - found.bound <= 1e-4 * found.setting.loss
     assert certified_bound(table, found.certificate) == found.certificate.bound <= found.bound
-    unprotected = optimal(plain)
+    unprotected = find_optimum(plain)
     assert unprotected.bound is not None
     assert unprotected.bound < found.setting.loss
-    for setting in (found.setting, two_size(table), multi_size(table)):
+    for setting in (found.setting, find_two_size_setting(table), find_multi_size_setting(table)):
         assert setting is not None
         assert found.bound <= setting.loss
         partition = validate_setting(table, setting)
         assert isinstance(partition, Partition)
-        full = with_fakes(table, partition, random.SystemRandom())
+        full = draw_fakes(table, partition, random.SystemRandom())
         if fakes:
             assert_fits(table, full)
             assert_near_proportion(table, full)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.infer.candidates import Column, blocks, encoded
+from dalenius.infer.candidates import Column, encode_column, make_blocks
 
 
 def test_blocks_hold_every_bucket_once() -> None:
@@ -22,7 +22,7 @@ def test_blocks_hold_every_bucket_once() -> None:
     cells = np.array([(b, v, c) for b, counts in sorted(held.items()) for v, c in sorted(counts.items())])
     seen: dict[int, dict[int, int]] = {}
     rows: list[int] = []
-    for block in blocks(bucket_of, cells[:, 0], cells[:, 1], cells[:, 2], 0):
+    for block in make_blocks(bucket_of, cells[:, 0], cells[:, 1], cells[:, 2], 0):
         for place, bucket in enumerate(block.buckets.tolist()):
             seen[bucket] = dict(zip(block.values[place].tolist(), block.counts[place].tolist(), strict=True))
             rows += block.rows[place].tolist()
@@ -32,7 +32,7 @@ def test_blocks_hold_every_bucket_once() -> None:
 
 
 def codes(cells: Sequence[object], kind: pa.DataType | None = None, values: int = 5) -> np.ndarray | None:
-    column = encoded("c", pa.chunked_array([pa.array(list(cells), kind)]), values)
+    column = encode_column("c", pa.chunked_array([pa.array(list(cells), kind)]), values)
     return None if column is None else column.codes
 
 
@@ -60,7 +60,7 @@ def test_many_numbers_are_cut_into_ranges_in_their_order() -> None:
 )
 def test_types(kind: pa.DataType) -> None:
     column = pa.chunked_array([pa.array([0, 1, None, 1], pa.int32()).cast(kind)])
-    found = encoded("c", column, 5)
+    found = encode_column("c", column, 5)
     assert found is not None
     assert found.codes[1] == found.codes[3]
     assert len(set(found.codes.tolist())) == 3
@@ -68,7 +68,7 @@ def test_types(kind: pa.DataType) -> None:
 
 def test_categories_of_batches_with_other_dictionaries() -> None:
     chunks = [pa.array(cells).dictionary_encode() for cells in (["x", "y"], ["y", "z", None])]
-    found = encoded("c", pa.chunked_array(chunks), 5)
+    found = encode_column("c", pa.chunked_array(chunks), 5)
     assert found is not None
     assert found.codes[1] == found.codes[2]
     assert len(set(found.codes.tolist())) == 4
@@ -87,8 +87,8 @@ def coded_with(
     """The column by itself, and with people who are not in the release."""
     column = pa.chunked_array([pa.array(list(cells), kind)])
     plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    alone = encoded("c", column, 5)
-    both = encoded("c", column, 5, pa.chunked_array([pa.array(list(others), plain)]))
+    alone = encode_column("c", column, 5)
+    both = encode_column("c", column, 5, pa.chunked_array([pa.array(list(others), plain)]))
     assert alone is not None
     assert both is not None
     assert both.kinds == alone.kinds

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.infer import compositions as module
-from dalenius.infer.compositions import UnsupportedError, compositions, first_buckets
+from dalenius.infer.compositions import UnsupportedError, find_compositions, first_buckets
 from dalenius.release.manifest import Leaf, SizeGroupPart, Strata, Stratum
 
 buckets_of_values = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=1, max_size=12)
@@ -20,7 +20,7 @@ buckets_of_values = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5)
 def test_classes_are_those_of_a_dictionary(buckets: list[list[int]], rows: int, gap: int) -> None:
     numbers = np.repeat(np.arange(len(buckets)) * gap + 1, [len(bucket) for bucket in buckets])
     codes = np.concatenate([np.array(bucket) for bucket in buckets])
-    found = compositions((numbers[i : i + rows], codes[i : i + rows]) for i in range(0, len(codes), rows))
+    found = find_compositions((numbers[i : i + rows], codes[i : i + rows]) for i in range(0, len(codes), rows))
     contents = [tuple(sorted(bucket)) for bucket in buckets]
     first_seen = list(dict.fromkeys(contents))
     expected = np.zeros((len(first_seen), max(codes) + 1))
@@ -44,9 +44,9 @@ def test_strata_have_classes_of_their_own(buckets: list[list[int]], rows: int, d
     cuts = sorted(data.draw(st.sets(st.integers(2, 13), max_size=4)))  # some may be behind the last bucket
     numbers = np.repeat(np.arange(len(buckets)) + 1, [len(bucket) for bucket in buckets])
     codes = np.concatenate([np.array(bucket) for bucket in buckets])
-    found = compositions(((numbers[i : i + rows], codes[i : i + rows]) for i in range(0, len(codes), rows)), cuts)
+    found = find_compositions(((numbers[i : i + rows], codes[i : i + rows]) for i in range(0, len(codes), rows)), cuts)
     strata = np.searchsorted(cuts, numbers, side="right")
-    alone = [compositions([(numbers[strata == k], codes[strata == k])]) for k in np.unique(strata)]
+    alone = [find_compositions([(numbers[strata == k], codes[strata == k])]) for k in np.unique(strata)]
     assert len(found.blocks) == len(alone)
     begun, kinds = 0, []
     for block, one, k in zip(found.blocks, alone, np.unique(strata), strict=True):
@@ -70,22 +70,24 @@ def test_where_strata_begin() -> None:
 def test_what_cannot_be_learned_from_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     ones = np.ones(3, dtype=np.int64)
     with pytest.raises(UnsupportedError, match="order"):
-        compositions([(np.array([1, 2, 1]), ones)])
+        find_compositions([(np.array([1, 2, 1]), ones)])
     with pytest.raises(UnsupportedError, match="order"):
-        compositions([(ones * 2, ones), (ones, ones)])
+        find_compositions([(ones * 2, ones), (ones, ones)])
     with pytest.raises(UnsupportedError, match="name"):
-        compositions([(ones, ones - 2)])
+        find_compositions([(ones, ones - 2)])
     with pytest.raises(UnsupportedError, match="sensitive values"):
-        compositions([(ones, ones * 2_000)])
+        find_compositions([(ones, ones * 2_000)])
     with pytest.raises(UnsupportedError, match="different compositions"):
-        compositions([(np.arange(1, 2_002), np.arange(2_001) % 2_000), (np.full(2, 2_002), np.array([0, 1]))] * 1)
+        find_compositions([(np.arange(1, 2_002), np.arange(2_001) % 2_000), (np.full(2, 2_002), np.array([0, 1]))] * 1)
     with pytest.raises(UnsupportedError, match="of a stratum have"):
-        compositions([(np.arange(1, 2_002), np.arange(2_001) % 2_000), (np.full(2, 2_002), np.array([0, 1]))], [9_000])
-    compositions([(np.arange(1, 2_002), np.arange(2_001) % 2_000), (np.full(2, 2_002), np.array([0, 1]))], [2_000])
+        find_compositions(
+            [(np.arange(1, 2_002), np.arange(2_001) % 2_000), (np.full(2, 2_002), np.array([0, 1]))], [9_000]
+        )
+    find_compositions([(np.arange(1, 2_002), np.arange(2_001) % 2_000), (np.full(2, 2_002), np.array([0, 1]))], [2_000])
     monkeypatch.setattr(module, "MOST_CELLS", 8)
-    compositions([(np.arange(1, 5), np.arange(4) % 2)], [3])  # two strata of four numbers
+    find_compositions([(np.arange(1, 5), np.arange(4) % 2)], [3])  # two strata of four numbers
     with pytest.raises(UnsupportedError, match="numbers"):
-        compositions([(np.arange(1, 5), np.arange(4))], [4])
+        find_compositions([(np.arange(1, 5), np.arange(4))], [4])
     monkeypatch.setattr(module, "MOST_RUNS", 3)
     with pytest.raises(UnsupportedError, match="successors"):
-        compositions([(np.arange(1, 6), np.arange(5) % 2)])
+        find_compositions([(np.arange(1, 6), np.arange(5) % 2)])

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 
 import dalenius
-from dalenius.infer.compositions import compositions
-from dalenius.infer.learned import Association, components, learned
+from dalenius.infer.compositions import find_compositions
+from dalenius.infer.learned import Association, components, learned_estimate
 from dalenius.place.slots import Placement
 
 Floats = npt.NDArray[np.float64]
@@ -83,11 +83,11 @@ def test_buckets_of_one_record_leave_nothing_open() -> None:
 
 def test_answers_are_cut_to_bounds_and_rounded_outwards() -> None:
     posterior = Association(SLOTS).posterior(np.array([[5.0, 2, 4]]), np.array([[1.0, 0, 0, 1]]))
-    wide = learned(posterior, 0, (0, 14))
+    wide = learned_estimate(posterior, 0, (0, 14))
     assert wide.interval == (int(np.floor(posterior.low[0])), int(np.ceil(posterior.high[0])))
-    assert learned(posterior, 0, (9, 11)).interval == (9, 9)
-    assert learned(posterior, 0, (9, 11)).estimate == 9
-    assert learned(posterior, 0, (0, 1)).interval == (1, 1)
+    assert learned_estimate(posterior, 0, (9, 11)).interval == (9, 9)
+    assert learned_estimate(posterior, 0, (9, 11)).estimate == 9
+    assert learned_estimate(posterior, 0, (0, 1)).interval == (1, 1)
 
 
 def test_rows_are_where_the_model_says_whatever_the_data() -> None:
@@ -105,7 +105,7 @@ def test_rows_are_where_the_model_says_whatever_the_data() -> None:
         order, buckets = Placement([partition], random.bytes(32)).buckets(values, np.zeros(4, np.int64))
         if found is None:
             by_bucket = np.argsort(buckets, kind="stable")
-            found = compositions([(buckets[by_bucket].astype(np.int64), values[order][by_bucket])])
+            found = find_compositions([(buckets[by_bucket].astype(np.int64), values[order][by_bucket])])
             assert found.number > 2
         totals.append(np.bincount(found.of(buckets)[matches[order]], minlength=found.number))
     assert found is not None

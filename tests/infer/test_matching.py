@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dalenius.infer.candidates import Block
-from dalenius.infer.naive_bayes import exact, marginals, matched, scaled
+from dalenius.infer.naive_bayes import exact_beliefs, marginals, match_values, scale_margins
 
 
 def block(counts: list[int], fakes: int = 0, buckets: int = 3) -> Block:
@@ -49,7 +49,7 @@ def test_repeated_values_and_fakes(counts: list[int], fakes: int) -> None:
     likelihood = np.random.default_rng(1).random(made.shape)
     if fakes:
         likelihood[:, -1] = 1.0
-    found = exact(made, likelihood)
+    found = exact_beliefs(made, likelihood)
     value_of = np.repeat(np.arange(len(counts)), counts)
     for bucket in range(len(made.buckets)):
         rows = [*range(made.size), *[made.size] * fakes]
@@ -64,7 +64,7 @@ def test_repeated_values_and_fakes(counts: list[int], fakes: int) -> None:
 def test_scaling_keeps_rows_and_comes_to_the_counts(counts: list[int], fakes: int) -> None:
     made = block(counts, fakes)
     weights = np.random.default_rng(2).random(made.shape) + 0.01
-    found = scaled(made, weights, 200)
+    found = scale_margins(made, weights, 200)
     np.testing.assert_allclose(found.sum(axis=2), np.tile(made.masses, (3, 1)), rtol=1e-9)
     np.testing.assert_allclose(found.sum(axis=1), made.counts, rtol=1e-6)
 
@@ -72,11 +72,11 @@ def test_scaling_keeps_rows_and_comes_to_the_counts(counts: list[int], fakes: in
 def test_a_flat_likelihood_gives_the_shares() -> None:
     for counts, fakes in ([2, 1, 1], 0), ([2, 2], 1), ([5, 6, 1], 0), ([5, 6, 3], 2):
         made = block(counts, fakes)
-        np.testing.assert_allclose(matched(made, np.ones(made.shape)), np.broadcast_to(made.shares(), made.shape))
+        np.testing.assert_allclose(match_values(made, np.ones(made.shape)), np.broadcast_to(made.shares(), made.shape))
 
 
 def test_a_row_that_no_value_fits_is_not_a_number_nowhere() -> None:
     made = block([6, 6])
     weights = np.ones(made.shape)
     weights[0, 0] = 0.0
-    assert np.isfinite(scaled(made, weights, 4)).all()
+    assert np.isfinite(scale_margins(made, weights, 4)).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalenius.infer.candidates import Candidates, Column, blocks
+from dalenius.infer.candidates import Candidates, Column, make_blocks
 from dalenius.infer.naive_bayes import learn, log_scores
 
 
@@ -17,7 +17,7 @@ def candidates(agree: float, rows: int = 4000, values: int = 8, size: int = 4) -
     codes = np.where(rng.random(rows) < agree, truth, rng.integers(0, values, rows)).astype(np.int32)
     bucket_of = np.repeat(np.arange(buckets), size)
     cells = np.sort(held, axis=1).ravel()
-    parts = blocks(bucket_of, bucket_of, cells, np.ones(rows, np.int64), 0)
+    parts = make_blocks(bucket_of, bucket_of, cells, np.ones(rows, np.int64), 0)
     return Candidates(np.arange(buckets) + 1, bucket_of, parts, values, 0, (Column("z", codes, values),)), truth
 
 

@@ -15,7 +15,7 @@ from dalenius.errors import ReleaseError
 from dalenius.infer import cells as cells_module
 from dalenius.infer import compositions as compositions_module
 from dalenius.infer import negative
-from dalenius.infer.negative import NegativePairs, negative_pairs, significant
+from dalenius.infer.negative import NegativePairs, negative_pairs, select_significant
 from dalenius.release.folder import ReleaseFolder, open_release
 from tests.handmade import CATEGORY, Handmade, edit_manifest, restate_hashes
 
@@ -229,6 +229,6 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 def test_significance_is_by_benjamini_and_hochberg() -> None:
     p_values = np.array([0.04, 0.001, 0.012, 0.5, 0.03])
-    assert significant(p_values, 0.05).tolist() == [True, True, True, False, True]  # 0.04 = 4 * 0.05 / 5
-    assert significant(p_values, 0.02).tolist() == [False, True, False, False, False]
-    assert significant(np.zeros(0), 0.05).tolist() == []
+    assert select_significant(p_values, 0.05).tolist() == [True, True, True, False, True]  # 0.04 = 4 * 0.05 / 5
+    assert select_significant(p_values, 0.02).tolist() == [False, True, False, False, False]
+    assert select_significant(np.zeros(0), 0.05).tolist() == []

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from dalenius.errors import CountsError, did_you_mean, nearest
+from dalenius.errors import CountsError, did_you_mean, nearest_name
 from dalenius.model.problem import BucketSetting, SizeGroup, ValueCounts
 
 
@@ -19,7 +19,7 @@ def test_counts_are_sorted_and_zeros_left_out() -> None:
         ([], "the table is empty"),
         ([("a", 0)], "every count is 0"),
         ([("a", 1), ("a", 2)], "'a' has more than one count"),
-        ([("a", -1)], "is -1, and a count cannot be negative"),
+        ([("a", -1)], "is -1; a count cannot be negative"),
         ([("a", 1.5)], "not a whole number"),
         ([("a", True)], "not a whole number"),
         ([("a", 2**60)], "can count exactly"),
@@ -50,6 +50,6 @@ def test_impossible_groups_are_refused(pair: tuple[int, int]) -> None:
 
 
 def test_nearest_names() -> None:
-    assert nearest("disease", ["Disease", "Zipcode"]) == "Disease"
-    assert nearest("Xyz", ["Disease"]) is None
+    assert nearest_name("disease", ["Disease", "Zipcode"]) == "Disease"
+    assert nearest_name("Xyz", ["Disease"]) is None
     assert did_you_mean("Xyz", ["Disease", "Age"]) == "Known: 'Disease', 'Age'."

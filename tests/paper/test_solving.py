@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dalenius.model.problem import Problem, ValueCounts
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 from paper.problems import problem, scaled
 from paper.remark import SAID, counted
 from paper.two_size_ilp import two_size_ilp
@@ -16,7 +16,7 @@ SMALL = problem(ValueCounts.of([("a", 400), ("b", 60), ("c", 30), ("d", 10)]), 2
 
 @pytest.mark.parametrize("case", [SMALL, example_3()])
 def test_the_integer_program_finds_the_two_size_optimum(case: Problem) -> None:
-    best = two_size(case)
+    best = find_two_size_setting(case)
     assert best is not None
     answer = two_size_ilp(case, 30)
     assert answer.finished

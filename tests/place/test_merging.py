@@ -84,11 +84,11 @@ def test_counts(parts: list[list[str | None]]) -> None:
         whole.add(array)
         one = SensitiveCounter("s", pa.string())
         one.add(array)
-        ones.append(one.counted())
-        merged.add_counted(*ones[-1])
+        ones.append(one.totals())
+        merged.add_totals(*ones[-1])
     found = merged.finish("ü?")
     assert found == whole.finish("ü?")
-    by_part = np.stack([found.in_order(*one) for one in ones])
+    by_part = np.stack([found.counts_in_order(*one) for one in ones])
     assert tuple(by_part.sum(axis=0)) == found.counts
     for part, line in zip(parts, by_part, strict=True):
         named = ["ü?" if word is None else word for word in part]
@@ -101,12 +101,12 @@ def test_too_many_values_together(monkeypatch: pytest.MonkeyPatch) -> None:
     for first in (0, 8, 16):
         one = SensitiveCounter("s", pa.int64())
         one.add(pa.array(range(first, first + 8)))
-        counted = one.counted()
+        counted = one.totals()
         if first < 16:
-            merged.add_counted(*counted)
+            merged.add_totals(*counted)
         else:
             with pytest.raises(TooManyValuesError):
-                merged.add_counted(*counted)
+                merged.add_totals(*counted)
 
 
 @given(parts=st.lists(partitions(), min_size=1, max_size=3), data=st.data(), rows=st.integers(1, 50))

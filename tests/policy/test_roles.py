@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.policy.roles import Role, suggest
+from dalenius.policy.roles import Role, suggest_roles
 from dalenius.tables.describe import ColumnFacts, Kind, TableFacts
 
 ROWS = 10_000
@@ -17,7 +17,7 @@ def column(name: str, distinct: int, kind: Kind = "text", nulls: int = 0) -> Col
 
 
 def roles(*columns: ColumnFacts, rows: int = ROWS) -> dict[str, str]:
-    return {name: str(one.role) for name, one in suggest(TableFacts(rows, columns)).items()}
+    return {name: str(one.role) for name, one in suggest_roles(TableFacts(rows, columns)).items()}
 
 
 def test_a_hospital() -> None:
@@ -55,7 +55,7 @@ def test_one_column_is_sensitive_and_disease_goes_before_income() -> None:
 
 def test_without_a_name_the_last_text_is_a_guess_that_says_so() -> None:
     columns = (column("A", 5), column("B", 7), column("C", 8, "number"))
-    found = suggest(TableFacts(ROWS, columns))["B"]
+    found = suggest_roles(TableFacts(ROWS, columns))["B"]
     assert found.role is Role.SENSITIVE
     assert "guess" in found.why
 
@@ -82,7 +82,7 @@ _columns = st.builds(
 
 @given(st.integers(0, 10**6), st.lists(_columns, max_size=8, unique_by=lambda column: column.name))
 def test_every_table_has_suggestions(rows: int, columns: list[ColumnFacts]) -> None:
-    found = suggest(TableFacts(rows, tuple(columns)))
+    found = suggest_roles(TableFacts(rows, tuple(columns)))
     assert list(found) == [column.name for column in columns]
     assert sum(one.role is Role.SENSITIVE for one in found.values()) <= 1
     for column in columns:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from dalenius.model.problem import BucketSetting, Partition, Problem, SizeGroup, Violation
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size, validate_one_size, validate_two_size
-from dalenius.solve.optimal import lower_bound, optimal
-from dalenius.solve.two_size import two_size
+from dalenius.solve.multi_size import find_multi_size_setting, validate_one_size, validate_two_size
+from dalenius.solve.optimal import find_optimum, lower_bound
+from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.effort import examples
@@ -30,7 +30,7 @@ def assert_valid(problem: Problem, setting: BucketSetting) -> None:
 @settings(max_examples=examples(300))
 def test_optimal_is_the_best_setting(problem: Problem) -> None:
     expected = brute_force.best(problem.counts, problem.limits, problem.min_size, problem.max_size)
-    found = optimal(problem, gap=0)
+    found = find_optimum(problem, gap=0)
     if expected is None:
         assert found.setting is None
         return
@@ -43,7 +43,7 @@ def test_optimal_is_the_best_setting(problem: Problem) -> None:
 @settings(max_examples=examples(150))
 def test_optimal_is_the_best_setting_up_to_25_records(problem: Problem) -> None:
     expected = brute_force.best(problem.counts, problem.limits, problem.min_size, problem.max_size)
-    found = optimal(problem, gap=0)
+    found = find_optimum(problem, gap=0)
     assert (found.setting is None) == (expected is None)
     if found.setting is not None and expected is not None:
         assert_valid(problem, found.setting)
@@ -54,7 +54,7 @@ def test_optimal_is_the_best_setting_up_to_25_records(problem: Problem) -> None:
 @settings(max_examples=examples(300))
 def test_two_size_is_the_best_two_size_setting(problem: Problem) -> None:
     expected = brute_force.best(problem.counts, problem.limits, problem.min_size, problem.max_size, most_sizes=2)
-    found = two_size(problem)
+    found = find_two_size_setting(problem)
     assert (found is None) == (expected is None)
     if found is not None and expected is not None:
         assert_valid(problem, found)
@@ -65,7 +65,7 @@ def test_two_size_is_the_best_two_size_setting(problem: Problem) -> None:
 def test_the_papers_searches_agree_with_the_closed_form(problem: Problem) -> None:
     if problem.min_size >= min(problem.max_size, problem.total):
         return  # the paper wants M < M'
-    closed = two_size(problem)
+    closed = find_two_size_setting(problem)
     for search in (no_pruning, loss_pruning, full_pruning):
         found = search(problem)
         assert (found is None) == (closed is None)
@@ -75,11 +75,11 @@ def test_the_papers_searches_agree_with_the_closed_form(problem: Problem) -> Non
 
 @given(small_problems())
 def test_multi_size_is_valid_and_never_better_than_the_optimum(problem: Problem) -> None:
-    found = multi_size(problem)
-    assert (found is None) == (two_size(problem) is None)
+    found = find_multi_size_setting(problem)
+    assert (found is None) == (find_two_size_setting(problem) is None)
     if found is not None:
         assert_valid(problem, found)
-        best = optimal(problem, gap=0)
+        best = find_optimum(problem, gap=0)
         assert best.setting is not None
         assert found.loss >= best.setting.loss
 
@@ -118,7 +118,7 @@ def test_validation_decides_every_setting(problem: Problem, data: st.DataObject)
 
 @given(small_problems())
 def test_partitions_add_up_and_keep_the_limits(problem: Problem) -> None:
-    setting = two_size(problem)
+    setting = find_two_size_setting(problem)
     if setting is None:
         return
     verdicts = [validate_setting(problem, setting)]

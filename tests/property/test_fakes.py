@@ -12,14 +12,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.fakes.quotas import fakes_of_a_group, portion, with_fakes
+from dalenius.fakes.quotas import draw_fakes, fakes_of_a_group, portion
 from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size, validate_one_size, validate_two_size
-from dalenius.solve.optimal import lower_bound, optimal
+from dalenius.solve.multi_size import find_multi_size_setting, validate_one_size, validate_two_size
+from dalenius.solve.optimal import find_optimum, lower_bound
 from dalenius.solve.sizes import fakes_can_be_in_proportion, why_impossible
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
 from tests.effort import examples
 from tests.property import brute_force
@@ -65,7 +65,7 @@ def assert_fits(problem: Problem, partition: Partition) -> None:
 @settings(max_examples=examples(200))
 def test_optimal_is_the_best_setting_in_proportion(problem: Problem) -> None:
     expected = best(problem)
-    found = optimal(problem, gap=0)
+    found = find_optimum(problem, gap=0)
     assert (found.setting is None) == (expected is None)
     if found.setting is not None and expected is not None:
         assert found.setting.loss == brute_force.loss(expected) == found.bound
@@ -104,17 +104,20 @@ def test_validation_decides_every_setting_and_whole_fakes_fit(problem: Problem, 
         if isinstance(verdict, Violation):
             assert verdict.have < verdict.need
         else:
-            assert_fits(problem, with_fakes(problem, verdict, seeded(1)))
+            assert_fits(problem, draw_fakes(problem, verdict, seeded(1)))
 
 
 @given(problems_with_fakes)
 @settings(max_examples=examples(60))
 def test_multi_size_and_anatomy_are_valid(problem: Problem) -> None:
-    for setting in (multi_size(problem), anatomy(problem).setting if anatomy(problem).eligible else None):
+    for setting in (
+        find_multi_size_setting(problem),
+        find_anatomy(problem).setting if find_anatomy(problem).eligible else None,
+    ):
         if setting is not None:
             verdict = validate_setting(problem, setting)
             assert isinstance(verdict, Partition)
-            assert_fits(problem, with_fakes(problem, verdict, seeded(2)))
+            assert_fits(problem, draw_fakes(problem, verdict, seeded(2)))
 
 
 @given(problems_with_fakes)
@@ -128,7 +131,7 @@ def test_lemma_1_with_fakes(problem: Problem) -> None:
     if why_impossible(problem) is None:  # one bucket of everybody then has room, in proportion or not
         setting = BucketSetting.of([(problem.total, 1)])
         whole = Partition(setting, tuple((count,) for count in problem.counts))
-        assert_fits(problem, with_fakes(problem, whole, seeded(3)))
+        assert_fits(problem, draw_fakes(problem, whole, seeded(3)))
 
 
 @given(large_problems(most_records=10**9), st.integers(0, 2), st.integers(1, 3))
@@ -136,8 +139,8 @@ def test_lemma_1_with_fakes(problem: Problem) -> None:
 def test_large_tables(plain: Problem, known: int, fakes: int) -> None:
     limits = tuple(min(Fraction(1), limit + Fraction(1, 10)) for limit in plain.limits)
     problem = Problem(plain.values, plain.counts, limits, plain.min_size + known, plain.max_size, known, fakes)
-    found = optimal(problem, gap=1e-3, time_limit=10)
-    two = two_size(problem)
+    found = find_optimum(problem, gap=1e-3, time_limit=10)
+    two = find_two_size_setting(problem)
     if found.setting is None:
         assert two is None
         return
@@ -148,7 +151,7 @@ def test_large_tables(plain: Problem, known: int, fakes: int) -> None:
             verdict = validate_setting(problem, setting)
             assert isinstance(verdict, Partition)
             assert found.bound <= setting.loss
-            assert_fits(problem, with_fakes(problem, verdict, seeded(4)))
+            assert_fits(problem, draw_fakes(problem, verdict, seeded(4)))
 
 
 @st.composite

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.model.problem import BucketSetting, Partition, Problem
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.caps import Instance
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size
-from dalenius.solve.optimal import optimal
+from dalenius.solve.multi_size import find_multi_size_setting
+from dalenius.solve.optimal import find_optimum
 from dalenius.solve.sizes import why_impossible
 from dalenius.verify.proof import certified_bound
 from tests.effort import examples
@@ -36,7 +36,7 @@ def best(problem: Problem, most_sizes: int | None = None) -> brute_force.Sizes |
 @settings(max_examples=examples(200))
 def test_optimal_is_the_best_setting(problem: Problem) -> None:
     expected = best(problem)
-    found = optimal(problem, gap=0)
+    found = find_optimum(problem, gap=0)
     assert (found.setting is None) == (expected is None)
     if found.setting is not None and expected is not None:
         assert found.setting.loss == brute_force.loss(expected) == found.bound
@@ -57,7 +57,10 @@ def test_every_two_size_search_is_the_best_two_size_setting(problem: Problem) ->
 @settings(max_examples=examples(60))
 def test_multi_size_and_anatomy_are_valid(problem: Problem) -> None:
     known = problem.known_records
-    for setting in (multi_size(problem), anatomy(problem).setting if anatomy(problem).eligible else None):
+    for setting in (
+        find_multi_size_setting(problem),
+        find_anatomy(problem).setting if find_anatomy(problem).eligible else None,
+    ):
         if setting is not None:
             assert brute_force.assignable(problem.counts, problem.limits, sizes_of(setting), known=known)
 

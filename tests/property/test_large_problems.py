@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.caps import Instance, cap_matrix
 from dalenius.solve.gale import fill_sizes, validate_setting
-from dalenius.solve.multi_size import multi_size, validate_two_size
-from dalenius.solve.optimal import optimal
-from dalenius.solve.two_size import most_buckets, two_size
+from dalenius.solve.multi_size import find_multi_size_setting, validate_two_size
+from dalenius.solve.optimal import find_optimum
+from dalenius.solve.two_size import find_two_size_setting, most_buckets
 from dalenius.verify.proof import certified_bound
 from paper.two_size_paper import full_pruning
 from tests.effort import examples
@@ -23,8 +23,8 @@ from tests.property.test_against_brute_force import assert_partition
 @given(large_problems())
 @settings(max_examples=examples(60))
 def test_methods_are_ordered_and_certified(problem: Problem) -> None:
-    best = optimal(problem, gap=1e-4, time_limit=20)
-    two, many = two_size(problem), multi_size(problem)
+    best = find_optimum(problem, gap=1e-4, time_limit=20)
+    two, many = find_two_size_setting(problem), find_multi_size_setting(problem)
     assert (two is None) == (many is None)
     if best.setting is None:
         assert two is None
@@ -46,7 +46,7 @@ def test_methods_are_ordered_and_certified(problem: Problem) -> None:
 def test_binary_search_agrees_with_the_closed_form(problem: Problem) -> None:
     if len(Instance(problem).sizes) < 2:
         return  # the paper wants M < M'
-    closed, searched = two_size(problem), full_pruning(problem)
+    closed, searched = find_two_size_setting(problem), full_pruning(problem)
     assert (closed is None) == (searched is None)
     if closed is not None and searched is not None:
         assert closed.loss == searched.loss
@@ -58,7 +58,7 @@ def test_binary_search_agrees_with_the_closed_form(problem: Problem) -> None:
 @settings(max_examples=examples(60))
 def test_gale_agrees_with_an_independent_maximum_flow(problem: Problem, data: st.DataObject) -> None:
     """Settings near a valid one, so that both answers occur."""
-    start = two_size(problem)
+    start = find_two_size_setting(problem)
     if start is None:
         return
     sizes = data.draw(st.lists(st.integers(problem.min_size, problem.max_size), min_size=1, max_size=5, unique=True))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dalenius.model.problem import BucketSetting, Problem
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.property import brute_force
 
 
 def assert_agree_on_two_sizes(problem: Problem, expected: brute_force.Sizes | None) -> None:
     """Every search finds a setting of the expected loss, or none where there is none."""
-    searches: list[Callable[[Problem], BucketSetting | None]] = [two_size]
+    searches: list[Callable[[Problem], BucketSetting | None]] = [find_two_size_setting]
     if problem.min_size < min(problem.max_size, problem.total):
         searches += [no_pruning, loss_pruning, full_pruning]
     for search in searches:

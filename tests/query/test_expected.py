@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius.fakes.quotas import with_fakes
+from dalenius.fakes.quotas import draw_fakes
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.planning import count_values, plan_counts
@@ -127,7 +127,7 @@ def test_before_fakes_are_drawn_they_are_taken_in_proportion() -> None:
     plan = plan_counts(counts, LimitPolicy.of(uniform="1/5"), options=PlanOptions(fake_values=2))
     partition = plan.solution.partition
     assert partition is not None
-    drawn = with_fakes(plan.problem, partition, random.Random(3))  # noqa: S311 (a test)
+    drawn = draw_fakes(plan.problem, partition, random.Random(3))  # noqa: S311 (a test)
     assert relative_errors(drawn, 0.1) == pytest.approx(relative_errors(partition, 0.1, 2), rel=0.02)
     assert (relative_errors(partition, 0.1, 2) > relative_errors(partition, 0.1)).all()
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError, UsageError
-from dalenius.infer.compositions import compositions
+from dalenius.infer.compositions import find_compositions
 from dalenius.infer.learned import Association
 from dalenius.query.coded import Answerer, CodedRelease, CodedTable
 from dalenius.query.count import Counter
@@ -196,7 +196,7 @@ def test_where_rows_are_that_match(fakes: int, mean: float) -> None:
     quotas[0] += slots - quotas.sum()
     publisher = _Publisher([int(quota) for quota in quotas], size, fakes, seed=1)
     by_bucket = np.argsort(publisher.buckets, kind="stable")
-    found = compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
+    found = find_compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
     classes = found.of(publisher.buckets + 1)
     random, (block,), number = publisher.random, found.blocks, found.number
     expected, matching, wanted, truth = [], [], [], []
@@ -231,7 +231,7 @@ def test_learning_without_association_is_the_estimate_of_buckets() -> None:
     real = publisher.real()
     matches = real & (publisher.random.random(len(real)) < share)
     by_bucket = np.argsort(publisher.buckets, kind="stable")
-    found = compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
+    found = find_compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
     a, c = (np.bincount(publisher.buckets[mask], minlength=buckets) for mask in (matches, publisher.values == 0))
     every = size + fakes
     association = Association(found.blocks[0].slots, found.buckets, fakes)

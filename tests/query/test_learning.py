@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dalenius
-from dalenius.model.estimate import Learned
+from dalenius.model.estimate import LearnedEstimate
 from dalenius.query.count import Counter
 from dalenius.query.workload import Answers, answer, encode, generate
 from dalenius.release.folder import open_release
@@ -147,7 +147,7 @@ def test_learning_is_asked_for(release: dalenius.Release) -> None:
 def test_what_is_exact_stays_exact(release: dalenius.Release) -> None:
     for condition in ("q0 = 1", "X < 4", "q0 = 99 AND X < 4", "q0 < 3 AND X > 99", "TRUE"):
         found = release.count(condition, learn=True)
-        assert found.learned == Learned(found.estimate, 0.0, found.bounds)
+        assert found.learned == LearnedEstimate(found.estimate, 0.0, found.bounds)
 
 
 def test_a_condition_on_both_is_not_learned(release: dalenius.Release) -> None:
@@ -170,4 +170,4 @@ def test_fake_values_are_learned_from(tmp_path: Path) -> None:
         assert alone.learned.estimate == pytest.approx(alone.estimate)
         assert alone.learned.standard_error == pytest.approx(alone.standard_error)
         exact = counter.count("A = 'a'", learn=True)
-        assert exact.learned == Learned(2.0, 0.0, (2, 2))
+        assert exact.learned == LearnedEstimate(2.0, 0.0, (2, 2))

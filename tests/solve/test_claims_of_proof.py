@@ -15,8 +15,8 @@ from dalenius.planning import compare_counts
 from dalenius.solve.caps import cap_matrix
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.methods import solve
-from dalenius.solve.optimal import lower_bound, optimal
-from dalenius.solve.two_size import two_size
+from dalenius.solve.optimal import find_optimum, lower_bound
+from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
 from tests.problems import acs
 
@@ -30,8 +30,8 @@ def two_values(parts: tuple[int, int], times: int, min_size: int, max_size: int)
 
 def test_a_search_of_some_sizes_proves_nothing_about_the_others() -> None:
     table = two_values((100, 71), 3020, 50 * 171, 53 * 171)
-    found = optimal(table)
-    other = two_size(table)
+    found = find_optimum(table)
+    other = find_two_size_setting(table)
     assert found.setting is not None
     assert found.bound is not None
     assert other is not None
@@ -42,7 +42,7 @@ def test_a_search_of_some_sizes_proves_nothing_about_the_others() -> None:
 
 def test_settings_outside_the_first_columns_are_found() -> None:
     table = two_values((40, 61), 47, 983, 1804)
-    found = optimal(table)
+    found = find_optimum(table)
     best = BucketSetting.of([(1111, 1), (1212, 3)])
     assert isinstance(validate_setting(table, best), Partition)
     assert found.setting is not None
@@ -67,7 +67,7 @@ def test_values_that_exceed_their_room_by_less_than_any_tolerance() -> None:
     counts = tuple(block * 3 // (i + 1) // 6 for i in range(3))
     total = sum(counts)
     limits = tuple(max(Fraction(count, total), Fraction(1, i + 2)) for i, count in enumerate(counts))
-    found = optimal(Problem(("a", "b", "c"), counts, limits, 2, 47))
+    found = find_optimum(Problem(("a", "b", "c"), counts, limits, 2, 47))
     assert found.setting is None
     assert found.certificate is not None
     assert found.certificate.proves == "no-setting"
@@ -75,12 +75,12 @@ def test_values_that_exceed_their_room_by_less_than_any_tolerance() -> None:
 
 def test_an_odd_number_of_records_has_no_buckets_of_two() -> None:
     one = Fraction(1)
-    assert optimal(Problem(("a", "b"), (5 * 10**8, 5 * 10**8 + 1), (one, one), 2, 2)).setting is None
+    assert find_optimum(Problem(("a", "b"), (5 * 10**8, 5 * 10**8 + 1), (one, one), 2, 2)).setting is None
 
 
 def test_a_proof_that_no_setting_exists_can_be_checked() -> None:
     table = Problem(("a", "b"), (9, 1), (Fraction(9, 10), Fraction(1, 5)), 2, 4)
-    found = optimal(table)
+    found = find_optimum(table)
     assert found.setting is None
     assert found.certificate is not None
     assert found.certificate.proves == "no-setting"
@@ -93,12 +93,12 @@ def test_a_heuristic_without_a_setting_proves_nothing() -> None:
     heuristic = solve(table, Method.TWO_SIZE, 0, 5)
     assert heuristic.setting is None
     assert heuristic.certificate is None
-    assert optimal(table, gap=0).setting is not None
+    assert find_optimum(table, gap=0).setting is not None
 
 
 def test_a_full_proof_with_one_wide_range() -> None:
     times = 6_725_163_981
-    found = optimal(two_values((3, 8), times, 27 * 11, 67 * 11), gap=0)
+    found = find_optimum(two_values((3, 8), times, 27 * 11, 67 * 11), gap=0)
     assert found.setting is not None
     assert found.setting.loss == found.bound
 
@@ -118,7 +118,7 @@ def test_many_sizes_in_use_take_little_memory() -> None:
     total = sum(counts)
     limits = tuple(max(Fraction(count, total), Fraction(1, i + 2)) for i, count in enumerate(counts))
     table = Problem(tuple(map(str, range(300))), tuple(counts), limits, 5, 3774)
-    found = optimal(table, time_limit=4)
+    found = find_optimum(table, time_limit=4)
     assert found.setting is not None
     assert found.bound is not None
     assert found.bound <= found.setting.loss
@@ -139,7 +139,7 @@ def test_multi_size_keeps_what_it_has_at_the_deadline(monkeypatch: pytest.Monkey
     limits = tuple(2 * Fraction(count, total) + Fraction(1, 50) for count in counts)
     table = Problem(tuple(map(str, range(30))), counts, limits, 5, 60)
     whole = solve(table, Method.TWO_SIZE, 0, 10)
-    real = two_size
+    real = find_two_size_setting
     calls: list[int] = []
 
     def only_once(problem: Problem, deadline: float = 0.0) -> BucketSetting | None:
@@ -148,7 +148,7 @@ def test_multi_size_keeps_what_it_has_at_the_deadline(monkeypatch: pytest.Monkey
             raise UndecidedError("out of time")
         return real(problem, deadline)
 
-    monkeypatch.setattr("dalenius.solve.multi_size.two_size", only_once)
+    monkeypatch.setattr("dalenius.solve.multi_size.find_two_size_setting", only_once)
     assert solve(table, Method.MULTI_SIZE, 0, 10).loss == whole.loss
     assert len(calls) > 1
 

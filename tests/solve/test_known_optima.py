@@ -8,9 +8,9 @@ import pytest
 
 from dalenius.model.problem import Partition, Problem
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.multi_size import multi_size
-from dalenius.solve.optimal import lower_bound, optimal
-from dalenius.solve.two_size import two_size
+from dalenius.solve.multi_size import find_multi_size_setting
+from dalenius.solve.optimal import find_optimum, lower_bound
+from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.problems import acs, problem
@@ -29,7 +29,7 @@ OPTIMA = {
 @pytest.mark.parametrize(("column", "theta"), OPTIMA)
 def test_acs_optimum_with_full_proof(column: str, theta: int) -> None:
     table = acs(column, 300, theta)
-    found = optimal(table, gap=0, time_limit=120)
+    found = find_optimum(table, gap=0, time_limit=120)
     assert found.setting is not None
     assert isinstance(validate_setting(table, found.setting), Partition)
     assert found.setting.loss == found.bound == OPTIMA[column, theta]
@@ -38,7 +38,7 @@ def test_acs_optimum_with_full_proof(column: str, theta: int) -> None:
 @pytest.mark.parametrize(("column", "theta"), OPTIMA)
 def test_acs_optimum_to_the_usual_gap(column: str, theta: int) -> None:
     table = acs(column, 300, theta)
-    found = optimal(table)
+    found = find_optimum(table)
     assert found.setting is not None
     assert found.bound is not None
     assert found.bound <= OPTIMA[column, theta] <= found.setting.loss
@@ -50,13 +50,13 @@ def test_acs_optimum_to_the_usual_gap(column: str, theta: int) -> None:
 @pytest.mark.parametrize(("column", "theta"), OPTIMA)
 def test_the_papers_searches_agree_on_real_counts(column: str, theta: int) -> None:
     table = acs(column, 300, theta)
-    closed = two_size(table)
+    closed = find_two_size_setting(table)
     assert closed is not None
     for search in (no_pruning, loss_pruning, full_pruning):
         found = search(table)
         assert found is not None
         assert found.loss == closed.loss
-    many = multi_size(table)
+    many = find_multi_size_setting(table)
     assert many is not None
     assert OPTIMA[column, theta] <= many.loss <= closed.loss
 
@@ -69,19 +69,19 @@ def scaled_to(total: int) -> Problem:
 @pytest.mark.parametrize("total", [10**10, 2**31 + 12345, 10**15])
 def test_beyond_32_bits(total: int) -> None:
     table = scaled_to(total)
-    found = optimal(table, gap=0)
+    found = find_optimum(table, gap=0)
     assert found.setting is not None
     assert found.setting.records == table.total > 2**31
     assert isinstance(validate_setting(table, found.setting), Partition)
     assert found.setting.loss == found.bound
-    two = two_size(table)
+    two = find_two_size_setting(table)
     assert two is not None
     assert isinstance(validate_setting(table, two), Partition)
 
 
 def test_uniform_limits_need_one_size() -> None:
     table = problem([10] * 10, [Fraction(1, 10)] * 10)
-    found = optimal(table, gap=0)
+    found = find_optimum(table, gap=0)
     assert str(found.setting) == "10 x 10"
     assert found.bound == 810
 
@@ -90,7 +90,7 @@ def test_limits_equal_to_frequencies_leave_one_bucket() -> None:
     """Coprime counts and f' = f: only the bucket that holds everybody keeps the limits (Lemma 1)."""
     counts = [101, 103, 107]
     table = problem(counts, [Fraction(c, sum(counts)) for c in counts], max_size=sum(counts))
-    found = optimal(table, gap=0)
+    found = find_optimum(table, gap=0)
     assert str(found.setting) == "1 x 311"
     assert found.bound == 310**2
 
@@ -98,7 +98,7 @@ def test_limits_equal_to_frequencies_leave_one_bucket() -> None:
 def test_an_infeasible_range_is_proven_so() -> None:
     counts = [101, 103, 107]
     table = problem(counts, [Fraction(c, sum(counts)) for c in counts], max_size=310)
-    assert optimal(table, gap=0).setting is None
+    assert find_optimum(table, gap=0).setting is None
     assert lower_bound(table).bound is None
 
 
@@ -111,7 +111,7 @@ def rare_value(rare: int) -> Problem:
 def test_a_range_of_many_thousand_sizes() -> None:
     """Sizes come as columns when they are needed, and the bound still covers every size."""
     table = rare_value(4)
-    found = optimal(table)
+    found = find_optimum(table)
     assert found.setting is not None
     assert found.bound is not None
     assert isinstance(validate_setting(table, found.setting), Partition)
@@ -122,12 +122,12 @@ def test_a_range_of_many_thousand_sizes() -> None:
 
 def test_a_range_of_many_thousand_sizes_can_be_infeasible() -> None:
     """Eleven records would need eleven buckets of 9973, which is more than there are records."""
-    assert optimal(rare_value(11)).setting is None
+    assert find_optimum(rare_value(11)).setting is None
 
 
 def test_running_out_of_time_is_not_called_proof() -> None:
     table = acs("Occupation", 500, 4)
-    found = optimal(table, gap=0, time_limit=0.05)
+    found = find_optimum(table, gap=0, time_limit=0.05)
     assert found.setting is not None
     assert found.bound is not None
     assert found.bound <= found.setting.loss

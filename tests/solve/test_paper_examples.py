@@ -9,8 +9,8 @@ import numpy as np
 from dalenius.model.problem import BucketSetting, Partition, SizeGroup, Violation
 from dalenius.solve.gale import fill_sizes, validate_setting
 from dalenius.solve.multi_size import validate_one_size, validate_two_size
-from dalenius.solve.optimal import optimal
-from dalenius.solve.two_size import feasible_positions, two_size
+from dalenius.solve.optimal import find_optimum
+from dalenius.solve.two_size import feasible_positions, find_two_size_setting
 from tests.contents import bucket_contents
 from tests.problems import example_3, problem
 
@@ -18,7 +18,7 @@ from tests.problems import example_3, problem
 def test_example_2_the_hospital_table() -> None:
     """Four diseases in two buckets of two: Alice has Cancer or HIV with probability 1/2 each."""
     hospital = problem([1, 1, 1, 1], [Fraction(1, 2)] * 4)
-    found = optimal(hospital, gap=0)
+    found = find_optimum(hospital, gap=0)
     assert found.setting == BucketSetting((SizeGroup(2, 2),))
     verdict = validate_one_size(hospital, SizeGroup(2, 2))
     assert isinstance(verdict, Partition)
@@ -100,7 +100,7 @@ def test_remark_2_counts_the_feasible_settings() -> None:
 
 
 def test_two_size_is_at_least_as_good_as_example_3s_setting() -> None:
-    found = two_size(example_3())
+    found = find_two_size_setting(example_3())
     assert found is not None
     assert found.loss <= 9 * 9 + 13 * 13
 

@@ -6,20 +6,20 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.solve.sizes import LARGEST_SIZE, automatic_max_size, larger, least_min_size, smallest_working
+from dalenius.solve.sizes import LARGEST_SIZE, automatic_max_size, larger_size, least_min_size, smallest_working_size
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000))
 def test_the_smallest_that_works_is_found(threshold: int, failed: int, total: int) -> None:
     threshold = max(threshold, failed + 1)
-    found, certain = smallest_working(lambda size: size >= threshold, failed, total, math.inf)
+    found, certain = smallest_working_size(lambda size: size >= threshold, failed, total, math.inf)
     assert certain
     assert found == (threshold if threshold <= total else None)
 
 
 def test_past_the_deadline_what_works_is_returned_and_not_called_the_smallest() -> None:
-    assert smallest_working(lambda size: size >= 700, 400, 10_000, -1.0) == (800, False)
-    assert smallest_working(lambda size: size >= 7000, 400, 10_000, -1.0) == (None, False)
+    assert smallest_working_size(lambda size: size >= 700, 400, 10_000, -1.0) == (800, False)
+    assert smallest_working_size(lambda size: size >= 7000, 400, 10_000, -1.0) == (None, False)
 
 
 def test_the_automatic_range() -> None:
@@ -32,7 +32,7 @@ def test_the_automatic_range() -> None:
 
 
 def test_growth_ends_at_the_table_or_at_the_largest_size() -> None:
-    assert larger(50, 80) == 80
-    assert larger(50, 1000) == 100
-    assert larger(1000, 1000) is None
-    assert larger(LARGEST_SIZE, 10**9) is None
+    assert larger_size(50, 80) == 80
+    assert larger_size(50, 1000) == 100
+    assert larger_size(1000, 1000) is None
+    assert larger_size(LARGEST_SIZE, 10**9) is None

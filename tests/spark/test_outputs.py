@@ -139,7 +139,7 @@ def test_a_round_of_exchanging_fakes_that_fails_leaves_nothing_of_the_round_befo
             raise SelfCheckError("on purpose")
 
     rounds: list[int] = []
-    monkeypatch.setattr("dalenius.fakes.avoiding.Avoiding.improved", once_more)
+    monkeypatch.setattr("dalenius.fakes.avoiding.FakeImprover.improve", once_more)
     with pytest.raises(SelfCheckError, match="on purpose"):
         publish(
             people,

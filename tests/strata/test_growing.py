@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dalenius.strata.growing import grow
+from dalenius.strata.growing import grow_tree
 from dalenius.strata.tree import Tree
 from tests.strata.descent import check_form
 
@@ -35,7 +35,7 @@ def test_planted_structure_is_found_in_noise() -> None:
     kind = planted(codes)
     random = np.random.default_rng(1)
     values = np.where(random.random(20_000) < 0.5, kind, random.integers(0, 10, 20_000))
-    tree = grow(codes, values, 100, 50)
+    tree = grow_tree(codes, values, 100, 50)
     check_form(tree)
     assert tree.leaves == 4
     assert tree.at_most[tree.column >= 0].tolist() == [40, 6, 12]
@@ -46,7 +46,7 @@ def test_values_that_have_nothing_to_do_with_anything_are_not_cut() -> None:
     cut = 0
     for seed in range(20):
         values = np.random.default_rng(seed).integers(0, (2, 5, 10, 50)[seed % 4], 5_000)
-        cut += grow(noise(5_000), values, 20, 100).leaves > 1
+        cut += grow_tree(noise(5_000), values, 20, 100).leaves > 1
     assert cut <= 3
 
 
@@ -54,7 +54,7 @@ def test_values_that_have_nothing_to_do_with_anything_are_not_cut() -> None:
 def test_bounds_are_kept(leaf_rows: int, most_leaves: int) -> None:
     codes = noise(10_000)
     values = (codes[0] // 4 + codes[6] // 8 * 30).astype(np.int64)  # more than 64 values
-    tree = grow(codes, values, leaf_rows, most_leaves)
+    tree = grow_tree(codes, values, leaf_rows, most_leaves)
     check_form(tree)
     assert tree.leaves <= most_leaves
     assert np.bincount(tree.leaves_of(codes), minlength=tree.leaves).min() >= leaf_rows
@@ -65,17 +65,17 @@ def test_bounds_are_kept(leaf_rows: int, most_leaves: int) -> None:
 def test_same_rows_same_tree_in_any_order() -> None:
     codes = noise(5_000)
     values = planted(codes) + np.random.default_rng(3).integers(0, 3, 5_000)
-    first = grow(codes, values, 20, 100)
-    assert same(first, grow(codes, values, 20, 100))
+    first = grow_tree(codes, values, 20, 100)
+    assert same(first, grow_tree(codes, values, 20, 100))
     order = np.random.default_rng(4).permutation(5_000)
-    assert same(first, grow([column[order] for column in codes], values[order], 20, 100))
+    assert same(first, grow_tree([column[order] for column in codes], values[order], 20, 100))
 
 
 def test_columns_with_very_many_codes() -> None:
     random = np.random.default_rng(5)
     column = np.sort(random.integers(0, 2**63 - 1, 10_000)).astype(np.uint64)
     values = (np.arange(10_000) >= 3_000).astype(np.int64)
-    tree = grow([column], values, 10, 10)
+    tree = grow_tree([column], values, 10, 10)
     check_form(tree)
     leaves = tree.leaves_of([column])
     assert (np.diff(leaves) >= 0).all()
@@ -85,16 +85,16 @@ def test_columns_with_very_many_codes() -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_hardly_any_rows(rows: int) -> None:
-    assert grow(noise(rows), np.arange(rows), 1, 10).leaves == 1
+    assert grow_tree(noise(rows), np.arange(rows), 1, 10).leaves == 1
 
 
 def test_no_columns() -> None:
-    assert grow([], np.arange(10), 1, 10).leaves == 1
+    assert grow_tree([], np.arange(10), 1, 10).leaves == 1
 
 
 def test_the_order_of_growth_does_not_show() -> None:
     """Nodes are in preorder whichever was cut first: the one below a node is next to it."""
     codes = noise(20_000)
-    tree = grow(codes, planted(codes), 100, 50)
+    tree = grow_tree(codes, planted(codes), 100, 50)
     inner = np.flatnonzero(tree.column >= 0)
     assert (tree.below[inner] == inner + 1).all()

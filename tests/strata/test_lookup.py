@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.strata.growing import every_combination
-from dalenius.strata.tree import Growing, Lookup, Tree
+from dalenius.strata.tree import Lookup, Tree, TreeBuilder
 from tests.effort import examples
 from tests.strata.descent import check_form, leaf_of
 
@@ -19,7 +19,7 @@ LARGEST = 2**63 - 1
 
 def random_tree(draw: st.DrawFn, columns: int, codes: int) -> Tree:
     """Any cuts at all: also thresholds that no row of a subtree can be on both sides of."""
-    growing = Growing()
+    growing = TreeBuilder()
     leaves = [growing.add()]
     for _ in range(draw(st.integers(0, 25))):
         place = leaves.pop(draw(st.integers(0, len(leaves) - 1)))
@@ -52,7 +52,7 @@ def test_leaves_are_those_of_a_descent(case: tuple[Tree, np.ndarray[Any, Any]], 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64, np.int8, np.int64])
 def test_codes_of_every_type_and_more_rows_than_are_looked_up_at_once(kind: type[np.integer[Any]]) -> None:
-    growing = Growing()
+    growing = TreeBuilder()
     below, above = growing.cut(growing.add(), 1, 50)
     growing.cut(below, 0, 20)
     growing.cut(above, 1, 99)
@@ -65,7 +65,7 @@ def test_codes_of_every_type_and_more_rows_than_are_looked_up_at_once(kind: type
 
 def test_a_tree_with_too_many_cells_for_one_table() -> None:
     random = np.random.default_rng(1)
-    growing = Growing()
+    growing = TreeBuilder()
     leaves = [growing.add()]
     for _ in range(2_000):
         place = leaves.pop(int(random.integers(len(leaves))))

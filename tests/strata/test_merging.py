@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.strata.merging import Integers, merged
+from dalenius.strata.merging import merge_leaves
+from dalenius.strata.tree import Integers
 from tests.effort import examples
 
 
@@ -37,7 +38,7 @@ def cases(draw: st.DrawFn) -> tuple[Integers, list[Fraction], int]:
 @given(cases())
 def test_strata_are_fit_or_one_and_numbered_in_order(case: tuple[Integers, list[Fraction], int]) -> None:
     counts, most, least_rows = case
-    stratum = merged(counts, most, least_rows)
+    stratum = merge_leaves(counts, most, least_rows)
     assert len(stratum) == len(counts)
     seen: list[int] = []
     for number in stratum.tolist():
@@ -56,7 +57,7 @@ def test_fit_leaves_are_merged_only_to_make_up_for_others(case: tuple[Integers, 
     counts, most, least_rows = case
     filled = counts[counts.sum(axis=1) > 0]
     if len(filled):
-        stratum = merged(filled, most, least_rows)
+        stratum = merge_leaves(filled, most, least_rows)
         unfit = np.array([not is_fit(row, most, least_rows) for row in filled.tolist()])
         members = np.bincount(stratum)
         assert all(unfit[stratum == s].any() for s in np.flatnonzero(members > 1))
@@ -69,57 +70,57 @@ def test_at_the_boundary(scale: int) -> None:
     """4 of 10 are just fit where 2/5 are allowed; one row more is not, be it one in 10^14."""
     most = [Fraction(2, 5), Fraction(1), Fraction(1)]
     just = np.array([4, 3, 3], np.int64) * scale
-    assert merged(np.array([just, just]), most, 0).tolist() == [0, 1]
+    assert merge_leaves(np.array([just, just]), most, 0).tolist() == [0, 1]
     for more in ([1, 0, 0], [1, 0, 1], [0, -1, 0]):
-        assert merged(np.array([just, just + more]), most, 0).tolist() == [0, 0]
+        assert merge_leaves(np.array([just, just + more]), most, 0).tolist() == [0, 0]
 
 
 def test_of_partners_that_make_up_as_much_the_one_most_alike() -> None:
     most = [Fraction(1, 2), Fraction(1), Fraction(1)]
     counts = np.array([[60, 40, 0], [10, 0, 90], [10, 90, 0], [52, 24, 24]])
-    assert merged(counts, most, 1).tolist()[:3] == [0, 1, 0]
+    assert merge_leaves(counts, most, 1).tolist()[:3] == [0, 1, 0]
 
 
 def test_two_that_are_unfit_can_make_up_for_each_other() -> None:
     counts = np.array([[90, 10], [50, 50], [10, 90]])
-    assert merged(counts, [Fraction(3, 5)] * 2, 1).tolist() == [0, 1, 0]
+    assert merge_leaves(counts, [Fraction(3, 5)] * 2, 1).tolist() == [0, 1, 0]
 
 
 def test_small_leaves_are_merged() -> None:
     counts = np.array([[5, 5], [500, 500], [4, 6], [700, 300]])
-    stratum = merged(counts, [Fraction(1)] * 2, 100)
+    stratum = merge_leaves(counts, [Fraction(1)] * 2, 100)
     assert stratum.tolist() == [0, 0, 0, 1]
 
 
 def test_all_together_are_not_fit() -> None:
     counts = np.array([[50, 50], [49, 51], [30, 70]])
-    assert merged(counts, [Fraction(387, 1000), Fraction(27, 50)], 1).tolist() == [0, 0, 0]
+    assert merge_leaves(counts, [Fraction(387, 1000), Fraction(27, 50)], 1).tolist() == [0, 0, 0]
 
 
 def test_empty_leaves_go_with_the_leaf_before() -> None:
     counts = np.array([[0, 0], [5, 5], [0, 0], [0, 0], [6, 6], [0, 0]])
     most = [Fraction(3, 5)] * 2
-    assert merged(counts, most, 1).tolist() == [0, 0, 0, 0, 1, 1]
-    assert merged(np.zeros((3, 2), np.int64), most, 1).tolist() == [0, 0, 0]
+    assert merge_leaves(counts, most, 1).tolist() == [0, 0, 0, 0, 1, 1]
+    assert merge_leaves(np.zeros((3, 2), np.int64), most, 1).tolist() == [0, 0, 0]
 
 
 def test_the_order_of_values_does_not_matter() -> None:
     random = np.random.default_rng(0)
     counts = random.poisson(random.gamma(0.5, 40, (60, 12)))
     most = [Fraction(int(c) * 8, int(counts.sum()) * 5) + Fraction(2, 125) for c in counts.sum(axis=0)]
-    stratum = merged(counts, most, 50)
+    stratum = merge_leaves(counts, most, 50)
     assert 1 < stratum.max() + 1 < 60
     order = random.permutation(12)
-    assert (merged(counts[:, order], [most[i] for i in order], 50) == stratum).all()
+    assert (merge_leaves(counts[:, order], [most[i] for i in order], 50) == stratum).all()
 
 
 def test_the_order_of_leaves_matters_to_their_numbers_alone() -> None:
     random = np.random.default_rng(1)
     counts = random.poisson(random.gamma(0.5, 40, (60, 12)))
     most = [Fraction(int(c) * 8, int(counts.sum()) * 5) + Fraction(2, 125) for c in counts.sum(axis=0)]
-    stratum = merged(counts, most, 50)
+    stratum = merge_leaves(counts, most, 50)
     order = random.permutation(60)
-    other = merged(counts[order], most, 50)
+    other = merge_leaves(counts[order], most, 50)
     together = stratum[:, None] == stratum[None, :]
     assert ((other[:, None] == other[None, :]) == together[np.ix_(order, order)]).all()
 
@@ -156,5 +157,5 @@ def test_nearly_as_good_as_any_way_of_merging() -> None:
             if all(is_fit(row, most, 1) for row in strata.tolist()):
                 best = max(best, information(strata))
         possible += best
-        kept += information(np.array(by_stratum(counts, merged(counts, most, 1))))
+        kept += information(np.array(by_stratum(counts, merge_leaves(counts, most, 1))))
     assert 0.9 * possible <= kept <= possible * (1 + 1e-9)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.strata.growing import every_combination, kd_tree
-from dalenius.strata.tree import collapsed, without
+from dalenius.strata.tree import collapse_strata, remove_leaves
 
 
 @given(seed=st.integers(0, 10_000), leaves=st.integers(1, 12), lost=st.sets(st.integers(0, 11)))
@@ -16,7 +16,7 @@ def test_rows_of_other_leaves_stay_together_and_in_order(seed: int, leaves: int,
     empty = np.array([leaf in lost for leaf in range(tree.leaves)])
     if empty.all():
         empty[0] = False
-    pruned = without(tree, empty)
+    pruned = remove_leaves(tree, empty)
     assert pruned.leaves == tree.leaves - empty.sum()
     assert len(pruned.column) == 2 * pruned.leaves - 1
     before = tree.leaves_of(codes)
@@ -28,7 +28,7 @@ def test_rows_of_other_leaves_stay_together_and_in_order(seed: int, leaves: int,
 def test_a_thousand_codes_of_which_three_are_used() -> None:
     tree = every_combination({0: 1000})
     used = np.isin(np.arange(1000), [5, 17, 900])
-    pruned = without(tree, ~used)
+    pruned = remove_leaves(tree, ~used)
     assert (pruned.leaves, len(pruned.column)) == (3, 5)
     assert pruned.leaves_of([np.array([5, 17, 900])]).tolist() == [0, 1, 2]
 
@@ -39,7 +39,7 @@ def test_collapsed_trees_lead_everybody_to_the_same_stratum(seed: int, leaves: i
     codes = [rng.integers(0, 6, 300), rng.integers(0, 4, 300)]
     tree = kd_tree(codes, leaves)
     stratum_of_leaf = rng.integers(0, strata, tree.leaves)
-    less, stratum_of_less = collapsed(tree, stratum_of_leaf)
+    less, stratum_of_less = collapse_strata(tree, stratum_of_leaf)
     assert len(stratum_of_less) == less.leaves <= tree.leaves
     assert (stratum_of_less[less.leaves_of(codes)] == stratum_of_leaf[tree.leaves_of(codes)]).all()
     for place in np.flatnonzero(less.column >= 0).tolist():

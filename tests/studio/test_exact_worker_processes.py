@@ -93,7 +93,7 @@ import signal, sys, time
 sys.path.insert(0, "")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from tests.studio.test_exact_worker_processes import HARD, TIGHT
-from dalenius.exploring.worker import ExactWorker
+from dalenius.studio.worker import ExactWorker
 worker = ExactWorker()
 worker.submit(HARD, TIGHT)
 time.sleep(float(sys.argv[1]))

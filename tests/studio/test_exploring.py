@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from dalenius.errors import PolicyError
 from dalenius.model.plan import Method, PlanOptions, Status
 from dalenius.model.problem import BucketSetting, ValueCounts
-from dalenius.planning import compare_counts, plan_counts, prepared
+from dalenius.planning import compare_counts, plan_counts, prepare_problem
 from dalenius.policy.limits import LimitPolicy, resolve_limits
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 from dalenius.studio.exploration import Exploration, exploration_object
 from dalenius.studio.explorer import Explorer
 from dalenius.studio.offers import rounded_up
@@ -102,7 +102,7 @@ def test_quick_answers_are_valid_under_every_rule(values: int, shape: str) -> No
         policy = LimitPolicy.of(**rule)
         answer = explorer.quick(policy)
         check(answer, counts, policy, options)
-        possible = prepared(counts, policy, options)[1]
+        possible = prepare_problem(counts, policy, options)[1]
         eligible = all(
             count <= limit * counts.total for count, limit in zip(counts.counts, possible.limits, strict=True)
         )
@@ -406,7 +406,7 @@ def test_the_larger_of_two_sizes_holds_every_value(sizes: tuple[int, int]) -> No
     """Pairs of sizes that are left out, because some value fits in neither, have no setting."""
     counts = ValueCounts.of([("a", 400), ("b", 90), ("c", 9), ("d", 1)])
     policy = LimitPolicy.of(theta=2, base="0.01")
-    _, problem = prepared(counts, policy, PlanOptions(min_size=sizes[0], max_size=sizes[1]))
-    setting = two_size(problem)
+    _, problem = prepare_problem(counts, policy, PlanOptions(min_size=sizes[0], max_size=sizes[1]))
+    setting = find_two_size_setting(problem)
     needed = max(-(-limit.denominator // limit.numerator) for limit in problem.limits)
     assert setting is None or setting.groups[-1].size >= needed

@@ -38,7 +38,7 @@ import numpy.typing as npt
 from dalenius.attack.people import People
 from dalenius.attack.scoring import attack, by_quasi_identifiers, score
 from dalenius.infer.candidates import Beliefs, Candidates, Column, Floats, Integers
-from dalenius.infer.naive_bayes import NaiveBayes, learn, likelihood, log_scores, matched
+from dalenius.infer.naive_bayes import NaiveBayes, learn, likelihood, log_scores, match_values
 from dalenius.model.attack_result import Attack, Share
 
 ROUNDS = 6  # more of them learn noise
@@ -56,7 +56,7 @@ def fit_together(candidates: Candidates, each_round: Callable[[], None] | None =
     beliefs = candidates.shares()
     for _ in range(ROUNDS):
         model.fit(beliefs)
-        beliefs = [matched(block, likelihood(candidates, block, model.tables)) for block in candidates.blocks]
+        beliefs = [match_values(block, likelihood(candidates, block, model.tables)) for block in candidates.blocks]
         if each_round is not None:
             each_round()
     return NaiveBayes(beliefs, tuple(model.tables), ROUNDS)

@@ -32,7 +32,7 @@ from dalenius.attack.people import People
 from dalenius.attack.scoring import Scores, attack, score
 from dalenius.errors import ReleaseError
 from dalenius.infer.candidates import Beliefs, Block, Candidates, Floats, Integers
-from dalenius.infer.naive_bayes import matched
+from dalenius.infer.naive_bayes import match_values
 from dalenius.model.attack_result import Attack
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest, Strata
@@ -166,7 +166,7 @@ def _matched(block: Block, leaf_of: Integers, values: int, keys: Integers, lifts
     weights = np.ones(block.shape)
     weights[:, : block.size] = np.where(there, lifts[place], 1.0)
     weights /= weights.max(axis=2, keepdims=True)
-    found: Floats = matched(block, np.maximum(weights, _LEAST))
+    found: Floats = match_values(block, np.maximum(weights, _LEAST))
     return found
 
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 from dalenius.attack.truth import TruthClasses
 from dalenius.errors import InputError
 from dalenius.infer.candidates import Beliefs, Block, Candidates, Floats, Integers
-from dalenius.infer.naive_bayes import scaled
+from dalenius.infer.naive_bayes import scale_margins
 
 ITERATIONS = 100
 _IN_SAMPLE = 20
@@ -107,7 +107,7 @@ def align(
         margins, fitted = _margins(candidates, classes, candidates.counts() if slots is None else slots)
     misplaced = _fit(candidates, truth, places, np.append(margins, 0.0), np.append(fitted, False), each)
     if not whole:
-        truth = [scaled(block, p, _IN_SAMPLE) for block, p in zip(candidates.blocks, truth, strict=True)]
+        truth = [scale_margins(block, p, _IN_SAMPLE) for block, p in zip(candidates.blocks, truth, strict=True)]
         misplaced = _missed(candidates, truth)
     if misplaced > _FAR * candidates.rows:
         raise InputError(_OTHER, _FIX)

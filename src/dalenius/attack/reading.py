@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import ReleaseError
-from dalenius.infer.candidates import Candidates, Column, blocks, encoded
+from dalenius.infer.candidates import Candidates, Column, encode_column, make_blocks
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, WholeBuckets
@@ -134,7 +134,7 @@ def sample(
     columns, notes = _columns(rows, others, len(manifest.values))
     fakes = manifest.adversary.fake_values
     candidates = Candidates(
-        numbers, bucket_of, blocks(bucket_of, *cells, fakes), len(manifest.values), fakes, tuple(columns)
+        numbers, bucket_of, make_blocks(bucket_of, *cells, fakes), len(manifest.values), fakes, tuple(columns)
     )
     return Sample(candidates, rows, places, len(numbers) == len(found.numbers), in_order), notes
 
@@ -247,7 +247,7 @@ def _places(numbers: Integers, buckets: Integers) -> tuple[Integers, npt.NDArray
 def _columns(rows: pa.Table, others: pa.Table | None, values: int) -> tuple[list[Column], tuple[str, ...]]:
     found, left_out = [], []
     for name in rows.schema.names:
-        coded = encoded(name, rows.column(name), values, others.column(name) if others is not None else None)
+        coded = encode_column(name, rows.column(name), values, others.column(name) if others is not None else None)
         if coded is None:
             left_out.append(name)
         else:

@@ -1,27 +1,86 @@
-"""The dalenius command.
+"""The dalenius command: a group that imports a command's module only when that command runs.
 
-dalenius completion: a script that teaches the shell to complete commands and options.
+The table below gives each command its section and its line in `dalenius --help`, so help and shell completion import
+none of the command modules.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import signal
 import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
-from click.shell_completion import get_completion_class
 
-from dalenius.cli.audit_command import audit_command
-from dalenius.cli.dp_risk_command import dp_risk_command
 from dalenius.cli.failures import Commands
-from dalenius.cli.plan_command import plan_command
-from dalenius.cli.publish_command import publish_command
-from dalenius.cli.query_command import query_command, workload_command
-from dalenius.cli.report_command import report_command
-from dalenius.cli.studio_command import studio_command
-from dalenius.cli.verify_command import verify_command
 from dalenius.model import VERSION
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class _Entry(NamedTuple):
+    section: str
+    module: str
+    summary: str
+
+
+_TABLE = {
+    "plan": _Entry("Start here", "plan_command", "Find the best buckets for a table and show what they cost."),
+    "publish": _Entry("Start here", "publish_command", "Publish a table in buckets that keep your limits."),
+    "studio": _Entry("Start here", "studio_command", "Choose limits and publish in the browser."),
+    "verify": _Entry("Check", "verify_command", "Check a release against every limit and its manifest."),
+    "audit": _Entry("Check", "audit_command", "Run simulated attacks on a release."),
+    "report": _Entry("Check", "report_command", "Write a page about a release that can be signed."),
+    "query": _Entry("Use", "query_command", "Count records from a release."),
+    "workload": _Entry("Use", "query_command", "Measure how well a release answers count queries."),
+    "dp-risk": _Entry("Research", "dp_risk_command", "Show whom differentially private counts would expose."),
+    "completion": _Entry("Shell", "main", "Print a completion script for bash, zsh or fish."),
+}
+
+
+class _LazyCommands(Mapping[str, click.Command]):
+    """Commands by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module = importlib.import_module(f"dalenius.cli.{_TABLE[name].module}")
+        command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_TABLE)
+
+    def __len__(self) -> int:
+        return len(_TABLE)
+
+
+class _SectionedGroup(Commands):
+    """Help in sections, in the order of the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All names, unsorted."""
+        return list(_TABLE)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write one section after the other, without importing a command."""
+        width = max(map(len, _TABLE))
+        for section in dict.fromkeys(entry.section for entry in _TABLE.values()):
+            rows = [(f"{name:<{width}}", entry.summary) for name, entry in _TABLE.items() if entry.section == section]
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names and options, without importing a command."""
+        from click.shell_completion import CompletionItem
+
+        names = [
+            CompletionItem(name, help=entry.summary) for name, entry in _TABLE.items() if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
 
 _EPILOG = """\b
 Examples:
@@ -36,11 +95,12 @@ Examples:
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
     """Print a script that completes commands and options in SHELL."""
-    kind = get_completion_class(shell)
-    if kind is None:  # pragma: no cover (click knows all three)
+    from click.shell_completion import get_completion_class
+
+    completion = get_completion_class(shell)
+    if completion is None:  # pragma: no cover (click knows all three)
         raise click.UsageError(f"no completion for {shell}")
-    script = kind(context.find_root().command, {}, "dalenius", "_DALENIUS_COMPLETE").source()
-    click.echo(script)
+    click.echo(completion(context.find_root().command, {}, "dalenius", "_DALENIUS_COMPLETE").source())
 
 
 def _prepare_output() -> None:
@@ -53,7 +113,11 @@ def _prepare_output() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=_SectionedGroup,
+    commands=cast("MutableMapping[str, click.Command]", _LazyCommands()),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(VERSION, prog_name="dalenius")
 def main() -> None:
     """Publish tables about people so that analysts can count, and nobody can be pinned to a sensitive value.
@@ -66,15 +130,3 @@ def entry() -> None:
     """What the installed command runs."""
     _prepare_output()
     main()
-
-
-main.add_command(plan_command)
-main.add_command(publish_command)
-main.add_command(verify_command)
-main.add_command(audit_command)
-main.add_command(report_command)
-main.add_command(query_command)
-main.add_command(workload_command)
-main.add_command(studio_command)
-main.add_command(dp_risk_command)
-main.add_command(completion_command)

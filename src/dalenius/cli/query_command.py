@@ -124,8 +124,9 @@ def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer], learn:
 
 
 _WORKLOAD_EPILOG = """\b
-Example:
+Examples:
   dalenius workload release --against hospital.parquet --seed 1
+  dalenius workload release --against hospital.parquet --queries 500 --learn --json
 """
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dalenius.model.plan import Certificate, NoSolution, Plan, Solution, Status
-from dalenius.policy.limits import shown
+from dalenius.policy.limits import format_fraction
 
 FORMAT_VERSION = 1
 _NAMES = 3
@@ -226,7 +226,7 @@ def _no_solution(plan: Plan, why: NoSolution) -> Text:
         lines = [
             f"No setting exists: {share} are more frequent than their limit allows{known}.",
             *(
-                f"  {printable(v.value)}: frequency {float(v.frequency):.6g}, limit {shown(v.limit)}; "
+                f"  {printable(v.value)}: frequency {float(v.frequency):.6g}, limit {format_fraction(v.limit)}; "
                 f"{_what_would_do(v.smallest_limit)}"
                 for v in why.ineligible
             ),

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dalenius.cli.render_plan import FORMAT_VERSION, gap_shown, print_whole, printable, show_notes
-from dalenius.policy.limits import shown
+from dalenius.policy.limits import format_fraction
 from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
 from dalenius.release.two_tables import TableFile
@@ -124,7 +124,7 @@ def _values_table(made: Manifest) -> Table:
     nearest = sorted(made.values, key=lambda value: _worst(value, known) / Fraction(value.limit), reverse=True)
     for value in nearest[:_ROWS]:
         worst = f"{value.worst.count} of {value.worst.size - known} = {float(_worst(value, known)):.4f}"
-        table.add_row(Text(printable(value.value)), f"{value.count:,}", worst, shown(Fraction(value.limit)))
+        table.add_row(Text(printable(value.value)), f"{value.count:,}", worst, format_fraction(Fraction(value.limit)))
     if len(nearest) > _ROWS:
         table.add_row(f"and {len(nearest) - _ROWS:,} further from their limits", "", "", "")
     return table

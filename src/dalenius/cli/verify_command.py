@@ -1,4 +1,4 @@
-"""dalenius verify: is the release what it says, and does it keep every limit?"""
+"""dalenius verify: is the release what it says, and does it keep every limit? Does a certificate prove its bound?"""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, reported
+from dalenius.cli.shared_options import policy_options, read_request
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
 
 if TYPE_CHECKING:
+    from dalenius.model.problem import ValueCounts
     from dalenius.policy.limits import LimitPolicy
+    from dalenius.verify.proof import ProofVerdict
 
 
 _EPILOG = """\b
@@ -24,44 +27,205 @@ Examples:
   dalenius verify release
   dalenius verify release --job job.toml
   dalenius verify release --against hospital.parquet --json
+  dalenius verify --certificate proof.json --counts counts.csv --uniform 0.1
+  dalenius verify --certificate proof.json hospital.csv --job job.toml
 """
+_FORMAT = 1  # of the object about a certificate
 _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Outcome.NOT_CHECKED: ("?", "yellow")}
 
 
 @click.command("verify", epilog=_EPILOG)
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option(
-    "--job", type=click.Path(path_type=Path), help="Hold the release against the limits of this job file (TOML)."
-)
+@click.argument("path", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
     metavar="TABLE",
     help="The table that was published: check that the release has exactly its records.",
 )
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file given as --against.")
+@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option(
+    "--certificate",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Check this certificate of 'dalenius plan' instead of a release. Give --counts, or a table in place of DIR, "
+    "and the limits.",
+)
+@click.option(
+    "--counts",
+    "counts_file",
+    type=click.Path(path_type=Path),
+    help="With --certificate: CSV with the header value,count, instead of a table.",
+)
+@click.option("--sensitive", metavar="COLUMN", help="With --certificate and a table: the sensitive column.")
+@click.option(
+    "--null-value", metavar="NAME", help="With --certificate and a table: count nulls in that column as this value."
+)
+@policy_options
+@click.option("--min-size", type=int, metavar="N", help="With --certificate: smallest bucket size (default: its own).")
+@click.option("--max-size", type=int, metavar="N", help="With --certificate: largest bucket size (default: its own).")
+@click.option(
+    "--corrupted", type=int, metavar="Q", help="With --certificate: records of a bucket that are known (default 0)."
+)
+@click.option("--fakes", type=int, metavar="N", help="With --certificate: fake values in every bucket (default 0).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def verify_command(folder: Path, job: Path | None, against: Path | None, table_name: str | None, as_json: bool) -> None:
+def verify_command(
+    path: Path | None,
+    against: Path | None,
+    table_name: str | None,
+    certificate: Path | None,
+    counts_file: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Check the release in DIR from its files alone: every bucket against every limit, and all that the manifest says.
 
-    Shares no code with what publishes. Nothing is written. Exit code 0 if every check passed, 1 if one did not.
+    With --job, hold the release against the limits of that job file. With --certificate, recompute in exact fractions
+    which bound on the loss a certificate proves for your own counts and limits.
+
+    Shares no code with what plans and publishes. Nothing is written. Exit code 0 if every check passed, 1 if one did
+    not.
     """
     with reported(as_json):
-        if table_name is not None and against is None:
-            raise UsageError("--table is for a DuckDB file given as --against", "Give --against, or leave it out.")
-        policy = _policy(job) if job is not None else None
-        from dalenius.verify.judge import verify
-
-        with _progress(as_json) as progress:
-            verdict = verify(folder, policy=policy, against=against, table=table_name, progress=progress)
-        if as_json:
-            from dalenius.verify.findings import verdict_object
-
-            click.echo(json.dumps(verdict_object(verdict)))
+        if certificate is not None:
+            if against is not None:
+                raise UsageError("--against is for a release, and a certificate is given", "Leave one of them out.")
+            verified = _check_certificate(certificate, path, counts_file, table_name, given, as_json)
         else:
-            _show(verdict)
-        if not verdict.verified:
+            _refuse_certificate_options(given, counts_file)
+            verified = _check_release(path, given["job"], against, table_name, as_json)
+        if not verified:
             sys.exit(CHECK_FAILED)
+
+
+def _refuse_certificate_options(given: dict[str, Any], counts_file: Path | None) -> None:
+    """Of a release, the limits come from the manifest or from a job file."""
+    options = {"counts": counts_file, **given}
+    for name, setting in options.items():
+        if name != "job" and setting not in (None, ()):
+            option = "--" + {"limits": "limit"}.get(name, name).replace("_", "-")
+            raise UsageError(f"{option} goes with --certificate", "Give the limits of a release in a --job file.")
+
+
+def _check_release(
+    folder: Path | None, job: Path | None, against: Path | None, table_name: str | None, as_json: bool
+) -> bool:
+    if folder is None:
+        raise UsageError("no release is given", "Give its folder, or a --certificate to check instead.")
+    if table_name is not None and against is None:
+        raise UsageError("--table is for a DuckDB file given as --against", "Give --against, or leave it out.")
+    policy = _policy(job) if job is not None else None
+    from dalenius.verify.judge import verify
+
+    with _progress(as_json) as progress:
+        verdict = verify(folder, policy=policy, against=against, table=table_name, progress=progress)
+    if as_json:
+        from dalenius.verify.findings import verdict_object
+
+        click.echo(json.dumps(verdict_object(verdict)))
+    else:
+        _show(verdict)
+    return verdict.verified
+
+
+def _check_certificate(
+    certificate: Path,
+    table: Path | None,
+    counts_file: Path | None,
+    table_name: str | None,
+    given: dict[str, Any],
+    as_json: bool,
+) -> bool:
+    from dalenius.policy.limits import resolve_limits
+    from dalenius.verify.proof import check_certificate, read_certificate
+
+    chosen = read_request({**given, "method": None, "gap": None, "time_limit": None})
+    claim = read_certificate(certificate)
+    counts = _counts(table, counts_file, table_name, chosen.sensitive, chosen.null_value, given)
+    verdict = check_certificate(
+        claim,
+        counts,
+        resolve_limits(chosen.policy, counts).limits,
+        known_records=chosen.options.known_records,
+        fake_values=chosen.options.fake_values,
+        min_size=chosen.options.min_size,
+        max_size=chosen.options.max_size,
+    )
+    if as_json:
+        click.echo(json.dumps(_proof_object(verdict)))
+    else:
+        _show_proof(verdict)
+    return verdict.verified
+
+
+def _counts(
+    table: Path | None,
+    counts_file: Path | None,
+    table_name: str | None,
+    sensitive: str | None,
+    null_value: str | None,
+    given: dict[str, Any],
+) -> ValueCounts:
+    from dalenius.tables.delimited import read_counts
+    from dalenius.tables.open_table import open_table
+
+    if (table is None) == (counts_file is None):
+        raise UsageError(
+            "a certificate is checked with the counts that it is about",
+            "Give either --counts FILE, or a table with --sensitive COLUMN.",
+        )
+    if counts_file is not None:
+        if table_name is not None or given["sensitive"] is not None or given["null_value"] is not None:
+            raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
+        return read_counts(counts_file)
+    if sensitive is None:
+        raise UsageError(
+            "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
+        )
+    with open_table(table, table_name) as opened:
+        return opened.count_by_value(sensitive, null_value)
+
+
+def _show_proof(verdict: ProofVerdict) -> None:
+    from dalenius.cli.render_plan import printable
+
+    for finding in verdict.findings:
+        click.echo(click.style("FAILED", fg="red") + f"  {printable(finding, 2000)}.")
+    proven = _proof_sentence(verdict)
+    if verdict.verified:
+        click.echo(click.style("Verified", fg="green", bold=True) + f": {proven}.")
+    else:
+        click.echo(click.style("NOT verified", fg="red", bold=True) + f". What it does prove: {proven}.")
+
+
+def _proof_sentence(verdict: ProofVerdict) -> str:
+    """What is proven, in words, whether or not the certificate says something else."""
+    problem = verdict.problem
+    sizes = f"bucket sizes from {problem.min_size:,} to {min(problem.max_size, problem.total):,}"
+    if verdict.least_loss is not None:
+        return f"no valid setting with {sizes} has a loss below {verdict.least_loss:,}"
+    if verdict.proven > 0:
+        return f"there is no valid setting with {sizes}"
+    return f"nothing is proven about settings with {sizes}"
+
+
+def _proof_object(verdict: ProofVerdict) -> dict[str, Any]:
+    """The verdict as one JSON object. The keys are a contract (docs/json.md)."""
+    problem = verdict.problem
+    return {
+        "format": _FORMAT,
+        "verified": verdict.verified,
+        "proves": verdict.proves,
+        "stated_bound": str(verdict.stated),
+        "proven_bound": str(verdict.proven),
+        "least_loss": verdict.least_loss,
+        "n": problem.total,
+        "m": len(problem.values),
+        "min_size": problem.min_size,
+        "max_size": problem.max_size,
+        "known_records": problem.known_records,
+        "fake_values": problem.fake_values,
+        "findings": list(verdict.findings),
+    }
 
 
 def _policy(job: Path) -> LimitPolicy:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.fakes.exchange import AnyRuledOut, Random, RuledOut, exchanges, ruled_out_values
+from dalenius.fakes.exchange import AnyRuledOut, Random, RuledOut, find_exchanges, ruled_out_values
 from dalenius.infer.negative import NegativePairs, negative_pairs
 from dalenius.model.problem import Partition
 from dalenius.place.marks import Marks
@@ -68,7 +68,7 @@ class Avoidance:
 MOST_ROUNDS = 6
 
 
-class Avoiding:
+class FakeImprover:
     """The rounds of one release. `report` is about the release that was looked at last."""
 
     def __init__(self, parts: Sequence[Partition], rng: Random, most_rounds: int = MOST_ROUNDS) -> None:
@@ -79,12 +79,12 @@ class Avoiding:
         self._learned: list[NegativePairs] = []
         self.report: Avoidance | None = None
 
-    def improved(self, folder: ReleaseFolder, marks: Marks) -> Marks | None:
+    def improve(self, folder: ReleaseFolder, marks: Marks) -> Marks | None:
         """Marks with fewer fakes that are ruled out in the release; None if there is nothing more to do."""
         pairs = negative_pairs(folder)
         self._learned.append(pairs)
         now = _ruled_out(folder, pairs)
-        values, slots = marks.current()
+        values, slots = marks.fake_slots()
         buckets = SlotMap(self._parts).bucket_of(values, slots)
         values %= len(self._parts[0].quotas)
         bad = now.of(buckets, values)
@@ -101,11 +101,11 @@ class Avoiding:
         if not bad.any() or self._rounds == self._most:
             return None
         earlier = [_ruled_out(folder, learned) for learned in self._learned[:-1]]
-        found = exchanges(self._parts, marks, AnyRuledOut([now, *earlier]), self._rng)
+        found = find_exchanges(self._parts, marks, AnyRuledOut([now, *earlier]), self._rng)
         if not len(found.moves):
             return None
         self._rounds += 1
-        return marks.moved(found.moves)
+        return marks.move(found.moves)
 
     def sentences(self) -> tuple[str, ...]:
         """The publisher's notes."""

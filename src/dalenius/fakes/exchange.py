@@ -107,18 +107,20 @@ class Exchanges:
     buckets_left: int  # with a fake that stays and is bad
 
 
-def exchanges(parts: Sequence[Partition], marks: Marks, ruled_out: RuledOut | AnyRuledOut, rng: Random) -> Exchanges:
+def find_exchanges(
+    parts: Sequence[Partition], marks: Marks, ruled_out: RuledOut | AnyRuledOut, rng: Random
+) -> Exchanges:
     """A round of exchanges for the bad fakes among the marks. Without any, there are no moves.
 
     Strata are independent of each other: each has a round of its own.
     """
-    values, slots = marks.current()
+    values, slots = marks.fake_slots()
     found = []
     first_value, first_bucket = 0, 1
     for part in parts:
         here = slice(*np.searchsorted(values, (first_value, first_value + len(part.quotas))).tolist())
         fakes = _Fakes(values[here] - first_value, slots[here])
-        made = _Round(part, first_bucket, fakes, ruled_out, rng).made()
+        made = _Round(part, first_bucket, fakes, ruled_out, rng).run()
         found.append(replace(made, moves=made.moves + np.asarray([first_value, 0, 0])))
         first_value += len(part.quotas)
         first_bucket += part.setting.buckets
@@ -186,7 +188,7 @@ class _Round:
         self._taken: set[int] = set()  # numbers of real slots that become fake
         self._moves: list[tuple[int, int, int]] = []
 
-    def made(self) -> Exchanges:
+    def run(self) -> Exchanges:
         bad = np.flatnonzero(self._bad)
         group = np.searchsorted(self._first_bucket, self._buckets[bad], side="right") - 1
         cell = group * len(self._slots) + self._values[bad]

@@ -14,7 +14,7 @@ lifted towards one fake, at the cost of the values with most records. None of th
 or its last fake; if that is not enough for everyone, all are lifted by the same part of the way.
 
 A plan has the quotas of records alone, and is the same whenever it is made again. The fakes belong to one release, and
-`with_fakes` draws them: `with_fakes(plan.problem, plan.solution.partition, rng)`.
+`draw_fakes` draws them: `draw_fakes(plan.problem, plan.solution.partition, rng)`.
 
 Can the fakes of a size group be marked at all? A transportation problem between values and kinds of buckets.
 
@@ -83,7 +83,7 @@ class RandomBits(Protocol):
         """A uniformly random whole number of k bits."""
 
 
-def with_fakes(problem: Problem, partition: Partition, rng: RandomBits | None = None) -> Partition:
+def draw_fakes(problem: Problem, partition: Partition, rng: RandomBits | None = None) -> Partition:
     """The partition with `problem.fake_values` fake values for every bucket; as it is, where there are none.
 
     Without `rng` the operating system's generator is used.
@@ -236,7 +236,7 @@ def _random_order(number: int, rng: RandomBits) -> Integers:
     return np.argsort(np.frombuffer(drawn, dtype=np.uint64), kind="stable")
 
 
-def dealt(plan: Plan, values: Sequence[str], rng: RandomBits) -> Partition:
+def draw_partition(plan: Plan, values: Sequence[str], rng: RandomBits) -> Partition:
     """The plan's quotas with the values in this order, the one in which they are dealt, and fakes drawn for it.
 
     Whether fakes can be marked depends on the order: it comes first.
@@ -252,10 +252,10 @@ def dealt(plan: Plan, values: Sequence[str], rng: RandomBits) -> Partition:
         counts=tuple(problem.counts[i] for i in order),
         limits=tuple(problem.limits[i] for i in order),
     )
-    return with_fakes(ordered, Partition(partition.setting, tuple(partition.quotas[i] for i in order)), rng)
+    return draw_fakes(ordered, Partition(partition.setting, tuple(partition.quotas[i] for i in order)), rng)
 
 
-def price(plan: Plan) -> tuple[str, ...]:
+def price_notes(plan: Plan) -> tuple[str, ...]:
     """What known records and fake values cost, as a sentence for the publisher; none where there is nothing to say."""
     loss, without = plan.solution.loss, plan.unprotected.loss if plan.unprotected is not None else None
     if loss is None or without is None:
@@ -264,7 +264,7 @@ def price(plan: Plan) -> tuple[str, ...]:
     return (f"the price of protection: a loss of {loss:,} instead of {without:,}{times}",)
 
 
-def unprotected(parts: Sequence[Partition]) -> tuple[str, ...]:
+def unprotected_notes(parts: Sequence[Partition]) -> tuple[str, ...]:
     """Whom fakes do not help: quotas can be worked out from the counts, and so can sizes without a fake of a value."""
     number = sum(
         records

@@ -109,7 +109,7 @@ class Candidates:
         return found
 
 
-def blocks(
+def make_blocks(
     bucket_of: Integers, cell_buckets: Integers, cell_values: Integers, cell_counts: Integers, fakes: int
 ) -> tuple[Block, ...]:
     """From the bucket of every row, ascending from 0, and the (bucket, value, count) of every cell, in that order."""
@@ -143,7 +143,9 @@ def _split(alike: Integers, rows: int, different: int) -> Iterator[Integers]:
         yield alike[start : start + step]
 
 
-def encoded(name: str, column: pa.ChunkedArray, values: int, others: pa.ChunkedArray | None = None) -> Column | None:
+def encode_column(
+    name: str, column: pa.ChunkedArray, values: int, others: pa.ChunkedArray | None = None
+) -> Column | None:
     """A quasi-identifier as codes; None if nearly every row has a text of its own, of which nothing can be learned.
 
     Ordered columns with many values are cut into ranges with about as many rows each; of texts the most frequent are

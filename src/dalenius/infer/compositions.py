@@ -81,7 +81,7 @@ def first_buckets(strata: Strata | None) -> Integers:
     return 1 + np.cumsum(numbers[:-1], dtype=np.int64)
 
 
-def compositions(
+def find_compositions(
     batches: Iterable[tuple[Integers, npt.NDArray[np.integer]]], cuts: Sequence[int] | Integers = ()
 ) -> Compositions:
     """From batches of (bucket, code of the value), in the order of the buckets. Raises UnsupportedError.

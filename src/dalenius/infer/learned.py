@@ -60,7 +60,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.estimate import Learned
+from dalenius.model.estimate import LearnedEstimate
 
 _HALVINGS = 48
 _QUANTILES = (0.025, 0.975)
@@ -298,10 +298,10 @@ def prior(ratios: Floats, smallest: float) -> Floats:
     return weights
 
 
-def learned(posterior: Posterior, position: int, bounds: tuple[int, int]) -> Learned:
+def learned_estimate(posterior: Posterior, position: int, bounds: tuple[int, int]) -> LearnedEstimate:
     """One query's answer, cut to bounds that always hold; the interval in whole counts, rounded outwards."""
     mean, deviation = float(posterior.mean[position]), float(posterior.deviation[position])
-    return Learned.of(mean, deviation, float(posterior.low[position]), float(posterior.high[position]), bounds)
+    return LearnedEstimate.of(mean, deviation, float(posterior.low[position]), float(posterior.high[position]), bounds)
 
 
 def components(linked: npt.NDArray[np.bool_]) -> tuple[Integers, Integers]:

@@ -36,14 +36,14 @@ MOST_SLOTS = 8  # of a bucket whose marginals are exact
 PASSES = 4
 
 
-def matched(block: Block, likelihood: Floats, passes: int = PASSES) -> Floats:
+def match_values(block: Block, likelihood: Floats, passes: int = PASSES) -> Floats:
     """Beliefs in proportion to the likelihood of each row's values, and matched within each bucket."""
     if block.slots <= MOST_SLOTS:
-        return exact(block, likelihood)
-    return scaled(block, likelihood * block.counts[:, None, :], passes)
+        return exact_beliefs(block, likelihood)
+    return scale_margins(block, likelihood * block.counts[:, None, :], passes)
 
 
-def scaled(block: Block, weights: Floats, passes: int) -> Floats:
+def scale_margins(block: Block, weights: Floats, passes: int) -> Floats:
     """Sinkhorn's scaling: columns add up to counts, then rows to their masses, so many times over."""
     p = weights * 1.0
     masses = block.masses[:, None]
@@ -56,7 +56,7 @@ def scaled(block: Block, weights: Floats, passes: int) -> Floats:
     return np.nan_to_num(p, copy=False, posinf=0.0)
 
 
-def exact(block: Block, likelihood: Floats) -> Floats:
+def exact_beliefs(block: Block, likelihood: Floats) -> Floats:
     """The marginals of all assignments; those of fakes together in the last row, of slots by their value."""
     slots, size = block.slots, block.size
     ends = np.cumsum(block.counts, axis=1)
@@ -132,7 +132,7 @@ def learn(candidates: Candidates, rounds: int = ROUNDS, each_round: Callable[[],
         done += 1
         change, sums = 0.0, _zeros(candidates)
         for place, block in enumerate(candidates.blocks):
-            p = matched(block, likelihood(candidates, block, tables))
+            p = match_values(block, likelihood(candidates, block, tables))
             change += float(np.abs(p - beliefs[place]).sum())
             beliefs[place] = p
             _add(sums, candidates, block, p)

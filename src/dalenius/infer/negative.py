@@ -43,7 +43,7 @@ import pyarrow.compute as pc
 
 from dalenius.errors import ReleaseError
 from dalenius.infer.cells import Cells, new_column
-from dalenius.infer.compositions import Compositions, UnsupportedError, compositions, first_buckets
+from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.pooled import Associations
 from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.arrays import texts
@@ -116,7 +116,7 @@ def negative_pairs(
     """The pairs that a release shows, in one pass over ST and two over QIT."""
     values = [entry.value for entry in folder.manifest.values]
     try:
-        found = compositions(_coded_values(folder, values), first_buckets(folder.manifest.strata))
+        found = find_compositions(_coded_values(folder, values), first_buckets(folder.manifest.strata))
     except UnsupportedError as reason:
         return NegativePairs(len(values), notes=[f"{str(reason).rstrip('.')}: no negative associations are learned"])
     fakes = folder.manifest.adversary.fake_values
@@ -128,7 +128,7 @@ def negative_pairs(
             "there are buckets with more rows than values, or fewer", "Run dalenius verify on the release."
         )
     tested = [_tested(association, matching, least_expected) for matching in held]
-    chosen = significant(np.concatenate([np.zeros(0), *(part.p_values for part in tested)]), level)
+    chosen = select_significant(np.concatenate([np.zeros(0), *(part.p_values for part in tested)]), level)
     masks: list[tuple[Cells, Booleans]] = []
     pairs: list[NegativePair] = []
     for cells, part in zip(columns, tested, strict=True):
@@ -141,7 +141,7 @@ def negative_pairs(
     return NegativePairs(len(values), masks, sorted(pairs, key=lambda pair: (pair.p_value, pair.ratio)), notes)
 
 
-def significant(p_values: Floats, level: float) -> Booleans:
+def select_significant(p_values: Floats, level: float) -> Booleans:
     """Benjamini and Hochberg (1995): of what is chosen, at most the share `level` is expected to be chance."""
     order = np.argsort(p_values, kind="stable")
     passed = np.flatnonzero(p_values[order] <= level * np.arange(1, len(order) + 1) / max(len(order), 1))

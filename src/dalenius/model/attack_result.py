@@ -1,4 +1,4 @@
-"""What a simulated attacker got out of a release: attacks, what they are held against, and promises that they broke."""
+"""The results of simulated attacks on a release: how well each did, its baselines, and the promises that it broke."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Attack:
-    """One attacker. What the release alone does not show, and the truth was not given for, is None.
+    """One attacker. What can be told only with the true values is None if they were not given.
 
     `success` is the share of people whose value is guessed, `baseline` that of guessing by count / size within the
     bucket, and `control` that of the same guesses on people whom they cannot be about. A claim is a (person, value)

@@ -31,7 +31,7 @@ LEARNING = (
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedEstimate:
     """A count estimated from all buckets together (dalenius.infer.learned says how, and what is assumed)."""
 
     estimate: float
@@ -39,7 +39,7 @@ class Learned:
     interval: tuple[int, int]
 
     @classmethod
-    def of(cls, mean: float, deviation: float, low: float, high: float, bounds: tuple[int, int]) -> Learned:
+    def of(cls, mean: float, deviation: float, low: float, high: float, bounds: tuple[int, int]) -> LearnedEstimate:
         """Cut to certain bounds; the interval in whole counts, rounded outwards."""
         least, most = bounds
         interval = (
@@ -58,7 +58,7 @@ class Estimate:
     standard_error: float
     interval: tuple[int, int]
     tight: bool = True  # False: there may be closer bounds that hold too
-    learned: Learned | None = None  # if it was asked for
+    learned: LearnedEstimate | None = None  # if it was asked for
     not_learned: str | None = None  # why there is none, though it was asked for
 
     @property

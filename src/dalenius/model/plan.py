@@ -1,6 +1,7 @@
-"""What a solver answers: a setting, how good it is, and the proof of that.
+"""The answer of a solver, and the plan that is made of it.
 
-What `plan` answers: the solution, the limits it was solved under, or why there is none.
+A solution is a setting, how good it is, and the proof of that. A plan is the solution with its problem, or the reason
+why there is none, with notes for the publisher.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Certificate:
 class Solution:
     """The answer of one method to one problem.
 
-    `partition` has the quotas of records alone: fake values are drawn for one release (`solve.fakes.with_fakes`).
+    `partition` has the quotas of records alone: fake values are drawn for one release (`fakes.quotas.draw_fakes`).
     """
 
     method: Method
@@ -140,10 +141,15 @@ class PlanOptions:
         known_records: int,
         fake_values: int,
     ) -> PlanOptions:
-        """With the gap that was asked for, of a table and of all strata together; where none was, with its own each."""
+        """A `gap` holds for a table and for all strata together; without one, each has its own default."""
         gaps = {} if gap is None else {"gap": gap, "strata_gap": gap}
         return cls(
-            min_size, max_size, time_limit=time_limit, known_records=known_records, fake_values=fake_values, **gaps
+            min_size=min_size,
+            max_size=max_size,
+            time_limit=time_limit,
+            known_records=known_records,
+            fake_values=fake_values,
+            **gaps,
         )
 
 
@@ -182,7 +188,7 @@ class NoSolution:
 class Plan:
     """A solution, or the reason why there is none, and what a publisher should know about it.
 
-    `unprotected` is what the same method finds where the adversary knows no records and there are no fake values; None
+    `unprotected` is what the same method finds where the attacker knows no records and there are no fake values; None
     if that is the plan itself, if there is no setting to compare with it, or if it was not found in time.
     """
 

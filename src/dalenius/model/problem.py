@@ -1,6 +1,7 @@
-"""What a solver is given: how often each sensitive value occurs, and the limit on inferring it.
+"""The problem that solvers solve, and what a solution is made of.
 
-Bucket settings: how many buckets of which size, what they lose, and which records go where.
+A problem is how often each sensitive value occurs, with the limit on inferring it. A bucket setting says how many
+buckets there are of each size, and so what they lose; a partition says which records go to which size.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ class ValueCounts:
             if isinstance(count, bool) or not isinstance(count, int):
                 raise CountsError(f"the count of {value!r} is {count!r}, not a whole number")
             if count < 0:
-                raise CountsError(f"the count of {value!r} is {count}, and a count cannot be negative")
+                raise CountsError(f"the count of {value!r} is {count}; a count cannot be negative")
             seen[value] = count
-        kept = sorted((value, count) for value, count in seen.items() if count > 0)
-        if not kept:
+        present = sorted((value, count) for value, count in seen.items() if count > 0)
+        if not present:
             raise CountsError(
                 "there are no records: the table is empty" if not seen else "there are no records: every count is 0",
                 "Dalenius needs at least one record.",
             )
-        total = sum(count for _, count in kept)
+        total = sum(count for _, count in present)
         if total > LARGEST_TOTAL:
             raise CountsError(f"{total:,} records are more than the {LARGEST_TOTAL:,} that Dalenius can count exactly")
-        return cls(tuple(value for value, _ in kept), tuple(count for _, count in kept))
+        return cls(tuple(value for value, _ in present), tuple(count for _, count in present))
 
     @cached_property
     def total(self) -> int:
@@ -63,9 +64,9 @@ class ValueCounts:
 
 @dataclass(frozen=True)
 class Problem:
-    """Counts, the exact limit of each value, the bucket sizes that are allowed, and what the adversary may know.
+    """Counts, the exact limit of each value, the bucket sizes that are allowed, and what the attacker may know.
 
-    `known_records` (Q) records of every bucket may be known to the adversary; `fake_values` (sigma) fake values are
+    `known_records` (Q) records of every bucket may be known to the attacker; `fake_values` (sigma) fake values are
     added to every bucket. A bucket of size S holds S records and S + sigma values, of which, fakes included, at most
     floor(limit * (S - Q)) are the same: the limits hold even against somebody who can tell fakes from real values.
     """

@@ -1,14 +1,14 @@
-"""How long work tells how far it is."""
+"""How work that takes long reports how far it is."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-LAST_STAGE = "Publishing"  # when it begins, what was made is about to take its place: too late to stop
+LAST_STAGE = "Publishing"  # when it begins, the new files are about to take their place: too late to stop
 
 
 class Progress(Protocol):
-    """Told about stages as they begin, and about rows (or what a stage counts in) as they are done."""
+    """Hears about stages as they begin, and about rows (or what a stage counts in) as they are done."""
 
     def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
         """A stage begins; so many of the unit are to be done, if that is known."""
@@ -21,7 +21,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores everything."""
 
     def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
         """Nothing."""

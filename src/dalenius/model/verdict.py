@@ -1,4 +1,4 @@
-"""What verifying a release found: the checks in their order, and the verdict."""
+"""The result of verifying a release: the checks in their order, and the verdict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How a check ended. One that could not be made is no success: the release is then not verified."""
+    """How a check ended. A release is not verified if a check could not be made."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -76,8 +76,8 @@ class Verdict:
         return next(check for check in self.checks if check.check == name)
 
 
-def concluded(name: str, holds: str, findings: Sequence[Finding], obstacles: Sequence[str]) -> Check:
-    """A check from what was found, and from what kept it from being made; what was found weighs more."""
+def conclude_check(name: str, holds: str, findings: Sequence[Finding], obstacles: Sequence[str]) -> Check:
+    """The check that follows from its findings, or from the obstacles to it; findings weigh more."""
     if findings:
         return Check(name, Outcome.FAILED, "; ".join(finding.message for finding in findings), tuple(findings))
     if obstacles:

@@ -1,4 +1,4 @@
-"""Records to their strata, batch by batch: the leaf of the tree in which a record's quasi-identifiers end."""
+"""The stratum of every record, batch by batch: that of the leaf to which the tree leads its quasi-identifiers."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.place.budget import in_parallel
-from dalenius.place.columns import as_published
-from dalenius.place.domains import Domain, changed, codes_of
+from dalenius.place.columns import cast_to_published
+from dalenius.place.domains import Domain, Integers, changed_table_error, codes_of
 from dalenius.place.sensitive import SensitiveColumn
-from dalenius.strata.tree import Tree, collapsed, without
+from dalenius.strata.tree import Tree, collapse_strata, remove_leaves
 from dalenius.tables.arrays import texts
 from dalenius.tables.arrow import Source
-
-Integers = npt.NDArray[np.int64]
 
 _NARROW = 2**16
 
 
-class Ordered:
+class OrderedColumn:
     """A column as a tree sees it: codes in the order of the values, and one for nulls and NaN, above all others."""
 
     def __init__(self, domain: Domain) -> None:
@@ -35,15 +33,15 @@ class Ordered:
         self.codes = self._values + (has_nan or domain.has_nulls)
 
     @classmethod
-    def if_possible(cls, domain: Domain | None) -> Ordered | None:
+    def if_possible(cls, domain: Domain | None) -> OrderedColumn | None:
         """None if the column cannot be cut: its values are too many to be listed, or have no order or no exact text."""
         return cls(domain) if domain is not None and _can_be_cut(domain.kind) else None
 
     def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
         """The codes of an array of the type that is published."""
-        return self.of(codes_of(self._domain, array))
+        return self.order_codes(codes_of(self._domain, array))
 
-    def of(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+    def order_codes(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
         """From the codes of the column's domain."""
         return codes if self.codes == self._domain.codes else np.minimum(codes, codes.dtype.type(self._values))
 
@@ -71,8 +69,10 @@ def _can_be_cut(kind: pa.DataType) -> bool:
 class Cutter:
     """A tree over the codes of some columns, and the stratum of each of its leaves."""
 
-    def __init__(self, tree: Tree, domains: Mapping[str, Ordered], stratum_of_leaf: Integers | None = None) -> None:
-        """`domains` are those of the columns that the tree is about, in its order. Without strata, leaves are."""
+    def __init__(
+        self, tree: Tree, domains: Mapping[str, OrderedColumn], stratum_of_leaf: Integers | None = None
+    ) -> None:
+        """`domains` are the columns that the tree asks about, in its order. Without strata each leaf is one."""
         self._tree, self._domains = tree, domains
         self.strata = np.arange(tree.leaves) if stratum_of_leaf is None else stratum_of_leaf
         self.columns = tuple(domains)
@@ -82,14 +82,14 @@ class Cutter:
         """How many strata there are."""
         return int(self.strata.max()) + 1
 
-    def merged(self, stratum_of_leaf: Integers) -> Cutter:
+    def merge(self, stratum_of_leaf: Integers) -> Cutter:
         """Leaves merged into strata: the tree asks no more than is needed to tell these."""
-        tree, strata = collapsed(self._tree, stratum_of_leaf)
+        tree, strata = collapse_strata(self._tree, stratum_of_leaf)
         return Cutter(tree, self._domains, strata)
 
-    def without(self, empty: npt.NDArray[np.bool_]) -> Cutter:
+    def remove_leaves(self, empty: npt.NDArray[np.bool_]) -> Cutter:
         """The tree without leaves that nobody is in, each other leaf a stratum."""
-        return Cutter(without(self._tree, empty), self._domains) if empty.any() else self
+        return Cutter(remove_leaves(self._tree, empty), self._domains) if empty.any() else self
 
     def at_values(self, occurring: Mapping[str, npt.NDArray[np.integer]]) -> Cutter:
         """The same cuts, each at the largest of a column's occurring codes that is not above it."""
@@ -99,13 +99,13 @@ class Cutter:
             at_most[here] = occurring[name][np.searchsorted(occurring[name], at_most[here], side="right") - 1]
         return Cutter(replace(self._tree, at_most=at_most), self._domains, self.strata)
 
-    def of(self, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
+    def strata_of(self, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The stratum of each record. The columns have the types that are published."""
         return self._of([domain.encode(columns[name]) for name, domain in self._domains.items()])
 
-    def of_codes(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> npt.NDArray[np.integer]:
+    def strata_of_codes(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> npt.NDArray[np.integer]:
         """The same from the codes of columns."""
-        return self._of([domain.of(codes[name]) for name, domain in self._domains.items()])
+        return self._of([domain.order_codes(codes[name]) for name, domain in self._domains.items()])
 
     def _of(self, codes: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.integer]:
         return self.strata.take(self._tree.leaves_of(codes))
@@ -126,13 +126,13 @@ class Cutter:
         ]
 
 
-def narrow(numbers: int) -> type[np.integer]:
+def sortable_type(numbers: int) -> type[np.integer]:
     """The type of that many different numbers that sorts fast."""
     return np.uint16 if numbers <= _NARROW else np.int64
 
 
-class Virtual:
-    """What placement calls a value: a value in a stratum, numbered stratum after stratum."""
+class StratumValues:
+    """Values as placement numbers them: each value of each stratum, stratum after stratum."""
 
     def __init__(self, sensitive: SensitiveColumn, cutter: Cutter | None) -> None:
         self.sensitive, self._cutter = sensitive, cutter
@@ -140,29 +140,29 @@ class Virtual:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns by which strata are told."""
+        """The columns by which strata are told apart."""
         return self._cutter.columns if self._cutter is not None else ()
 
     def by_stratum(self, counts: Integers) -> Integers:
         """Counts by number as a table, a line for each stratum; an error if they are not those of the first reading."""
-        found = counts.reshape(-1, len(self.sensitive.counts))
-        if (found.sum(axis=0) != self.sensitive.counts).any():
-            raise changed()
-        return found
+        table = counts.reshape(-1, len(self.sensitive.counts))
+        if (table.sum(axis=0) != self.sensitive.counts).any():
+            raise changed_table_error()
+        return table
 
     def encode(self, values: pa.Array, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The numbers of a batch, in the narrowest type that sorts fast."""
         codes = self.sensitive.encode(values)
         if self._cutter is None:
             return codes
-        virtual: npt.NDArray[np.integer] = self._cutter.of(columns) * len(self.sensitive.counts) + codes
-        return virtual.astype(narrow(self.number), copy=False)
+        numbers: npt.NDArray[np.integer] = self._cutter.strata_of(columns) * len(self.sensitive.counts) + codes
+        return numbers.astype(sortable_type(self.number), copy=False)
 
 
 def count_strata(
     source: Source,
     schema: pa.Schema,
-    virtual: Virtual,
+    stratum_values: StratumValues,
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
@@ -171,16 +171,16 @@ def count_strata(
 
     `schema` has the types that are published, the sensitive column last.
     """
-    names = [*virtual.columns, schema.names[-1]]
+    names = [*stratum_values.columns, schema.names[-1]]
     fields = [schema.field(name) for name in names]
 
     def work(batch: pa.RecordBatch) -> tuple[int, Integers]:
-        columns = [as_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
-        numbers = virtual.encode(columns[-1], dict(zip(names, columns, strict=True)))
-        return len(numbers), np.bincount(numbers, minlength=virtual.number)
+        columns = [cast_to_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
+        numbers = stratum_values.encode(columns[-1], dict(zip(names, columns, strict=True)))
+        return len(numbers), np.bincount(numbers, minlength=stratum_values.number)
 
-    found = np.zeros(virtual.number, dtype=np.int64)
+    totals = np.zeros(stratum_values.number, dtype=np.int64)
     for rows, counts in in_parallel(work, source.batches(names, batch_rows), workers):
-        found += counts
+        totals += counts
         advance(rows)
-    return virtual.by_stratum(found)
+    return stratum_values.by_stratum(totals)

@@ -6,9 +6,8 @@ With f_i = o_i / |T|, the rules are
     l_diversity    f'_i = 1 / l_diversity
     beta           f'_i = min(1, (1 + beta) f_i)
 
-Numbers in policies are exact: "0.29" is 29/100, never the nearest binary fraction.
-
-The text by which a sensitive value is known, whatever its type: the same that the table engine makes of it.
+Numbers in policies are exact: "0.29" is 29/100, never the nearest binary fraction. A sensitive value is known by its
+text, whatever its type: the same text that reading the table makes of it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import InputError, PolicyError, did_you_mean, nearest
+from dalenius.errors import InputError, PolicyError, did_you_mean, nearest_name
 from dalenius.model.problem import ValueCounts
 
 Number = str | int | float | Decimal | Fraction
@@ -30,69 +29,13 @@ Number = str | int | float | Decimal | Fraction
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
 _RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)")
 _LONGEST = 100
-
-
-def exact(number: Number, name: str) -> Fraction:
-    """A number as an exact fraction: integers, decimals ("0.02") and ratios ("17/100").
-
-    A Python float is read as the decimal that it prints as. `name` says in errors what the number is.
-    """
-    if "bool" in type(number).__name__ or not isinstance(number, str | Decimal | numbers.Real):
-        raise PolicyError(f"{name} must be a number, got one of the type {type(number).__name__}")
-    if isinstance(number, numbers.Rational):
-        return Fraction(int(number.numerator), int(number.denominator))
-    text = str(number).strip()
-    if len(text) > _LONGEST:
-        raise PolicyError(f"{name} has {len(text)} characters, and at most {_LONGEST} are read")
-    ratio = _RATIO.fullmatch(text)
-    if ratio and int(ratio[2]):
-        return Fraction(int(ratio[1]), int(ratio[2]))
-    if _DECIMAL.fullmatch(text):
-        return Fraction(text)
-    raise PolicyError(f"{name} must be a decimal, an integer or a ratio, got {text!r}", 'Write 0.02, 1 or "17/100".')
-
-
-def exact_limit(number: Number, name: str) -> Fraction:
-    """A limit: an exact fraction in (0, 1]."""
-    limit = exact(number, name)
-    if not 0 < limit <= 1:
-        raise PolicyError(
-            f"{name} must be above 0 and at most 1, got {shown(limit)}",
-            "A limit is the largest probability with which the value may be inferred; 1 means no limit.",
-        )
-    return limit
-
-
-def shown(number: Fraction) -> str:
-    """A fraction for people to read: as a decimal where that is exact and short, else as a ratio."""
-    reduced = number.denominator
-    for prime in (2, 5):
-        while reduced % prime == 0:
-            reduced //= prime
-    if reduced == 1 and number.denominator <= 10**8:
-        text = f"{Decimal(number.numerator) / Decimal(number.denominator):f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    ratio = f"{number.numerator}/{number.denominator}"
-    if number.denominator <= 1000 or Fraction(f"{float(number):.6g}") == round(float(number)):
-        return ratio
-    return f"{float(number):.6g}"
-
-
-def label(value: Any) -> str:
-    """A value as text; nulls have none."""
-    if value is None or value != value:
-        raise InputError("a sensitive value is null", "Give it a name, such as 'unknown'.")
-    if "bool" in type(value).__name__:
-        return str(value).lower()
-    return str(value)
-
-
 _LISTED = 10
+_RULE_KEYS = ("theta", "base", "uniform", "l_diversity", "beta", "values")
 
 
 @dataclass(frozen=True)
 class LimitPolicy:
-    """The publisher's limits: at most one rule, and limits for single values that go before it."""
+    """The publisher's limits: at most one rule, and limits for single values, which override the rule."""
 
     theta: Fraction | None = None
     base: Fraction | None = None
@@ -111,18 +54,18 @@ class LimitPolicy:
         beta: Number | None = None,
         values: Mapping[str, Number] | None = None,
     ) -> LimitPolicy:
-        """A policy from numbers as people write them; every one is checked here."""
+        """A policy from numbers as people write them; each of them is checked here."""
         if base is not None and theta is None:
-            raise PolicyError("base goes with theta: f'_i = min(1, theta * f_i + base)", "Give theta too.")
+            raise PolicyError("base needs theta: f'_i = min(1, theta * f_i + base)", "Give theta too.")
         rules = {"theta": theta, "uniform": uniform, "l_diversity": l_diversity, "beta": beta}
-        given = [name for name, number in rules.items() if number is not None]
-        if len(given) > 1:
-            raise PolicyError(f"one rule is wanted, and {' and '.join(given)} are given", "Keep one of them.")
+        names = [name for name, number in rules.items() if number is not None]
+        if len(names) > 1:
+            raise PolicyError(f"only one rule is allowed, got {' and '.join(names)}", "Keep one of them.")
         return cls(
             theta=None if theta is None else _not_negative(theta, "theta"),
             base=None if theta is None else _not_negative(0 if base is None else base, "base"),
             uniform=None if uniform is None else exact_limit(uniform, "uniform"),
-            l_diversity=None if l_diversity is None else _diversity(l_diversity),
+            l_diversity=None if l_diversity is None else _exact_diversity(l_diversity),
             beta=None if beta is None else _not_negative(beta, "beta"),
             values={
                 str(value): exact_limit(limit, f"the limit of {str(value)!r}")
@@ -131,7 +74,7 @@ class LimitPolicy:
         )
 
     def __post_init__(self) -> None:
-        """Policies made by hand rather than by `of` hold what `of` would have let pass."""
+        """Refuse what `of` would refuse in a policy that was made without it."""
         limits = [("uniform", self.uniform), *self.values.items()]
         rates = [("theta", self.theta), ("base", self.base), ("beta", self.beta)]
         for name, number in [*limits, *rates]:
@@ -145,7 +88,7 @@ class LimitPolicy:
                 _not_negative(rate, name)
 
     def rule_limit(self, count: int, total: int) -> Fraction | None:
-        """What the rule says for a value with this count; None without a rule."""
+        """The rule's limit for a value with this count; None without a rule."""
         frequency = Fraction(count, total)
         if self.theta is not None:
             return min(Fraction(1), self.theta * frequency + (self.base or 0))
@@ -160,13 +103,10 @@ class LimitPolicy:
 
 @dataclass(frozen=True)
 class ResolvedLimits:
-    """One limit a value, in the order of the counts, and what a publisher should know about them."""
+    """One limit for each value, in the order of the counts, and notes for the publisher."""
 
     limits: tuple[Fraction, ...]
     notes: tuple[str, ...]
-
-
-_RULE_KEYS = ("theta", "base", "uniform", "l_diversity", "beta", "values")
 
 
 def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> LimitPolicy:
@@ -176,7 +116,7 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
     if not isinstance(limits, Mapping):
         raise PolicyError(
             f"limits must be a LimitPolicy or a dict, got {type(limits).__name__}",
-            "Give {'theta': 8, 'base': '0.02'}, or a limit a value.",
+            "Give {'theta': 8, 'base': '0.02'}, or a limit for each value.",
         )
     by_value = _by_label(limits)
     present = set(counts.values)
@@ -184,7 +124,7 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
         return LimitPolicy.of(values=by_value)
     rules = [key for key in by_value if key in _RULE_KEYS and key not in present]
     others = [key for key in by_value if key not in rules]
-    if not rules and (present.intersection(others) or not any(nearest(key, _RULE_KEYS) for key in others)):
+    if not rules and (present.intersection(others) or not any(nearest_name(key, _RULE_KEYS) for key in others)):
         return LimitPolicy.of(values=by_value)
     if others:
         raise PolicyError(
@@ -195,15 +135,6 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
     if not isinstance(values, Mapping):
         raise PolicyError(f"values must be a dict of limits by value, got {type(values).__name__}")
     return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
-
-
-def _by_label(limits: Mapping[Any, Number]) -> dict[str, Number]:
-    labelled: dict[str, Number] = {}
-    for value, limit in limits.items():
-        if label(value) in labelled:
-            raise PolicyError(f"the value {label(value)!r} has more than one limit", "Give each value once.")
-        labelled[label(value)] = limit
-    return labelled
 
 
 def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
@@ -219,56 +150,120 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
             limits.append(limit)
     if uncovered:
         raise PolicyError(
-            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_names(uncovered)}",
+            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_quote_names(uncovered)}",
             "Give each of them a limit, or a rule for all values (theta, uniform, l_diversity or beta).",
         )
     for value, limit in zip(counts.values, limits, strict=True):
         if limit <= 0:
             raise PolicyError(
-                f"the rule gives {value!r} the limit {shown(limit)}, and a limit must be above 0",
+                f"the rule gives {value!r} the limit {format_fraction(limit)}; a limit must be above 0",
                 "Give a base above 0.",
             )
-    return ResolvedLimits(tuple(limits), (*_absent(policy, counts), *look_alikes(counts)))
-
-
-def _absent(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
-    present = set(counts.values)
-    notes = []
-    for value in policy.values:
-        if value not in present:
-            close = nearest(value, counts.values)
-            hint = f"; did you mean {close!r}?" if close is not None else ""
-            notes.append(f"the policy names {value!r}, which does not occur in the data{hint}")
-    return notes
+    return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *look_alikes(counts)))
 
 
 def look_alikes(counts: ValueCounts) -> list[str]:
-    """Values that differ only in case, blanks or character encoding: perhaps one value written twice."""
+    """Notes on values that differ only in case, blanks or character encoding: perhaps one value written in two ways."""
     groups: dict[str, list[str]] = {}
     for value in counts.values:
         folded = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
         groups.setdefault(folded, []).append(value)
     return [
-        f"{_names(alike)} differ only in case or blanks, and count as different values"
+        f"{_quote_names(alike)} differ only in case or blanks, and count as different values"
         for alike in groups.values()
         if len(alike) > 1
     ]
 
 
-def _names(values: list[str]) -> str:
+def exact_fraction(number: Number, name: str) -> Fraction:
+    """A number as an exact fraction: integers, decimals ("0.02") and ratios ("17/100").
+
+    A Python float is read as the decimal that it prints as. `name` says in errors what the number is.
+    """
+    if "bool" in type(number).__name__ or not isinstance(number, str | Decimal | numbers.Real):
+        raise PolicyError(f"{name} must be a number, got the type {type(number).__name__}")
+    if isinstance(number, numbers.Rational):
+        return Fraction(int(number.numerator), int(number.denominator))
+    text = str(number).strip()
+    if len(text) > _LONGEST:
+        raise PolicyError(f"{name} is {len(text)} characters long, and at most {_LONGEST} are allowed")
+    ratio = _RATIO.fullmatch(text)
+    if ratio and int(ratio[2]):
+        return Fraction(int(ratio[1]), int(ratio[2]))
+    if _DECIMAL.fullmatch(text):
+        return Fraction(text)
+    raise PolicyError(f"{name} must be a decimal, an integer or a ratio, got {text!r}", 'Write 0.02, 1 or "17/100".')
+
+
+def exact_limit(number: Number, name: str) -> Fraction:
+    """A limit: an exact fraction in (0, 1]."""
+    limit = exact_fraction(number, name)
+    if not 0 < limit <= 1:
+        raise PolicyError(
+            f"{name} must be above 0 and at most 1, got {format_fraction(limit)}",
+            "A limit is the largest probability with which the value may be inferred; 1 means no limit.",
+        )
+    return limit
+
+
+def format_fraction(number: Fraction) -> str:
+    """A fraction for people to read: as a decimal where that is exact and short, else as a ratio."""
+    reduced = number.denominator
+    for prime in (2, 5):
+        while reduced % prime == 0:
+            reduced //= prime
+    if reduced == 1 and number.denominator <= 10**8:
+        text = f"{Decimal(number.numerator) / Decimal(number.denominator):f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    ratio = f"{number.numerator}/{number.denominator}"
+    if number.denominator <= 1000 or Fraction(f"{float(number):.6g}") == round(float(number)):
+        return ratio
+    return f"{float(number):.6g}"
+
+
+def label(value: object) -> str:
+    """The text of a value; nulls have none."""
+    if value is None or value != value:
+        raise InputError("a sensitive value is null", "Give it a name, such as 'unknown'.")
+    if "bool" in type(value).__name__:
+        return str(value).lower()
+    return str(value)
+
+
+def _by_label(limits: Mapping[Any, Number]) -> dict[str, Number]:
+    labelled: dict[str, Number] = {}
+    for value, limit in limits.items():
+        if label(value) in labelled:
+            raise PolicyError(f"the value {label(value)!r} has more than one limit", "Give each value once.")
+        labelled[label(value)] = limit
+    return labelled
+
+
+def _absent_notes(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
+    present = set(counts.values)
+    notes = []
+    for value in policy.values:
+        if value not in present:
+            close = nearest_name(value, counts.values)
+            hint = f"; did you mean {close!r}?" if close is not None else ""
+            notes.append(f"the policy names {value!r}, which does not occur in the data{hint}")
+    return notes
+
+
+def _quote_names(values: list[str]) -> str:
     listed = ", ".join(repr(value) for value in values[:_LISTED])
     return listed + (f" and {len(values) - _LISTED} more" if len(values) > _LISTED else "")
 
 
 def _not_negative(number: Number, name: str) -> Fraction:
-    value = exact(number, name)
+    value = exact_fraction(number, name)
     if value < 0:
-        raise PolicyError(f"{name} must not be negative, got {shown(value)}")
+        raise PolicyError(f"{name} must not be negative, got {format_fraction(value)}")
     return value
 
 
-def _diversity(number: Number) -> int:
-    value = exact(number, "l_diversity")
+def _exact_diversity(number: Number) -> int:
+    value = exact_fraction(number, "l_diversity")
     if value.denominator != 1 or value < 1:
-        raise PolicyError(f"l_diversity must be a whole number of at least 1, got {shown(value)}")
+        raise PolicyError(f"l_diversity must be a whole number of at least 1, got {format_fraction(value)}")
     return value.numerator

@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.infer.compositions import compositions, first_buckets
-from dalenius.infer.learned import learned
+from dalenius.infer.compositions import find_compositions, first_buckets
+from dalenius.infer.learned import learned_estimate
 from dalenius.infer.pooled import Associations
-from dalenius.model.estimate import Estimate, GroupEstimate, Learned
+from dalenius.model.estimate import Estimate, GroupEstimate, LearnedEstimate
 from dalenius.query.release_tables import Group, ReleaseTables, same_group
 from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.connections import quoted
@@ -145,7 +145,7 @@ class Learner:
     def __init__(self, folder: ReleaseFolder, tables: ReleaseTables) -> None:
         self._tables, self._sensitive = tables, folder.manifest.columns.sensitive.name
         self._codes = Dictionary(folder.manifest.null_value)
-        found = compositions(coded_values(tables, self._codes), first_buckets(folder.manifest.strata))
+        found = find_compositions(coded_values(tables, self._codes), first_buckets(folder.manifest.strata))
         self._association = Associations(found, folder.manifest.adversary.fake_values)
         keep_runs(tables, found.firsts, found.classes)
 
@@ -213,9 +213,9 @@ class Learner:
         posterior = self._association.posterior(np.array(matching), np.array(wanted))
         for position, number in enumerate(numbers):
             estimate = answers[number].estimate
-            yield replace(estimate, learned=certain(estimate) or learned(posterior, position, estimate.bounds))
+            yield replace(estimate, learned=certain(estimate) or learned_estimate(posterior, position, estimate.bounds))
 
 
-def certain(estimate: Estimate) -> Learned | None:
+def certain(estimate: Estimate) -> LearnedEstimate | None:
     """What is exact needs no learning."""
-    return Learned(estimate.estimate, 0.0, estimate.bounds) if estimate.exact else None
+    return LearnedEstimate(estimate.estimate, 0.0, estimate.bounds) if estimate.exact else None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dalenius.errors import NoSuchColumnError, QueryError, did_you_mean, nearest
+from dalenius.errors import NoSuchColumnError, QueryError, did_you_mean, nearest_name
 from dalenius.tables.connections import literal
 
 COMPARISONS = {
@@ -104,7 +104,7 @@ class Names:
                 f"{self.bucket!r} is the bucket column, and buckets cannot be counted by",
                 "A bucket says how the release was made, not what is true of anybody.",
             )
-        close = nearest(name, self.identifiers)
+        close = nearest_name(name, self.identifiers)
         hint = did_you_mean(name, self.identifiers)
         raise NoSuchColumnError(f"the release has no column {name!r}", hint if close else f"{hint} {QUOTES_HINT}")
 

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import InputError, UsageError
-from dalenius.infer.compositions import Compositions, UnsupportedError, compositions, first_buckets
+from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.learned import Posterior
 from dalenius.infer.pooled import Associations
 from dalenius.model.estimate import NORMAL_95, ROUNDING
@@ -157,7 +157,7 @@ def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
 def coded_compositions(release: CodedRelease) -> Compositions:
     """The classes of a release that is in any order."""
     order = np.argsort(release.value_buckets, kind="stable")
-    return compositions([(release.value_buckets[order], release.values[order])], release.cuts)
+    return find_compositions([(release.value_buckets[order], release.values[order])], release.cuts)
 
 
 def _wanted(queries: Sequence[WorkloadQuery], values: int) -> Floats:

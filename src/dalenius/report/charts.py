@@ -11,6 +11,7 @@ import json
 import math
 import re
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -28,6 +29,7 @@ _LABEL = 26  # characters of a name beside the axis
 _LETTER = 7.3  # pixels that a letter takes in the widest of the fonts that a browser may have
 _INK, _MUTED, _LINE, _ACCENT, _LIMIT = (f"var(--{name})" for name in ("ink", "muted", "line", "accent", "limit"))
 _STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8), tuple(step / 10 for step in range(10, 100, 2)))
+_MOST_DRAWINGS = 32  # kept for the next report
 _FEWEST_TICKS, _MOST_TICKS = 5, 14
 _NARROWEST = 1.2  # factor that an axis spans
 _PERCENT = f"format(100 * datum.value, '.3~g') + '{SPACE}%'"  # in Vega's language
@@ -191,9 +193,7 @@ def _ticks(shown: list[float]) -> list[float]:
 
 
 def _svg(chart: Any, name: str) -> str:
-    """The drawing, as wide as the page lets it be; names of its parts are its own among several drawings."""
-    import vl_convert
-
+    """The drawing, as wide as the page lets it be; the IDs of its parts are unique on the page."""
     chart = chart.configure(background="transparent", font="sans-serif", aria=False, padding=4)
     chart = chart.configure_view(stroke=None)
     chart = chart.configure_axis(
@@ -206,7 +206,15 @@ def _svg(chart: Any, name: str) -> str:
         titleFontSize=12,
         titleFontWeight="normal",
     )
-    drawn = str(vl_convert.vegalite_to_svg(chart.to_dict()))
+    drawn = _draw(json.dumps(chart.to_dict()))
     drawn = _ID.sub(rf"\g<1>{name}-\g<2>", drawn)
     # how far it may shrink and grow is the page's to say
     return _SIZE.sub(r'\1 aria-hidden="true" focusable="false" style="--width:\2px"', drawn, count=1)
+
+
+@lru_cache(maxsize=_MOST_DRAWINGS)
+def _draw(specification: str) -> str:
+    """The SVG of a Vega-Lite specification. The same report is often made again, and drawing takes most of its time."""
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(specification))

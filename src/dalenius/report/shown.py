@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dalenius.policy.limits import shown
+from dalenius.policy.limits import format_fraction
 
 _LONGEST = 200  # characters of a name; the twin has the rest
 _DIGITS = 3
@@ -99,7 +99,7 @@ def chance(ratio: str | Fraction) -> str:
 
 def fine_percent(ratio: Fraction) -> str:
     """A limit: exactly, if that takes few digits."""
-    exactly = shown(100 * ratio)
+    exactly = format_fraction(100 * ratio)
     if "/" not in exactly and len(exactly) <= _LONGEST_PERCENT and Fraction(exactly) == 100 * ratio:
         return f"{exactly}{SPACE}%"
     return percent(ratio, _DIGITS + 1)

@@ -4,7 +4,7 @@ The smallest l that enforces F'-privacy is l = ceil(1 / min_i f'_i). Anatomy mak
 with different values, and adds each of the n mod l residual records to a bucket of its own. It exists iff no value
 has more than n / l records (the eligibility requirement) and there are enough buckets for the residue.
 
-If the adversary may know Q records of a bucket, l different values must be left without them: the buckets are of
+If the attacker may know Q records of a bucket, l different values must be left without them: the buckets are of
 l + Q records with different values, and a value has at most n / (l + Q) records. With sigma fake values a bucket holds
 l + Q + sigma different values, and a value at most n / (l + Q + sigma) records, so that its fakes, in proportion, have
 buckets of their own too.
@@ -22,7 +22,7 @@ from dalenius.solve.gale import validate_setting
 
 @dataclass(frozen=True)
 class Anatomy:
-    """What Anatomy would do: its l, its smaller size l + Q, its setting (None if it cannot be), and eligibility.
+    """Anatomy's l, its smaller size l + Q, its setting (None if there is none), and whether the table is eligible.
 
     An ineligible setting is only good for comparing losses, as the paper does: no record assignment makes it private.
     """
@@ -34,7 +34,7 @@ class Anatomy:
     largest_frequency: Fraction
 
 
-def anatomy(problem: Problem) -> Anatomy:
+def find_anatomy(problem: Problem) -> Anatomy:
     """Anatomy's setting for the l-diversity that the limits need."""
     total = problem.total
     diversity = smallest_size(min(problem.limits))
@@ -47,4 +47,10 @@ def anatomy(problem: Problem) -> Anatomy:
     eligible = setting is not None and largest * (size + problem.fake_values) <= total
     if eligible and setting is not None and problem.fake_values:  # the residue takes buckets, and its fakes as well
         eligible = isinstance(validate_setting(problem, setting), Partition)
-    return Anatomy(diversity, size, setting, eligible, Fraction(largest, total))
+    return Anatomy(
+        diversity=diversity,
+        size=size,
+        setting=setting,
+        eligible=eligible,
+        largest_frequency=Fraction(largest, total),
+    )

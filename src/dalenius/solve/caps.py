@@ -1,6 +1,6 @@
-"""The one thing that solvers know of a limit: how many records of a value a bucket may hold.
+"""How many records of a value a bucket may hold: all that solvers know of a limit.
 
-An adversary who knows Q records of a bucket of size S leaves S - Q, of which a value may be at most a share f'_i. So
+An attacker who knows Q records of a bucket of size S leaves S - Q, of which a value may be at most a share f'_i. So
 
     c[i, S] = floor(f'_i * max(0, S - Q))
 
@@ -14,8 +14,8 @@ values must find room. Solvers count in units of 1/K record, K a power of two (K
     cap[i, S] = ceil(K c[i, S] S / (S + sigma)),      K o_i units of value i,      K S units in a bucket of size S.
 
 Rounding up keeps every setting that is valid in exact proportion, so that a lower bound is one for those settings too;
-`gale.py` goes back to whole records, and `fakes.py` to whole fakes. K > m (1 + sigma), so that the caps of all values
-together reach K S only where the values can fill S + sigma slots: if sum_i c[i, S] <= S + sigma - 1, then
+`gale.py` goes back to whole records, and `fakes/quotas.py` to whole fakes. K > m (1 + sigma), so that the caps of all
+values together reach K S only where the values can fill S + sigma slots: if sum_i c[i, S] <= S + sigma - 1, then
 sum_i cap[i, S] < K S - K S / (S + sigma) + m <= K S.
 
 Notation used by all solvers (Section 3 of the paper): o_i records carry value i, n = sum of o_i, S is a bucket size, b
@@ -189,5 +189,5 @@ def binding_rows(caps: Integers, counts: Integers) -> tuple[Integers, Integers]:
     keys = contiguous.view(np.dtype((np.void, width))).ravel()
     order = np.lexsort((-counts,))
     _, first = np.unique(keys[order], return_index=True)
-    kept = order[first]
-    return caps[kept], counts[kept]
+    binding = order[first]
+    return caps[binding], counts[binding]

@@ -28,6 +28,8 @@ from dalenius.model.plan import Certificate, CertificateRow, Proof
 from dalenius.solve.caps import Floats, Instance, Integers
 from dalenius.solve.cuts import Cut, Demand, Row
 
+Costs = Callable[[Integers], list[int]]
+
 _BITS = 48  # multipliers are rounded down to multiples of 2^-48 / K
 _CELLS = 4_000_000  # values x sizes whose caps are held at once
 _ROUNDING = 2.3e-16  # the relative error of one floating-point operation
@@ -50,16 +52,13 @@ class ExactBound:
         return np.asarray([weight / self.scale for weight in self.weights])
 
     def certificate(self, proves: Proof = "loss") -> Certificate:
-        """The bound in a form that others can check: on the loss, or above 0 to show that no setting exists."""
+        """The bound as others can check it: on the loss, or above 0 to show that no setting exists."""
         rows = (
             CertificateRow(Fraction(weight, self.scale), tuple(np.flatnonzero(cut.values).tolist()), cut.sizes)
             for cut, weight in zip(self.cuts, self.weights, strict=True)
             if isinstance(cut, Cut)
         )
         return Certificate(self.bound, tuple(rows), proves, self.units)
-
-
-Costs = Callable[[Integers], list[int]]
 
 
 def loss_costs(sizes: Integers) -> list[int]:
@@ -102,17 +101,17 @@ def reduced_rates(
         weights = np.zeros(len(instance.counts))
         per_size = per_loss = 0.0
         for row, y in used:
-            form = row.form(int(sizes[start]))
-            if form is not None:
-                if form.values is not None:
-                    weights[form.values] += y
-                per_size += y * form.per_size
-                per_loss += y * form.per_loss
+            terms = row.terms(int(sizes[start]))
+            if terms is not None:
+                if terms.values is not None:
+                    weights[terms.values] += y
+                per_size += y * terms.per_size
+                per_loss += y * terms.per_loss
         part = slice(start, stop)
         taken = instance.by_distinct_limit(weights) @ caps[:, part]
-        given = per_size * sizes[part] + per_loss * (sizes[part] - 1.0) ** 2
-        reduced[part] += given - taken
-        scale[part] += given + taken
+        added = per_size * sizes[part] + per_loss * (sizes[part] - 1.0) ** 2
+        reduced[part] += added - taken
+        scale[part] += added + taken
     return reduced / sizes, scale / sizes * _ROUNDING * (len(instance.counts) + len(used) + 16)
 
 
@@ -175,7 +174,14 @@ def _bound_from(
     slope = min(Fraction(r, size) for r, size in zip(reduced, sizes.tolist(), strict=True))
     start = sum(weight * cut.right for weight, cut in zip(weights, cuts, strict=True))
     bound = (start + slope * demand.total) / scale
-    return ExactBound(bound, slope / scale, tuple(cuts), tuple(weights), scale, demand.units)
+    return ExactBound(
+        bound=bound,
+        slope=slope / scale,
+        cuts=tuple(cuts),
+        weights=tuple(weights),
+        scale=scale,
+        units=demand.units,
+    )
 
 
 def _exact_reduced(

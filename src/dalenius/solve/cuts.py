@@ -28,6 +28,7 @@ from dalenius.solve.caps import Floats, Integers, Mask
 
 _PRIVACY_ROWS_A_ROUND = 8
 _SIZE_ROWS_A_ROUND = 6
+_LARGEST_SIZE = 2**62
 
 
 class Demand(Protocol):
@@ -64,16 +65,16 @@ class Row(Protocol):
     def coefficients(self, sizes: Integers, caps: Integers) -> Integers:
         """a(S) for each of the given sizes, whose caps are the columns of `caps`."""
 
-    def form(self, size: int) -> Form | None:
-        """How a(S) is made up, at this size and up to the next of the `edges`; None for a(S) = 0."""
+    def terms(self, size: int) -> Terms | None:
+        """The terms of a(S), at this size and up to the next of the `edges`; None for a(S) = 0."""
 
     @property
     def edges(self) -> tuple[int, ...]:
-        """The sizes at which the form changes."""
+        """The sizes at which the terms change."""
 
 
 @dataclass(frozen=True)
-class Form:
+class Terms:
     """a(S) = the caps of the masked values, added up, - per_size * S - per_loss * (S - 1)^2."""
 
     values: Mask | None = None
@@ -106,13 +107,13 @@ class LossRow:
         """-(S-1)^2."""
         return -((sizes - 1) ** 2)
 
-    def form(self, size: int) -> Form | None:  # noqa: ARG002 (the same at every size)
+    def terms(self, size: int) -> Terms | None:  # noqa: ARG002 (the same at every size)
         """The loss alone."""
-        return Form(per_loss=1)
+        return Terms(per_loss=1)
 
     @property
     def edges(self) -> tuple[int, ...]:
-        """None: the form never changes."""
+        """None: the terms never change."""
         return ()
 
 
@@ -146,12 +147,12 @@ class Cut:
             inside |= (sizes >= low) & (sizes <= high)
         return inside
 
-    def form(self, size: int) -> Form | None:
+    def terms(self, size: int) -> Terms | None:
         """The value's caps for PC; for Gale's condition, inside its sizes, the caps of values outside I less K S."""
         if not self.sizes:
-            return Form(self.values)
+            return Terms(self.values)
         inside = any(low <= size <= high for low, high in self.sizes)
-        return Form(~self.values, per_size=self.units) if inside else None
+        return Terms(~self.values, per_size=self.units) if inside else None
 
     @property
     def edges(self) -> tuple[int, ...]:
@@ -164,18 +165,18 @@ def coefficients(rows: Sequence[Row], sizes: Integers, caps: Integers) -> Intege
 
     Floating point is exact here, and many times as fast, as long as no sum reaches 2^53.
     """
-    found = np.empty((len(rows), len(sizes)), dtype=np.int64)
+    lines = np.empty((len(rows), len(sizes)), dtype=np.int64)
     gale = [k for k, row in enumerate(rows) if isinstance(row, Cut) and row.sizes]
     for k in set(range(len(rows))).difference(gale):
-        found[k] = rows[k].coefficients(sizes, caps)
+        lines[k] = rows[k].coefficients(sizes, caps)
     if gale:
         cuts = [row for row in rows if isinstance(row, Cut) and row.sizes]
         exact = np.float64 if caps.sum(axis=0, dtype=np.float64).max(initial=0.0) < 2.0**52 else np.int64
         others = ~np.stack([cut.values for cut in cuts])
         sums = (others.astype(exact) @ caps.astype(exact)).astype(np.int64)
         inside = np.stack([cut.covers(sizes) for cut in cuts])
-        found[gale] = np.where(inside, sums - sizes * cuts[0].units, 0)
-    return found
+        lines[gale] = np.where(inside, sums - sizes * cuts[0].units, 0)
+    return lines
 
 
 def privacy_cut(demand: Demand, value: int) -> Cut:
@@ -190,7 +191,7 @@ def size_cut(demand: Demand, saturated: Mask, sizes: tuple[tuple[int, int], ...]
     return Cut(saturated, sizes, -int(demand.counts[saturated].sum()), demand.units)
 
 
-def violated(
+def violated_cuts(
     demand: Demand,
     sizes: Integers,
     caps: Integers,
@@ -219,7 +220,7 @@ def violated(
 
 
 def without_violations(demand: Demand, sizes: Integers, caps: Integers, points: Integers) -> Mask:
-    """Which of several integral settings, one row each, violate none of the inequalities that `violated` looks for."""
+    """Which of several integral settings, one row each, violate none of the inequalities of `violated_cuts`."""
     counts = demand.counts[:, None]
     taken = points[:, None, :] * caps  # by setting, value and size
     need = np.cumsum(demand.units * sizes * points, axis=1)
@@ -231,9 +232,6 @@ def without_violations(demand: Demand, sizes: Integers, caps: Integers, points: 
         & (np.minimum(up_to, counts).sum(axis=1) >= need).all(axis=1)
         & (np.minimum(down_to, counts).sum(axis=1) >= need[:, -1:] - need + demand.units * sizes * points).all(axis=1)
     )
-
-
-_LARGEST_SIZE = 2**62
 
 
 def _worst(amounts: Floats | Integers, tolerance: float, most: int) -> list[int]:

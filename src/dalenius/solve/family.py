@@ -21,7 +21,7 @@ import numpy as np
 from dalenius.model.problem import Problem
 from dalenius.solve.caps import Floats, Integers, Mask, caps_in_units
 from dalenius.solve.certificate import ExactBound, dense_bound
-from dalenius.solve.cuts import Cut, violated
+from dalenius.solve.cuts import Cut, violated_cuts
 from dalenius.solve.highs import LinearFamily
 
 _TOLERANCE = 0.25  # of a record: smaller violations are left to the rounding
@@ -47,7 +47,7 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxed:
+class MemberRelaxation:
     """The best fractional setting of a member (`buckets` of each of the family's sizes), and an exact bound.
 
     `matrix` and `rights` are the cuts behind the bound, among the member's own values, and `multipliers` theirs.
@@ -128,7 +128,7 @@ class Family:
         self._used = np.zeros(0, dtype=np.int64)  # when each cut was last of use
         self._program, self._rows, self._scales = self._program_of([])
 
-    def relax(self, member: Member) -> Relaxed | None:
+    def relax(self, member: Member) -> MemberRelaxation | None:
         """The member's relaxation; None if it has no solution, by floating point. `LinearTrouble` may be raised."""
         self._clock += 1
         if len(self._cuts) > _MANY_CUTS + len(self.sizes):
@@ -142,14 +142,14 @@ class Family:
             multipliers /= self._scales
             used = np.flatnonzero(shares > _NOTHING)
             sizes, buckets = self.sizes[used], shares[used] * member.total / self.sizes[used]
-            found = violated(member, sizes, self.caps[:, used], buckets, _TOLERANCE * member.units, a_round)
-            if not self._add(list(found)):
+            cuts = violated_cuts(member, sizes, self.caps[:, used], buckets, _TOLERANCE * member.units, a_round)
+            if not self._add(list(cuts)):
                 break
         whole = np.zeros(len(self.sizes))
         whole[used] = buckets
-        return self._proven(member, whole, multipliers)
+        return self._prove(member, whole, multipliers)
 
-    def _proven(self, member: Member, buckets: Floats, multipliers: Floats) -> Relaxed:
+    def _prove(self, member: Member, buckets: Floats, multipliers: Floats) -> MemberRelaxation:
         """With the bound that the multipliers prove. PC for values that the member lacks says nothing."""
         used = np.flatnonzero(multipliers > 0.0)
         self._used[used] = self._clock
@@ -162,7 +162,9 @@ class Family:
             for k, right in zip(used.tolist(), rights.tolist(), strict=True)
         ]
         bound = dense_bound(member, self.sizes, matrix, cuts, multipliers[used])
-        return Relaxed(buckets, bound, multipliers[used], matrix, rights)
+        return MemberRelaxation(
+            buckets=buckets, bound=bound, multipliers=multipliers[used], matrix=matrix, rights=rights
+        )
 
     def _add(self, cuts: Sequence[Cut]) -> bool:
         """Add the cuts that are new; False if none is."""
@@ -171,7 +173,7 @@ class Family:
             self._cuts += new
             self._known |= {cut.key for cut in new}
             rows = _Rows.of(new, len(self.caps), self.sizes)
-            matrix, scales = self._scaled(rows)
+            matrix, scales = self._scale(rows)
             self._program.add_rows(matrix)
             self._rows += rows
             self._scales = np.concatenate([self._scales, scales])
@@ -188,10 +190,10 @@ class Family:
     def _program_of(self, cuts: Sequence[Cut]) -> tuple[LinearFamily, _Rows, Floats]:
         """A linear program with these cuts alone, their rows, and what the rows were divided by."""
         rows = _Rows.of(cuts, len(self.caps), self.sizes)
-        matrix, scales = self._scaled(rows)
+        matrix, scales = self._scale(rows)
         return LinearFamily((self.sizes - 1.0) ** 2 / self.sizes, matrix), rows, scales
 
-    def _scaled(self, rows: _Rows) -> tuple[Floats, Floats]:
+    def _scale(self, rows: _Rows) -> tuple[Floats, Floats]:
         """Rows for shares of the records, a(S) / S, divided by their largest coefficients, and these."""
         matrix = rows.coefficients(self.caps, self.sizes) / self.sizes
         scales = np.abs(matrix).max(axis=1, initial=0.0)

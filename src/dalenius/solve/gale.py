@@ -146,10 +146,10 @@ def _augmenting_paths(
     unseen = np.arange(len(left))
     while level.size:
         enters = quotas[unseen[:, None], level] < room[unseen[:, None], level]
-        found = enters.any(axis=1)
-        if not found.any():
+        entered = enters.any(axis=1)
+        if not entered.any():
             break
-        values, sizes = unseen[found], level[enters[found].argmax(axis=1)]
+        values, sizes = unseen[entered], level[enters[entered].argmax(axis=1)]
         ends = dict.fromkeys(sizes[left[values] > 0].tolist())
         if ends:
             return [_back(parent, end) for end in ends], reached
@@ -157,7 +157,7 @@ def _augmenting_paths(
         donors = np.flatnonzero(gives.any(axis=0) & ~reached)
         parent[donors] = sizes[gives[:, donors].argmax(axis=0)]
         reached[donors] = True
-        level, unseen = donors, unseen[~found]
+        level, unseen = donors, unseen[~entered]
     return [], reached
 
 

@@ -1,10 +1,10 @@
 """A good setting in a fraction of a second, however many sizes and values there are; for sliders, not for releases.
 
-1. Where sizes and values are few, `optimal` itself, as far as it comes at once. What it finds so is what it finds.
+1. Where sizes and values are few, the exact method itself, as far as it gets at once (`optimal.begin_search`).
 2. Else a few of the sizes: some evenly spread on a logarithmic scale, some where limits first allow a record (the sizes
    that the loss of rare values hangs on), and those that the caller knows to be good. The relaxation over these alone
    (`relaxation.py`), with the cuts that mattered for similar limits before as a start.
-3. Integers near that: the quick ones (`rounding.py`), or whole numbers of buckets, of which one group takes the records
+3. Integers near that (`nearby.py`): quick roundings, or whole numbers of buckets, of which one group takes the records
    that are left over; if need be near a relaxation that leaves a little more room, so that rounding does not matter. If
    there are none, those of a short search; and if nothing else will do, buckets of one size.
 
@@ -25,13 +25,13 @@ import numpy as np
 from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, Integers, smallest_size
 from dalenius.solve.certificate import ExactBound, dense_bound, exact_bound, loss_costs, no_costs
-from dalenius.solve.cuts import Cut, Row, violated
+from dalenius.solve.cuts import Cut, Row, violated_cuts
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble, solve_box
-from dalenius.solve.nearby import box_around, broken, dot, round_nearby
-from dalenius.solve.optimal import begin
+from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble
+from dalenius.solve.nearby import Neighbourhood, round_nearby, search_box
+from dalenius.solve.optimal import begin_search
 
-_FEW_CELLS = 8_000  # sizes x values, up to which `optimal` is tried
+_FEW_CELLS = 8_000  # sizes x values, up to which the exact method is tried
 _FEW_VALUES, _SOME_SIZES = 64, 800  # and up to which, where the values are few
 _PATIENCE = 0.6  # of the time for that
 _EVERY_SIZE = 64  # up to which no size is left out
@@ -61,9 +61,9 @@ class Memory:
 
 @dataclass(frozen=True)
 class Glance:
-    """A valid setting with its quotas, or None if none was found; `finished` if `optimal` would answer the same.
+    """A valid setting with its quotas, or None if none was found; `finished` if the exact method would answer the same.
 
-    `empty` says that there seems to be none, so that larger sizes are worth a try: a proof only if it is finished.
+    `empty` says that there seems to be no setting, so that larger sizes are worth a try. It is a proof if `finished`.
     """
 
     partition: Partition | None
@@ -77,13 +77,13 @@ def glance(problem: Problem, gap: float, deadline: float, memory: Memory | None 
     """What can be found until the deadline (of `time.monotonic`), or a moment later."""
     instance, memory = Instance(problem), memory or Memory()
     if len(instance.sizes) == 0:
-        return Glance(None, None, True, memory, empty=True)
+        return Glance(None, None, finished=True, memory=memory, empty=True)
     if _is_small(instance):
         now = time.monotonic()
-        found, finished = begin(problem, gap, now + _PATIENCE * (deadline - now))
-        if finished or found.setting is not None:
-            partition = None if found.setting is None else partition_of(instance, found.setting)
-            return Glance(partition, found.bound, finished, memory, empty=partition is None)
+        optimum, finished = begin_search(problem, gap, now + _PATIENCE * (deadline - now))
+        if finished or optimum.setting is not None:
+            partition = None if optimum.setting is None else partition_of(instance, optimum.setting)
+            return Glance(partition, optimum.bound, finished=finished, memory=memory, empty=partition is None)
     return _on_few_sizes(instance, memory, deadline)
 
 
@@ -93,29 +93,30 @@ def _is_small(instance: Instance) -> bool:
 
 
 def _on_few_sizes(instance: Instance, memory: Memory, deadline: float) -> Glance:
-    master = LinearMaster(instance, _chosen(instance, memory.sizes))
+    master = LinearMaster(instance, _choose_sizes(instance, memory.sizes))
     if memory.units == instance.units:
         master.add_cuts(memory.cuts)
     try:
-        answer = _relaxed(instance, master, deadline + _GRACE)
+        answer = _relax(instance, master, deadline + _GRACE)
     except LinearTrouble:
         answer = None
     everything = len(master.sizes) == len(instance.sizes)
     if answer is None:
-        return Glance(None, None, everything and _impossible(instance, master), memory, empty=True)
-    learned = Memory(_mattering(master, answer), instance.units)
+        proven = everything and _impossible(instance, master)
+        return Glance(None, None, finished=proven, memory=memory, empty=True)
+    useful = Memory(_useful_cuts(master, answer), instance.units)
     partition = (
-        _near(instance, master, answer)
-        or _searched(instance, master, answer, max(deadline, time.monotonic() + _A_SEARCH))
-        or _plain(instance)
+        _round_with_room(instance, master, answer)
+        or _search(instance, master, answer, max(deadline, time.monotonic() + _A_SEARCH))
+        or _one_size(instance)
     )
     bound = None
     if everything:
         bound = max(0, math.ceil(_bound(instance, master, answer).bound))
-    return Glance(partition, bound, False, learned)
+    return Glance(partition, bound, finished=False, memory=useful)
 
 
-def _chosen(instance: Instance, also: Sequence[int]) -> Integers:
+def _choose_sizes(instance: Instance, also: Sequence[int]) -> Integers:
     """The few sizes, ascending."""
     if len(instance.sizes) <= _EVERY_SIZE:
         return instance.sizes
@@ -130,7 +131,7 @@ def _chosen(instance: Instance, also: Sequence[int]) -> Integers:
     return np.asarray(sizes[(sizes >= first) & (sizes <= last)])
 
 
-def _relaxed(instance: Instance, master: LinearMaster, deadline: float) -> LinearAnswer | None:
+def _relax(instance: Instance, master: LinearMaster, deadline: float) -> LinearAnswer | None:
     """The best fractional setting of the sizes at hand, violated cuts added until there are none; None if none is."""
     answer = master.solve()
     while answer is not None and time.monotonic() < deadline:
@@ -138,7 +139,7 @@ def _relaxed(instance: Instance, master: LinearMaster, deadline: float) -> Linea
         used = used[np.argsort(master.sizes[used])]
         sizes, caps = master.sizes[used], master.caps[:, used]
         if not master.add_cuts(
-            list(violated(instance, sizes, caps, answer.buckets[used], _TOLERANCE * instance.units))
+            list(violated_cuts(instance, sizes, caps, answer.buckets[used], _TOLERANCE * instance.units))
         ):
             break
         answer = master.solve()
@@ -154,7 +155,7 @@ def _impossible(instance: Instance, master: LinearMaster) -> bool:
     return exact_bound(instance, master.rows, answer.multipliers, no_costs).bound > 0
 
 
-def _mattering(master: LinearMaster, answer: LinearAnswer) -> tuple[Cut, ...]:
+def _useful_cuts(master: LinearMaster, answer: LinearAnswer) -> tuple[Cut, ...]:
     """The cuts that the answer rests on."""
     rows: Iterable[Row] = (master.rows[k] for k in np.flatnonzero(answer.multipliers > 0)[:_CUTS])
     return tuple(row for row in rows if isinstance(row, Cut))
@@ -167,23 +168,23 @@ def _bound(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Ex
     return dense_bound(instance, master.sizes, matrix, rows, answer.multipliers)
 
 
-def _near(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Partition | None:
+def _round_with_room(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Partition | None:
     """Integers near the relaxation; where these lose much more, or are not there, near one that leaves more room."""
     good = _GOOD * float((master.sizes - 1.0) ** 2 @ answer.buckets)
     best: Partition | None = None
     for records in _ROOM:
         with suppress(LinearTrouble):
             around = master.solve_with_room(records) if records else answer
-            for find in (_rounded, _evened):
-                found = None if around is None else find(instance, master, around)
-                if found is not None and (best is None or found.setting.loss < best.setting.loss):
-                    best = found
+            for find in (_round, _round_evenly):
+                partition = None if around is None else find(instance, master, around)
+                if partition is not None and (best is None or partition.setting.loss < best.setting.loss):
+                    best = partition
                 if best is not None and best.setting.loss <= good:
                     return best
     return best
 
 
-def _rounded(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Partition | None:
+def _round(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Partition | None:
     """The best quick rounding that is valid."""
     used = np.flatnonzero(answer.buckets > 1e-9)
     used = used[np.argsort(master.sizes[used])]
@@ -195,7 +196,7 @@ def _rounded(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> 
     return None
 
 
-def _evened(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Partition | None:
+def _round_evenly(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> Partition | None:
     """Buckets in whole numbers, one group of which makes up for the records that are too many or too few.
 
     Its buckets are then of two sizes that differ by 1. Numbers of the others are rounded down, or up.
@@ -218,7 +219,7 @@ def _evened(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> P
     return None
 
 
-def _plain(instance: Instance) -> Partition | None:
+def _one_size(instance: Instance) -> Partition | None:
     """Buckets of one size, and of one more record where that does not divide the table; the smallest that will do."""
     known, total = instance.problem.known_records, instance.total
     holding = max(smallest_size(limit, known) for limit in instance.problem.limits)
@@ -237,29 +238,17 @@ def partition_of(instance: Instance, setting: BucketSetting) -> Partition | None
     """The quotas of a setting; None if it is not valid. Cuts that are quick to check come before the flow."""
     groups = np.asarray([(group.size, group.buckets) for group in setting.groups], dtype=np.int64)
     sizes, buckets = groups[:, 0], groups[:, 1]
-    if setting.records != instance.total or next(violated(instance, sizes, instance.caps(sizes), buckets, 0), None):
+    if setting.records != instance.total or next(
+        violated_cuts(instance, sizes, instance.caps(sizes), buckets, 0), None
+    ):
         return None
     verdict = validate_setting(instance.problem, setting)
     return verdict if isinstance(verdict, Partition) else None
 
 
-def _searched(instance: Instance, master: LinearMaster, answer: LinearAnswer, deadline: float) -> Partition | None:
+def _search(instance: Instance, master: LinearMaster, answer: LinearAnswer, deadline: float) -> Partition | None:
     """The first valid integers within a small box around the fractional setting."""
-    sizes, total = master.sizes, instance.total
-    base = [math.floor(b + 1e-7) for b in answer.buckets]
-    low = [max(-_RADIUS, -b) for b in base]
-    high = [min(_RADIUS, total // int(size) - b) for size, b in zip(sizes, base, strict=True)]
-    costs = loss_costs(sizes)
-    target = _ABOVE * float(np.asarray(costs, dtype=float) @ answer.buckets) - dot(costs, base)
-    while time.monotonic() < deadline:
-        box = box_around(instance, master.rows, sizes, master.caps, base, low, high)
-        found = solve_box(box, deadline - time.monotonic(), target)
-        if found.point is None:
-            return None
-        buckets = [b + z for b, z in zip(base, found.point, strict=True)]
-        cuts = broken(instance, sizes, master.caps, np.asarray(buckets, dtype=np.int64))
-        if not cuts:
-            return partition_of(instance, BucketSetting.of(zip(sizes.tolist(), buckets, strict=True)))
-        if not master.add_cuts(cuts):
-            return None
-    return None
+    near = Neighbourhood.of(master.sizes, answer.buckets, _RADIUS, instance.total)
+    target = _ABOVE * float(np.asarray(loss_costs(master.sizes), dtype=float) @ answer.buckets)
+    _, setting = search_box(master, near, deadline, target)
+    return None if setting is None else partition_of(instance, setting)

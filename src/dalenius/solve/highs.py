@@ -1,4 +1,4 @@
-"""What is asked of HiGHS, and the only module that knows it: linear programs that grow, and a small integer one.
+"""Linear programs that grow, and a small integer program, solved by HiGHS. No other module knows HiGHS.
 
 No answer is trusted as it is. A linear program yields multipliers, from which `certificate.py` computes an exact
 bound; the integer program yields candidates, which are validated on integers.
@@ -48,7 +48,7 @@ class LinearMaster:
         self._scales: list[float] = []
         self._coefficients: list[Integers] = []
         self._known: set[object] = set()
-        self._highs = _quiet()
+        self._highs = _quiet_highs()
         _set_linear_options(self._highs)
         self._highs.addRow(1.0, 1.0, 0, _indices([]), np.zeros(0))
         self._highs.addCol(0.0, 0.0, 0.0, 0, _indices([]), np.zeros(0))  # z
@@ -61,7 +61,7 @@ class LinearMaster:
         rows = np.ones((len(self.rows) + 1, len(sizes)))
         rows[1:] = added / sizes / np.asarray(self._scales)[:, None]
         losses = (sizes - 1.0) ** 2 / sizes
-        starts, index, values = _packed(rows.T)
+        starts, index, values = _pack(rows.T)
         ends = np.zeros(len(sizes)), np.full(len(sizes), _INFINITY)
         self._highs.addCols(len(sizes), losses, *ends, len(values), starts, index, values)
         self._coefficients = [np.concatenate(pair) for pair in zip(self._coefficients, added, strict=True)]
@@ -80,7 +80,7 @@ class LinearMaster:
         scales[scales == 0.0] = 1.0
         rows[:, 1:] /= scales[:, None]
         rights = np.asarray([cut.right / self.instance.total for cut in new]) / scales
-        starts, index, values = _packed(rows)
+        starts, index, values = _pack(rows)
         self._highs.addRows(len(new), rights, np.full(len(new), _INFINITY), len(values), starts, index, values)
         self._known |= {cut.key for cut in new}
         self.rows += new
@@ -104,9 +104,9 @@ class LinearMaster:
         index, above = _indices(range(1, len(self.rows) + 1)), np.full(len(self.rows), _INFINITY)
         rights = np.asarray([cut.right / self.instance.total for cut in self.rows])
         more = [records * cut.units if isinstance(cut, Cut) and not cut.sizes else 0.0 for cut in self.rows]
-        wanted = rights + np.asarray(more) / self.instance.total
+        raised = rights + np.asarray(more) / self.instance.total
         scales = np.asarray(self._scales, dtype=float)
-        self._highs.changeRowsBounds(len(index), index, wanted / scales, above)  # type: ignore[attr-defined]
+        self._highs.changeRowsBounds(len(index), index, raised / scales, above)  # type: ignore[attr-defined]
         answer = self.solve()
         self._highs.changeRowsBounds(len(index), index, rights / scales, above)  # type: ignore[attr-defined]
         return answer
@@ -166,7 +166,7 @@ class LinearFamily:
     """
 
     def __init__(self, costs: Floats, rows: Floats) -> None:
-        self._highs = _quiet()
+        self._highs = _quiet_highs()
         _set_linear_options(self._highs)
         self._highs.setOptionValue("simplex_dual_edge_weight_strategy", 0)
         self._highs.setOptionValue("dual_simplex_cost_perturbation_multiplier", 0.0)
@@ -245,7 +245,7 @@ class Box:
 
 def solve_box(box: Box, seconds: float, target: float) -> BoxAnswer:
     """Branch and bound over a box; stops early at a point whose cost is at most `target`."""
-    highs = _quiet()
+    highs = _quiet_highs()
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("mip_abs_gap", 0.5)  # costs are integers
     highs.setOptionValue("time_limit", max(0.01, float(seconds)))
@@ -276,7 +276,7 @@ def solve_box(box: Box, seconds: float, target: float) -> BoxAnswer:
 
 
 def run_interruptibly(highs: highspy.Highs, signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> None:
-    """Run so that Ctrl-C (or another of the signals) stops the search at once: it sets a flag that HiGHS asks for.
+    """Run so that Ctrl-C (or another of the signals) stops the search at once: it sets a flag that HiGHS looks at.
 
     No exception passes through HiGHS, and no thread outlives it. Outside the main thread signals do not arrive anyway.
     """
@@ -306,13 +306,13 @@ def _box_answer(highs: highspy.Highs) -> BoxAnswer:
     if status == _Status.kInfeasible:
         return BoxAnswer(BoxStatus.EMPTY, None, float("inf"))
     info = highs.getInfo()
-    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    point = tuple(int(z) for z in np.rint(highs.getSolution().col_value)) if found else None
+    feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    point = tuple(int(z) for z in np.rint(highs.getSolution().col_value)) if feasible else None
     endings = {_Status.kOptimal: BoxStatus.SOLVED, _Status.kObjectiveTarget: BoxStatus.TARGET}
     return BoxAnswer(endings.get(status, BoxStatus.STOPPED), point, float(info.mip_dual_bound))
 
 
-def _quiet() -> highspy.Highs:
+def _quiet_highs() -> highspy.Highs:
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
@@ -329,7 +329,7 @@ def _set_linear_options(
     highs.setOptionValue("dual_feasibility_tolerance", tolerance)
 
 
-def _packed(rows: Floats) -> tuple[np.typing.NDArray[np.int32], np.typing.NDArray[np.int32], Floats]:
+def _pack(rows: Floats) -> tuple[np.typing.NDArray[np.int32], np.typing.NDArray[np.int32], Floats]:
     """Rows without their zeros: where each begins, the columns of what is left, and what is left."""
     filled = rows != 0.0
     starts = np.concatenate(([0], np.cumsum(filled.sum(axis=1))[:-1]))

@@ -1,18 +1,16 @@
-"""Many problems under the same limits, the strata of a table, each solved by itself; in a few milliseconds each.
+"""Many problems under the same limits, the strata of a table, each solved by itself in a few milliseconds.
 
-1. A quick setting for each (`many_quick.py`): its relaxation, by a few steps from the relaxation of the one before
-   (`many_family.py`), rounded. The bound is exact, and the setting validated, as for a single problem.
-2. Where there is no quick setting, the method for a single problem. Where there is no setting at all, larger sizes.
-3. As long as all settings together are not within the gap of all bounds together, the method for a single problem for
-   those that are furthest from their bounds. With fake values only if the gap is a small one.
+1. A quick setting for each: its relaxation, a few steps away from that of the problem before (`family.py`), and
+   integers near it (`nearby.py`). The bound is exact and the setting validated, as for a single problem.
+2. The method for a single problem where there is no quick setting, with larger sizes where there is no setting at all.
+3. The method for a single problem again, for the settings that are furthest from their bounds, until all settings
+   together are within the gap of all bounds together. With fake values only if the gap is a small one.
 
 So the gap is that of the sum: sum (loss - bound) <= gap * sum loss. A problem whose own gap is larger is FEASIBLE; it
 is so small that nobody would notice.
 
-The clock has a say only where the time limit is reached: until then each problem may have all the time that is left, so
+The clock matters only where the time limit is reached: until then each problem may have all the time that is left, so
 that the same problems have the same settings, on a busy machine too.
-
-A quick setting for one of many problems: integers near its relaxation, validated, with the relaxation's bound.
 """
 
 from __future__ import annotations
@@ -31,93 +29,17 @@ from dalenius.model.plan import Method, Solution
 from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.cuts import without_violations
-from dalenius.solve.family import Family, Member, Relaxed
+from dalenius.solve.family import Family, Member, MemberRelaxation
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.highs import LinearTrouble
-from dalenius.solve.methods import not_found, solve, solve_and_grow, with_proof, without_search
+from dalenius.solve.methods import one_bucket_solution, solution_with_proof, solve, solve_and_grow, solve_without_search
 from dalenius.solve.nearby import round_nearby
 from dalenius.solve.optimal import Optimum
-from dalenius.solve.sizes import larger
+from dalenius.solve.sizes import larger_size
 
 _CANDIDATES = 12  # roundings that are looked at
 _MORE_SIZES = 4  # besides those in use, where these alone have no good rounding
 _LAST_RESORT = 4  # buckets more or less of a size: further roundings are only for those that have none
-
-
-class Nothing(Enum):
-    """Why there is no quick setting."""
-
-    NO_SETTING = "no setting"  # says floating point: a reason to try larger sizes, and no proof
-    NOT_FOUND = "not found"
-
-
-@dataclass(frozen=True)
-class Quick:
-    """A valid partition and the bound on its loss."""
-
-    partition: Partition
-    proof: Optimum
-
-    def is_within(self, gap: float) -> bool:
-        """(loss - bound) / loss <= gap."""
-        loss = self.partition.setting.loss
-        return loss - (self.proof.bound or 0) <= gap * loss
-
-
-def quick_setting(family: Family, member: Member, gap: float) -> Quick | Nothing:
-    """The best rounding of the member's relaxation; further ones are tried where it is not within the gap."""
-    try:
-        relaxed = family.relax(member)
-    except LinearTrouble:
-        return Nothing.NOT_FOUND
-    if relaxed is None:
-        return Nothing.NO_SETTING
-    used = np.flatnonzero(relaxed.buckets)
-    proof = Optimum(None, max(0, math.ceil(relaxed.bound.bound)), relaxed.bound.certificate())
-    best: Quick | None = None
-    for columns, step in _attempts(family, relaxed, used):
-        if step > _LAST_RESORT and best is not None:
-            break
-        partition = next(_roundings(family, member, relaxed, columns, step), None)
-        if partition is not None and (best is None or partition.setting.loss < best.partition.setting.loss):
-            best = Quick(partition, proof)
-        if best is not None and best.is_within(gap):
-            break
-    return Nothing.NOT_FOUND if best is None else best
-
-
-def _attempts(family: Family, relaxed: Relaxed, used: Integers) -> Iterator[tuple[Integers, int]]:
-    """Sizes to round with, and how many buckets of each may be more or less: ever more of both."""
-    yield used, 2
-    more = _with_more_sizes(family, relaxed, used)
-    yield more, 4
-    yield more, 8
-
-
-def _roundings(family: Family, member: Member, relaxed: Relaxed, columns: Integers, step: int) -> Iterator[Partition]:
-    """The partitions of valid roundings, those of least loss first."""
-    sizes, caps = family.sizes[columns], family.caps[:, columns]
-    rows = np.concatenate([caps[member.own], relaxed.matrix[:, columns]])
-    rights = np.concatenate([member.counts[member.own], relaxed.rights])
-    points = np.asarray(round_nearby(member, rows, rights, sizes, relaxed.buckets[columns], _CANDIDATES, step))
-    if not points.size:
-        return
-    for k in np.flatnonzero(without_violations(member, sizes, caps, points)):
-        verdict = validate_setting(
-            member.problem, BucketSetting.of(zip(sizes.tolist(), points[k].tolist(), strict=True))
-        )
-        if isinstance(verdict, Partition):
-            yield verdict
-
-
-def _with_more_sizes(family: Family, relaxed: Relaxed, used: Integers) -> Integers:
-    """The sizes in use, and those of least reduced cost r(S) - lambda S (`certificate.py`)."""
-    reduced = (family.sizes - 1.0) ** 2 - relaxed.multipliers @ relaxed.matrix
-    cost = reduced - float(relaxed.bound.slope) * family.sizes
-    cost[used] = -np.inf
-    return np.sort(np.argsort(cost, kind="stable")[: len(used) + _MORE_SIZES])
-
-
 _MOST_SIZES = 400  # quick settings have every size as a column
 _MOST_CELLS = 1_000_000  # values x sizes
 _MOMENT = 0.05  # the least time for a try, in seconds
@@ -179,24 +101,24 @@ class _Many:
         look = max(time_limit, _A_SECOND + _A_LOOK * len(problems))
         self.look_until = started + look
         self.patience = started + 1.5 * look
-        self._found: dict[int, Solution] = {}
+        self._solutions: dict[int, Solution] = {}
 
     @property
     def solutions(self) -> list[Solution]:
         """In the order of the problems."""
-        return [self._found[k] for k in range(len(self.problems))]
+        return [self._solutions[k] for k in range(len(self.problems))]
 
     def look_quickly(self) -> None:
         """A quick setting for as many as have one, with sizes that grow if they may."""
         waiting = list(range(len(self.problems)))
         if self.grow:
             for k in waiting:
-                solution = without_search(self.problems[k], self.method)
+                solution = solve_without_search(self.problems[k], self.method)
                 if solution is not None:
-                    self._settle(k, solution)
-            waiting = [k for k in waiting if k not in self._found]
+                    self._take(k, solution)
+            waiting = [k for k in waiting if k not in self._solutions]
         while waiting:
-            waiting = [k for group in self._families(waiting) for k in self._look_at(*group) if self._grown(k)]
+            waiting = [k for group in self._families(waiting) for k in self._look_at(*group) if self._grow(k)]
 
     def _families(self, waiting: list[int]) -> Iterator[tuple[Family, list[int]]]:
         """Problems with the same sizes, known records, fake values and units; without those that are too large."""
@@ -216,30 +138,33 @@ class _Many:
             started = time.monotonic()
             if started > self.look_until:
                 return
-            found = quick_setting(family, member, self.gap)
-            if isinstance(found, Quick):
+            setting = find_quick_setting(family, member, self.gap)
+            if isinstance(setting, QuickSetting):
                 seconds = time.monotonic() - started
-                self._settle(
-                    k, with_proof(member.problem, self.method, found.partition, found.proof, self.gap, seconds)
+                self._take(
+                    k,
+                    solution_with_proof(
+                        member.problem, self.method, setting.partition, setting.proof, self.gap, seconds
+                    ),
                 )
-            elif found is Nothing.NO_SETTING:
+            elif setting is NoQuickSetting.NO_SETTING:
                 yield k
 
-    def _grown(self, k: int) -> bool:
+    def _grow(self, k: int) -> bool:
         """Let the problem's sizes grow, if they may and can."""
         if not self.grow:
             return False
         problem = self.problems[k]
-        size = larger(problem.max_size, problem.total)
+        size = larger_size(problem.max_size, problem.total)
         if size is None:
-            self._settle(k, not_found(problem, self.method))
+            self._take(k, one_bucket_solution(problem, self.method))
             return False
         self.problems[k] = replace(problem, max_size=size)
         return True
 
     def solve_the_rest(self) -> None:
         """The method for a single problem."""
-        rest = [k for k in range(len(self.problems)) if k not in self._found]
+        rest = [k for k in range(len(self.problems)) if k not in self._solutions]
         for k in rest:
             problem, seconds = self.problems[k], max(_MOMENT, self.deadline - time.monotonic())
             if not self.grow:
@@ -247,33 +172,33 @@ class _Many:
             elif time.monotonic() < self.patience or self.method is not Method.OPTIMAL:
                 solution = solve_and_grow(problem, self.method, self.gap, seconds, _MOMENT)
             else:
-                solution = without_search(problem, self.method) or not_found(problem, self.method)
-            self._settle(k, solution)
+                solution = solve_without_search(problem, self.method) or one_bucket_solution(problem, self.method)
+            self._take(k, solution)
 
     def improve(self) -> None:
         """Search more thoroughly where most can be gained, until the sum of losses is within the gap."""
         if self.gap >= _SMALL_GAP and any(problem.fake_values for problem in self.problems):
             return
-        bounded = {k: found for k, found in self._found.items() if found.bound is not None}
+        bounded = {k: solution for k, solution in self._solutions.items() if solution.bound is not None}
         worst = sorted(bounded, key=lambda k: -_excess(bounded[k]))
-        losses, excess = sum(_loss(found) for found in bounded.values()), sum(map(_excess, bounded.values()))
+        losses, excess = sum(_loss(solution) for solution in bounded.values()), sum(map(_excess, bounded.values()))
         for k in worst:
             left = self.deadline - time.monotonic()
             if excess <= self.gap * losses or left <= 0:
                 break
             before = bounded[k]
             problem = replace(self.problems[k], max_size=before.max_size)
-            after = _improved(problem, before, self.gap, max(_MOMENT, left))
+            after = _improve(problem, before, self.gap, max(_MOMENT, left))
             losses -= _loss(before) - _loss(after)
             excess -= _excess(before) - _excess(after)
-            self._found[k] = after
+            self._solutions[k] = after
 
-    def _settle(self, k: int, solution: Solution) -> None:
-        self._found[k] = solution
+    def _take(self, k: int, solution: Solution) -> None:
+        self._solutions[k] = solution
         self.each()
 
 
-def _improved(problem: Problem, before: Solution, gap: float, seconds: float) -> Solution:
+def _improve(problem: Problem, before: Solution, gap: float, seconds: float) -> Solution:
     """The better setting and the better bound of what was found before and what a thorough search finds."""
     started = time.monotonic()
     try:
@@ -281,11 +206,13 @@ def _improved(problem: Problem, before: Solution, gap: float, seconds: float) ->
     except UndecidedError:
         return before
     partition = min(before, again, key=_loss).partition
-    proof = max(before, again, key=lambda found: found.bound or 0)
+    proof = max(before, again, key=lambda solution: solution.bound or 0)
     if partition is None:
         return before
     optimum = Optimum(partition.setting, proof.bound, proof.certificate)
-    return with_proof(problem, before.method, partition, optimum, gap, before.seconds + time.monotonic() - started)
+    return solution_with_proof(
+        problem, before.method, partition, optimum, gap, before.seconds + time.monotonic() - started
+    )
 
 
 def _loss(solution: Solution) -> float:
@@ -296,3 +223,79 @@ def _loss(solution: Solution) -> float:
 def _excess(solution: Solution) -> float:
     """How far the loss is above the bound."""
     return _loss(solution) - (solution.bound or 0)
+
+
+class NoQuickSetting(Enum):
+    """Why there is no quick setting."""
+
+    NO_SETTING = "no setting"  # says floating point: a reason to try larger sizes, and no proof
+    NOT_FOUND = "not found"
+
+
+@dataclass(frozen=True)
+class QuickSetting:
+    """A valid partition and the bound on its loss."""
+
+    partition: Partition
+    proof: Optimum
+
+    def is_within(self, gap: float) -> bool:
+        """(loss - bound) / loss <= gap."""
+        loss = self.partition.setting.loss
+        return loss - (self.proof.bound or 0) <= gap * loss
+
+
+def find_quick_setting(family: Family, member: Member, gap: float) -> QuickSetting | NoQuickSetting:
+    """The best rounding of the member's relaxation; further ones are tried where it is not within the gap."""
+    try:
+        relaxed = family.relax(member)
+    except LinearTrouble:
+        return NoQuickSetting.NOT_FOUND
+    if relaxed is None:
+        return NoQuickSetting.NO_SETTING
+    used = np.flatnonzero(relaxed.buckets)
+    proof = Optimum(None, max(0, math.ceil(relaxed.bound.bound)), relaxed.bound.certificate())
+    best: QuickSetting | None = None
+    for columns, step in _attempts(family, relaxed, used):
+        if step > _LAST_RESORT and best is not None:
+            break
+        partition = next(_roundings(family, member, relaxed, columns, step), None)
+        if partition is not None and (best is None or partition.setting.loss < best.partition.setting.loss):
+            best = QuickSetting(partition, proof)
+        if best is not None and best.is_within(gap):
+            break
+    return NoQuickSetting.NOT_FOUND if best is None else best
+
+
+def _attempts(family: Family, relaxed: MemberRelaxation, used: Integers) -> Iterator[tuple[Integers, int]]:
+    """Sizes to round with, and how many buckets of each may be more or less: ever more of both."""
+    yield used, 2
+    more = _with_more_sizes(family, relaxed, used)
+    yield more, 4
+    yield more, 8
+
+
+def _roundings(
+    family: Family, member: Member, relaxed: MemberRelaxation, columns: Integers, step: int
+) -> Iterator[Partition]:
+    """The partitions of valid roundings, those of least loss first."""
+    sizes, caps = family.sizes[columns], family.caps[:, columns]
+    rows = np.concatenate([caps[member.own], relaxed.matrix[:, columns]])
+    rights = np.concatenate([member.counts[member.own], relaxed.rights])
+    points = np.asarray(round_nearby(member, rows, rights, sizes, relaxed.buckets[columns], _CANDIDATES, step))
+    if not points.size:
+        return
+    for k in np.flatnonzero(without_violations(member, sizes, caps, points)):
+        verdict = validate_setting(
+            member.problem, BucketSetting.of(zip(sizes.tolist(), points[k].tolist(), strict=True))
+        )
+        if isinstance(verdict, Partition):
+            yield verdict
+
+
+def _with_more_sizes(family: Family, relaxed: MemberRelaxation, used: Integers) -> Integers:
+    """The sizes in use, and those of least reduced cost r(S) - lambda S (`certificate.py`)."""
+    reduced = (family.sizes - 1.0) ** 2 - relaxed.multipliers @ relaxed.matrix
+    cost = reduced - float(relaxed.bound.slope) * family.sizes
+    cost[used] = -np.inf
+    return np.sort(np.argsort(cost, kind="stable")[: len(used) + _MORE_SIZES])

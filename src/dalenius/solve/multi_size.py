@@ -1,16 +1,15 @@
-"""The recursive heuristic for many sizes (Algorithm 2, Section 5.2).
+"""The recursive heuristic for many sizes (Algorithm 2, Section 5.2), and its checks of one size and of two.
 
 Split the records by the optimal two-size setting, partition them between the two sizes (Section 4.3), and do the same
 to each part as long as the loss falls. Each part is solved under the limits of the whole table, so the union of the
 parts is valid. There is no guarantee on the loss; `optimal.py` has one.
 
 With fake values a part's records are whole, and may be up to one record a value over what is in proportion (`gale.py`):
-a split is then kept only if the whole setting is valid with it.
+a split then stands only if the whole setting is valid with it.
 
-Is a bucket setting valid, and which records go where? One size (Lemma 2) and two sizes (Theorem 3).
-
-Each function returns the record partition, or the constraint that fails and where. `gale.py` does the same for any
-number of sizes. With fake values the same conditions hold in units of 1/K record (`caps.py`).
+`validate_one_size` (Lemma 2) and `validate_two_size` (Theorem 3) return the record partition, or the constraint that
+fails and where. `gale.py` does the same for any number of sizes. With fake values the same conditions hold in units of
+1/K record (`caps.py`).
 """
 
 from __future__ import annotations
@@ -25,12 +24,65 @@ from dalenius.errors import SolverError, UndecidedError
 from dalenius.model.problem import BucketSetting, Partition, Problem, SizeGroup, Violation
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.gale import validate_setting, whole_quotas
-from dalenius.solve.two_size import two_size
-
-Verdict = Partition | Violation
+from dalenius.solve.two_size import find_two_size_setting
 
 
-def validate_one_size(problem: Problem, group: SizeGroup) -> Verdict:
+def find_multi_size_setting(problem: Problem, deadline: float = math.inf) -> BucketSetting | None:
+    """A setting found by recursive two-size splits, or None if there is no valid two-size setting to start from."""
+    start = find_two_size_setting(problem, deadline)
+    if start is None:
+        return None
+    groups: list[SizeGroup] = []
+    pending = [(problem, start)]
+    whole = start
+    while pending:
+        part, split = pending.pop()
+        if len(split.groups) == 1:
+            groups.append(split.groups[0])
+            continue
+        small, large = split.groups
+        partition = validate_two_size(part, small, large)
+        if isinstance(partition, Violation):
+            raise SolverError(f"the two-size optimum {split} was found invalid ({partition.constraint})")
+        for j, group in enumerate((small, large)):
+            counts = tuple(row[j] for row in partition.quotas)
+            inner = _with_counts(part, counts)
+            better = None
+            with suppress(UndecidedError):  # out of time: the group stays as it is
+                better = find_two_size_setting(inner, deadline)
+            if better is not None and better.loss < group.loss:
+                split_further = _split_group(whole, group, better)
+                if problem.fake_values and isinstance(validate_setting(problem, split_further), Violation):
+                    groups.append(group)
+                    continue
+                whole = split_further
+                pending.append((inner, better))
+            else:
+                groups.append(group)
+    return BucketSetting.of((group.size, group.buckets) for group in groups)
+
+
+def _split_group(setting: BucketSetting, group: SizeGroup, better: BucketSetting) -> BucketSetting:
+    """The setting with the buckets of one group cut up as `better` has it."""
+    buckets = {other_group.size: other_group.buckets for other_group in setting.groups}
+    buckets[group.size] -= group.buckets
+    for other in better.groups:
+        buckets[other.size] = buckets.get(other.size, 0) + other.buckets
+    return BucketSetting.of(buckets.items())
+
+
+def _with_counts(problem: Problem, counts: tuple[int, ...]) -> Problem:
+    """The same values and limits with other counts; values without records are left out."""
+    present = [i for i, count in enumerate(counts) if count]
+    return replace(
+        problem,
+        values=tuple(problem.values[i] for i in present),
+        counts=tuple(counts[i] for i in present),
+        limits=tuple(problem.limits[i] for i in present),
+    )
+
+
+def validate_one_size(problem: Problem, group: SizeGroup) -> Partition | Violation:
     """Lemma 2: b buckets of size S are valid iff S b = n and o_i <= cap[i, S] b for all i."""
     instance = Instance(problem)
     if group.records != instance.total:
@@ -44,7 +96,7 @@ def validate_one_size(problem: Problem, group: SizeGroup) -> Verdict:
     return Partition(BucketSetting((group,)), tuple((count,) for count in problem.counts))
 
 
-def validate_two_size(problem: Problem, small: SizeGroup, large: SizeGroup) -> Verdict:
+def validate_two_size(problem: Problem, small: SizeGroup, large: SizeGroup) -> Partition | Violation:
     """Theorem 3: valid iff PC, FC and CC hold; then the partition of Section 4.3.
 
     With u_ij = cap[i, S_j] b_j:
@@ -86,58 +138,3 @@ def _partition_two(counts: Integers, most: Integers, large_records: int) -> Inte
     before = np.concatenate(([0], np.cumsum(movable)[:-1]))
     in_large = in_large + np.clip(missing - before, 0, movable)
     return np.stack([counts - in_large, in_large], axis=1)
-
-
-def multi_size(problem: Problem, deadline: float = math.inf) -> BucketSetting | None:
-    """A setting found by recursive two-size splits, or None if there is no valid two-size setting to start from."""
-    start = two_size(problem, deadline)
-    if start is None:
-        return None
-    done: list[SizeGroup] = []
-    pending = [(problem, start)]
-    whole = start
-    while pending:
-        part, split = pending.pop()
-        if len(split.groups) == 1:
-            done.append(split.groups[0])
-            continue
-        small, large = split.groups
-        partition = validate_two_size(part, small, large)
-        if isinstance(partition, Violation):
-            raise SolverError(f"the two-size optimum {split} was found invalid ({partition.constraint})")
-        for j, group in enumerate((small, large)):
-            counts = tuple(row[j] for row in partition.quotas)
-            inner = _with_counts(part, counts)
-            better = None
-            with suppress(UndecidedError):  # out of time: the group stays as it is
-                better = two_size(inner, deadline)
-            if better is not None and better.loss < group.loss:
-                split_further = _replaced(whole, group, better)
-                if problem.fake_values and isinstance(validate_setting(problem, split_further), Violation):
-                    done.append(group)
-                    continue
-                whole = split_further
-                pending.append((inner, better))
-            else:
-                done.append(group)
-    return BucketSetting.of((group.size, group.buckets) for group in done)
-
-
-def _replaced(setting: BucketSetting, group: SizeGroup, better: BucketSetting) -> BucketSetting:
-    """The setting with the buckets of one group cut up as `better` has it."""
-    buckets = {kept.size: kept.buckets for kept in setting.groups}
-    buckets[group.size] -= group.buckets
-    for other in better.groups:
-        buckets[other.size] = buckets.get(other.size, 0) + other.buckets
-    return BucketSetting.of(buckets.items())
-
-
-def _with_counts(problem: Problem, counts: tuple[int, ...]) -> Problem:
-    """The same values and limits with other counts; values without records are left out."""
-    kept = [i for i, count in enumerate(counts) if count]
-    return replace(
-        problem,
-        values=tuple(problem.values[i] for i in kept),
-        counts=tuple(counts[i] for i in kept),
-        limits=tuple(problem.limits[i] for i in kept),
-    )

@@ -5,7 +5,7 @@ theorem validity is a set of linear inequalities in b alone (`cuts.py`), so the 
 + 1 however many values there are.
 
 1. Relax (`relaxation.py`): an exact lower bound on the loss, or a proof that no setting exists.
-2. Round: try the integers nearest to the fractional optimum (`rounding.py`), then search a small box around it.
+2. Round: try the integers nearest to the fractional optimum (`nearby.py`), then search a small box around it.
    Violated inequalities found at integral points are added and the search repeated; a maximum flow has the last word
    (`gale.py`).
 3. Prove, where the gap is still too large: the bound's reduced costs limit every b(S) in settings that beat the best
@@ -31,10 +31,10 @@ from dalenius.model.plan import Certificate
 from dalenius.model.problem import BucketSetting, Problem
 from dalenius.solve.caps import Instance, Integers
 from dalenius.solve.certificate import loss_costs, possible_sizes, reduced_rates
-from dalenius.solve.highs import BoxAnswer, BoxStatus, solve_box
-from dalenius.solve.nearby import box_around, broken, dot, round_nearby
+from dalenius.solve.highs import BoxAnswer, BoxStatus
+from dalenius.solve.nearby import Neighbourhood, broken_cuts, dot, round_nearby, search_box
 from dalenius.solve.relaxation import NoSetting, Relaxation, bucket_range, relax
-from dalenius.solve.two_size import two_size
+from dalenius.solve.two_size import find_two_size_setting
 
 _RADII = (4, 32)  # how far from the fractional optimum to look for integers
 _ROUNDING_SIZES = 160  # sizes with the least reduced cost that rounding may use
@@ -58,16 +58,16 @@ class Optimum:
     certificate: Certificate | None
 
 
-def optimal(problem: Problem, gap: float = 1e-4, time_limit: float = 60.0) -> Optimum:
+def find_optimum(problem: Problem, gap: float = 1e-4, time_limit: float = 60.0) -> Optimum:
     """The setting of least loss to within the relative `gap`, or the best one found in `time_limit` seconds."""
     search = _Search(Instance(problem), gap, time.monotonic() + time_limit)
     return search.run()
 
 
-def begin(problem: Problem, gap: float, deadline: float) -> tuple[Optimum, bool]:
-    """As far as `optimal` comes without a long search, and whether it would go no further.
+def begin_search(problem: Problem, gap: float, deadline: float) -> tuple[Optimum, bool]:
+    """What `find_optimum` finds without a long search, and whether it would stop there.
 
-    The deadline is one of `time.monotonic`. If it came too soon, there may be no setting where there is one.
+    The deadline is one of `time.monotonic`. If it comes too soon, the setting may be None although there is one.
     """
     return _Search(Instance(problem), gap, deadline).begin()
 
@@ -76,12 +76,12 @@ def lower_bound(problem: Problem, time_limit: float = math.inf) -> Optimum:
     """The exact lower bound of the relaxation alone, in milliseconds; no setting."""
     relaxed = relax(Instance(problem), time.monotonic() + time_limit)
     if isinstance(relaxed, NoSetting):
-        return _none(relaxed)
+        return _no_optimum(relaxed)
     return Optimum(None, math.ceil(relaxed.bound.bound), relaxed.bound.certificate())
 
 
-def _none(found: NoSetting) -> Optimum:
-    return Optimum(None, None, found.proof.certificate("no-setting") if found.proof else None)
+def _no_optimum(no_setting: NoSetting) -> Optimum:
+    return Optimum(None, None, no_setting.proof.certificate("no-setting") if no_setting.proof else None)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Region:
         """A search of the region, which goes at most `_WIDEST` far, leaves out no setting in question."""
         return self.complete and all(most - few <= _WIDEST for few, most in zip(self.low, self.high, strict=True))
 
-    def tightened(self, total: int) -> _Region:
+    def tighten(self, total: int) -> _Region:
         """Without the numbers of buckets that the number of records rules out."""
         sizes = self.sizes.tolist()
         least, most = dot(sizes, self.low), dot(sizes, self.high)
@@ -130,7 +130,7 @@ class _Search:
     def begin(self) -> tuple[Optimum, bool]:
         relaxed = relax(self.instance, self.deadline)
         if isinstance(relaxed, NoSetting):
-            return _none(relaxed), True
+            return _no_optimum(relaxed), True
         self.bound = math.ceil(relaxed.bound.bound)
         self._round_nearby(relaxed)
         finished = relaxed.complete
@@ -141,7 +141,7 @@ class _Search:
     def run(self) -> Optimum:
         relaxed = relax(self.instance, self.deadline)
         if isinstance(relaxed, NoSetting):
-            return _none(relaxed)
+            return _no_optimum(relaxed)
         self.bound = math.ceil(relaxed.bound.bound)
         self._round_nearby(relaxed)
         for radius in _RADII:
@@ -160,9 +160,9 @@ class _Search:
         """Some valid setting, where rounding found none."""
         if len(self.instance.sizes) <= _FEW_SIZES:
             with suppress(UndecidedError):
-                found = two_size(self.instance.problem, max(self.deadline, time.monotonic() + _MOMENT))
-                if found is not None:
-                    return found
+                setting = find_two_size_setting(self.instance.problem, max(self.deadline, time.monotonic() + _MOMENT))
+                if setting is not None:
+                    return setting
         total = self.instance.total
         if (
             self.instance.last_size == total
@@ -189,20 +189,17 @@ class _Search:
         sizes, caps = master.sizes[used], master.caps[:, used]
         rights = np.asarray([row.right for row in master.rows], dtype=np.int64)
         for point in round_nearby(self.instance, master.matrix(used), rights, sizes, relaxed.buckets[used]):
-            if not broken(self.instance, sizes, caps, np.asarray(point)):
+            if not broken_cuts(self.instance, sizes, caps, np.asarray(point)):
                 self.best = BucketSetting.of(zip(sizes.tolist(), point, strict=True))
                 return
 
     def _round(self, relaxed: Relaxation, radius: int) -> bool:
         """Search the integers within `radius` of the fractional optimum. False if the clock had a say in it."""
         columns = _promising(relaxed)
-        sizes = relaxed.master.sizes[columns]
-        base = [math.floor(b + 1e-7) for b in relaxed.buckets[columns]]
-        low = [max(-radius, -b) for b in base]
-        high = [min(radius, self.instance.total // int(s) - b) for s, b in zip(sizes, base, strict=True)]
-        seconds = max(0.0, self._left()) / 4
-        until = time.monotonic() + seconds
-        answer = self._search_box(relaxed, sizes, base, low, high, seconds, self._target())
+        sizes, buckets = relaxed.master.sizes[columns], relaxed.buckets[columns]
+        near = Neighbourhood.of(sizes, buckets, radius, self.instance.total)
+        until = time.monotonic() + max(0.0, self._left()) / 4
+        answer = self._search_box(relaxed, near, until)
         return answer.status is not BoxStatus.STOPPED and time.monotonic() < until
 
     def _prove(self, relaxed: Relaxation) -> bool:
@@ -218,7 +215,7 @@ class _Search:
             if answer.status is BoxStatus.EMPTY and region.is_everything:
                 return False
             raise UndecidedError(
-                "no valid setting was found, and none was proven not to exist",
+                "no valid setting was found, nor a proof that there is none",
                 "Give a larger --max-size, which makes settings easier to find, or a larger --time-limit.",
             )
         if region.is_everything:
@@ -244,7 +241,7 @@ class _Search:
             if high[j] > _WIDE and self._left() > 0:
                 few, most = bucket_range(relaxed, loss, size, sizes)
                 low[j], high[j] = few, min(high[j], most)
-        return _Region(sizes, low, high, complete=True).tightened(total)
+        return _Region(sizes, low, high, complete=True).tighten(total)
 
     def _search_region(self, relaxed: Relaxation, region: _Region) -> tuple[BoxAnswer, int]:
         """Search a region around the fractional optimum; with the answer, the loss that its bound counts from."""
@@ -256,43 +253,15 @@ class _Search:
         ]
         low = [max(few - b, -_WIDEST) for (few, _), b in zip(ranges, base, strict=True)]
         high = [min(most - b, _WIDEST) for (_, most), b in zip(ranges, base, strict=True)]
-        answer = self._search_box(relaxed, sizes, base, low, high, self._left(), self._target())
-        return answer, dot(loss_costs(sizes), base)
+        near = Neighbourhood(sizes, base, low, high)
+        return self._search_box(relaxed, near, self.deadline), near.base_loss
 
-    def _search_box(
-        self,
-        relaxed: Relaxation,
-        sizes: Integers,
-        base: list[int],
-        low: list[int],
-        high: list[int],
-        seconds: float,
-        target: int,
-    ) -> BoxAnswer:
-        """The best valid setting base + z in the box. Points found invalid yield cuts, and the search goes on."""
-        until = time.monotonic() + seconds
-        caps = self.instance.caps(sizes)
-        cost = loss_costs(sizes)
-        offset = dot(cost, base)
-        while True:
-            box = box_around(self.instance, relaxed.master.rows, sizes, caps, base, low, high)
-            if self.best is not None:
-                box.rows.append([-c for c in cost])
-                box.rights.append(offset - (self.best.loss - 1))
-            answer = solve_box(box, until - time.monotonic(), target - offset)
-            if answer.point is None:
-                return answer
-            buckets = np.asarray([b + z for b, z in zip(base, answer.point, strict=True)], dtype=np.int64)
-            cuts = broken(self.instance, sizes, caps, buckets)
-            if not cuts:
-                setting = BucketSetting.of(zip(sizes.tolist(), buckets.tolist(), strict=True))
-                if setting.records != self.instance.total:  # rounding went astray: nothing is concluded
-                    return BoxAnswer(BoxStatus.STOPPED, None, -math.inf)
-                if self.best is None or setting.loss < self.best.loss:
-                    self.best = setting
-                return answer
-            if not relaxed.master.add_cuts(cuts) or time.monotonic() >= until:
-                return BoxAnswer(BoxStatus.STOPPED, None, answer.bound)
+    def _search_box(self, relaxed: Relaxation, near: Neighbourhood, until: float) -> BoxAnswer:
+        """Take the best valid setting of a neighbourhood, if it beats the best one so far."""
+        answer, setting = search_box(relaxed.master, near, until, self._target(), self.best)
+        if setting is not None and (self.best is None or setting.loss < self.best.loss):
+            self.best = setting
+        return answer
 
 
 def _promising(relaxed: Relaxation) -> Integers:

@@ -25,7 +25,7 @@ from dalenius.solve.certificate import (
     single_cost,
     size_pieces,
 )
-from dalenius.solve.cuts import LossRow, privacy_cut, violated
+from dalenius.solve.cuts import LossRow, privacy_cut, violated_cuts
 from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble
 
 _ALL_SIZES = 400  # up to this many sizes are columns from the start
@@ -66,7 +66,7 @@ def relax(instance: Instance, deadline: float = math.inf) -> Relaxation | NoSett
     if proof is not None:
         return NoSetting(proof)
     master = LinearMaster(instance, _first_columns(instance))
-    last = _nothing_known(master)
+    last = _empty_answer(master)
     allowed = 0.0
     while time.monotonic() < deadline:
         try:
@@ -106,7 +106,7 @@ def _single_value_proof(instance: Instance) -> ExactBound | None:
     return None
 
 
-def _nothing_known(master: LinearMaster) -> LinearAnswer:
+def _empty_answer(master: LinearMaster) -> LinearAnswer:
     return LinearAnswer(np.zeros(len(master.sizes)), np.zeros(len(master.rows)), 0.0)
 
 
@@ -135,8 +135,8 @@ def _separate(instance: Instance, master: LinearMaster, answer: LinearAnswer) ->
     used = np.flatnonzero(answer.buckets > 0)
     used = used[np.argsort(master.sizes[used])]
     tolerance = _TOLERANCE * instance.total * instance.units
-    found = violated(instance, master.sizes[used], master.caps[:, used], answer.buckets[used], tolerance)
-    return master.add_cuts(list(found))
+    cuts = violated_cuts(instance, master.sizes[used], master.caps[:, used], answer.buckets[used], tolerance)
+    return master.add_cuts(list(cuts))
 
 
 def _price(

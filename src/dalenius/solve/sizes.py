@@ -1,6 +1,6 @@
-"""Which bucket sizes to look at.
+"""Which bucket sizes to look at, whether any setting exists, and whether the options make sense.
 
-Does any setting exist at all? Lemma 1, with known records and fake values.
+Lemma 1 with known records and fake values says whether any setting exists:
 
 **Records alone.** With Q known records, some F'-private bucketization exists iff o_i <= floor(f'_i (n - Q)) for all i.
 If: one bucket that holds everybody. Only if: bucket j holds at most f'_i (S_j - Q) records of value i (none at all if
@@ -15,8 +15,6 @@ one, o_i (n + sigma) <= floor(f'_i (n - Q)) n for all i: with c_j = floor(f'_i (
 
 **Fakes that only fit.** If that fails, one bucket of everybody may still have room for sigma fakes of other values:
 sum_i floor(f'_i (n - Q)) >= n + sigma. Otherwise there is nothing.
-
-Are the options for finding a setting sensible?
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from dalenius.errors import UsageError
 from dalenius.model.plan import IneligibleValue, NoSolution, PlanOptions
@@ -33,6 +30,7 @@ from dalenius.solve.caps import smallest_size
 
 USUAL_MAX_SIZE = 50  # the paper's M'
 LARGEST_SIZE = 1_000_000  # sizes beyond this are not searched one by one
+MOST_FAKES = 1000  # in a bucket: more fakes than that make a release of fakes
 
 
 def least_min_size(limits: tuple[Fraction, ...], known_records: int = 0) -> int:
@@ -50,26 +48,26 @@ def automatic_max_size(limits: tuple[Fraction, ...], total: int, known_records: 
     return min(total, LARGEST_SIZE, max(USUAL_MAX_SIZE, needed))
 
 
-def larger(max_size: int, total: int) -> int | None:
+def larger_size(max_size: int, total: int) -> int | None:
     """The next largest size to try, or None if there is no more."""
     most = min(total, LARGEST_SIZE)
     return min(most, 2 * max_size) if max_size < most else None
 
 
-def smallest_working(
+def smallest_working_size(
     works: Callable[[int], bool | None], failed: int, total: int, deadline: float
 ) -> tuple[int | None, bool]:
-    """The smallest largest-size above `failed` for which `works`, by doubling and bisection; and whether it is that.
+    """The smallest largest size above `failed` that works, by doubling and bisection; and whether it is the smallest.
 
     More sizes never make a valid setting invalid, so `works` is monotone. It answers None where it does not know.
     Past the deadline the best so far is returned.
     """
-    low, high, certain = failed, larger(failed, total), True
+    low, high, certain = failed, larger_size(failed, total), True
     while high is not None and not (answer := works(high)):
         certain = certain and answer is False
         if time.monotonic() > deadline:
             return None, False
-        low, high = high, larger(high, total)
+        low, high = high, larger_size(high, total)
     if high is None:
         return None, certain
     while high - low > 1:
@@ -86,7 +84,7 @@ def why_impossible(problem: Problem) -> NoSolution | None:
     """Why no setting of any sizes exists; None if one bucket that holds everybody is one."""
     total, most = problem.total, most_in_one_bucket(problem)
     values = tuple(
-        _ineligible(problem, value, count, limit)
+        _ineligible_value(problem, value, count, limit)
         for value, count, limit, room in zip(problem.values, problem.counts, problem.limits, most, strict=True)
         if room < count
     )
@@ -110,19 +108,16 @@ def most_in_one_bucket(problem: Problem) -> list[int]:
     return [limit.numerator * unknown // limit.denominator for limit in problem.limits]
 
 
-def _ineligible(problem: Problem, value: str, count: int, limit: Fraction) -> IneligibleValue:
+def _ineligible_value(problem: Problem, value: str, count: int, limit: Fraction) -> IneligibleValue:
     unknown = problem.total - problem.known_records
     smallest = Fraction(count, unknown) if count <= unknown else None
     return IneligibleValue(value, Fraction(count, problem.total), limit, smallest)
 
 
-MOST_FAKES = 1000  # in a bucket: more fakes than that make a release of fakes
-
-
 def check_options(options: PlanOptions, total: int) -> None:
     """Raise a `UsageError` for the first option that makes no sense for a table of `total` records."""
     _check_sizes(options.min_size, options.max_size, total)
-    _check_adversary(options.known_records, options.fake_values, total)
+    _check_attacker(options.known_records, options.fake_values, total)
     for name, number in (("gap", options.gap), ("time limit", options.time_limit)):
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise UsageError(f"the {name} must be a number, got {type(number).__name__}")
@@ -140,31 +135,31 @@ def _check_sizes(low: int | None, high: int | None, total: int) -> None:
         raise UsageError(f"the smallest bucket size {low} is above the largest, {high}", "Swap them, or leave one out.")
     if low is not None and low > total:
         raise UsageError(
-            f"the smallest bucket size {low} is more than the {total} records there are", "Give a smaller --min-size."
+            f"the smallest bucket size {low} is above the number of records, {total}", "Give a smaller --min-size."
         )
     if high is not None and min(high, total) > LARGEST_SIZE:
         raise UsageError(
-            f"the largest bucket size {high:,} is above {LARGEST_SIZE:,}, the most that is searched",
-            "Give a smaller --max-size, or none.",
+            f"the largest bucket size {high:,} is above {LARGEST_SIZE:,}, the largest that Dalenius searches",
+            "Give a smaller --max-size, or leave it out.",
         )
 
 
-def _check_adversary(known_records: int, fake_values: int, total: int) -> None:
+def _check_attacker(known_records: int, fake_values: int, total: int) -> None:
     _check_whole("the number of known records", known_records, 0)
     _check_whole("the number of fake values", fake_values, 0)
     if known_records >= total and known_records:
         raise UsageError(
-            f"an adversary who knows {known_records:,} records knows all of the {total:,} there are",
+            f"an attacker who knows {known_records:,} records knows all {total:,} of the table",
             "Give a smaller --corrupted.",
         )
     if fake_values > MOST_FAKES:
         raise UsageError(
-            f"{fake_values:,} fake values in a bucket are more than the {MOST_FAKES:,} that are allowed",
+            f"{fake_values:,} fake values in a bucket are more than the {MOST_FAKES:,} allowed",
             "Give a smaller --fakes.",
         )
 
 
-def _check_whole(name: str, number: Any, least: int) -> None:
+def _check_whole(name: str, number: object, least: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int):
         raise UsageError(f"{name} must be a whole number, got {type(number).__name__}")
     if number < least:

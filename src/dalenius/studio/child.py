@@ -1,4 +1,4 @@
-"""The other end of `worker.py`: a process that answers one question after the other until its input ends."""
+"""The other end of `worker`: a process that answers one question after the other until its input ends."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Reply = Exploration | str  # or the name of the error
 
 
 def serve() -> None:
-    """Answer what comes in over standard input, and end with it."""
+    """Answer questions from standard input, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (what a library prints is no answer)
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (what a library prints is not an answer)
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     questions: SimpleQueue[Question] = SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
     try:
         _answer(questions, answers)
     finally:
-        os._exit(1)  # nothing is left to be done, and the other thread would be waited for
+        os._exit(1)  # nothing is left to do, and Python would wait for the other thread
 
 
 def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
@@ -44,14 +44,14 @@ def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
             if explorer is None or counts != known:
                 explorer, known = Explorer(counts), counts
             reply = explorer.explore(policy, options, exact=True)
-        except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
+        except Exception as error:  # noqa: BLE001 (whatever it is, somebody is waiting)
             reply = type(error).__name__
         pickle.dump(reply, answers)
         answers.flush()
 
 
 def _listen(stream: BinaryIO, questions: SimpleQueue[Question]) -> None:
-    """Pass on questions; when there can be no more of them, the parent is gone, and so is the reason to go on."""
+    """Pass on questions. When the input ends, the parent is gone: end too."""
     try:
         while True:
             questions.put(pickle.load(stream))  # noqa: S301 (from the parent process)

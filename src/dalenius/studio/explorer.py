@@ -22,15 +22,15 @@ from dataclasses import replace
 from dalenius.errors import DaleniusError, UndecidedError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
-from dalenius.planning import plan_counts, prepared, settled_at_once, with_remarks
+from dalenius.planning import plan_counts, plan_without_search, prepare_problem, with_notes
 from dalenius.policy.limits import LimitPolicy
-from dalenius.solve.anatomy import anatomy
+from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.caps import Instance
 from dalenius.solve.glance import Memory, glance, partition_of
-from dalenius.solve.methods import not_found, nothing, why_not_anatomy, with_proof
+from dalenius.solve.methods import infeasible_solution, one_bucket_solution, solution_with_proof, why_not_anatomy
 from dalenius.solve.optimal import Optimum
-from dalenius.solve.sizes import fakes_can_be_in_proportion, larger
-from dalenius.solve.two_size import two_size
+from dalenius.solve.sizes import fakes_can_be_in_proportion, larger_size
+from dalenius.solve.two_size import find_two_size_setting
 from dalenius.studio.answering import Shown, forcing, of_error, tried_out
 from dalenius.studio.exploration import Exploration, Peer, Unprotected
 from dalenius.studio.offers import obstacle_of
@@ -40,7 +40,7 @@ TWO_SIZE, ANATOMY = "two-size", "anatomy"
 
 def anatomy_peer(problem: Problem, max_size: int | None) -> Peer:
     """Anatomy's buckets of l and l + 1; its setting is told even where it is not private."""
-    found = anatomy(problem)
+    found = find_anatomy(problem)
     most = problem.total if max_size is None else max_size
     fits = found.setting is not None and found.setting.groups[-1].size <= most
     fits = fits and found.setting is not None and found.setting.groups[0].size >= problem.min_size
@@ -57,12 +57,12 @@ def two_size_peer(problem: Problem, deadline: float, *, grow: bool) -> Peer:
         return Peer("feasible" if grow else "infeasible", one, note)
     while True:
         try:
-            found = two_size(problem, deadline)
+            found = find_two_size_setting(problem, deadline)
         except UndecidedError:
             return Peer("undecided", None, "looking for the best two sizes takes longer than a few seconds")
         if found is not None:
             return Peer("feasible", found)
-        size = larger(problem.max_size, problem.total) if grow else None
+        size = larger_size(problem.max_size, problem.total) if grow else None
         if size is None or time.monotonic() > deadline:
             break
         problem = replace(problem, max_size=size)
@@ -110,13 +110,13 @@ class Explorer:
         if known is not None:
             return replace(known, seconds=time.monotonic() - started)
         try:
-            resolved, problem = prepared(self._counts, policy, options)
+            resolved, problem = prepare_problem(self._counts, policy, options)
             seconds = _SECONDS + _SECONDS_A_VALUE * len(problem.values)
-            plan = settled_at_once(problem, Method.OPTIMAL, options)
+            plan = plan_without_search(problem, Method.OPTIMAL, options)
             exact = plan is not None
             if plan is None:
                 plan, exact = self._glanced(problem, options, started + seconds)
-            plan = with_remarks(plan, resolved)
+            plan = with_notes(plan, resolved)
         except DaleniusError as error:
             return self._shown.refused(of_error(error), policy, time.monotonic() - started)
         obstacle = obstacle_of(plan, options, _OFFER_SECONDS)
@@ -158,8 +158,8 @@ class Explorer:
         try:
             plan = plan_counts(self._counts, policy, Method.OPTIMAL, options)
         except UndecidedError:
-            _, problem = prepared(self._counts, policy, options)
-            plan = Plan(problem, nothing(problem, Method.OPTIMAL), NoSolution("undecided"))
+            _, problem = prepare_problem(self._counts, policy, options)
+            plan = Plan(problem, infeasible_solution(problem, Method.OPTIMAL), NoSolution("undecided"))
         except DaleniusError as error:
             return self._shown.refused(of_error(error), policy, time.monotonic() - started)
         without = plan.unprotected
@@ -187,14 +187,14 @@ class Explorer:
             if partition is not None:
                 self._remember(partition.setting, found.memory)
                 proof = Optimum(partition.setting, found.bound, None)
-                solution = with_proof(problem, Method.OPTIMAL, partition, proof, options.gap, 0.0)
+                solution = solution_with_proof(problem, Method.OPTIMAL, partition, proof, options.gap, 0.0)
                 return Plan(problem, solution), exact
             if options.max_size is not None:
                 reason = "max-size" if found.finished else "undecided"
-                return Plan(problem, nothing(problem, Method.OPTIMAL), NoSolution(reason)), False
-            size = larger(problem.max_size, problem.total)
+                return Plan(problem, infeasible_solution(problem, Method.OPTIMAL), NoSolution(reason)), False
+            size = larger_size(problem.max_size, problem.total)
             if size is None:
-                one = not_found(problem, Method.OPTIMAL)
+                one = one_bucket_solution(problem, Method.OPTIMAL)
                 return Plan(replace(problem, max_size=one.max_size), one), False
             problem = replace(problem, max_size=size)
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from dalenius.errors import ChangedInputError, DaleniusError, InputError
 from dalenius.model.problem import ValueCounts
 from dalenius.planning import count_values
-from dalenius.policy.roles import Suggestion, suggest
+from dalenius.policy.roles import Suggestion, suggest_roles
 from dalenius.studio.explorer import Explorer
 from dalenius.studio.messages import RequestError, error_object, internal_object, not_found
 from dalenius.tables.describe import TableFacts, describe, tables_in
@@ -191,7 +191,7 @@ def _described(entry: TableEntry) -> TableEntry:
     entry = replace(entry, stamp=stamp_of(entry.path))
     try:
         facts = describe(entry.path, entry.table)
-        return replace(entry, status="ready", facts=facts, suggested=suggest(facts))
+        return replace(entry, status="ready", facts=facts, suggested=suggest_roles(facts))
     except DaleniusError as error:
         return replace(entry, status="failed", error=error_object(error))
     except Exception as error:  # noqa: BLE001 (whatever it is, the page has to know)

@@ -19,7 +19,7 @@ from fractions import Fraction
 from dalenius.errors import DaleniusError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
 from dalenius.model.problem import Problem
-from dalenius.planning import settled_at_once
+from dalenius.planning import plan_without_search
 from dalenius.solve.glance import glance
 from dalenius.solve.sizes import LARGEST_SIZE, least_min_size, why_impossible
 from dalenius.studio.exploration import Obstacle, Offer
@@ -129,7 +129,7 @@ def _with_limits(problem: Problem, limits: dict[str, str], options: PlanOptions)
 
 def _works(problem: Problem, options: PlanOptions, deadline: float) -> bool:
     """Whether there is a setting: without a largest size a matter of arithmetic; with one it has to be found."""
-    at_once = settled_at_once(problem, Method.OPTIMAL, options)
+    at_once = plan_without_search(problem, Method.OPTIMAL, options)
     if at_once is not None:
         return at_once.no_solution is None
     if options.max_size is None:

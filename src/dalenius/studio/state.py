@@ -20,7 +20,7 @@ from dalenius.studio.given_tables import Counted, CountKey, Counts, TableEntry, 
 from dalenius.studio.messages import RequestError
 from dalenius.studio.releases import PrivateFolder, Releases
 from dalenius.studio.tasks import Tasks
-from dalenius.studio.worker import Abandoned, ExactWorker
+from dalenius.studio.worker import ExactWorker
 
 _SECONDS_TO_END = 5.0  # for tasks, when Studio is closed
 _STANDING = {"optimal": "feasible", "feasible": "feasible", "infeasible": "infeasible"}
@@ -63,7 +63,7 @@ class Studio:
         self._explored: Explored | None = None
         self._pinned: tuple[CountKey, dict[str, Any]] | None = None
         self._closed = False
-        self._worker: ExactWorker | None = None  # its processes are begun when there is something to count
+        self._worker = ExactWorker()
         self.tables = Tables(self._described)
         for path in options.releases:
             self.releases.open(path)
@@ -137,8 +137,6 @@ class Studio:
         roles = self._draft.roles
         if roles.sensitive is not None:
             self.counts.want(entry, roles.sensitive, roles.null_value)
-            if self._worker is None and not self._closed:
-                self._worker = ExactWorker()
 
     def counted(self) -> Counted:
         """The sensitive column of the draft, as far as it is counted."""
@@ -154,13 +152,10 @@ class Studio:
 
     def abandon(self) -> None:
         """Nobody waits any more for the exact answer that is being looked for."""
-        if self._worker is not None:
-            self._worker.abandon()
+        self._worker.abandon()
 
     def ask(self, counts: ValueCounts, draft: Draft) -> Future[Exploration]:
         """The exact answer, from another process; one that is being looked for is abandoned."""
-        if self._worker is None:
-            raise Abandoned("there is nothing to explore")
         return self._worker.submit(counts, draft.limits.policy(), draft.options)
 
     def take_over(self, form: ExploreForm) -> Draft:
@@ -238,8 +233,7 @@ class Studio:
                 return not self.tasks.running()
             self._closed = True
         try:
-            if self._worker is not None:
-                self._worker.close()
+            self._worker.close()
             self.tables.close()
             self.counts.close()
             if not self.tasks.close(_SECONDS_TO_END):

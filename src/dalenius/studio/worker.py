@@ -1,9 +1,9 @@
-"""Exact answers in a process of their own: a search that nobody waits for any more is killed, and slows nobody down.
+"""Exact answers from a process of their own, so that a search nobody waits for any more can be killed.
 
-There are two child processes, one at work and one in waiting, so that a question need not wait for an interpreter to
-start. A child is asked over its standard input, and answers over its standard output, one question at a time. It ends
-when its input does, so that it never outlives its parent, however that ends; it is in a session of its own, so that
-Ctrl-C in a terminal is not its concern; and its standard error goes nowhere.
+The first question starts two child processes: one works, and one waits, so that the next question need not wait for an
+interpreter to start. A child reads questions from its standard input and writes answers to its standard output, one at
+a time. It ends when its input ends, so that it never outlives its parent. It has a session of its own, so that Ctrl-C
+in a terminal does not reach it. Its standard error goes nowhere.
 
 >>> worker = ExactWorker()
 >>> future = worker.submit(counts, policy, options)     # doctest: +SKIP
@@ -32,11 +32,12 @@ from dalenius.studio.exploration import Exploration
 # Nice before anything else: importing takes a second, in which quick answers and the browser go first.
 _PROGRAM = "import os; os.nice(10); from dalenius.studio.child import serve; serve()"
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_CHILDREN = 2
 _PATIENCE = 5.0  # seconds for a killed process to be gone
 
 
-class Abandoned(Exception):  # noqa: N818 (no error: somebody asked something else)
-    """The question was given up, for a newer one or at the end."""
+class Abandoned(Exception):  # noqa: N818 (not an error: somebody asked something else)
+    """The question was given up, for a newer one or because the worker closed."""
 
 
 class ExactWorker:
@@ -46,21 +47,22 @@ class ExactWorker:
         self._lock = threading.Lock()
         self._closed = False
         self._pending: Future[Exploration] | None = None
-        self._current = _Child()
-        self._spare = _Child()
+        self._children: list[_Child] = []  # the one at work, and the one in waiting
 
     def submit(
         self, counts: ValueCounts, policy: LimitPolicy, options: PlanOptions | None = None
     ) -> Future[Exploration]:
-        """Ask for the exact exploration; whatever was asked before and is not answered yet is abandoned."""
+        """Ask for the exact exploration. A question that is not answered yet is abandoned."""
         with self._lock:
             if self._closed:
                 raise Abandoned("the worker is closed")
             self._give_up()
-            if not self._current.is_alive():
-                self._current.kill()
-                self._current, self._spare = self._spare, _Child()
-            self._pending = self._current.ask((counts, policy, options or PlanOptions()))
+            if self._children and not self._children[0].is_alive():
+                self._children.pop(0).kill()
+            if not self._children:
+                self._children.append(_Child())
+            self._pending = self._children[0].ask((counts, policy, options or PlanOptions()))
+            self._start_missing()
             return self._pending
 
     def abandon(self) -> None:
@@ -69,10 +71,10 @@ class ExactWorker:
             self._give_up()
 
     def close(self) -> None:
-        """Give up everything and end the child processes; the second time nothing happens."""
+        """Give up everything and end the child processes. A second call does nothing."""
         with self._lock:
             self._closed = True
-            children = (self._current, self._spare)
+            children, self._children = self._children, []
             pending, self._pending = self._pending, None
             for child in children:
                 child.kill()
@@ -82,18 +84,22 @@ class ExactWorker:
             child.join()
 
     @property
-    def processes(self) -> tuple[int, int]:
-        """The numbers of the process at work and of the one in waiting."""
+    def processes(self) -> tuple[int, ...]:
+        """The IDs of the process at work and of the one in waiting; none before the first question."""
         with self._lock:
-            return self._current.number, self._spare.number
+            return tuple(child.number for child in self._children)
 
     def _give_up(self) -> None:
         pending, self._pending = self._pending, None
         if pending is None or pending.done():
             return
-        self._current.kill()
+        self._children.pop(0).kill()
         _fail(pending, Abandoned("a newer question was asked, or none"))
-        self._current, self._spare = self._spare, _Child()
+        self._start_missing()
+
+    def _start_missing(self) -> None:
+        while len(self._children) < _CHILDREN:
+            self._children.append(_Child())
 
 
 class _Child:
@@ -138,28 +144,28 @@ class _Child:
         self._thread.join(_PATIENCE)
 
     def _talk(self) -> None:
-        """Question and answer in turn, until the process or the questions end. Whoever still waits then is told."""
+        """Ask and answer in turn, until the process or the questions end. Questions that are left over then fail."""
         try:
-            with suppress(BrokenPipeError):  # of what a process that has ended was still to be told
+            with suppress(BrokenPipeError):  # of a question to a process that has ended
                 self._answer()
         finally:
             with self._asking:
                 self._ended = True
             while not self._waiting.empty():
-                if (asked := self._waiting.get()) is not None:
-                    _fail(asked[1], _no_answer())
+                if (entry := self._waiting.get()) is not None:
+                    _fail(entry[1], _no_answer())
 
     def _answer(self) -> None:
         with self._process as process:
             assert process.stdin is not None  # noqa: S101 (both are pipes)
             assert process.stdout is not None  # noqa: S101
-            while (asked := self._waiting.get()) is not None:
-                question, future = asked
+            while (entry := self._waiting.get()) is not None:
+                question, future = entry
                 try:
                     pickle.dump(question, process.stdin)
                     process.stdin.flush()
                     reply: Reply = pickle.load(process.stdout)  # noqa: S301 (from a process of our own)
-                except Exception:  # noqa: BLE001 (half an answer may be anything, and somebody waits)
+                except Exception:  # noqa: BLE001 (half an answer may be anything, and somebody is waiting)
                     with self._asking:  # before anybody hears of it and asks again
                         self._ended = True
                     _fail(future, _no_answer())

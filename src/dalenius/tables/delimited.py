@@ -26,14 +26,17 @@ from contextlib import contextmanager
 from functools import lru_cache
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest
+from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest_name
 from dalenius.model.problem import ValueCounts
-from dalenius.tables.table_errors import Explained, bad_quote, not_csv, not_utf8, ragged, too_long
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Truths = npt.NDArray[np.bool_]
 
 
 @contextmanager
@@ -78,7 +81,7 @@ def missing_column(column: str, columns: Sequence[str]) -> NoSuchColumnError:
 
     The others are not listed: in a file without a header line they would be somebody's data.
     """
-    close = nearest(column, columns)
+    close = nearest_name(column, columns)
     number = f"It has {len(columns)} columns; is the first line of the file its header?"
     return NoSuchColumnError(
         f"the table has no column {column!r}", f"Did you mean {close!r}?" if close is not None else number
@@ -147,9 +150,6 @@ LONGEST = 2_000_000  # bytes in a record, as in DuckDB
 _BLOCK = 2**22
 _QUOTE, _LF, _CR = b'"\n\r'
 
-Bytes = npt.NDArray[np.uint8]
-Truths = npt.NDArray[np.bool_]
-
 
 def is_in_one_piece(path: Path, delimiter: str, fields: int) -> bool:
     """Check all records of a text file; whether it must be read from its beginning to its end, by one thread."""
@@ -207,6 +207,8 @@ class _Check:
 
     def _end_at_a_glance(self, text: bytes, line_end: bytes) -> int | None:
         """Where the records end that text begins with; None if something is unusual about them."""
+        import numpy as np  # here, because queries need names checked and no arrays
+
         if line_end == b"\r":
             return None
         cells = np.frombuffer(text, np.uint8)
@@ -235,17 +237,23 @@ class _Check:
 
 def _outside(cells: Bytes) -> Truths:
     """Which bytes have an even number of quotes up to them."""
+    import numpy as np
+
     inside: Truths = np.logical_xor.accumulate(cells == _QUOTE)
     return ~inside
 
 
 def _places(cells: Bytes, wanted: int, where: Truths | None = None) -> npt.NDArray[np.int64]:
+    import numpy as np
+
     found = cells == wanted
     return np.flatnonzero(found if where is None else found & where)
 
 
 def _around_fields(cells: Bytes, delimiter: int) -> bool:
     """Whether quotes that open come first in a field, and those that close last; between them they are doubled."""
+    import numpy as np
+
     quotes = _places(cells, _QUOTE)
     opening, closing = quotes[::2], quotes[1::2]
     before, after = cells[opening[opening > 0] - 1], cells[closing + 1]
@@ -311,3 +319,43 @@ class FileState:
 
     def __hash__(self) -> int:
         return hash(self._state)
+
+
+# Here and not in table_errors, because `plan --counts` reads text and needs no DuckDB.
+Explained = tuple[str, str]  # a message and a hint
+
+
+def not_utf8(line: int | None) -> Explained:
+    """Bytes that are no text."""
+    return f"the table is not UTF-8 text{at_line(line)}", "Save it as UTF-8."
+
+
+def ragged(line: int | None, fields: int, columns: int) -> Explained:
+    """A record with more fields than the header, or fewer."""
+    return (
+        f"the table is ragged{at_line(line)}: {fields} fields where the header has {columns}",
+        "Put values that contain the delimiter or a line break in double quotes.",
+    )
+
+
+def bad_quote(line: int | None) -> Explained:
+    """A quote inside a quoted value, or one that is not closed."""
+    return f"the table has a quote that does not fit{at_line(line)}", 'Double the quotes inside quoted values: "".'
+
+
+def too_long(line: int | None) -> Explained:
+    """A record of megabytes."""
+    return f"the table has a line that is too long{at_line(line)}", "Is a closing quote missing?"
+
+
+def not_csv(line: int | None) -> Explained:
+    """Something else."""
+    return (
+        f"the table is not valid CSV{at_line(line)}",
+        "Are line ends mixed (CRLF and LF), or is a quote out of place?",
+    )
+
+
+def at_line(line: int | None) -> str:
+    """Where in the file, as far as it is known."""
+    return f" at line {line}" if line is not None else ""

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import duckdb
 
 from dalenius.errors import InputError, QueryError, ReleaseError
+from dalenius.tables.delimited import Explained, at_line, bad_quote, not_csv, not_utf8, ragged, too_long
 
 
 @contextmanager
@@ -27,9 +28,6 @@ def plain_errors() -> Iterator[None]:
         if "interrupted" in str(error).lower():
             raise KeyboardInterrupt from None
         raise
-
-
-Explained = tuple[str, str]  # a message and a hint
 
 
 def explained(message: str, kind: str) -> Explained:
@@ -53,39 +51,7 @@ def explained(message: str, kind: str) -> Explained:
         )
     if "state machine" in message:
         return not_csv(line)
-    return f"the table cannot be read{_at(line)} ({kind})", "Is the file complete, and of the kind its name says?"
-
-
-def not_utf8(line: int | None) -> Explained:
-    """Bytes that are no text."""
-    return f"the table is not UTF-8 text{_at(line)}", "Save it as UTF-8."
-
-
-def ragged(line: int | None, found: int, wanted: int) -> Explained:
-    """A record with more fields than the header, or fewer."""
-    return (
-        f"the table is ragged{_at(line)}: {found} fields where the header has {wanted}",
-        "Put values that contain the delimiter or a line break in double quotes.",
-    )
-
-
-def bad_quote(line: int | None) -> Explained:
-    """A quote inside a quoted value, or one that is not closed."""
-    return f"the table has a quote that does not fit{_at(line)}", 'Double the quotes inside quoted values: "".'
-
-
-def too_long(line: int | None) -> Explained:
-    """A record of megabytes."""
-    return f"the table has a line that is too long{_at(line)}", "Is a closing quote missing?"
-
-
-def not_csv(line: int | None) -> Explained:
-    """Something else."""
-    return f"the table is not valid CSV{_at(line)}", "Are line ends mixed (CRLF and LF), or is a quote out of place?"
-
-
-def _at(line: int | None) -> str:
-    return f" at line {line}" if line is not None else ""
+    return f"the table cannot be read{at_line(line)} ({kind})", "Is the file complete, and of the kind its name says?"
 
 
 _COMPARED = re.compile(r"compare values of type (\w+)[^ ]* and (?:values of )?(?:type )?(\w+)", re.IGNORECASE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dalenius.model.verdict import Check, Finding, Verdict, concluded
+from dalenius.model.verdict import Check, Finding, Verdict, conclude_check
 from dalenius.release.manifest import Manifest
 
 FILES, MANIFEST, HASHES, SCHEMA = "files", "manifest", "hashes", "schema"
@@ -60,7 +60,7 @@ class Report:
         """All checks; the comparison with the source only if it was asked for, and that of strata if there are any."""
         left_out = {check for check, wanted in ((SOURCE, with_source), (STRATA, with_strata)) if not wanted}
         return tuple(
-            concluded(
+            conclude_check(
                 name,
                 holds,
                 [finding for finding in self.findings if finding.check == name],

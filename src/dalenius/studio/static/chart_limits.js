@@ -1,18 +1,46 @@
-// The frequency chart with a limit a value. Only the rows in view exist, so a thousand values are as quick as ten.
+// The frequency chart: one row for each value, with its limit. Only the rows in view exist, so a thousand values are as
+// quick as ten.
 
 import { el, fill, say } from "./dom.js";
 import { count, plural } from "./format.js";
 import { LimitRow } from "./limit_row.js";
-import { atLeast } from "./ratio.js";
-import { canBeKept } from "./rules.js";
-import { scale } from "./scale.js";
+import { atLeast, canBeKept } from "./rules.js";
 
-const SPARE = 4; // rows made beyond the edge of the view
+/** A scale from 0 or a power of ten to 1: `place` in 0..1, `value` back, and the ticks. */
+function scale(kind, smallest) {
+  return kind === "linear" ? linear() : logarithmic(smallest);
+}
+
+function linear() {
+  const ticks = [0, 0.2, 0.4, 0.6, 0.8, 1].map((value) => ({ value, label: String(value), place: value }));
+  return { kind: "linear", place: (value) => clamp(value), value: (place) => clamp(place), ticks };
+}
+
+function logarithmic(smallest) {
+  const decades = Math.max(1, Math.ceil(-Math.log10(smallest) - 1e-9));
+  const place = (value) => clamp(1 + Math.log10(Math.max(value, 1e-300)) / decades);
+  const value = (at) => 10 ** ((clamp(at) - 1) * decades);
+  const every = Math.ceil(decades / 5); // labels must not run into each other
+  const ticks = [];
+  for (let decade = 0; decade <= decades; decade += 1) {
+    const labelled = (decades - decade) % every === 0 || every === 1;
+    const power = 10 ** (decade - decades);
+    ticks.push({ value: power, label: labelled ? power.toFixed(decades - decade) : "", place: place(power) });
+    if (decades <= 4 && decade < decades) {
+      for (const times of [2, 5]) ticks.push({ value: times * power, label: "", place: place(times * power) });
+    }
+  }
+  return { kind: "log", place, value, ticks };
+}
+
+const clamp = (place) => Math.min(1, Math.max(0, place));
+
+const SPARE = 4; // rows beyond the edges of the view
 
 export class LimitChart {
   /**
-   * `nodes`: rows, space, axis, count, noneFound, sortAgain.
-   * `changedLimit(value, text or null, event)` is told of every change.
+   * `nodes`: rows, space, axis, count, noMatch, sortAgain.
+   * `changedLimit(value, text or null, event)` is called for every change.
    */
   constructor(nodes, table, changedLimit) {
     Object.assign(this, { nodes, table, changedLimit });
@@ -46,12 +74,12 @@ export class LimitChart {
     return atLeast(this.table.counts[at], this.table.total - this.known);
   }
 
-  /** A row says that its limit is to be this text, or the rule's. */
+  /** A row reports its new limit as text; null stands for the limit of the rule. */
   changed(at, text, event) {
     this.changedLimit(this.table.values[at], text, event);
   }
 
-  /** Draw these limits; whether they can be kept is told here at once, and by the server later. */
+  /** Draw these limits; whether they can be kept is estimated here at once, and the server answers later. */
   showLimits(limits, own, hasRule, known) {
     Object.assign(this, { limits, own, hasRule, known });
     this.nodes.sortAgain.hidden = this.sort !== "nearest";
@@ -61,7 +89,7 @@ export class LimitChart {
     this.#refresh();
   }
 
-  /** Draw what the answer says: the worst inference, and, if it is about these limits, which cannot be kept. */
+  /** Draw an answer: the worst inference and, if it is about the current limits, which of them cannot be kept. */
   showAnswer(answer, current) {
     this.worst = answer.worst ?? null;
     if (current && answer.eligible)
@@ -71,7 +99,7 @@ export class LimitChart {
     this.#refresh();
   }
 
-  /** Point out some values. */
+  /** Highlight some values. */
   mark(places) {
     this.marked = new Set(places);
     for (const row of this.rows.values()) row.refresh();
@@ -95,19 +123,19 @@ export class LimitChart {
     this.#rebind();
   }
 
-  /** Sort by "frequency", "name" or "nearest"; the last one as the limits are now, so that rows keep their place. */
+  /** Sort by "frequency", "name" or "nearest"; "nearest" uses the limits of this moment, so that rows stay in place while limits move. */
   setSort(sort) {
     this.sort = sort;
     this.#arrange();
   }
 
-  /** Show only values with this in their name. */
+  /** Show only values whose name contains this. */
   setFilter(text) {
     this.filter = text.trim().toLowerCase();
     this.#arrange();
   }
 
-  /** Bring a value into view, and its handle into focus. */
+  /** Scroll a value into view and focus its handle. */
   reveal(value) {
     const place = this.order.indexOf(this.table.values.indexOf(value));
     if (place < 0) return;
@@ -118,18 +146,18 @@ export class LimitChart {
 
   #arrange() {
     const { values, counts, total } = this.table;
-    const kept = values
+    const order = values
       .map((_, at) => at)
       .filter((at) => this.filter === "" || values[at].toLowerCase().includes(this.filter));
-    if (this.sort === "name") kept.sort((a, b) => values[a].localeCompare(values[b], "en", { numeric: true }));
+    if (this.sort === "name") order.sort((a, b) => values[a].localeCompare(values[b], "en", { numeric: true }));
     if (this.sort === "nearest") {
       const room = (at) => (Number.isNaN(this.limits[at]) ? -1 : (this.limits[at] * total) / counts[at]);
-      kept.sort((a, b) => room(a) - room(b) || a - b);
+      order.sort((a, b) => room(a) - room(b) || a - b);
     }
-    this.order = kept;
+    this.order = order;
     this.nodes.sortAgain.hidden = true;
     this.nodes.rows.scrollTop = 0;
-    this.nodes.noneFound.hidden = kept.length > 0;
+    this.nodes.noMatch.hidden = order.length > 0;
     this.#measure();
     this.#rebind();
     this.#refresh();
@@ -157,8 +185,7 @@ export class LimitChart {
   }
 
   /**
-   * Make the rows in view, in their order in the document, so that Tab goes down the page. The row in focus is never
-   * taken away.
+   * Make the rows in view, in document order, so that Tab goes down the page. The row in focus is never removed.
    */
   #window() {
     const { rows, space } = this.nodes;
@@ -173,13 +200,13 @@ export class LimitChart {
     const above = [...this.rows].find(([place]) => place < first); // only the row in focus can be
     let next = above ? above[1].node.nextElementSibling : space.firstElementChild;
     for (let place = first; place < last; place += 1) {
-      const made = this.rows.get(place);
-      if (made === undefined) this.#make(place, next);
-      else next = made.node.nextElementSibling;
+      const row = this.rows.get(place);
+      if (row === undefined) this.#addRow(place, next);
+      else next = row.node.nextElementSibling;
     }
   }
 
-  #make(place, before) {
+  #addRow(place, before) {
     const row = this.pool.pop() ?? new LimitRow(this);
     this.rows.set(place, row);
     row.node.style.transform = `translateY(${place * this.height}px)`;
@@ -191,11 +218,11 @@ export class LimitChart {
     for (const row of this.rows.values()) row.refresh();
     const bad = this.bad.reduce((sum, flag) => sum + flag, 0);
     const all = plural(this.table.values.length, "value");
-    const found = this.filter ? `${count(this.order.length)} of ${all}` : all;
+    const shownNumber = this.filter ? `${count(this.order.length)} of ${all}` : all;
     const [first] = this.nodes.count.childNodes;
     if (first === undefined)
       this.nodes.count.append(el("span"), el("span", { class: "bad", "data-test": "bad-count" }));
-    say(this.nodes.count.firstChild, found);
+    say(this.nodes.count.firstChild, shownNumber);
     say(this.nodes.count.lastChild, bad > 0 ? ` · ⚠ ${count(bad)} cannot be kept` : "");
   }
 }

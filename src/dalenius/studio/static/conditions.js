@@ -1,16 +1,69 @@
-// Picking values: a list of checks with a search for columns of few values, from and to for numbers and dates.
+// Conditions of a count query: controls to pick values and ranges, and the SQL they stand for.
 
-import { byId, el, fill, named, set, shownName } from "./dom.js";
-import { isNumbers, isRange } from "./expression.js";
+import { byId, el, fill, named, nameText, set } from "./dom.js";
 import { count, plural } from "./format.js";
 
-const MANY = 12; // values from which on a search, or a range, helps
+const NUMBER = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?$/;
+const PLAIN = /^-?(0|[1-9]\d*)(\.\d+)?$/;
+
+/** A text as SQL reads it: nothing in it can end the quote. */
+const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
+
+/** Whether a column of text holds numbers, not codes such as 00083. */
+const isNumbers = (column) =>
+  column.kind === "text" &&
+  column.values !== null &&
+  column.values.length > 0 &&
+  column.values.every((value) => PLAIN.test(value));
+
+/** The typed end of a range, as SQL reads it; null if it is not valid. */
+function endSql(text, column) {
+  if (text === "") return "";
+  if (column.kind === "number" || isNumbers(column)) return NUMBER.test(text) ? text : null;
+  if (column.type === "DATE") return `DATE ${quoted(text)}`;
+  if (column.type.startsWith("TIMESTAMP"))
+    return `CAST(${quoted(text)} AS ${column.type.includes("ZONE") ? "TIMESTAMPTZ" : column.type})`;
+  return quoted(text);
+}
+
+/** Whether both ends of a range are valid. */
+const isRange = ({ column, from, to }) => endSql(from, column) !== null && endSql(to, column) !== null;
+
+/** One condition, {column, picked: set of places, nulls} or {column, from, to}; "" if nothing is chosen. */
+function conditionSql(condition) {
+  return condition.picked ? picksSql(condition) : rangeSql(condition);
+}
+
+function picksSql({ column, picked: places, nulls }) {
+  const values = [...places].sort((a, b) => a - b).map((place) => column.literals[place]);
+  const some =
+    values.length === 0
+      ? ""
+      : values.length === 1
+        ? `${column.sql} = ${values[0]}`
+        : `${column.sql} IN (${values.join(", ")})`;
+  if (!nulls) return some;
+  return some ? `(${some} OR ${column.sql} IS NULL)` : `${column.sql} IS NULL`;
+}
+
+function rangeSql({ column, from, to }) {
+  const own = isNumbers(column) ? `TRY_CAST(${column.sql} AS DOUBLE)` : column.sql;
+  const [low, high] = [endSql(from, column), endSql(to, column)];
+  if (low && high) return `${own} BETWEEN ${low} AND ${high}`;
+  if (low) return `${own} >= ${low}`;
+  return high ? `${own} <= ${high}` : "";
+}
+
+/** All conditions as SQL. Names and listed values come quoted from the server; typed text is quoted here. */
+export const expression = (conditions) => conditions.map(conditionSql).filter(Boolean).join(" AND ");
+
+const MANY = 12; // from this many values on, a search or a range helps
 
 export class Conditions {
-  /** `changed()` after any choice. */
+  /** `changed()` is called after any choice. */
   constructor(columns, sensitive, changed) {
     Object.assign(this, { columns, sensitive, changed });
-    this.chosen = []; // as expression.js reads them
+    this.chosen = []; // as `expression` reads them
     fill(byId("conditions"));
     this.#offer();
   }
@@ -26,7 +79,7 @@ export class Conditions {
         el(
           "option",
           { value: this.columns.indexOf(column) },
-          shownName(column.name) + (column.name === this.sensitive ? " (sensitive)" : ""),
+          nameText(column.name) + (column.name === this.sensitive ? " (sensitive)" : ""),
         ),
       ),
     );
@@ -53,7 +106,7 @@ export class Conditions {
           {
             type: "button",
             class: "small quiet",
-            "aria-label": `Remove the condition on ${shownName(name)}`,
+            "aria-label": `Remove the condition on ${nameText(name)}`,
             "data-test": "remove-condition",
             click: () => this.#remove(condition, box),
           },
@@ -79,23 +132,23 @@ export class Conditions {
   #picks(condition) {
     const { column } = condition;
     const state = el("p", { class: "hint" }, "any");
-    const told = () => {
+    const update = () => {
       const number = condition.picked.size + (condition.nulls ? 1 : 0);
       state.textContent = number ? `${plural(number, "value")} of ${count(column.values.length)}` : "any";
       this.changed();
     };
     const boxes = column.values.map((value, place) =>
-      check(shownName(value), value, (on) => {
+      check(nameText(value), value, (on) => {
         if (on) condition.picked.add(place);
         else condition.picked.delete(place);
-        told();
+        update();
       }),
     );
     if (column.nulls)
       boxes.push(
         check("(null)", null, (on) => {
           condition.nulls = on;
-          told();
+          update();
         }),
       );
     const find =
@@ -104,12 +157,12 @@ export class Conditions {
             type: "search",
             class: "find",
             placeholder: `Find among ${count(column.values.length)} values`,
-            "aria-label": `Find a value of ${shownName(column.name)}`,
+            "aria-label": `Find a value of ${nameText(column.name)}`,
             "data-test": "find-pick",
             input: () => {
-              const wanted = find.value.trim().toLowerCase();
+              const text = find.value.trim().toLowerCase();
               boxes.forEach((box) => {
-                box.hidden = !box.textContent.toLowerCase().includes(wanted);
+                box.hidden = !box.textContent.toLowerCase().includes(text);
               });
             },
           })
@@ -118,14 +171,14 @@ export class Conditions {
       "div",
       {},
       find,
-      el("div", { class: "picks", role: "group", "aria-label": `Values of ${shownName(column.name)}` }, boxes),
+      el("div", { class: "picks", role: "group", "aria-label": `Values of ${nameText(column.name)}` }, boxes),
       state,
     );
   }
 
   #range(condition) {
     const { column } = condition;
-    const [least, most] = ends(column);
+    const [least, most] = extremesOf(column);
     const dated = column.type === "DATE";
     const numeric = column.kind === "number" || isNumbers(column);
     const field = (key, title, example) =>
@@ -138,7 +191,7 @@ export class Conditions {
           inputmode: numeric ? "decimal" : null,
           autocomplete: "off",
           placeholder: example ?? "",
-          "aria-label": `${shownName(column.name)}: ${title}`,
+          "aria-label": `${nameText(column.name)}: ${title}`,
           "data-test": key,
           input: (event) => {
             condition[key] = event.target.value.trim();
@@ -151,7 +204,9 @@ export class Conditions {
       "div",
       {},
       el("div", { class: "range" }, field("from", "from", least), field("to", "to", most)),
-      least !== null ? el("p", { class: "hint" }, `Published: ${least} to ${most}. Both ends are counted.`) : null,
+      least !== null
+        ? el("p", { class: "hint" }, `Published values: ${least} to ${most}. Both ends are included.`)
+        : null,
     );
   }
 }
@@ -172,7 +227,7 @@ function check(label, value, changed) {
 }
 
 /** The smallest and the largest value, as text. */
-function ends(column) {
+function extremesOf(column) {
   if (column.values === null) return [column.min, column.max];
   const values = isNumbers(column) ? [...column.values].sort((a, b) => a - b) : column.values;
   return [values[0], values.at(-1)];

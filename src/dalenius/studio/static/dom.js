@@ -1,4 +1,4 @@
-// Making and changing elements. Text goes in as text: nothing here ever parses markup.
+// Making and changing elements. Text goes in as text: nothing here parses markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -7,15 +7,15 @@ export const byId = (id) => document.getElementById(id);
 
 /** An element with attributes (functions become listeners) and children: elements, text, or nothing. */
 export function el(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
+  return withParts(document.createElement(tag), attributes, children);
 }
 
 /** The same, of SVG. */
 export function svg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), attributes, children);
+  return withParts(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function filled(node, attributes, children) {
+function withParts(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") node.addEventListener(name, value);
@@ -25,7 +25,7 @@ function filled(node, attributes, children) {
   return node;
 }
 
-/** Put these children in the place of all others. */
+/** Replace all children by these. */
 export function fill(node, ...children) {
   node.replaceChildren(
     ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
@@ -33,7 +33,7 @@ export function fill(node, ...children) {
   return node;
 }
 
-/** Set text only where it differs, so that nothing is laid out again for nothing. */
+/** Set text only where it differs, so that the page is not laid out again without need. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -43,12 +43,12 @@ export function set(node, name, value) {
   if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
 }
 
-/** A name from the data inside a sentence: kept apart from its direction of writing, and cut if very long. */
+/** A name from the data inside a sentence: isolated from the direction of the text around it, and cut if very long. */
 export function named(text, longest = 60) {
-  const whole = shownName(text);
+  const whole = nameText(text);
   if (whole.length <= longest) return el("bdi", {}, whole);
   return el("bdi", { title: whole }, `${whole.slice(0, longest - 1)}…`);
 }
 
-/** What to show for a name; an empty one still has to be seen. */
-export const shownName = (text) => (text === "" ? "(empty text)" : String(text));
+/** The text to show for a name: an empty one has to be visible too. */
+export const nameText = (text) => (text === "" ? "(empty text)" : String(text));

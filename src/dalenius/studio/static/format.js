@@ -21,7 +21,7 @@ export function probability(number) {
   return number === 0 ? "0" : three.format(number);
 }
 
-/** A share in percent: "12.3 %", "0.04 %", with a blank that does not break. */
+/** A share in percent: "12.3 %", "0.04 %", with a space that does not break. */
 export function percent(share) {
   if (share === null || share === undefined || Number.isNaN(share)) return "–";
   const hundredths = 100 * share;
@@ -59,10 +59,10 @@ export function bytes(number) {
   return `${at === 0 ? whole.format(number) : three.format(number)} ${units[at]}`;
 }
 
-/** The first letter large. */
+/** With a capital first letter. */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Sentences of the server are made for a terminal; here they stand alone, and there are fields instead of options. */
+/** The server's sentences are made for a terminal. Here they stand alone, and there are fields instead of options. */
 export function sentence(text) {
   if (!text) return "";
   const here = text.replaceAll("--min-size 2", "a smallest bucket of 2");

@@ -1,8 +1,9 @@
-// One row of the chart: a value's name, its frequency, and its limit, to be dragged, typed or moved by keys.
+// One row of the frequency chart: a value's name, its frequency, and its limit, which can be dragged, typed or moved by
+// keys.
 
-import { el, say, set, shownName } from "./dom.js";
+import { el, nameText, say, set } from "./dom.js";
 import { count, percent, probability } from "./format.js";
-import { readLimit, threeDigits } from "./ratio.js";
+import { readLimit, threeDigits } from "./rules.js";
 
 const KEYS = { ArrowRight: 1.02, ArrowUp: 1.02, ArrowLeft: 1 / 1.02, ArrowDown: 1 / 1.02, PageUp: 1.25, PageDown: 0.8 };
 const STEPS = {
@@ -15,7 +16,7 @@ const STEPS = {
 };
 
 export class LimitRow {
-  /** `chart` has the model and is told of every change. */
+  /** `chart` holds the model, and gets every change. */
   constructor(chart) {
     this.chart = chart;
     this.at = -1; // which value is shown, a position in the counts
@@ -63,7 +64,7 @@ export class LimitRow {
     this.at = at;
     const { table, scale } = this.chart;
     const value = table.values[at];
-    const label = shownName(value);
+    const label = nameText(value);
     say(this.name, label);
     this.name.title = label;
     for (const node of [this.node, this.handle, this.field]) node.dataset.value = value;
@@ -123,7 +124,7 @@ export class LimitRow {
       set(
         this.raise,
         "aria-label",
-        `Raise the limit of ${shownName(table.values[at])} to ${enough}, the smallest that can be kept`,
+        `Raise the limit of ${nameText(table.values[at])} to ${enough}, the smallest that can be kept`,
       );
     }
     this.reset.hidden = own === undefined || !chart.hasRule;
@@ -140,9 +141,9 @@ export class LimitRow {
     handle.addEventListener("pointerdown", (event) => this.#grab(event));
     handle.addEventListener("keydown", (event) => this.#key(event));
     field.addEventListener("input", (event) => {
-      const fits = readLimit(field.value) !== null;
-      set(field, "aria-invalid", !fits);
-      if (fits) this.chart.changed(this.at, field.value.trim(), event);
+      const valid = readLimit(field.value) !== null;
+      set(field, "aria-invalid", !valid);
+      if (valid) this.chart.changed(this.at, field.value.trim(), event);
     });
     field.addEventListener("blur", () => this.refresh());
     field.addEventListener("keydown", (event) => {
@@ -192,16 +193,16 @@ export class LimitRow {
     if (event.key === "Home") text = chart.smallest(at) ?? "1";
     else if (event.key === "End") text = "1";
     else if (event.key in KEYS && chart.scale.kind === "log")
-      text = stepped(limit, limit * KEYS[event.key], KEYS[event.key] > 1);
-    else if (event.key in STEPS) text = stepped(limit, limit + STEPS[event.key], STEPS[event.key] > 0);
+      text = step(limit, limit * KEYS[event.key], KEYS[event.key] > 1);
+    else if (event.key in STEPS) text = step(limit, limit + STEPS[event.key], STEPS[event.key] > 0);
     if (text === null) return;
     event.preventDefault();
     if (text !== chart.ownLimit(at)) chart.changed(at, text, event);
   }
 }
 
-/** A step that is seen: three digits, at most 1, above 0, and different from where it began. */
-function stepped(from, to, upwards) {
+/** A visible step: three digits, above 0, at most 1, and different from where it began. */
+function step(from, to, upwards) {
   const within = Math.min(1, Math.max(to, 1e-9));
   const text = threeDigits(within);
   if (text !== threeDigits(from) || within === 1) return text;

@@ -1,25 +1,19 @@
 // Page 2: a change of any limit goes to the server and comes back as a picture of its cost.
 
-import { get, post, remove } from "./api.js";
 import { LimitChart } from "./chart_limits.js";
-import { gainWords } from "./chart_methods.js";
-import { Compare } from "./compare.js";
+import { gainWords } from "./chart_setting.js";
 import { byId, el, fill, say } from "./dom.js";
-import { copied, Draft } from "./draft.js";
 import { figure, plural, sentence } from "./format.js";
-import { announce, clear, complain } from "./notices.js";
-import { atLeast, threeDigits } from "./ratio.js";
-import { RuleControls } from "./rule_controls.js";
-import { allLimits, faults } from "./rules.js";
-import { Results } from "./results.js";
-import { Solving } from "./solving.js";
-import { failed, markLimits, showAsking, showStanding } from "./standing.js";
-import { fresh, initial, untilCounted } from "./state.js";
+import { Compare, Results } from "./results.js";
+import { allLimits, atLeast, faults, RuleControls, threeDigits } from "./rules.js";
+import { fresh, get, initial, post, remove, untilCounted } from "./server.js";
+import { announce, clear, complain } from "./shell.js";
+import { copyLimits, Draft, markLimits, showAsking, showFailure, showStanding, Solving } from "./solving.js";
 
 const draft = new Draft(initial);
 let pinned = initial.pinned;
 let answer = null;
-let filledIn = Object.create(null); // limits that "by value only" took over from the rule
+let fromRule = Object.create(null); // limits that "by value only" took from the rule
 
 const table = await counts();
 const chart = new LimitChart(
@@ -28,7 +22,7 @@ const chart = new LimitChart(
     space: byId("rows-space"),
     axis: byId("axis"),
     count: byId("chart-count"),
-    noneFound: byId("none-found"),
+    noMatch: byId("no-match"),
     sortAgain: byId("sort-again"),
   },
   table,
@@ -39,21 +33,21 @@ const results = new Results(byId("answer"), {
   pointed: (names) => chart.mark(names.map((name) => table.values.indexOf(name))),
 });
 const compare = new Compare(table);
-const solving = new Solving(draft, { answered, failed, asking: showAsking });
+const solving = new Solving(draft, { answered, failed: showFailure, asking: showAsking });
 const rule = new RuleControls(draft, changed, chooseRule);
 
 showLimits();
 listen();
 solving.refresh();
 
-/** Counting happens in the background; wait for it. */
+/** Wait for the counts, which are made in the background. */
 async function counts() {
   try {
     await untilCounted(initial);
-    const counted = await get("/api/counts");
+    const answer = await get("/api/counts");
     byId("counting").hidden = true;
     for (const id of ["limits", "next-step", "summary-bar"]) byId(id).hidden = false;
-    return counted;
+    return answer;
   } catch (error) {
     fill(
       byId("counting"),
@@ -63,14 +57,14 @@ async function counts() {
         el("h2", {}, "The column cannot be counted"),
         el("p", {}, sentence(error.message)),
         error.hint ? el("p", {}, error.hint) : null,
-        el("a", { href: "/table" }, "To the table"),
+        el("a", { href: "/table" }, "Go to the table"),
       ),
     );
     throw error;
   }
 }
 
-/** The draft has changed: draw what is known at once, and ask for the rest. */
+/** The draft has changed: draw at once what is known, and ask for the rest. */
 function changed(event) {
   showLimits();
   if (Object.keys(faults(draft.limits)).length === 0) solving.changed(event);
@@ -93,27 +87,27 @@ function showLimits() {
   );
 }
 
-/** "By value only" begins with the limits of the rule that was in use, and gives them back when it is left. */
+/** "By value only" starts with the limits of the last rule. The next rule replaces those that were not changed. */
 function chooseRule(name, event) {
   const { limits } = draft;
   if (name === "none") {
     const now = allLimits(limits, table);
-    filledIn = Object.create(null);
+    fromRule = Object.create(null);
     table.values.forEach((value, at) => {
-      if (!Object.hasOwn(limits.values, value)) filledIn[value] = startingLimit(now[at], at);
+      if (!Object.hasOwn(limits.values, value)) fromRule[value] = startingLimit(now[at], at);
     });
-    Object.assign(limits.values, filledIn);
+    Object.assign(limits.values, fromRule);
   } else if (limits.rule === "none") {
-    for (const [value, text] of Object.entries(filledIn))
+    for (const [value, text] of Object.entries(fromRule))
       if (limits.values[value] === text) delete limits.values[value];
-    filledIn = Object.create(null);
+    fromRule = Object.create(null);
   }
   limits.rule = name;
   rule.show();
   changed(event);
 }
 
-/** Three digits of the limit that the rule gave, but not so that it can no longer be kept. */
+/** The limit of the rule in three digits, but never so low that it can no longer be kept. */
 function startingLimit(limit, at) {
   const least = atLeast(table.counts[at], table.total - draft.protection.known_records) ?? "1";
   const text = Number.isNaN(limit) ? least : threeDigits(limit);
@@ -121,13 +115,13 @@ function startingLimit(limit, at) {
 }
 
 /** Whether an answer is about the counts that this page shows. */
-const isOfThis = ({ values, counts: numbers }) =>
+const hasSameCounts = ({ values, counts: numbers }) =>
   numbers.length === table.counts.length &&
   numbers.every((number, at) => number === table.counts[at]) &&
   values.every((value, at) => value === table.values[at]);
 
 function answered(got, overtaken) {
-  if (!isOfThis(got)) return location.reload(); // the table changed, and was counted again already
+  if (!hasSameCounts(got)) return location.reload(); // the table changed and was counted again
   clear();
   answer = got;
   chart.showAnswer(got, !overtaken);
@@ -146,7 +140,7 @@ function takeOffer(offer, event) {
   changed(event);
 }
 
-/** On small screens the results are below the chart, so the figures that matter stay at the bottom edge. */
+/** On small screens the results are below the chart, so the main figures stay at the bottom edge. */
 function summarize(got) {
   const bar = byId("summary-bar");
   if (got.problem) return fill(bar, el("b", { class: "bad-word" }, "⚠ These limits cannot be kept"));
@@ -202,8 +196,8 @@ async function unpin() {
 }
 
 function usePinned(event) {
-  draft.limits = copied(pinned.limits);
-  filledIn = Object.create(null);
+  draft.limits = copyLimits(pinned.limits);
+  fromRule = Object.create(null);
   rule.show();
   changed(event);
 }
@@ -220,7 +214,7 @@ function listen() {
   for (const radio of document.querySelectorAll("input[name=scale]"))
     radio.addEventListener("change", () => chart.setScale(radio.value));
   byId("clear-exceptions").addEventListener("click", (event) => {
-    draft.limits = copied({ ...draft.limits, values: {} });
+    draft.limits = copyLimits({ ...draft.limits, values: {} });
     changed(event);
   });
   byId("min-size").addEventListener("input", (event) => sizeChanged("min_size", event.target, event));

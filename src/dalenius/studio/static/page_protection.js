@@ -1,20 +1,14 @@
 // Page 3: known records, fake values and strata, with what each costs.
 
-import { post } from "./api.js";
-import { SizesChart } from "./chart_sizes.js";
+import { settingText, SizesChart } from "./chart_setting.js";
 import { byId, el, fill, named, say, set } from "./dom.js";
-import { Draft } from "./draft.js";
 import { figure, listed, plural, probability, sentence } from "./format.js";
-import { announce, clear, complain } from "./notices.js";
-import { settingText } from "./results.js";
-import { mark, ready } from "./shell.js";
-import { Solving } from "./solving.js";
-import { failed, markLimits, showAsking, showStanding } from "./standing.js";
-import { initial, untilCounted } from "./state.js";
-import { follow, running } from "./tasks.js";
+import { initial, post, untilCounted } from "./server.js";
+import { announce, clear, complain, follow, mark, ready, runningTask } from "./shell.js";
+import { Draft, markLimits, showAsking, showFailure, showStanding, Solving } from "./solving.js";
 
 const MOST = { known: 1000, fakes: 1000 };
-const SAID = /^(With [\d,]+ strata the loss|The price of protection)/; // sentences that this page has in its own words
+const OWN_WORDS = /^(With [\d,]+ strata the loss|The price of protection)/; // the page says these in its own words
 const KEYS = { known: "known_records", fakes: "fake_values" };
 
 const draft = new Draft(initial);
@@ -36,7 +30,7 @@ const figures = el(
   words,
   setting,
 );
-const solving = new Solving(draft, { answered, failed, asking: showAsking });
+const solving = new Solving(draft, { answered, failed: showFailure, asking: showAsking });
 
 fill(byId("price"), figures);
 listen();
@@ -51,7 +45,7 @@ function methodLine(kind) {
   return { meter, number, cells: [el("div", {}, meter), number] };
 }
 
-/** The draft in the controls. Numbers are in the page as it comes, and may have been changed before this script came. */
+/** Show the draft in the controls. Somebody may have typed numbers before this script was loaded. */
 function show() {
   const { protection } = draft;
   const typed = Object.keys(MOST).filter((id) => byId(id).value !== byId(id).defaultValue);
@@ -68,9 +62,9 @@ function show() {
 
 function numberChanged(id, text, event) {
   const field = byId(id);
-  const fits = /^\d{1,4}$/.test(text.trim()) && Number(text) <= MOST[id];
-  set(field, "aria-invalid", !fits);
-  if (!fits) return;
+  const valid = /^\d{1,4}$/.test(text.trim()) && Number(text) <= MOST[id];
+  set(field, "aria-invalid", !valid);
+  if (!valid) return;
   draft.protection[KEYS[id]] = Number(text);
   byId("avoid").disabled = draft.protection.fake_values === 0;
   if (draft.protection.fake_values === 0) draft.protection.avoid_ruled_out = byId("avoid").checked = false;
@@ -163,11 +157,11 @@ function priceWords(got) {
     [known ? plural(known, "known record") : null, fakes ? plural(fakes, "fake value") : null].filter(Boolean),
   ).join("");
   if (!got.price) return `${sentence(what)} The price is not known yet.`;
-  if (got.price.ratio === null) return `With ${what} the loss is ${figure(got.loss)}; without, it is 0.`;
+  if (got.price.ratio === null) return `With ${what}, the loss is ${figure(got.loss)}; without, it is 0.`;
   const free = got.price.ratio < 1.0005;
   return free
-    ? `With ${what} the loss is the same: ${figure(got.loss)}. Protection is free here.`
-    : `With ${what} the loss is ${probability(got.price.ratio)} times as large: ${figure(got.loss)} instead of ${figure(got.price.loss)}.`;
+    ? `With ${what}, the loss is the same: ${figure(got.loss)}. Protection is free here.`
+    : `With ${what}, the loss is ${probability(got.price.ratio)} times as large: ${figure(got.loss)} instead of ${figure(got.price.loss)}.`;
 }
 
 function takeOffer(offer, event) {
@@ -186,7 +180,7 @@ async function priceStrata() {
 }
 
 async function resume() {
-  const task = await running(initial.tasks, ["strata-price"]);
+  const task = await runningTask(initial.tasks, ["strata-price"]);
   if (task) await showStrata(task.id).catch(complain);
 }
 
@@ -221,7 +215,7 @@ function strataResult({ strata, columns, mse, mse_of_one: one, loss, loss_of_one
       "p",
       {},
       strata <= 1
-        ? "The table stays in one stratum: there is no price, and no gain."
+        ? "The table stays in one stratum, so strata cost nothing and gain nothing."
         : [
             `${plural(strata, "stratum", "strata")}, cut by `,
             listed((columns ?? []).map((name) => named(name, 30))),
@@ -232,9 +226,9 @@ function strataResult({ strata, columns, mse, mse_of_one: one, loss, loss_of_one
       ? el(
           "p",
           { class: "hint" },
-          "Loss does not see that those who share a bucket are now more alike: where columns and values go together, counts get better all the same, and there is less to learn across buckets. With tight limits there may be more to learn; an audit tells.",
+          "Loss does not measure that people who share a bucket are now more alike. Where quasi-identifiers and sensitive values are related, counts get better anyway, and there is less to learn across buckets. With tight limits there may be more to learn: an audit shows it.",
         )
       : null,
-    (sentences ?? []).filter((text) => !SAID.test(text)).map((text) => el("p", { class: "hint" }, sentence(text))),
+    (sentences ?? []).filter((text) => !OWN_WORDS.test(text)).map((text) => el("p", { class: "hint" }, sentence(text))),
   );
 }

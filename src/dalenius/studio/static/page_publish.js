@@ -1,17 +1,14 @@
-// Page 4: look at the whole policy once more, publish it, and check what came out.
+// Page 4: look at the whole policy once more, publish it, and check the release.
 
-import { post } from "./api.js";
-import { byId, fill } from "./dom.js";
-import { Draft } from "./draft.js";
-import { announce, clear, complain } from "./notices.js";
-import { showPolicy, showWarnings } from "./policy_words.js";
+import { byId, el, fill, named } from "./dom.js";
+import { capital, count, figure, listed, percent, plural, sentence } from "./format.js";
 import { plainName, ReleaseCard } from "./release_card.js";
-import { mark, ready } from "./shell.js";
-import { markLimits } from "./standing.js";
-import { chosenTable, fresh, initial, untilCounted } from "./state.js";
-import { follow, running } from "./tasks.js";
+import { policyWords } from "./rules.js";
+import { chosenTable, fresh, initial, post, untilCounted } from "./server.js";
+import { announce, clear, complain, follow, mark, ready, runningTask } from "./shell.js";
+import { Draft, markLimits } from "./solving.js";
 
-const cards = new Map(); // release id -> card, so that what a card shows stays when others come
+const cards = new Map(); // release id -> card, so that a card keeps what it shows when others are added
 const notes = new Map();
 let state = initial;
 
@@ -19,7 +16,7 @@ showReleases();
 if (byId("publish-form")) {
   showPolicy(byId("policy"), state, null);
   showWarnings(byId("warnings"), state, null);
-  byId("release-name").value ||= freeName(); // somebody may have typed before this script came
+  byId("release-name").value ||= freeName(); // somebody may have typed before this script was loaded
   byId("publish-form").addEventListener("submit", (event) => {
     event.preventDefault();
     publish();
@@ -29,7 +26,7 @@ if (byId("publish-form")) {
   resume();
 }
 
-/** What the plan says: how many buckets, and whether the limits can be kept at all. */
+/** Show the plan: how many buckets, and whether the limits can be kept at all. */
 async function explore() {
   try {
     await untilCounted(state);
@@ -54,7 +51,7 @@ function freeName() {
   }
 }
 
-/** The name is taken now; another one may have been typed meanwhile. */
+/** Offer another name once this one is taken, unless somebody typed one meanwhile. */
 function nextName() {
   const field = byId("release-name");
   if (state.releases.some((release) => release.name === field.value.trim())) field.value = freeName();
@@ -73,7 +70,7 @@ async function publish() {
 }
 
 async function resume() {
-  const task = await running(initial.tasks, ["publish"]);
+  const task = await runningTask(initial.tasks, ["publish"]);
   if (task) await watch(task.id).catch(complain);
 }
 
@@ -93,7 +90,7 @@ async function watch(id) {
       block: "start",
       behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
     });
-    card.verify(false); // by code of its own: who publishes wants to see that
+    card.verify(false); // by independent code: a publisher wants to see that
   } finally {
     byId("publish").disabled = false;
   }
@@ -114,4 +111,138 @@ function showReleases() {
   const host = byId("releases");
   const nodes = releases.map((release) => cards.get(release.id).node);
   if (nodes.some((node, at) => host.children[at] !== node)) fill(host, nodes);
+}
+
+/** Show what will be published and promised. `answer` is the exploration of the draft, or null until it arrives. */
+function showPolicy(host, state, answer) {
+  const { roles, protection, limits, solve } = state;
+  const table = chosenTable(state);
+  const left = leftOut(state);
+  const chips = (names) => names.map((name) => el("span", { class: "column-chip" }, named(name, 60)));
+  const line = (title, ...words) => el("div", {}, el("dt", {}, title), el("dd", {}, ...words));
+  fill(
+    host,
+    el(
+      "dl",
+      { class: "policy-list" },
+      line(
+        "Table",
+        named(table?.name ?? "", 60),
+        table?.rows ? `, ${plural(table.rows, "record")}. Every record is published once.` : "",
+      ),
+      line("Published unchanged", chips(roles.quasi_identifiers)),
+      line(
+        "Sensitive",
+        chips([roles.sensitive]),
+        el(
+          "span",
+          { class: "muted" },
+          " in a separate table, linked only by bucket",
+          state.null_value ? `; empty cells count as “${state.null_value}”` : "",
+        ),
+      ),
+      line(
+        "Not published",
+        roles.identifiers.length + left.length === 0
+          ? "everything is published"
+          : chips([...roles.identifiers, ...left]),
+      ),
+      line("Limits", `${capital(policyWords(limits))}. `, limitsRange(answer)),
+      line(
+        "Buckets",
+        bucketWords(answer),
+        solve.min_size || solve.max_size
+          ? ` Sizes ${solve.min_size ? `from ${solve.min_size}` : ""} ${solve.max_size ? `to ${solve.max_size}` : ""}.`
+          : "",
+      ),
+      line(
+        "Known records",
+        protection.known_records
+          ? `The limits hold against somebody who knows any ${plural(protection.known_records, "record")} of a bucket.`
+          : "None: the limits hold against somebody who knows no other record of the bucket.",
+      ),
+      line(
+        "Fake values",
+        protection.fake_values
+          ? `${capital(plural(protection.fake_values, "fake value"))} in every bucket${protection.avoid_ruled_out ? ", replacing those that can be ruled out" : ""}.`
+          : "None.",
+      ),
+      line("Strata", strataWords(protection.strata)),
+    ),
+  );
+}
+
+/** Show what deserves a second look. */
+function showWarnings(host, state, answer) {
+  const table = chosenTable(state);
+  const identifying = (table?.columns ?? [])
+    .filter((column) => column.suggested === "identifier" && state.roles.quasi_identifiers.includes(column.name))
+    .map((column) => column.name);
+  const left = leftOut(state);
+  const warn = (kind, ...words) => el("div", { class: `notice ${kind}` }, el("p", {}, ...words));
+  fill(
+    host,
+    answer?.problem
+      ? warn(
+          "bad",
+          el("strong", {}, sentence(answer.problem.message)),
+          " ",
+          el("a", { href: "/limits" }, "Go to the limits"),
+        )
+      : null,
+    identifying.length
+      ? warn(
+          "warn",
+          el("strong", {}, "This looks like it identifies people, and it would be published: "),
+          listed(identifying.map((name) => named(name, 40))),
+          ". ",
+          el("a", { href: "/table" }, "Change the role"),
+        )
+      : null,
+    left.length
+      ? warn(
+          "",
+          `${left.length === 1 ? "One column is" : `${count(left.length)} columns are`} left out: `,
+          listed([
+            ...left.slice(0, 6).map((name) => named(name, 30)),
+            ...(left.length > 6 ? [`${left.length - 6} more`] : []),
+          ]),
+          ".",
+        )
+      : null,
+    (answer?.notes ?? []).map((note) => warn("warn", sentence(note))),
+  );
+}
+
+function leftOut(state) {
+  const { sensitive, quasi_identifiers: known, identifiers } = state.roles;
+  const used = new Set([sensitive, ...known, ...identifiers]);
+  return (chosenTable(state)?.columns ?? []).map((column) => column.name).filter((name) => !used.has(name));
+}
+
+function limitsRange(answer) {
+  if (!answer?.limits?.length) return "";
+  const [least, most] = answer.limits.reduce(
+    ([low, high], limit) => [Math.min(low, limit), Math.max(high, limit)],
+    [1, 0],
+  );
+  return least === most
+    ? `${plural(answer.limits.length, "value")}, each at most ${percent(least)}.`
+    : `${plural(answer.limits.length, "value")}, between ${percent(least)} and ${percent(most)}.`;
+}
+
+function bucketWords(answer) {
+  if (!answer) return "…";
+  if (!answer.setting) return "These limits cannot be kept.";
+  return `About ${plural(
+    answer.setting.reduce((sum, group) => sum + group.buckets, 0),
+    "bucket",
+  )} of ${count(answer.setting[0].size)} to ${count(answer.setting.at(-1).size)} records in one stratum, MSE ${figure(answer.mse)}.`;
+}
+
+function strataWords(strata) {
+  if (strata === "auto") return "Automatic.";
+  if (strata === "none") return "None: one stratum.";
+  if (Array.isArray(strata)) return el("span", {}, "By ", listed(strata.map((name) => named(name, 30))), ".");
+  return `At most ${count(strata)}.`;
 }

@@ -1,17 +1,16 @@
 // Page 5: count from a release, by picking values or by writing the condition.
 
 import { assumption, estimated, fromTo, groupAnswers, oneAnswer } from "./answers.js";
-import { get, post } from "./api.js";
-import { Conditions } from "./conditions.js";
+import { Conditions, expression } from "./conditions.js";
 import { byId, el, fill, named, say } from "./dom.js";
-import { expression } from "./expression.js";
 import { count, sentence } from "./format.js";
-import { announce, clear, complain } from "./notices.js";
+import { get, post } from "./server.js";
+import { announce, clear, complain } from "./shell.js";
 
 let release = null;
-let known = null; // what GET columns gave
+let published = null; // the columns of the release
 let conditions = null;
-let byHand = byId("expression").value !== ""; // the expression was written, not made; before this script came, too
+let byHand = byId("expression").value !== ""; // somebody wrote the expression, perhaps before this script was loaded
 
 byId("release").addEventListener("change", open);
 byId("expression").addEventListener("input", () => setByHand(true));
@@ -29,16 +28,16 @@ open();
 async function open() {
   clear();
   byId("count").disabled = true;
-  const asked = (release = byId("release").value);
+  const id = (release = byId("release").value);
   try {
-    const got = await get(`/api/releases/${encodeURIComponent(asked)}/columns`);
-    if (asked !== release) return; // another one was chosen meanwhile
-    known = got;
+    const got = await get(`/api/releases/${encodeURIComponent(id)}/columns`);
+    if (id !== release) return; // another release was chosen meanwhile
+    published = got;
   } catch (error) {
     return complain(error);
   }
-  const all = [...known.columns, known.sensitive];
-  conditions = new Conditions(all, known.sensitive.name, () => {
+  const all = [...published.columns, published.sensitive];
+  conditions = new Conditions(all, published.sensitive.name, () => {
     if (!byHand) write();
   });
   fill(
@@ -58,7 +57,7 @@ async function open() {
       ),
     ),
   );
-  byId("truth-choice").hidden = !known.truth;
+  byId("truth-choice").hidden = !published.truth;
   setByHand(byHand);
   if (!byHand) write();
   showGroups();
@@ -83,21 +82,21 @@ function setByHand(now) {
 }
 
 async function ask(question = null) {
-  const asked = question ?? {
+  const query = question ?? {
     expression: byId("expression").value.trim(),
     group_by: groups(),
     learn: byId("learn").checked,
-    truth: known.truth && byId("truth").checked,
+    truth: published.truth && byId("truth").checked,
   };
   byId("count").disabled = true;
   fill(byId("query-problem"));
   try {
     const got = await post(`/api/releases/${encodeURIComponent(release)}/count`, {
-      ...asked,
-      expression: asked.expression || "TRUE",
+      ...query,
+      expression: query.expression || "TRUE",
     });
-    show(asked, got);
-    remember(asked, got);
+    show(query, got);
+    remember(query, got);
   } catch (error) {
     if (error.status === 0) return complain(error);
     fill(
@@ -114,21 +113,21 @@ async function ask(question = null) {
   }
 }
 
-function show(asked, got) {
-  const grouped = asked.group_by.length > 0;
+function show(query, got) {
+  const grouped = query.group_by.length > 0;
   const [first] = got.answers;
   document.querySelector(".query-layout").classList.toggle("grouped", grouped);
   fill(
     byId("query-answer"),
-    el("p", { class: "muted asked-code", title: asked.expression }, el("code", {}, asked.expression || "everybody")),
-    grouped ? groupAnswers(got.answers, asked.group_by) : oneAnswer(first),
+    el("p", { class: "muted asked-code", title: query.expression }, el("code", {}, query.expression || "everybody")),
+    grouped ? groupAnswers(got.answers, query.group_by) : oneAnswer(first),
     assumption(got),
   );
   if (!grouped) announce(`Estimate ${estimated(first.estimate)}, 95 percent interval ${fromTo(first.interval)}`);
 }
 
-function remember(asked, got) {
-  const grouped = asked.group_by.length > 0;
+function remember(query, got) {
+  const grouped = query.group_by.length > 0;
   const [first] = got.answers;
   byId("history-panel").hidden = false;
   const cell = (text) => el("td", { class: "num" }, text);
@@ -141,9 +140,9 @@ function remember(asked, got) {
         { class: "mono" },
         el(
           "div",
-          { title: asked.expression },
-          asked.expression || "everybody",
-          grouped ? el("span", { class: "muted" }, ` by ${asked.group_by.join(", ")}`) : null,
+          { title: query.expression },
+          query.expression || "everybody",
+          grouped ? el("span", { class: "muted" }, ` by ${query.group_by.join(", ")}`) : null,
         ),
       ),
       ...(grouped
@@ -153,13 +152,13 @@ function remember(asked, got) {
             cell(fromTo(first.interval)),
             cell(first.truth === null || first.truth === undefined ? "–" : count(first.truth)),
           ]),
-      el("td", { class: "num" }, el("button", { type: "button", class: "small", click: () => again(asked) }, "Again")),
+      el("td", { class: "num" }, el("button", { type: "button", class: "small", click: () => again(query) }, "Again")),
     ),
   );
 }
 
-function again(asked) {
-  byId("expression").value = asked.expression;
+function again(query) {
+  byId("expression").value = query.expression;
   setByHand(true);
-  ask(asked);
+  ask(query);
 }

@@ -1,24 +1,27 @@
-// Page 1: choose a table, and say what its columns are.
+// Page 1: choose a table, and give every column a role.
 
-import { post, remove } from "./api.js";
-import { rolesOf, showColumns, showRoles, suggested } from "./columns_table.js";
-import { byId, el, fill, named, say } from "./dom.js";
-import { count, listed, plural } from "./format.js";
-import { announce, clear, complain } from "./notices.js";
-import { mark, showTable } from "./shell.js";
-import { chosenTable, fresh, initial, isCounting, pause } from "./state.js";
-import { acceptFiles } from "./upload.js";
+import { byId, el, fill, named, nameText, say } from "./dom.js";
+import { count, listed, percent, plural, sentence } from "./format.js";
+import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove } from "./server.js";
+import { announce, clear, complain, mark, showTable } from "./shell.js";
+
+const ROLES = {
+  sensitive: "Sensitive",
+  "quasi-identifier": "Quasi-identifier",
+  identifier: "Identifier",
+  "left-out": "Left out",
+};
 
 const QUIET = 400; // milliseconds after the last choice before it is sent
 
 let state = initial;
-let shown = null; // the table whose columns are drawn
+let shownTable = null; // the table whose columns are shown
 let roles = new Map();
 let timer = null;
-let complete = null; // whether every role that has to be is there
+let complete = null; // whether every required role is given
 
-const having = (role) => [...roles].filter(([, its]) => its === role).map(([name]) => name);
-const nullsOf = (name) => shown.columns.find((column) => column.name === name)?.nulls ?? 0;
+const columnsWith = (role) => [...roles].filter(([, its]) => its === role).map(([name]) => name);
+const nullsOf = (name) => shownTable.columns.find((column) => column.name === name)?.nulls ?? 0;
 
 draw();
 watch();
@@ -31,10 +34,10 @@ acceptFiles(
   },
   complain,
 );
-byId("continue").addEventListener("click", goOn);
+byId("continue").addEventListener("click", continueToLimits);
 byId("use-suggested").addEventListener("click", () => {
-  roles = suggested(shown);
-  showRoles(byId("columns"), shown, roles);
+  roles = suggestedRoles(shownTable);
+  showRoles(byId("columns"), shownTable, roles);
   rolesChanged();
 });
 byId("null-value").addEventListener("input", rolesChanged);
@@ -44,7 +47,7 @@ async function reload() {
   draw();
 }
 
-/** While a table is being read, look again and again. */
+/** While a table is being read, ask for its state again and again. */
 async function watch() {
   for (;;) {
     await pause(state.tables.some((table) => table.status === "reading") ? 400 : 2500);
@@ -65,18 +68,18 @@ function draw() {
   const ready = table?.status === "ready";
   byId("columns-panel").hidden = !ready;
   byId("no-table").hidden = state.tables.length > 0;
-  if (!ready) shown = null; // it may come back with other columns
-  if (!ready || shown?.id === table.id) return;
-  shown = table;
+  if (!ready) shownTable = null; // it may return with other columns
+  if (!ready || shownTable?.id === table.id) return;
+  shownTable = table;
   roles = rolesOf(table, state.roles);
   byId("null-value").value = state.null_value ?? "";
   showColumns(byId("columns"), table, roles, roleChosen);
-  tell();
+  showFault();
 }
 
 function tableItem(table) {
   const chosen = table.id === state.table;
-  const how =
+  const details =
     table.status === "reading"
       ? [el("span", { class: "spinner", "aria-hidden": "true" }), " reading…"]
       : table.status === "failed"
@@ -116,14 +119,14 @@ function tableItem(table) {
           )
         : null,
     ),
-    el("span", { class: "how" }, chosen && table.status === "ready" ? "✓ in use: " : "", how),
+    el("span", { class: "how" }, chosen && table.status === "ready" ? "✓ in use: " : "", details),
   );
 }
 
 async function choose(id) {
   try {
     await post("/api/table", { id });
-    shown = null;
+    shownTable = null;
     await reload();
     announce("Table chosen.");
   } catch (error) {
@@ -134,47 +137,47 @@ async function choose(id) {
 async function forget(id) {
   try {
     await remove(`/api/tables/${encodeURIComponent(id)}`);
-    shown = null;
+    shownTable = null;
     await reload();
   } catch (error) {
     complain(error);
   }
 }
 
-/** There is one sensitive column: the one before goes back to what was suggested, or is left out. */
+/** There is only one sensitive column. The last one gets its suggested role back, or is left out. */
 function roleChosen(column, role) {
   if (role === "sensitive") {
     for (const [other, its] of roles) {
       if (its !== "sensitive" || other === column) continue;
-      const idea = shown.columns.find(({ name }) => name === other).suggested;
+      const idea = shownTable.columns.find(({ name }) => name === other).suggested;
       roles.set(other, idea === "sensitive" ? "left-out" : idea);
     }
   }
   roles.set(column, role);
-  showRoles(byId("columns"), shown, roles);
+  showRoles(byId("columns"), shownTable, roles);
   rolesChanged();
 }
 
 function rolesChanged() {
-  const fault = tell();
+  const fault = showFault();
   clearTimeout(timer);
-  if (fault === null) timer = setTimeout(() => save().catch(notSaved), QUIET);
+  if (fault === null) timer = setTimeout(() => save().catch(showSaveError), QUIET);
 }
 
-/** What is missing, or null. Said below the columns. */
-function tell() {
-  const [sensitive] = having("sensitive");
-  const known = having("quasi-identifier");
+/** Show below the columns what is missing; returns it, or null. */
+function showFault() {
+  const [sensitive] = columnsWith("sensitive");
+  const known = columnsWith("quasi-identifier");
   const nulls = sensitive === undefined ? 0 : nullsOf(sensitive);
   byId("null-field").hidden = nulls === 0;
   const unnamed = nulls > 0 && byId("null-value").value.trim() === "";
   const fault =
     sensitive === undefined
-      ? "Say which column is sensitive."
+      ? "Choose the sensitive column."
       : known.length === 0
         ? "Choose at least one quasi-identifier."
         : unnamed
-          ? `The sensitive column has ${plural(nulls, "empty cell")}: say which value they count as.`
+          ? `The sensitive column has ${plural(nulls, "empty cell")}: give the value they count as.`
           : null;
   const line = byId("roles-state");
   line.classList.toggle("bad", fault !== null);
@@ -182,7 +185,7 @@ function tell() {
   else
     fill(
       line,
-      "Nobody shall infer ",
+      "Nobody should infer ",
       el("b", {}, named(sensitive, 40)),
       ` from ${known.length === 1 ? "" : `${count(known.length)} columns: `}`,
       listed([
@@ -199,29 +202,119 @@ function tell() {
 }
 
 async function save() {
-  const [sensitive] = having("sensitive");
+  const [sensitive] = columnsWith("sensitive");
   const nullValue = nullsOf(sensitive) > 0 ? byId("null-value").value.trim() : null;
   await post("/api/roles", {
     sensitive,
-    quasi_identifiers: having("quasi-identifier"),
-    identifiers: having("identifier"),
+    quasi_identifiers: columnsWith("quasi-identifier"),
+    identifiers: columnsWith("identifier"),
     null_value: nullValue,
   });
 }
 
-/** The table may have changed, and is read again: then there are other columns to choose from. */
-function notSaved(error) {
+/** The table may have changed and is being read again: then there are other columns to choose from. */
+function showSaveError(error) {
   complain(error);
   if (isCounting(error)) reload().catch(complain);
 }
 
-async function goOn() {
+async function continueToLimits() {
   clearTimeout(timer);
-  if (tell() !== null) return byId(byId("null-field").hidden ? "columns" : "null-value").focus?.();
+  if (showFault() !== null) return byId(byId("null-field").hidden ? "columns" : "null-value").focus?.();
   try {
     await save();
     location.assign("/limits");
   } catch (error) {
-    notSaved(error);
+    showSaveError(error);
   }
+}
+
+/** The roles by column, as the server knows them; the suggested ones where nothing is chosen yet. */
+function rolesOf(table, roles) {
+  if (roles.sensitive === null) return suggestedRoles(table);
+  return new Map(
+    table.columns.map(({ name }) => [
+      name,
+      name === roles.sensitive
+        ? "sensitive"
+        : roles.quasi_identifiers.includes(name)
+          ? "quasi-identifier"
+          : roles.identifiers.includes(name)
+            ? "identifier"
+            : "left-out",
+    ]),
+  );
+}
+
+/** The suggested role of every column. */
+function suggestedRoles(table) {
+  return new Map(table.columns.map(({ name, suggested: role }) => [name, role]));
+}
+
+/** Draw the columns into a table's body; `choose(column, role)` is called for every choice. */
+function showColumns(body, table, roles, choose) {
+  fill(
+    body,
+    table.columns.map((column, at) => columnRow(column, at, table.rows, roles.get(column.name), choose)),
+  );
+}
+
+/** Update the roles in the rows. */
+function showRoles(body, table, roles) {
+  [...body.rows].forEach((row, at) => {
+    const role = roles.get(table.columns[at].name);
+    row.dataset.role = role;
+    fill(row.querySelector(".why"), whySuggested(table.columns[at], role));
+    for (const radio of row.querySelectorAll("input")) radio.checked = radio.value === role;
+  });
+}
+
+/** The suggestion for a column, and the reason for it. */
+function whySuggested(column, role) {
+  if (role === column.suggested) return `As suggested. ${sentence(column.why)}`;
+  return [el("b", {}, `Suggested: ${ROLES[column.suggested].toLowerCase()}.`), " ", sentence(column.why)];
+}
+
+function columnRow(column, at, rows, role, choose) {
+  const label = nameText(column.name);
+  const radios = Object.entries(ROLES).map(([value, title]) =>
+    el(
+      "label",
+      {},
+      el("input", {
+        type: "radio",
+        name: `role-${at}`,
+        value,
+        checked: value === role,
+        "data-test": "role",
+        "data-column": column.name,
+        "data-role": value,
+        change: () => choose(column.name, value),
+      }),
+      el("span", {}, title),
+    ),
+  );
+  return el(
+    "tr",
+    { "data-test": "column", "data-column": column.name, "data-role": role, "data-suggested": column.suggested },
+    el("th", { scope: "row", class: "column-name" }, named(column.name, 80)),
+    el("td", { class: "type", title: column.type }, column.kind === "other" ? column.type.toLowerCase() : column.kind),
+    el(
+      "td",
+      { class: "num", "data-head": "different" },
+      `${column.distinct_is_exact ? "" : "about "}${count(column.distinct)}`,
+    ),
+    el("td", { class: "num", "data-head": "empty" }, emptyCells(column.nulls, rows)),
+    el(
+      "td",
+      { class: "role" },
+      el("fieldset", { class: "segments" }, el("legend", { class: "sr-only" }, `Role of ${label}`), radios),
+      el("span", { class: "why" }, whySuggested(column, role)),
+    ),
+  );
+}
+
+function emptyCells(nulls, rows) {
+  if (!nulls) return "none";
+  return rows ? `${count(nulls)} (${percent(nulls / rows)})` : count(nulls);
 }

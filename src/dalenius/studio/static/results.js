@@ -1,16 +1,13 @@
-// What the limits cost, beside the chart. Nodes are made once; every answer only changes what differs.
+// What the limits cost, beside the chart and beside a pinned policy.
 
-import { MethodsChart } from "./chart_methods.js";
-import { SizesChart } from "./chart_sizes.js";
-import { el, fill, named, say, set } from "./dom.js";
-import { count, figure, percent, probability, sentence } from "./format.js";
-import { read, threeDigits } from "./ratio.js";
+import { MethodsChart, settingText, SizesChart } from "./chart_setting.js";
+import { byId, el, fill, named, nameText, say, set } from "./dom.js";
+import { count, figure, percent, plural, probability, sentence } from "./format.js";
+import { allLimits, policyWords, read, threeDigits } from "./rules.js";
 
-/** A setting as `dalenius plan` writes it: "50 x 1 + 10 x 5", buckets x size, ascending. */
-export const settingText = (setting) => (setting ?? []).map((group) => `${group.buckets} x ${group.size}`).join(" + ");
-
+/** The figures beside the chart. Nodes are made once; every answer only changes what differs. */
 export class Results {
-  /** `relax(value, text, event)`: raise a limit; `pointed(names)`: values are pointed at. */
+  /** `relax(value, text, event)` raises a limit; `pointed(names)` gets the values under the pointer. */
   constructor(host, { relax, pointed }) {
     this.relax = relax;
     const figureOf = (name, title, main) => {
@@ -32,7 +29,7 @@ export class Results {
     this.query = block("How good counts will be", "query-error");
     this.price = block("Price of protection", "price");
     this.notes = el("ul", { class: "notes" });
-    this.notesBlock = el("div", { class: "block", hidden: true }, el("h3", {}, "To know"), this.notes);
+    this.notesBlock = el("div", { class: "block", hidden: true }, el("h3", {}, "Notes"), this.notes);
     fill(
       host,
       el("dl", { class: "figures" }, this.mse.box, this.loss.box, this.gap.box),
@@ -50,12 +47,12 @@ export class Results {
   show(answer, pinned) {
     const feasible = answer.setting !== null && answer.setting !== undefined;
     this.host.classList.toggle("stale", !feasible);
-    this.host.inert = !feasible; // it tells of other limits
+    this.host.inert = !feasible; // it is about other limits
     set(this.host, "aria-busy", !answer.exact);
     if (!feasible) return;
     set(this.setting, "data-setting", settingText(answer.setting));
-    figureShown(this.mse, figure(answer.mse), answer.mse, pinned?.mse, figure);
-    figureShown(this.loss, figure(answer.loss), answer.loss, pinned?.loss, figure);
+    showFigure(this.mse, figure(answer.mse), answer.mse, pinned?.mse, figure);
+    showFigure(this.loss, figure(answer.loss), answer.loss, pinned?.loss, figure);
     say(this.gap.node, answer.gap === null || answer.gap === undefined ? "not proven yet" : percent(answer.gap));
     set(this.mse.node, "data-number", answer.mse);
     set(this.loss.node, "data-number", answer.loss);
@@ -68,7 +65,7 @@ export class Results {
   }
 
   #force(forcing) {
-    if (!changed(this.forcing, forcing)) return;
+    if (!isNew(this.forcing, forcing)) return;
     if (!forcing) return;
     const { value, size, share_of_loss: share, relaxed_limit: relaxed, saves } = forcing;
     const text = relaxed === null || relaxed === undefined ? null : threeDigits(read(String(relaxed)));
@@ -78,7 +75,7 @@ export class Results {
         "p",
         {},
         el("b", {}, named(value, 40)),
-        ` needs buckets of ${count(size)}. They make ${percent(share)} of the loss.`,
+        ` needs buckets of ${count(size)}. They cause ${percent(share)} of the loss.`,
       ),
       text === null ? null : el("p", {}, savingWords(saves, text)),
       saves > 0.0005 && text !== null
@@ -92,15 +89,15 @@ export class Results {
   }
 
   #count(error) {
-    if (!changed(this.query, error && [error.median, error.worst, error.worst_value, error.share]) || !error) return;
+    if (!isNew(this.query, error && [error.median, error.worst, error.worst_value, error.share]) || !error) return;
     fill(
       this.query.body,
       el(
         "p",
         {},
-        `Counting one value among ${error.share === 0.1 ? "a tenth" : percent(error.share)} of the records, the estimate is off by `,
+        `When you count one value among ${error.share === 0.1 ? "a tenth" : percent(error.share)} of the records, the estimate is off by `,
         el("b", { "data-test": "query-median" }, percent(error.median)),
-        " for the middle value, and by ",
+        " for the median value, and by ",
         el("b", { "data-test": "query-worst" }, percent(error.worst)),
         " for the worst, ",
         named(error.worst_value ?? "", 40),
@@ -110,7 +107,7 @@ export class Results {
   }
 
   #protect({ price, loss }) {
-    if (!changed(this.price, price && [price, loss]) || !price) return;
+    if (!isNew(this.price, price && [price, loss]) || !price) return;
     fill(
       this.price.body,
       el(
@@ -125,8 +122,8 @@ export class Results {
 
   #note(notes) {
     this.notesBlock.hidden = notes.length === 0;
-    if (this.noted === notes.join("\n")) return;
-    this.noted = notes.join("\n");
+    if (this.notesText === notes.join("\n")) return;
+    this.notesText = notes.join("\n");
     fill(
       this.notes,
       notes.map((note) => el("li", {}, sentence(note))),
@@ -144,12 +141,12 @@ function block(title, test) {
 }
 
 function savingWords(saves, limit) {
-  if (saves === null || saves === undefined) return "What a higher limit would save is being worked out…";
-  if (saves > 0.0005) return `With the limit ${limit} the loss would be ${percent(saves)} less.`;
+  if (saves === null || saves === undefined) return "Working out what a higher limit would save…";
+  if (saves > 0.0005) return `With a limit of ${limit}, the loss would be ${percent(saves)} lower.`;
   return `A limit of ${limit} would save nothing: other values need large buckets too.`;
 }
 
-function changed(part, content) {
+function isNew(part, content) {
   const now = JSON.stringify(content ?? null);
   if (part.last === now) return false;
   part.last = now;
@@ -157,7 +154,7 @@ function changed(part, content) {
   return true;
 }
 
-function figureShown(part, text, now, before, words) {
+function showFigure(part, text, now, before, words) {
   say(part.node, text);
   const differs =
     now === before
@@ -166,4 +163,130 @@ function figureShown(part, text, now, before, words) {
         ? ` (${now > before ? "+" : "−"}${percent(Math.abs(now - before) / before)})`
         : "";
   say(part.against, before === undefined || before === null ? "" : `A: ${words(before)}${differs}`);
+}
+
+const MOST_LISTED = 12; // limits that differ
+const FIGURES = [
+  ["Loss", (answer) => answer.loss, figure],
+  ["MSE", (answer) => answer.mse, figure],
+  ["Buckets", (answer) => answer.setting?.reduce((sum, group) => sum + group.buckets, 0), count],
+  ["Sizes", (answer) => answer.setting?.length, count],
+  ["Largest bucket", (answer) => answer.setting?.at(-1)?.size, count],
+  ["Error of counts, median value", (answer) => answer.query_error?.median, percent],
+  ["Error of counts, worst value", (answer) => answer.query_error?.worst, percent],
+];
+
+/** Two policies side by side: A is pinned, B is the one in work. */
+export class Compare {
+  constructor(table) {
+    this.table = table;
+    this.charts = { a: new SizesChart(), b: new SizesChart() };
+    this.words = { a: el("p", { class: "policy-words" }), b: el("p", { class: "policy-words" }) };
+    this.cannot = el("p", { class: "bad-word" }, "⚠ These limits cannot be kept.");
+    this.figures = FIGURES.map(([title]) => line(title));
+    this.differing = Array.from({ length: MOST_LISTED }, () => line(""));
+    this.summary = el("p", { class: "muted" });
+    this.list = el("div", { class: "changed-limits" }, lines("Limits that differ", this.differing));
+    const head = (letter, title) =>
+      el("h3", {}, el("span", { class: `letter ${letter}` }, letter.toUpperCase()), title);
+    fill(
+      byId("compare-body"),
+      el(
+        "div",
+        { class: "compare-columns" },
+        el("div", {}, lines("Figures of both policies", this.figures), this.summary, this.list),
+        el("div", {}, head("a", "Pinned"), this.words.a, this.charts.a.node),
+        el("div", {}, head("b", "Now"), this.words.b, this.cannot, this.charts.b.node),
+      ),
+    );
+  }
+
+  /** Draw both policies, or nothing if none is pinned. */
+  show(pinned, draft, answer) {
+    byId("compare").hidden = !pinned;
+    if (!pinned || !answer) return;
+    if (this.pinned !== pinned) {
+      this.pinned = pinned;
+      this.pinnedLimits = allLimits(pinned.limits, this.table);
+      say(this.words.a, policyWords(pinned.limits));
+      this.charts.a.show(pinned.exploration.setting);
+    }
+    say(this.words.b, policyWords(draft.limits));
+    this.charts.b.show(answer.setting);
+    this.cannot.hidden = Boolean(answer.setting);
+    FIGURES.forEach(([, of, words], at) => this.figures[at].show(of(pinned.exploration), of(answer), words));
+    this.#limits(allLimits(draft.limits, this.table));
+    byId("compare").dataset.a = settingText(pinned.exploration.setting);
+    byId("compare").dataset.b = settingText(answer.setting);
+  }
+
+  #limits(now) {
+    const before = this.pinnedLimits;
+    const places = [];
+    for (let at = 0; at < now.length; at += 1) if (!(Math.abs(now[at] - before[at]) <= 1e-12)) places.push(at);
+    const change = (at) => Math.abs(Math.log(now[at] / before[at]));
+    places.sort((x, y) => change(y) - change(x) || x - y);
+    say(
+      this.summary,
+      places.length === 0
+        ? "All limits are the same."
+        : `${plural(places.length, "limit differs", "limits differ")}${places.length > MOST_LISTED ? `; these ${MOST_LISTED} differ most` : ""}:`,
+    );
+    this.list.hidden = places.length === 0;
+    this.differing.forEach((row, at) => {
+      row.node.hidden = at >= places.length;
+      if (!row.node.hidden)
+        row.show(before[places[at]], now[places[at]], probability, nameText(this.table.values[places[at]]));
+    });
+  }
+}
+
+function lines(title, rows) {
+  const head = (text) => el("th", { scope: "col", class: "num" }, text);
+  return el(
+    "div",
+    { class: "scroll-x", tabindex: "0", role: "region", "aria-label": title },
+    el(
+      "table",
+      {},
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          el("th", { scope: "col" }, el("span", { class: "sr-only" }, "What")),
+          head("A, pinned"),
+          head("B, now"),
+          head("B against A"),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        rows.map((row) => row.node),
+      ),
+    ),
+  );
+}
+
+/** A row of the table; its cells stay, only their text changes. */
+function line(title) {
+  const name = el("bdi", {}, title);
+  const [a, b, difference] = [0, 1, 2].map(() => el("td", { class: "num" }));
+  const known = (number) => number !== null && number !== undefined && !Number.isNaN(number);
+  return {
+    node: el("tr", {}, el("th", { scope: "row" }, name), a, b, difference),
+    show(before, now, words, newTitle = title) {
+      say(name, newTitle.length > 40 ? `${newTitle.slice(0, 39)}…` : newTitle);
+      say(a, known(before) ? words(before) : "–");
+      say(b, known(now) ? words(now) : "–");
+      say(difference, known(before) && known(now) ? changeWords(before, now) : "–");
+    },
+  };
+}
+
+function changeWords(before, now) {
+  if (before === now) return "same";
+  return before > 0 ? `${now > before ? "+" : "−"}${percent(Math.abs(now - before) / before)}` : "–";
 }

@@ -1,15 +1,68 @@
-// What a rule gives each value, for drawing at once. The server's answer, which is exact, comes after it.
+// Rules that give every value a limit: reading limits, computing them for drawing, and the controls of a rule.
 
-import { read, readLimit } from "./ratio.js";
+import { byId, el, fill, say, set } from "./dom.js";
+import { plural } from "./format.js";
 
-const ROOM = 1 - 1e-12; // floating point must not mark a limit that is exactly the frequency
+const DECIMAL = /^\s*(\d+(?:\.\d*)?|\.\d+)\s*$/;
+const RATIO = /^\s*(\d+)\s*\/\s*(\d+)\s*$/;
 
-/** What is wrong with the numbers of the rule in use, by the name of the number; empty if nothing is. */
+/** The number in a text such as "0.02" or "1/50", or null. The server computes exactly; this is for drawing. */
+export function read(text) {
+  if (DECIMAL.test(text)) return Number(text);
+  const ratio = RATIO.exec(text);
+  if (ratio === null || Number(ratio[2]) === 0) return null;
+  return Number(ratio[1]) / Number(ratio[2]);
+}
+
+/** The limit in a text: above 0 and at most 1, else null. */
+export function readLimit(text) {
+  const number = read(text);
+  return number !== null && number > 0 && number <= 1 ? number : null;
+}
+
+/** A number with three significant digits, as decimal text without an exponent. */
+export function threeDigits(number) {
+  return decimal(Number(number.toPrecision(3)));
+}
+
+/** A number of at most three significant digits as decimal text. */
+function decimal(number) {
+  if (number === 0) return "0";
+  const places = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(number))));
+  const text = number.toFixed(Math.min(places, 20));
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+/**
+ * The smallest limit that is at least count / total: three significant digits, or a ratio where these would be 1,
+ * which is no limit. Null if it would be above 1.
+ */
+export function atLeast(count, total) {
+  if (total <= 0 || count > total) return null;
+  if (count === total) return "1";
+  const unit = 10 ** (Math.floor(Math.log10(count / total)) - 2);
+  let steps = Math.floor(count / total / unit);
+  for (;;) {
+    const text = decimal(steps * unit);
+    if (text === "1") return `${count}/${total}`;
+    if (isAtLeast(text, count, total)) return text;
+    steps += 1;
+  }
+}
+
+function isAtLeast(text, count, total) {
+  const [units, fraction = ""] = text.split(".");
+  return BigInt(units + fraction) * BigInt(total) >= BigInt(count) * 10n ** BigInt(fraction.length);
+}
+
+const ROOM = 1 - 1e-12; // floating point must not reject a limit that equals the frequency
+
+/** The faults in the numbers of the rule, by the name of the number. */
 export function faults(limits) {
-  const wrong = {};
+  const messages = {};
   const number = (name, fits, words) => {
     const got = read(limits[name] ?? "");
-    if (got === null || !fits(got)) wrong[name] = words;
+    if (got === null || !fits(got)) messages[name] = words;
   };
   if (limits.rule === "theta") {
     number("theta", () => true, "Theta is a number such as 8.");
@@ -19,10 +72,10 @@ export function faults(limits) {
   if (limits.rule === "l_diversity")
     number("l_diversity", (x) => Number.isInteger(x) && x >= 1, "l is a whole number, at least 1.");
   if (limits.rule === "beta") number("beta", () => true, "Beta is a number such as 3.");
-  return wrong;
+  return messages;
 }
 
-/** What the rule alone says for a value of this frequency; NaN where there is no rule. */
+/** A function from the frequency of a value to its limit under the rule alone; NaN where there is no rule. */
 function ruleLimit(limits) {
   const numbers = Object.fromEntries(
     ["theta", "base", "uniform", "l_diversity", "beta"].map((name) => [name, read(limits[name] ?? "") ?? NaN]),
@@ -50,5 +103,92 @@ export function allLimits(limits, table) {
   });
 }
 
-/** Whether one bucket of everybody would keep the limit, against somebody who knows so many records. */
+/** Whether one bucket with everybody would keep the limit against somebody who knows this many records. */
 export const canBeKept = (limit, count, total, known) => limit * (total - known) >= count * ROOM;
+
+/** A policy in a few words. */
+export function policyWords(limits) {
+  const exceptions = Object.keys(limits.values ?? {}).length;
+  if (limits.rule === "none") return `by value only, ${plural(exceptions, "limit")}`;
+  const rule = {
+    theta: `theta ${limits.theta}, base ${limits.base}`,
+    uniform: `uniform ${limits.uniform}`,
+    l_diversity: `l-diversity ${limits.l_diversity}`,
+    beta: `beta ${limits.beta}`,
+  }[limits.rule];
+  return exceptions ? `${rule}, and ${plural(exceptions, "exception")}` : rule;
+}
+
+// From a slider's position (0 to 1) to a number, and back. Theta and uniform are logarithmic; base and beta are
+// quadratic, so that small numbers, which matter most, have room.
+const SCALES = {
+  theta: { number: (at) => 64 ** at, at: (x) => Math.log(Math.max(x, 1)) / Math.log(64) },
+  base: { number: (at) => 0.5 * at ** 2, at: (x) => Math.sqrt(Math.min(x, 0.5) / 0.5) },
+  uniform: { number: (at) => 1000 ** (at - 1), at: (x) => 1 + Math.log(Math.max(x, 0.001)) / Math.log(1000) },
+  l_diversity: { number: (at) => Math.round(1 + 99 * at), at: (x) => (Math.min(x, 100) - 1) / 99 },
+  beta: { number: (at) => 32 * at ** 2, at: (x) => Math.sqrt(Math.min(x, 32) / 32) },
+};
+const FORMULAS = {
+  theta: ["min(1, theta · f + base)", " with f the value's share of the records"],
+  uniform: ["the same limit", " for every value"],
+  l_diversity: ["1 / l", " for every value"],
+  beta: ["min(1, (1 + beta) · f)", " with f the value's share of the records"],
+  none: ["no rule", ": every value has its own limit"],
+};
+
+/** The rule for all values: which one, and a slider and a field for each of its numbers. */
+export class RuleControls {
+  /** `changed(event)` is called when a number changes, `ruleChosen(rule, event)` when somebody chooses another rule. */
+  constructor(draft, changed, ruleChosen) {
+    this.draft = draft;
+    for (const radio of document.querySelectorAll("input[name=rule]")) {
+      radio.addEventListener("change", (event) => ruleChosen(radio.value, event));
+    }
+    for (const name of Object.keys(SCALES)) {
+      const slider = byId(`${name}-slider`);
+      const field = byId(name);
+      slider.addEventListener("input", (event) => {
+        field.value = threeDigits(SCALES[name].number(slider.value / 1000));
+        this.#take(name, field.value);
+        changed(event);
+      });
+      field.addEventListener("input", (event) => {
+        const wrong = this.#take(name, field.value.trim());
+        this.#slide(name);
+        if (!wrong) changed(event);
+      });
+    }
+    this.show();
+  }
+
+  #take(name, text) {
+    this.draft.limits[name] = text;
+    const messages = faults(this.draft.limits);
+    set(byId(name), "aria-invalid", name in messages);
+    byId("rule-error").hidden = !(name in messages);
+    say(byId("rule-error"), messages[name] ?? "");
+    set(byId(`${name}-slider`), "aria-valuetext", text);
+    return name in messages;
+  }
+
+  #slide(name) {
+    const number = read(this.draft.limits[name] ?? "");
+    if (number !== null)
+      byId(`${name}-slider`).value = String(Math.round(1000 * Math.min(1, Math.max(0, SCALES[name].at(number)))));
+  }
+
+  /** Show the draft's rule and numbers. */
+  show() {
+    const { limits } = this.draft;
+    for (const radio of document.querySelectorAll("input[name=rule]")) radio.checked = radio.value === limits.rule;
+    for (const group of document.querySelectorAll("[data-rule]")) group.hidden = group.dataset.rule !== limits.rule;
+    const [formula, words] = FORMULAS[limits.rule];
+    fill(byId("formula"), "Limit = ", el("span", { class: "f" }, formula), words);
+    for (const name of Object.keys(SCALES)) {
+      byId(name).value = limits[name] ?? "";
+      this.#take(name, limits[name] ?? "");
+      this.#slide(name);
+    }
+    byId("rule-error").hidden = true;
+  }
+}

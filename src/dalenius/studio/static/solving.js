@@ -1,16 +1,80 @@
-// Latest wins: one quick question at a time, the newest state as soon as the last answer is there, and the exact answer
-// once nothing has changed for a moment.
+// A draft policy, the questions that go to the server about it, and how far the answer is.
 
-import { post } from "./api.js";
-import * as timing from "./timing.js";
+import { byId, el, fill, say, set } from "./dom.js";
+import { sentence } from "./format.js";
+import { isCounting, post } from "./server.js";
+import { complain, mark } from "./shell.js";
+
+/** The policy in work: limits, sizes and protection. It goes to the server with every question. */
+export class Draft {
+  constructor({ limits, solve, protection }) {
+    this.limits = copyLimits(limits);
+    this.solve = { ...solve };
+    this.protection = structuredClone(protection);
+    this.sequence = 0;
+  }
+
+  /** The question to send. */
+  question(exact) {
+    this.sequence += 1;
+    return { limits: this.limits, solve: this.solve, protection: this.protection, exact, sequence: this.sequence };
+  }
+}
+
+/** A copy of limits. Values may have any name, even "constructor", so the copy has no prototype. */
+export function copyLimits(limits) {
+  return { ...limits, values: Object.assign(Object.create(null), limits.values) };
+}
+
+// User Timing entries say how long a change takes until its answer is on the screen:
+// "change-to-redraw": from the input event to after the frame that shows its answer.
+// "overtaken-to-redraw": the same for a change that a newer one overtook before it was sent; one answer serves both.
+// "answer-to-redraw": the page's own part of it.
+const MOST_ENTRIES = 5000;
+let entries = 0;
+
+/** Mark a change at the time of its event. */
+function markChange(event) {
+  const startTime = event?.timeStamp > 0 ? event.timeStamp : performance.now();
+  return performance.mark("change", { startTime });
+}
+
+/** The answer to these changes, oldest first, is in the document: measure once its frame is painted. */
+function measureRedraw(marks, arrived) {
+  if (marks.length === 0) return;
+  requestAnimationFrame(() => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      const end = performance.now();
+      performance.measure("answer-to-redraw", { start: arrived, end });
+      marks.forEach((mark, at) => {
+        const name = at === marks.length - 1 ? "change-to-redraw" : "overtaken-to-redraw";
+        performance.measure(name, { start: mark.startTime, end });
+      });
+      entries += marks.length;
+      if (entries > MOST_ENTRIES) forgetEntries();
+    };
+    port2.postMessage(null);
+  });
+}
+
+function forgetEntries() {
+  performance.clearMarks("change");
+  performance.clearMeasures();
+  entries = 0;
+}
 
 const QUIET = 250; // milliseconds without a change before the exact answer is asked for
 
+/**
+ * The latest question wins. One quick question goes out at a time; the newest state follows as soon as its answer is
+ * there, and the exact question once nothing has changed for a moment.
+ */
 export class Solving {
-  /** `answered(answer)` draws; `failed(error)` complains; `asking(exact)` says that work is going on. */
+  /** `answered(answer)` draws; `failed(error)` shows an error; `asking(exact)` shows that work is going on. */
   constructor(draft, { answered, failed, asking }) {
     Object.assign(this, { draft, answered, failed, asking });
-    this.marks = []; // changes that no question has taken along yet
+    this.marks = []; // changes that no question covers yet
     this.flying = null;
     this.timer = null;
     addEventListener("pagehide", () => this.#leave());
@@ -19,7 +83,7 @@ export class Solving {
 
   /** The draft has changed, because of this event. */
   changed(event) {
-    this.marks.push(timing.changed(event));
+    this.marks.push(markChange(event));
     clearTimeout(this.timer);
     if (this.flying?.exact) this.#abandon();
     if (this.flying === null) this.#ask(false);
@@ -31,24 +95,24 @@ export class Solving {
   }
 
   async #ask(exact) {
-    const question = { exact, marks: this.marks, stop: new AbortController() };
+    const flight = { exact, marks: this.marks, stop: new AbortController() };
     this.marks = [];
-    this.flying = question;
+    this.flying = flight;
     this.asking(exact);
     let answer = null;
     let fault = null;
     try {
-      answer = await post("/api/explore", this.draft.question(exact), { signal: question.stop.signal });
+      answer = await post("/api/explore", this.draft.question(exact), { signal: flight.stop.signal });
     } catch (error) {
       fault = error;
     }
-    if (this.flying !== question) return; // given up for a newer one
+    if (this.flying !== flight) return; // given up for a newer one
     this.flying = null;
     const overtaken = this.marks.length > 0;
     if (fault === null) {
       const arrived = performance.now();
       this.answered(answer, overtaken);
-      timing.redrawn(question.marks, arrived);
+      measureRedraw(flight.marks, arrived);
     } else if (fault.kind !== "abandoned") {
       this.failed(fault);
     }
@@ -62,7 +126,7 @@ export class Solving {
     this.flying = null;
   }
 
-  /** The next page must know of the last change: send what was not sent yet before a link is followed. */
+  /** The next page must know the last change: send it before the browser follows a link. */
   async #follow(event) {
     const link = event.target.closest?.("a[href^='/']");
     if (
@@ -81,9 +145,99 @@ export class Solving {
     location.assign(link.href);
   }
 
-  /** The page is left: what was not sent yet becomes the draft all the same. */
+  /** Somebody leaves the page: what was not sent yet still becomes the draft. */
   async #leave() {
     if (this.marks.length > 0)
       await post("/api/explore", this.draft.question(false), { keepalive: true }).catch(() => {});
   }
+}
+
+const STATES = {
+  exact: "exact",
+  refining: "quick answer, refining…",
+  solving: "solving…",
+  looking: "looking for a setting…",
+  problem: "cannot be kept",
+  undecided: "not found in time",
+};
+
+/** The state of the answer in a few words; `exact` says whether the page shows the exact answer. */
+function showState(state, exact = false) {
+  const chip = byId("exact");
+  set(chip, "data-state", state);
+  set(chip, "data-exact", exact);
+  say(chip, STATES[state]);
+}
+
+/** A question goes out. The words stay where possible: they would flicker while a slider moves. */
+export function showAsking(exact) {
+  const chip = byId("exact");
+  const state = chip.dataset.state ?? "solving";
+  if (exact && chip.dataset.exact === "true") return; // the quick answer was exact already; only other methods are missing
+  showState(state === "exact" || state === "undecided" ? "refining" : state);
+}
+
+/** Show the state of an answer, and its problem, if there certainly is one. */
+export function showStanding(answer, take) {
+  const open = answer.status === "undecided";
+  const certain = answer.problem && (!open || answer.exact) ? answer.problem : null;
+  showProblem(certain, take);
+  const state = answer.problem
+    ? open
+      ? answer.exact
+        ? "undecided"
+        : "looking"
+      : "problem"
+    : answer.exact
+      ? "exact"
+      : "refining";
+  showState(state, answer.exact);
+}
+
+/** Show what the server refused outright, such as a limit that is not a number. */
+function showRefusal(error) {
+  showState("problem", true);
+  showProblem({ message: error.message, hint: error.hint, offer: null });
+}
+
+/** Show in the header whether the limits can be kept, once that is certain. */
+export function markLimits(answer) {
+  if (answer.status !== "undecided") mark("limits", answer.setting ? "done" : "cannot be kept");
+}
+
+/** Why there is no setting, and the offer to fix it. */
+function showProblem(problem, take) {
+  const host = byId("problem");
+  const same = JSON.stringify(problem) === host.dataset.problem;
+  host.hidden = problem === null || problem === undefined;
+  if (same) return;
+  host.dataset.problem = JSON.stringify(problem);
+  if (!problem) return fill(host);
+  const offer = problem.offer ?? null;
+  const title =
+    Object.keys(offer?.values ?? {}).length > 0 ? "Use the nearest feasible limits" : "Allow larger buckets";
+  fill(
+    host,
+    el("p", {}, el("strong", {}, sentence(problem.message))),
+    offer ? el("p", {}, offer.text) : problem.hint ? el("p", {}, problem.hint) : null,
+    el("p", { class: "hint" }, "The figures below are for the last limits that could be kept."),
+    offer
+      ? el(
+          "div",
+          { class: "buttons" },
+          el(
+            "button",
+            { type: "button", class: "primary", "data-test": "offer", click: (event) => take(offer, event) },
+            title,
+          ),
+        )
+      : null,
+  );
+}
+
+/** A question failed: wait for new counts, show the refusal, or report an error. */
+export function showFailure(error) {
+  if (isCounting(error)) return location.reload(); // the table changed: the new page waits for its counts
+  if (error.status === 0 || error.status >= 500) return complain(error);
+  showRefusal(error);
 }
