@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types imports docs unit browser jre format bench-solvers bench-publish bench-attacks bench-strata bench-studio bench-spark lock clean
+.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre format reproduce bench-solvers bench-publish bench-attacks bench-strata bench-studio bench-spark lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -41,15 +41,21 @@ imports: setup
 	@$(RUN) lint-imports --config pyproject.toml --no-cache
 
 docs: setup ## Build the documentation into site/, warnings being errors
-	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict
 
 unit: setup browser jre
 	@$(RUN) pytest -q -n $(JOBS)
+
+wheel: $(filter .uv/bin/uv,$(UV)) ## Build the wheel and try it in a fresh environment, without the checkout
+	@sh tools/wheel_check.sh
 
 format: setup ## Format the code, and bring generated documentation up to date
 	@$(RUN) ruff check --fix --quiet .
 	@$(RUN) ruff format --quiet .
 	@$(RUN) python tools/generated_docs.py
+
+reproduce: setup ## Run the paper's experiments; ARGS="--out figures --quick", or ARGS=--help
+	@$(RUN) python -m paper $(or $(ARGS),--out figures --quick)
 
 bench-solvers: setup ## Measure the solvers against the paper's searches and a direct MILP; writes bench/results/
 	@$(RUN) --group bench python -m bench.solvers

@@ -1,4 +1,4 @@
-"""Bring docs/reproduction.md, its pictures, and docs/strata-figures.md up to date with a run of `dalenius reproduce`.
+"""Bring docs/reproduction.md, its pictures, and docs/strata-figures.md up to date with a run of `python -m paper`.
 
     python tools/reproduction_page.py FOLDER
 
@@ -11,6 +11,7 @@ import csv
 import json
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 from paper.files import described
@@ -37,7 +38,7 @@ def main(folder: Path) -> None:
     by_hand = page.read_text(encoding="utf-8").split(MARK)[0]
     run = f"The run: {saved['run']['title']}. {' '.join(saved['notes'])} On {described(saved['run'])}.\n\n"
     (DOCS / "strata-figures.md").write_text(strata_figures(folder), encoding="utf-8")
-    page.write_text(by_hand + MARK + "\n" + run + body(results, IMAGES), encoding="utf-8")
+    page.write_text(by_hand + MARK + "\n" + _fold(run + body(results, IMAGES)), encoding="utf-8")
 
 
 def strata_figures(folder: Path) -> str:
@@ -67,6 +68,14 @@ def strata_figures(folder: Path) -> str:
         ]
         lines.append(f"| {sensitive} | {theta} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _fold(text: str) -> str:
+    """The same with paragraphs in short lines. Tables, pictures and headings stay on one line."""
+    return "\n".join(
+        line if line.startswith(("|", "#", "!")) else textwrap.fill(line, 118, break_long_words=False)
+        for line in text.split("\n")
+    )
 
 
 def _by_release(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:

@@ -16,7 +16,6 @@ from dalenius.errors import PolicyError, UsageError
 from dalenius.model.plan import Method, PlanOptions
 
 if TYPE_CHECKING:
-    from dalenius.policy.job import Job
     from dalenius.policy.limits import LimitPolicy
 
 
@@ -138,57 +137,61 @@ class PlanRequest:
     avoid_ruled_out: bool = False
 
 
-def request(given: dict[str, Any]) -> PlanRequest:
-    """Merge options and job file; an option goes before the job file's key of the same name."""
-    from dalenius.policy.job import Job, read_job
-
-    job = read_job(given["job"]) if given.get("job") is not None else Job()
-    solve, table, adversary = job.solve, job.table, job.adversary
-    chosen = {
-        "method": given["method"] or solve.method or Method.OPTIMAL,
-        "gap": _first(given["gap"], solve.gap, None),
-        "time_limit": _first(given["time_limit"], solve.time_limit, 60.0),
-    }
+def read_request(given: dict[str, Any]) -> PlanRequest:
+    """Merge options and job file; an option overrides the job file's key of the same name."""
+    job = _job_sections(given.get("job"))
+    solve, table, adversary = job["solve"], job["table"], job["adversary"]
+    gap = _first(given["gap"], solve.get("gap"))
+    strata = table.get("strata")
     return PlanRequest(
-        policy=_policy(job, given),
-        method=Method(chosen["method"]),
+        policy=_policy(job["limits"], given),
+        method=Method(_first(given["method"], solve.get("method"), Method.OPTIMAL)),
         options=PlanOptions.of(
-            min_size=_first(given["min_size"], solve.min_size, None),
-            max_size=_first(given["max_size"], solve.max_size, None),
-            gap=float(chosen["gap"]) if chosen["gap"] is not None else None,
-            time_limit=float(chosen["time_limit"]),
-            known_records=_first(given.get("corrupted"), adversary.corrupted, 0),
-            fake_values=_first(given.get("fakes"), adversary.fakes, 0),
+            min_size=_first(given["min_size"], solve.get("min_size")),
+            max_size=_first(given["max_size"], solve.get("max_size")),
+            gap=float(gap) if gap is not None else None,
+            time_limit=float(_first(given["time_limit"], solve.get("time_limit"), 60.0)),
+            known_records=_first(given.get("corrupted"), adversary.get("corrupted"), 0),
+            fake_values=_first(given.get("fakes"), adversary.get("fakes"), 0),
         ),
-        sensitive=_first(given.get("sensitive"), table.sensitive, None),
-        null_value=_first(given.get("null_value"), table.null_value, None),
-        quasi_identifiers=tuple(table.quasi_identifiers),
-        identifiers=tuple(table.identifiers),
-        strata=tuple(table.strata) if isinstance(table.strata, list) else table.strata,
-        avoid_ruled_out=bool(adversary.avoid_ruled_out),
+        sensitive=_first(given.get("sensitive"), table.get("sensitive")),
+        null_value=_first(given.get("null_value"), table.get("null_value")),
+        quasi_identifiers=tuple(table.get("quasi_identifiers", ())),
+        identifiers=tuple(table.get("identifiers", ())),
+        strata=tuple(strata) if isinstance(strata, list) else strata,
+        avoid_ruled_out=bool(adversary.get("avoid_ruled_out")),
     )
+
+
+def _job_sections(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The job file as dicts. Without one there is nothing to check, and no need to load what checks it."""
+    if path is None:
+        return {"table": {}, "limits": {}, "solve": {}, "adversary": {}}
+    from dalenius.policy.job import read_job
+
+    return read_job(path).model_dump()
 
 
 def _first(*candidates: Any) -> Any:
     return next((candidate for candidate in candidates if candidate is not None), None)
 
 
-def _policy(job: Job, given: dict[str, Any]) -> LimitPolicy:
-    """The job file's limits, its rule replaced by one given as an option, its exceptions added to."""
+def _policy(limits: dict[str, Any], given: dict[str, Any]) -> LimitPolicy:
+    """The job file's limits; a rule given as an option replaces its rule, and --limit adds to its exceptions."""
     from dalenius.policy.limits import LimitPolicy
 
-    section = job.limits.model_dump()
-    if any(given[rule] is not None for rule in _RULES):
-        section |= dict.fromkeys((*_RULES, "base"))
-    section |= {name: given[name] for name in (*_RULES, "base") if given[name] is not None}
-    section["values"] = {**section["values"], **_value_limits(given["limits"])}
-    if not section["values"] and all(section[rule] is None for rule in _RULES) and section["base"] is None:
+    rule = {name: limits.get(name) for name in (*_RULES, "base")}
+    if any(given[name] is not None for name in _RULES):
+        rule = dict.fromkeys(rule)
+    rule |= {name: given[name] for name in rule if given[name] is not None}
+    values = {**limits.get("values", {}), **_value_limits(given["limits"])}
+    if not values and all(number is None for number in rule.values()):
         raise PolicyError(
             "no limits are given",
             "Give a rule, such as --theta 8 --base 0.02 or --uniform 0.1, a --limit VALUE=NUMBER for every value, "
             "or a --job file.",
         )
-    return LimitPolicy.of(**section)
+    return LimitPolicy.of(**rule, values=values)
 
 
 def _value_limits(texts: tuple[str, ...]) -> dict[str, str]:

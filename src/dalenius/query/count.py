@@ -22,19 +22,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import TracebackType
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import QueryError
-from dalenius.infer.compositions import UnsupportedError
 from dalenius.model.estimate import Estimate, GroupEstimate
 from dalenius.query.conditions import Condition
-from dalenius.query.learner import MIXED, Learner, certain
-from dalenius.query.pairs import Matcher, accepted_pairs, typed_buckets, types_of
 from dalenius.query.release_tables import MEMORY, Group, ReleaseTables, SizeSums, TableData, both, same_group
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dalenius.query.learner import Learner
 
 MOST_GROUPS = 100_000
 MOST_GROUPS_APART = 1_000  # groups that need a pass each
@@ -116,6 +116,9 @@ class Counter(AbstractContextManager["Counter"]):
 
     def _learned(self, answers: list[GroupEstimate], parts: _Parts) -> list[GroupEstimate]:
         """The answers with what is learned, or with the reason why nothing is."""
+        from dalenius.infer.compositions import UnsupportedError  # here: most queries learn nothing, need no arrays
+        from dalenius.query.learner import MIXED, Learner, certain
+
         if parts.mixed is None and all(answer.estimate.exact for answer in answers):
             return [replace(a, estimate=replace(a.estimate, learned=certain(a.estimate))) for a in answers]
         reason = self._not_learned if parts.mixed is None else MIXED
@@ -152,6 +155,8 @@ class Counter(AbstractContextManager["Counter"]):
 
     def _paired(self, mixed: Condition, rows: str, values: str) -> Estimate:
         """The condition on all that is different, then the buckets a range at a time."""
+        from dalenius.query.pairs import Matcher, accepted_pairs, typed_buckets, types_of  # here, for its arrays
+
         types = types_of(accepted_pairs(self._tables, mixed, rows, values))
         matcher = Matcher(types.accepts)
         if types.accepts.size:
@@ -187,6 +192,8 @@ def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:
         if len(paths) == len(files):
             folder.require_one_layout(table)
             return TableData(tuple(paths), tuple(names))
+        import pyarrow as pa  # here: Parquet files go to DuckDB as they are
+
         schema = pa.schema([(field.name, _plain(field.type)) for field in folder.schema(table)])
         batches = (batch.cast(schema) for batch in folder.batches(table))
         return TableData(pa.RecordBatchReader.from_batches(schema, batches), tuple(names))
@@ -198,6 +205,8 @@ def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     """Categories as what they stand for."""
+    import pyarrow as pa
+
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

@@ -14,17 +14,19 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import QueryError, ReleaseError
 from dalenius.query.conditions import Condition, conjuncts
 from dalenius.query.sql import Names
 from dalenius.tables.connections import connect, literal, literal_path, lock, quoted
 from dalenius.tables.delimited import check_names
-from dalenius.tables.describe import Kind
 from dalenius.tables.table_errors import query_errors, release_errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dalenius.tables.describe import Kind
 
 MEMORY = "2GB"
 _FETCHED_AT_ONCE = 10_000

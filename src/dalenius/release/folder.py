@@ -11,16 +11,14 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
-
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 from dalenius.errors import ReleaseError
 from dalenius.release.manifest import Column, Manifest, read_manifest
 from dalenius.release.two_tables import TableFile, is_text, named_type
-from dalenius.tables.arrow import readable_as_dictionaries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Store(Protocol):
@@ -97,6 +95,8 @@ class ReleaseFolder:
 
     def schema(self, table: TableName) -> pa.Schema:
         """The columns that the manifest says a table has, with their types."""
+        import pyarrow as pa  # here and below, because a query opens a release and needs no Arrow
+
         columns = self.manifest.columns
         bucket = Column(name=columns.bucket, type="int64")
         ordered = [*columns.quasi_identifiers, bucket] if table == "qit" else [bucket, columns.sensitive]
@@ -130,14 +130,20 @@ class ReleaseFolder:
 
     def table(self, table: TableName) -> pa.Table:
         """A whole table, in memory."""
+        import pyarrow as pa
+
         schema = self.schema(table)
         batches = [batch.cast(schema) for batch in self.batches(table)]
         return pa.Table.from_batches(batches, schema)
 
     def require_one_layout(self, table: TableName) -> None:
         """Refuse parts with different columns or types, for readers who would take all of them for the first."""
+        if self.entry(table).parts is None:
+            return
+        import pyarrow.parquet
+
         found: list[tuple[str, pa.DataType]] | None = None
-        for name in self.files(table) if self.entry(table).parts is not None else ():
+        for name in self.files(table):
             with _reading(name), self.opened(name) as source:
                 schema = pyarrow.parquet.read_schema(source)
             layout = [(field.name, _plain(field.type)) for field in schema]
@@ -148,6 +154,10 @@ class ReleaseFolder:
     def _parquet_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int, coded: bool
     ) -> Generator[pa.RecordBatch, None, None]:
+        import pyarrow.parquet
+
+        from dalenius.tables.arrow import readable_as_dictionaries
+
         schema = self.schema(table)
         chosen = list(columns) if columns is not None else schema.names
         text = [column for column in chosen if is_text(schema.field(column).type)] if coded else []
@@ -161,6 +171,9 @@ class ReleaseFolder:
     def _csv_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
+        import pyarrow as pa
+        import pyarrow.csv
+
         schema = self.schema(table)
         options: dict[str, Any] = {
             "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=True),
@@ -182,6 +195,8 @@ class ReleaseFolder:
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
     """Files that cannot be read, as errors of ours."""
+    import pyarrow as pa
+
     try:
         yield
     except OSError as error:
@@ -193,6 +208,8 @@ def _reading(name: str) -> Iterator[None]:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     """Categories are stored as what they stand for."""
+    import pyarrow as pa
+
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Count = Annotated[int, Field(ge=1)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -105,6 +107,8 @@ _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])
 
 def named_type(name: str) -> pa.DataType:
     """The Arrow type whose text is `name`; ValueError if there is none that a table may publish."""
+    import pyarrow as pa  # here and below, because a query reads the manifest and needs no Arrow
+
     decimal = _DECIMAL.fullmatch(name)
     if decimal:
         make = {"32": pa.decimal32, "64": pa.decimal64, "128": pa.decimal128, "256": pa.decimal256}[decimal[1]]
@@ -126,11 +130,15 @@ def named_type(name: str) -> pa.DataType:
 
 def is_text(kind: pa.DataType) -> bool:
     """Strings of any layout."""
+    import pyarrow as pa
+
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def text_can_carry(kind: pa.DataType) -> bool:
     """Whether a value of this type comes back unchanged from a CSV file."""
+    import pyarrow as pa
+
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return bool(

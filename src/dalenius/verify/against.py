@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -27,9 +28,11 @@ from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
-from dalenius.tables.compare import Difference, SourceTable
 from dalenius.verify.findings import LIMITS, SOURCE, Report, named, plural
 from dalenius.verify.release_files import Watch
+
+if TYPE_CHECKING:
+    from dalenius.tables.compare import Difference, SourceTable
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import FILE, read_manifest
-from dalenius.tables.compare import SourceTable
 from dalenius.verify.against import PublishersLimits, check_source
 from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
 from dalenius.verify.findings import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA, SOURCE, Report
@@ -68,8 +67,11 @@ def verify(
     if release is None:
         return report.verdict(with_source)
     manifest = release.manifest
-    source = SourceTable(against, table, memory) if with_source else None
-    if source is not None:
+    source = None
+    if with_source:
+        from dalenius.tables.compare import SourceTable  # here, because only `against` needs DuckDB
+
+        source = SourceTable(against, table, memory)
         columns = manifest.columns
         source.require_columns([*(column.name for column in columns.quasi_identifiers), columns.sensitive.name])
     check_consistency(manifest, report)
