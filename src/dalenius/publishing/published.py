@@ -109,8 +109,8 @@ class Release:
         """
         from dalenius.attack.audit import ATTACKS, audit
 
-        wanted = ATTACKS if attacks is None else attacks
-        return audit(self._where, truth=truth, table=table, attacks=wanted, known=known, control=control)
+        names = tuple(ATTACKS) if attacks is None else attacks
+        return audit(self._where, truth=truth, table=table, attacks=names, known=known, control=control)
 
     def report(
         self,

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dalenius.model.attack_result import ATTACKS
 from dalenius.report.shown import interval, number, part, percent, plural, sentence, times
 
-ORDER = ("corruption", "negative", "learning", "minimality", "order")
-_WHO = {
-    "corruption": "Knows the sensitive values of some records of a bucket, and infers the rest.",
-    "negative": "Rules out values that hardly ever go with a person's quasi-identifiers, as the release shows it.",
-    "learning": "Learns from all buckets together how quasi-identifiers and values go together, and uses it in each.",
-    "minimality": "Asks why parts of the table were merged into one stratum: which of them has too much of a value?",
-    "order": "Tries to read values from the order of rows, knowing how the program works.",
-}
 _ORDER_SAYS_NOTHING = "It is promised that order says nothing."
 _NOTHING_PROMISED = "Nothing is promised against this attacker."
 
@@ -33,7 +26,7 @@ class Attacker:
 
 def attackers(audit: dict[str, Any]) -> list[Attacker]:
     """Those that were played."""
-    return [_attacker(name, audit[name], audit) for name in ORDER if name in audit]
+    return [_attacker(name, audit[name], audit) for name in ATTACKS if name in audit]
 
 
 def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attacker:
@@ -51,7 +44,7 @@ def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attac
     )
     told = tuple(_sentences(name, attack, audit["known_records"]))
     notes = tuple(map(sentence, attack["notes"]))
-    return Attacker(name, _WHO[name], _promised(name, audit["known_records"]), cells, told, notes)
+    return Attacker(name, ATTACKS[name], _promised(name, audit["known_records"]), cells, told, notes)
 
 
 def _promised(name: str, known: int) -> str:
@@ -154,7 +147,7 @@ def _true(right: int, claims: int) -> str:
 def audit_in_words(audit: dict[str, Any]) -> str:
     """What the chart of attacks shows."""
     found = []
-    for name in ORDER:
+    for name in ATTACKS:
         if name in audit:
             attack = audit[name]
             parts = [
