@@ -81,7 +81,7 @@ def _sentences(attack: Attack) -> Iterator[str]:
             )
     elif attack.name == "minimality":
         yield from _merging(details)
-    elif attack.success is not None:
+    elif attack.name == "order" and attack.success is not None:
         yield f"the best decoder: {details['decoder']}."
 
 
