@@ -268,12 +268,12 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("module", "stage"),
     [
-        ("processing.local.table", "survey"),
-        ("publishing.preparing", "plan_counts"),
-        ("processing.local.table", "place_records"),
-        ("processing.local.output", "read_manifest"),
-        ("publishing.placing", "manifest_of"),
-        ("publishing", "_verify"),
+        ("publishing.local", "survey"),
+        ("publishing.flow", "plan_counts"),
+        ("publishing.local", "place_records"),
+        ("publishing.local", "read_manifest"),
+        ("publishing.flow", "describe"),
+        ("publishing.flow", "verify"),
     ],
 )
 def test_ctrl_c_leaves_nothing_and_says_so(run: Run, module: str, stage: str) -> None:
