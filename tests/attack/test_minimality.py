@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dalenius.attack.audit import audit, audit_object
 from dalenius.attack.minimality_models import MODELS, Merged, Suspicion, any_count, random_matching
-from dalenius.cli.render_audit import show_audit
+from dalenius.cli.audit_command import show_audit
 from dalenius.errors import ReleaseError
 from dalenius.model.attack_result import Audit
 from tests.effort import examples

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -30,8 +30,10 @@ from dalenius.errors import NoSolutionError, UsageError
 from dalenius.model.progress import Progress
 
 if TYPE_CHECKING:
+    from dalenius.model.plan import Plan
     from dalenius.policy.roles import Roles
     from dalenius.publishing.options import PublishOptions
+    from dalenius.publishing.published import Release
 
 
 _EPILOG = """\b
@@ -163,7 +165,7 @@ def publish_command(
             try:
                 release = _publish(table, asked, roles, out, options, as_json, to_the_end)
             except NoSolutionError as error:
-                _print_no_solution(error, as_json)
+                _print_no_solution(cast("Plan", error.plan), as_json)
                 sys.exit(NO_SOLUTION)
             _print(release, out, time.perf_counter() - started, as_json)
 
@@ -214,33 +216,29 @@ def _publish(
     options: PublishOptions,
     as_json: bool,
     to_the_end: Callable[[Progress], Progress],
-) -> Any:
+) -> Release:
     from dalenius.cli.progress_bar import shown_progress
     from dalenius.publishing.flow import publish_table
 
     with shown_progress(as_json) as progress:
-        told = to_the_end(progress)
-        return publish_table(table, roles, asked.policy, out, asked.method, asked.options, options, told)
+        return publish_table(
+            table, roles, asked.policy, out, asked.method, asked.options, options, to_the_end(progress)
+        )
 
 
-def _print(release: Any, out: Any, seconds: float, as_json: bool) -> None:
-    from rich.console import Console
-
+def _print(release: Release, out: str, seconds: float, as_json: bool) -> None:
     from dalenius.cli.render_release import release_object, show_release
 
     if as_json:
         click.echo(json.dumps(release_object(release, out, seconds)))
     else:
-        show_release(Console(soft_wrap=False), release, out, seconds)
+        show_release(release, out, seconds)
 
 
-def _print_no_solution(error: NoSolutionError, as_json: bool) -> None:
-    from rich.console import Console
-
+def _print_no_solution(plan: Plan, as_json: bool) -> None:
     from dalenius.cli.render_plan import plan_object, show_plan
 
-    plan: Any = error.plan
     if as_json:
         click.echo(json.dumps(plan_object(plan)))
     else:
-        show_plan(Console(soft_wrap=False), plan)
+        show_plan(plan)
