@@ -177,7 +177,7 @@ def test_wrong_inputs() -> None:
         dalenius.plan(pandas.DataFrame({"x": [1]}), {"uniform": 1})
     with pytest.raises(PolicyError, match="must be a LimitPolicy or a dict"):
         dalenius.plan(COUNTS, "0.1")  # type: ignore[arg-type]
-    with pytest.raises(CountsError, match="of the type float, not a whole number"):
+    with pytest.raises(CountsError, match="has the type float, and a whole number is needed"):
         dalenius.plan({"a": 1.5}, {"uniform": 1})
     with pytest.raises(CountsError, match="make a DataFrame") as error:
         dalenius.plan({"Disease": ["secret"]}, {"uniform": 1})

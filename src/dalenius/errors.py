@@ -1,9 +1,7 @@
-"""Every error that Dalenius raises on purpose, in one tree.
+"""Every error that Dalenius raises on purpose, in one tree, and the "Did you mean ...?" of their hints.
 
-A message says what failed, the number that was got, the number that was needed, and what to do next. It never
-carries a row or a cell of somebody's data, beyond a sensitive value's name where the message is about its limit.
-
-Did you mean ...? The nearest known name to one that is not known.
+A message says what failed, which number Dalenius got, which number it needs, and what to do next. It never carries a
+row or a cell of somebody's data, except a sensitive value's name where the message is about its limit.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from collections.abc import Iterable
 
 
 class DaleniusError(Exception):
-    """The root of the tree. `kind` is the stable, machine-readable name that `--json` prints."""
+    """The root of the tree. `kind` is a stable name for programs, which `--json` prints."""
 
     kind = "error"
     exit_code = 2
@@ -34,29 +32,28 @@ class UsageError(DaleniusError):
 
 
 class InputError(DaleniusError):
-    """A table or a file of counts that cannot be used as it is."""
+    """A table or a file of counts that Dalenius cannot use as it is."""
 
     kind = "input"
 
 
 class NoSuchColumnError(InputError):
-    """A column was named that the table does not have."""
+    """The table has no column of that name."""
 
     kind = "no-such-column"
 
 
 class NullsError(InputError):
-    """The sensitive column has nulls, and nobody said what they mean."""
+    """The sensitive column has nulls, and the caller gave them no name."""
 
     kind = "nulls"
 
     @classmethod
     def in_column(cls, column: str, nulls: int, rows: int) -> NullsError:
-        """So many nulls in so many rows."""
+        """The error for a column with `nulls` nulls in `rows` rows."""
         return cls(
             f"the sensitive column {column!r} has {nulls:,} nulls in {rows:,} rows",
-            "Say what they mean with --null-value NAME (they then count as that value), "
-            "or take those rows out of the table first.",
+            "Give nulls a name with --null-value NAME, under which they count as a value, or remove those rows first.",
         )
 
 
@@ -67,7 +64,7 @@ class TooManyValuesError(InputError):
 
     @classmethod
     def in_column(cls, column: str, most: int) -> TooManyValuesError:
-        """More than `most` values."""
+        """The error for a column with more than `most` values."""
         return cls(
             f"the sensitive column {column!r} has more than {most:,} different values",
             "Is it an identifier, or a measurement? Group its values first.",
@@ -93,7 +90,7 @@ class JobFileError(PolicyError):
 
 
 class UndecidedError(DaleniusError):
-    """Time ran out before a setting was found, or proven not to exist."""
+    """Time ran out before a setting was found, or proven impossible."""
 
     kind = "undecided"
 
@@ -117,7 +114,7 @@ class SelfCheckError(DaleniusError):
 
 
 class SolverError(DaleniusError):
-    """The optimiser answered with something that cannot be. This is probably a bug in Dalenius."""
+    """A solver returned an impossible answer. This is probably a bug in Dalenius."""
 
     kind = "internal"
     exit_code = 70
@@ -136,25 +133,25 @@ class QueryError(DaleniusError):
 
 
 class OutputError(DaleniusError):
-    """A release that cannot be written where it was asked for."""
+    """A place where Dalenius cannot write its output."""
 
     kind = "output"
 
 
 class ChangedInputError(InputError):
-    """The table changed while it was being read."""
+    """The table changed while Dalenius was reading it."""
 
     kind = "input-changed"
 
 
 class EngineError(DaleniusError):
-    """A cluster that could not be reached, or could not do its part."""
+    """A cluster that Dalenius could not reach, or that failed."""
 
     kind = "engine"
 
 
 class CancelledError(DaleniusError):
-    """Somebody asked for the work to stop: a `Progress` raises it, and whatever was begun is undone."""
+    """Somebody cancelled the work. A `Progress` raises it, and whatever was begun is undone."""
 
     kind = "cancelled"
 
@@ -163,18 +160,18 @@ class CancelledError(DaleniusError):
 
 
 class MissingExtraError(DaleniusError):
-    """A library that only some commands need is not installed."""
+    """A library that only some commands need is missing."""
 
     kind = "missing-extra"
 
     @classmethod
     def of(cls, what: str, extra: str) -> MissingExtraError:
-        """What is missing, and the extra that has it."""
+        """The error for a missing library, with the extra to install."""
         return cls(f"{what} is not installed", f"Install it with: pip install 'dalenius[{extra}]'")
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like `name`, if one is like it at all."""
+    """The known name that is most similar to `name`, if any is similar."""
     by_folded: dict[str, str] = {}
     for candidate in known:
         by_folded.setdefault(candidate.casefold().strip(), candidate)
@@ -183,7 +180,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known name, or lists the known ones."""
+    """A hint with the nearest known name, or else with a list of known names."""
     names = list(known)
     close = nearest_name(name, names)
     if close is not None:

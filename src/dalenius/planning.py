@@ -1,4 +1,4 @@
-"""What would it cost? Count, resolve the limits, solve: the first half of publishing."""
+"""What a release would cost: count, resolve the limits, solve. That is the first half of publishing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plan(
     relation. `limits` is a `LimitPolicy`, a dict of limits by value, or a dict with the keys of a job file's [limits]
     section, such as {"theta": 8, "base": "0.02"}.
 
-    The limits hold even for an adversary who knows any `known_records` records of a bucket, and `fake_values` fake
+    The limits hold even for an attacker who knows any `known_records` records of a bucket, and `fake_values` fake
     values go into every bucket. The plan then has the solution without either as `unprotected`: their difference is
     the price.
 
@@ -58,7 +58,14 @@ def plan(
     ('50 x 1 + 10 x 5', 160)
     """
     counts = count_values(counts_or_table, sensitive, null_value, table)
-    options = PlanOptions(min_size, max_size, gap, time_limit, known_records, fake_values)
+    options = PlanOptions(
+        min_size=min_size,
+        max_size=max_size,
+        gap=gap,
+        time_limit=time_limit,
+        known_records=known_records,
+        fake_values=fake_values,
+    )
     return plan_counts(counts, as_policy(limits, counts), method, options)
 
 
@@ -100,15 +107,17 @@ def compare_counts(
         try:
             plans.append(_add_unprotected(_solve(problem, method, options, resolved), options, resolved))
         except UndecidedError as error:
-            empty = infeasible_solution(problem, method)
-            plans.append(Plan(problem, empty, NoSolution("undecided"), (*resolved.notes, f"{method}: {error.message}")))
+            notes = (*resolved.notes, f"{method}: {error.message}")
+            plans.append(
+                Plan(problem, infeasible_solution(problem, method), no_solution=NoSolution("undecided"), notes=notes)
+            )
         if method is not Method.ANATOMY:
             problem = replace(problem, max_size=max(problem.max_size, plans[-1].problem.max_size))
     return plans
 
 
 def prepare_problem(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
-    """The counts with their limits and the range of sizes that the options ask for; errors if these make no sense."""
+    """The limits of the counts, and the problem with the range of sizes; an error if the options make no sense."""
     check_options(options, counts.total)
     resolved = resolve_limits(policy, counts)
     return resolved, _problem(counts.values, counts.counts, resolved, options)
@@ -122,7 +131,15 @@ def _problem(
     max_size = options.max_size
     if max_size is None:
         max_size = max(min_size, automatic_max_size(resolved.limits, sum(counts), known))
-    return Problem(values, counts, resolved.limits, min_size, max_size, known, options.fake_values)
+    return Problem(
+        values=values,
+        counts=counts,
+        limits=resolved.limits,
+        min_size=min_size,
+        max_size=max_size,
+        known_records=known,
+        fake_values=options.fake_values,
+    )
 
 
 def _solve(problem: Problem, method: Method, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
@@ -136,7 +153,7 @@ def _solve(problem: Problem, method: Method, options: PlanOptions, resolved: Res
 
 
 def plan_without_search(problem: Problem, method: Method, options: PlanOptions) -> Plan | None:
-    """The plan where there is nothing to look for: no setting at all, or one bucket that holds everybody."""
+    """The plan where no search is needed: there is no setting at all, or one bucket that holds everybody."""
     impossible = why_impossible(problem)
     if impossible is not None:
         return Plan(problem, infeasible_solution(problem, method), impossible)
@@ -150,12 +167,12 @@ def plan_without_search(problem: Problem, method: Method, options: PlanOptions) 
 
 
 def with_notes(plan: Plan, resolved: ResolvedLimits) -> Plan:
-    """The plan with what a publisher should know about its limits and its buckets."""
+    """The plan with notes for the publisher on its limits and its buckets."""
     return replace(plan, notes=resolved.notes + _notes_on_setting(plan))
 
 
 def _add_unprotected(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
-    """The plan with what the same method finds without known records and fake values, in what is left of the time."""
+    """The plan with the solution without known records and fake values, found in what is left of the time."""
     protected = plan.problem
     if plan.no_solution is not None or not (protected.known_records or protected.fake_values):
         return plan
@@ -178,7 +195,7 @@ def _solve_in(problem: Problem, method: Method, options: PlanOptions) -> Plan:
 
 
 def _plan_of(problem: Problem, solution: Solution) -> Plan:
-    """A plan of a solution, or of none; of Anatomy's it is known why."""
+    """The plan of a solution. If there is none, Anatomy is the method whose reason is known."""
     infeasible = solution.status is Status.INFEASIBLE
     return Plan(problem, solution, NoSolution("not-l-diverse") if infeasible else None)
 
@@ -219,14 +236,14 @@ def _method(method: Method | str) -> Method:
     try:
         return Method(method)
     except ValueError:
-        raise UsageError(f"there is no method {str(method)!r}", f"Known: {', '.join(Method)}.") from None
+        raise UsageError(f"there is no method {str(method)!r}", f"The methods are {', '.join(Method)}.") from None
 
 
-def _whole(value: Any, count: Any) -> int:
+def _whole(value: object, count: object) -> int:
     """A count as a Python integer; numpy's integers are welcome, fractions are not."""
     if "bool" in type(count).__name__ or not isinstance(count, numbers.Integral):
         raise CountsError(
-            f"the count of {label(value)!r} is of the type {type(count).__name__}, not a whole number",
+            f"the count of {label(value)!r} has the type {type(count).__name__}, and a whole number is needed",
             "Give a dict of counts by value; for a dict of columns, make a DataFrame of it.",
         )
     return int(count)

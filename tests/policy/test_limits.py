@@ -62,8 +62,8 @@ def test_values_that_nothing_covers_are_listed() -> None:
     [
         ({"theta": -1}, "theta must not be negative, got -1"),
         ({"theta": 1, "base": "-0.1"}, "base must not be negative"),
-        ({"base": "0.02"}, "base goes with theta"),
-        ({"theta": 1, "uniform": "0.1"}, "theta and uniform are given"),
+        ({"base": "0.02"}, "base needs theta"),
+        ({"theta": 1, "uniform": "0.1"}, "got theta and uniform"),
         ({"uniform": 0}, "uniform must be above 0 and at most 1, got 0"),
         ({"l_diversity": "2.5"}, "whole number of at least 1, got 2.5"),
         ({"l_diversity": 0}, "whole number of at least 1"),

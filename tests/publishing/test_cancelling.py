@@ -14,10 +14,9 @@ import pytest
 import dalenius
 from dalenius.attack.audit import audit
 from dalenius.errors import CancelledError
-from dalenius.model.plan import Method, PlanOptions
 from dalenius.policy.roles import Roles
-from dalenius.publishing.flow import price_of_strata
-from dalenius.publishing.options import PublishOptions
+from dalenius.publishing.flow import price_strata
+from dalenius.publishing.options import PublishOptions, PublishRequest
 from dalenius.verify.judge import verify
 
 
@@ -128,9 +127,8 @@ def test_a_cancelled_price_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
     def priced(progress: StopAt) -> int:
         options = PublishOptions(strata=["place"])
-        return price_of_strata(
-            table(), roles, {"uniform": "1/2"}, Method.OPTIMAL, PlanOptions(), options, progress
-        ).strata
+        request = PublishRequest(table=table(), roles=roles, limits={"uniform": "1/2"}, options=options)
+        return price_strata(request, progress).strata
 
     watching = StopAt()
     assert priced(watching) == 4

@@ -14,8 +14,8 @@ import pytest
 import dalenius
 from dalenius.errors import NoSuchColumnError, NullsError, UsageError
 from dalenius.planning import count_values as counted
-from dalenius.publishing.engine_choice import count_values, settled
-from dalenius.publishing.options import PublishOptions
+from dalenius.publishing.engine import count_on_engine
+from dalenius.publishing.options import PublishOptions, choose_engine
 
 PEOPLE = pa.table(
     {"age": [31, 42, 53, 64], "when": pa.array([0, 1, 2, 3], pa.date32()), "s": ["Flu", "Flu", None, "Flu"]}
@@ -29,20 +29,20 @@ def spark_frame(module: str) -> Any:
 
 @pytest.mark.parametrize("module", ["pyspark.sql.dataframe", "pyspark.sql.classic.dataframe", "pyspark.sql.connect.x"])
 def test_a_frame_of_spark_implies_spark(module: str) -> None:
-    options = settled(spark_frame(module), PublishOptions())
+    options = choose_engine(spark_frame(module), PublishOptions())
     assert (options.engine, options.format) == ("spark", "parts")
     named = type("MyFrame", (type(spark_frame(module)),), {})()
-    assert settled(named, PublishOptions(engine="spark", spark_conf=(("a", "b"),))).engine == "spark"
+    assert choose_engine(named, PublishOptions(engine="spark", spark_conf=(("a", "b"),))).engine == "spark"
     for session in ({"master": "local"}, {"spark_remote": "sc://x"}):
         with pytest.raises(UsageError, match="session of its own"):
-            settled(named, PublishOptions(**session))  # type: ignore[arg-type]
+            choose_engine(named, PublishOptions(**session))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("table", [PEOPLE, PEOPLE.to_pandas(), "people.csv", Path("people.csv")], ids=type)
 def test_everything_else_stays_here_unless_it_is_said(table: Any) -> None:
-    assert settled(table, PublishOptions()) == PublishOptions(format="parquet")
-    assert settled(table, PublishOptions(format="parts")).format == "parts"
-    assert settled(table, PublishOptions(engine="spark")).format == "parts"
+    assert choose_engine(table, PublishOptions()) == PublishOptions(format="parquet")
+    assert choose_engine(table, PublishOptions(format="parts")).format == "parts"
+    assert choose_engine(table, PublishOptions(engine="spark")).format == "parts"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_everything_else_stays_here_unless_it_is_said(table: Any) -> None:
         ({"engine": "abacus"}, "no engine 'abacus'"),
         ({"master": "local"}, "--master is for Spark"),
         ({"spark_remote": "sc://x"}, "--spark-remote is for Spark"),
-        ({"spark_conf": {"a": "b"}}, "settings of Spark are given without it"),
+        ({"spark_conf": {"a": "b"}}, "Spark settings are given without Spark"),
         ({"engine": "spark", "master": "local", "spark_remote": "sc://x"}, "both a master and"),
         ({"engine": "spark", "format": "parquet"}, "Spark does not write releases as parquet"),
         ({"engine": "spark", "format": "xml"}, "no format 'xml'"),
@@ -91,13 +91,13 @@ def test_an_engine_counts_what_plan_counts(sensitive: str, tmp_path: Path) -> No
     pyarrow.parquet.write_table(PEOPLE, tmp_path / "people.parquet")
     PEOPLE.to_pandas().to_csv(tmp_path / "people.csv", index=False)
     for source in (PEOPLE, tmp_path / "people.parquet", tmp_path / "people.csv"):
-        found = count_values(source, sensitive, PublishOptions(null_value="none"))
+        found = count_on_engine(source, sensitive, PublishOptions(null_value="none"))
         expected = counted(source, sensitive, "none")
         assert dict(zip(found.values, found.counts, strict=True)) == dict(
             zip(expected.values, expected.counts, strict=True)
         )
     with pytest.raises(NoSuchColumnError, match="no column 'absent'"):
-        count_values(PEOPLE, "absent", PublishOptions())
+        count_on_engine(PEOPLE, "absent", PublishOptions())
     if sensitive == "s":
         with pytest.raises(NullsError):
-            count_values(PEOPLE, sensitive, PublishOptions())
+            count_on_engine(PEOPLE, sensitive, PublishOptions())

@@ -240,7 +240,7 @@ def test_force_spares_a_folder_with_a_manifest_of_something_else(kind: str, tmp_
 def test_force_replaces_a_release_of_an_earlier_format(tmp_path: Path) -> None:
     out = tmp_path / "release"
     publish(table(), out)
-    edit_manifest(out, lambda manifest: manifest.update(format=1, strata=[]))
+    edit_manifest(out, lambda manifest: manifest.update(format=1, strata=[]))  # and parts, which it did not have
     with pytest.raises(ReleaseError, match="format"):
         dalenius.load(out)
     assert publish(table(), out, force=True).verify().verified

@@ -12,11 +12,11 @@ import pytest
 
 import dalenius
 from dalenius.errors import NoSolutionError, UsageError
-from dalenius.model.plan import Method, PlanOptions
+from dalenius.model.plan import PlanOptions
 from dalenius.policy.roles import Roles
-from dalenius.publishing.deal import StrataPrice
-from dalenius.publishing.flow import price_of_strata
-from dalenius.publishing.options import PublishOptions
+from dalenius.publishing.arrangement import StrataPrice
+from dalenius.publishing.flow import price_strata
+from dalenius.publishing.options import PublishOptions, PublishRequest
 
 ROLES = Roles("s", ("place", "age"))
 LIMITS = {"theta": 3, "base": "0.1"}
@@ -38,7 +38,9 @@ def table(rows: int = 4000) -> pa.Table:
 def priced(strata: Any, source: Any = None, **solving: Any) -> StrataPrice:
     options = PublishOptions(strata=strata, seed=1)
     source = table() if source is None else source
-    return price_of_strata(source, ROLES, LIMITS, Method.OPTIMAL, PlanOptions(**solving), options)
+    return price_strata(
+        PublishRequest(table=source, roles=ROLES, limits=LIMITS, solving=PlanOptions(**solving), options=options)
+    )
 
 
 def published(strata: Any, out: Path, **solving: Any) -> dalenius.Release:
@@ -91,4 +93,4 @@ def test_what_publishing_refuses_has_no_price() -> None:
     with pytest.raises(UsageError, match="not one of them"):
         priced(["s"])
     with pytest.raises(NoSolutionError):
-        price_of_strata(table(), ROLES, {"uniform": "0.01"}, Method.OPTIMAL, PlanOptions(), PublishOptions())
+        price_strata(PublishRequest(table=table(), roles=ROLES, limits={"uniform": "0.01"}))

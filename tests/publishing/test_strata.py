@@ -25,7 +25,7 @@ from dalenius.fakes.quotas import draw_fakes
 from dalenius.place.budget import Budget, resident_memory
 from dalenius.place.survey import Sample, smallest_numbers
 from dalenius.publishing import stratify as stratifying
-from dalenius.publishing.options import StrataWish
+from dalenius.publishing.options import StrataChoice
 from dalenius.tables.open_table import cast_to_text
 from tests.effort import examples
 from tests.publishing.test_publishing import check_privacy, tables
@@ -284,7 +284,7 @@ def test_too_many_combinations_and_columns_without_order_are_refused() -> None:
         publish(table, quasi_identifiers=["bytes"], strata=["bytes"])
     with pytest.raises(UsageError, match="combinations of values"):
         publish(town(70_000), strata=["id", "Gender"])
-    with pytest.raises(UsageError, match="made of quasi-identifiers"):
+    with pytest.raises(UsageError, match="cut by quasi-identifiers"):
         publish(town(100), strata=["Disease"])
     with pytest.raises(UsageError, match="Did you mean 'Gender'"):
         publish(town(100), strata="gender")
@@ -293,18 +293,18 @@ def test_too_many_combinations_and_columns_without_order_are_refused() -> None:
 @pytest.mark.parametrize("asked", [0, -1, "-3", True, 1.5, [], "", ["", " "], [1], {"Age": 1}], ids=str)
 def test_wishes_that_make_no_sense(asked: Any) -> None:
     with pytest.raises(UsageError):
-        StrataWish.of(asked, ["Age"])
+        StrataChoice.of(asked, ["Age"])
 
 
 def test_wishes() -> None:
     columns = ["Age", "none"]
-    assert StrataWish.of("auto", columns).kind == "auto"
-    assert StrataWish.of(None, columns) == StrataWish.of("none", columns) == StrataWish.of(1, columns)
-    assert StrataWish.of(" 12", columns) == StrataWish("number", 12)
-    assert StrataWish.of("AUTO ", columns) == StrataWish("auto")
-    assert StrataWish.of(["12"], ["12"]) == StrataWish("columns", columns=("12",))
-    assert StrataWish.of("Age", columns) == StrataWish("columns", columns=("Age",))
-    assert StrataWish.of(["none"], columns) == StrataWish("columns", columns=("none",))
+    assert StrataChoice.of("auto", columns).kind == "auto"
+    assert StrataChoice.of(None, columns) == StrataChoice.of("none", columns) == StrataChoice.of(1, columns)
+    assert StrataChoice.of(" 12", columns) == StrataChoice("number", 12)
+    assert StrataChoice.of("AUTO ", columns) == StrataChoice("auto")
+    assert StrataChoice.of(["12"], ["12"]) == StrataChoice("columns", columns=("12",))
+    assert StrataChoice.of("Age", columns) == StrataChoice("columns", columns=("Age",))
+    assert StrataChoice.of(["none"], columns) == StrataChoice("columns", columns=("none",))
 
 
 def batches(rows: int, length: int) -> list[pa.RecordBatch]:
@@ -429,9 +429,9 @@ def test_columns_are_cut_at_values_that_somebody_has() -> None:
 def test_strata_without_a_setting_are_joined_with_the_largest_other() -> None:
     rows = np.array([5, 9, 7])
     leaves = np.array([0, 1, 2, 1])
-    assert stratifying._joined(leaves, [0], rows).tolist() == [0, 0, 1, 0]
-    assert stratifying._joined(leaves, [1], rows).tolist() == [0, 1, 1, 1]
-    assert stratifying._joined(leaves, [0, 1, 2], rows).tolist() == [0, 0, 0, 0]
+    assert stratifying._join(leaves, [0], rows).tolist() == [0, 0, 1, 0]
+    assert stratifying._join(leaves, [1], rows).tolist() == [0, 1, 1, 1]
+    assert stratifying._join(leaves, [0, 1, 2], rows).tolist() == [0, 0, 0, 0]
     release = publish(town(3000), strata=["Gender", "Age"], max_size=3, limits={**LIMITS, "HIV": "1/2"})
     assert release.verify(against=town(3000)).verified
     assert max(group.size for group in release.manifest.setting) <= 3

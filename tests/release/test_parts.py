@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 import dalenius
 from dalenius.errors import ReleaseError, UsageError
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
-from dalenius.release.manifest import parse_manifest, read_manifest, tables_of_release
+from dalenius.release.manifest import read_manifest, tables_of_release
 from dalenius.release.staging import check_target
 from dalenius.release.two_tables import TableFile, TablePart
 from dalenius.release.writer import PartsWriter
@@ -128,22 +129,48 @@ def test_names_as_spark_gives_them() -> None:
     assert (made.rows, made.bytes) == (3, 9)
 
 
-def test_manifests_of_earlier_formats_are_not_read_but_can_be_replaced(tmp_path: Path) -> None:
+def test_releases_of_earlier_formats_can_be_read_and_replaced(tmp_path: Path) -> None:
     folder = hospital().write(tmp_path / "release")
-    for version in (1, 2):
+    of_today = read_manifest(folder)
+    for version in (2, 1):
 
         def as_it_was(manifest: dict[str, Any], version: int = version) -> None:
             manifest["format"] = version
+            manifest["strata"] = None if version == 2 else []
             for entry in manifest["tables"].values():
                 entry.pop("parts", None)
 
         edit_manifest(folder, as_it_was)
-        with pytest.raises(ReleaseError, match="format is not 3"):
-            parse_manifest((folder / "manifest.json").read_text(encoding="utf-8"))
+        assert read_manifest(folder) == of_today
         assert tables_of_release(folder) == ["qit.parquet", "st.parquet"]
         check_target(folder, replace=True)
     edit_manifest(folder, lambda manifest: manifest.update(format=4))
     assert tables_of_release(folder) is None
+
+
+@pytest.mark.parametrize("version", [0, 4, True, 2.0, 1.5, "2", None, [2]])
+def test_other_formats_are_refused(version: object, tmp_path: Path) -> None:
+    folder = hospital().write(tmp_path / "release")
+    edit_manifest(folder, lambda manifest: manifest.update(format=version))
+    with pytest.raises(ReleaseError, match="format is not one of 1 to 3"):
+        read_manifest(folder)
+
+
+def test_a_manifest_has_nothing_that_its_format_did_not_have(tmp_path: Path) -> None:
+    folder = hospital().write(tmp_path / "release")
+    of_later: list[tuple[dict[str, Any], str]] = [
+        ({"format": 1}, "there are none in format 1"),
+        ({"format": 2}, "there are no parts in format 2"),
+        *(({"format": 2, "tables": tables}, "the manifest's tables") for tables in (None, {"qit": 3}, {})),
+    ]
+    for change, why in of_later:
+        edit_manifest(folder, change_to(change))
+        with pytest.raises(ReleaseError, match=why):
+            read_manifest(folder)
+
+
+def change_to(change: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    return lambda manifest: manifest.update(change)
 
 
 class TestForce:

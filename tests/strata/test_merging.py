@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.strata.merging import Integers, merge_leaves
+from dalenius.strata.merging import merge_leaves
+from dalenius.strata.tree import Integers
 from tests.effort import examples
 
 

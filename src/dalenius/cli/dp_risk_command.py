@@ -10,7 +10,7 @@ import click
 
 from dalenius.cli.failures import reported
 from dalenius.cli.publish_command import names
-from dalenius.cli.shared_options import policy_options, quasi_identifiers_option, request, solver_options
+from dalenius.cli.shared_options import policy_options, quasi_identifiers_option, read_request, solver_options
 from dalenius.errors import UsageError
 
 _EPILOG = """\b
@@ -81,7 +81,7 @@ def dp_risk_command(
     the extra dp.
     """
     with reported(as_json):
-        asked = request(given)
+        asked = read_request(given)
         if asked.sensitive is None:
             raise UsageError(
                 "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."

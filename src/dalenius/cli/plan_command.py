@@ -21,7 +21,7 @@ from dalenius.cli.shared_options import (
     engine_options,
     is_local,
     policy_options,
-    request,
+    read_request,
     solver_options,
 )
 from dalenius.errors import InputError, UsageError
@@ -77,7 +77,7 @@ def plan_command(
     spark a cluster counts, and TABLE may be a URL or a table of its catalog.
     """
     with reported(as_json):
-        asked = request(given)
+        asked = read_request(given)
         counts = _counts(table, counts_file, table_name, asked, given, as_json)
         from dalenius.planning import compare_counts, plan_counts
 
@@ -117,12 +117,12 @@ def _counts(
             "Name it with --sensitive COLUMN, or in the job file's [table].",
         )
     if not is_local(given):
-        from dalenius.publishing.engine_choice import count_values
+        from dalenius.publishing.engine import count_on_engine
         from dalenius.publishing.options import PublishOptions
 
-        options = PublishOptions(asked.null_value, table_name, **engine_fields(given))
+        options = PublishOptions(null_value=asked.null_value, table=table_name, **engine_fields(given))
         with _working("Counting", as_json):
-            return count_values(table, asked.sensitive, options)
+            return count_on_engine(table, asked.sensitive, options)
     from dalenius.tables.open_table import open_table
 
     with _working("Counting", as_json), open_table(Path(table or ""), table_name) as opened:

@@ -17,13 +17,12 @@ import click
 
 from dalenius.cli.failures import NO_SOLUTION, reported
 from dalenius.cli.shared_options import (
-    PlanRequest,
     adversary_options,
     engine_fields,
     engine_options,
     policy_options,
     quasi_identifiers_option,
-    request,
+    read_request,
     solver_options,
 )
 from dalenius.errors import NoSolutionError, UsageError
@@ -31,8 +30,7 @@ from dalenius.model.progress import Progress
 
 if TYPE_CHECKING:
     from dalenius.model.plan import Plan
-    from dalenius.policy.roles import Roles
-    from dalenius.publishing.options import PublishOptions
+    from dalenius.publishing.options import PublishRequest
     from dalenius.publishing.published import Release
 
 
@@ -126,7 +124,7 @@ def publish_command(
     """
     started = time.perf_counter()
     with reported(as_json):
-        asked = request(given)
+        asked = read_request(given)
         if asked.sensitive is None:
             raise UsageError(
                 "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
@@ -144,26 +142,33 @@ def publish_command(
             )
         from dalenius.cli.progress_bar import finishing
         from dalenius.policy.roles import Roles
-        from dalenius.publishing.options import PublishOptions
+        from dalenius.publishing.options import PublishOptions, PublishRequest
 
         cut = strata_of(strata) if strata is not None else asked.strata
         options = PublishOptions(
-            asked.null_value,
-            table_name,
-            kind,
-            force,
-            size,
-            seed,
-            avoid,
-            cut if cut is not None else "auto",
+            null_value=asked.null_value,
+            table=table_name,
+            format=kind,
+            force=force,
+            memory=size,
+            seed=seed,
+            avoid_ruled_out=avoid,
+            strata=cut if cut is not None else "auto",
             **engine_fields(given),
         )
         if options.engine == "duckdb":
             table, out = str(Path(table)), str(Path(out))
-        roles = Roles(asked.sensitive, columns, hidden)
+        request = PublishRequest(
+            table=table,
+            roles=Roles(asked.sensitive, columns, hidden),
+            limits=asked.policy,
+            method=asked.method,
+            solving=asked.options,
+            options=options,
+        )
         with finishing() as to_the_end:
             try:
-                release = _publish(table, asked, roles, out, options, as_json, to_the_end)
+                release = _publish(request, out, as_json, to_the_end)
             except NoSolutionError as error:
                 _print_no_solution(cast("Plan", error.plan), as_json)
                 sys.exit(NO_SOLUTION)
@@ -208,22 +213,12 @@ def bytes_of(text: str, option: str = "--memory") -> int:
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
 
 
-def _publish(
-    table: str,
-    asked: PlanRequest,
-    roles: Roles,
-    out: str,
-    options: PublishOptions,
-    as_json: bool,
-    to_the_end: Callable[[Progress], Progress],
-) -> Release:
+def _publish(request: PublishRequest, out: str, as_json: bool, to_the_end: Callable[[Progress], Progress]) -> Release:
     from dalenius.cli.progress_bar import shown_progress
-    from dalenius.publishing.flow import publish_table
+    from dalenius.publishing.flow import publish_request
 
     with shown_progress(as_json) as progress:
-        return publish_table(
-            table, roles, asked.policy, out, asked.method, asked.options, options, to_the_end(progress)
-        )
+        return publish_request(request, out, to_the_end(progress))
 
 
 def _print(release: Release, out: str, seconds: float, as_json: bool) -> None:

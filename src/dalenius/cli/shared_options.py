@@ -137,7 +137,7 @@ class PlanRequest:
     avoid_ruled_out: bool = False
 
 
-def request(given: dict[str, Any]) -> PlanRequest:
+def read_request(given: dict[str, Any]) -> PlanRequest:
     """Merge options and job file; an option overrides the job file's key of the same name."""
     job = _job_sections(given.get("job"))
     solve, table, adversary = job["solve"], job["table"], job["adversary"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, reported
-from dalenius.cli.shared_options import policy_options, request
+from dalenius.cli.shared_options import policy_options, read_request
 from dalenius.cli.text_table import LONGEST_NOTE, printable, show_notes
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
@@ -139,7 +139,7 @@ def _check_certificate(
     from dalenius.policy.limits import resolve_limits
     from dalenius.verify.proof import check_certificate, read_certificate
 
-    chosen = request({**given, "method": None, "gap": None, "time_limit": None})
+    chosen = read_request({**given, "method": None, "gap": None, "time_limit": None})
     claim = read_certificate(certificate)
     counts = _counts(table, counts_file, table_name, chosen.sensitive, chosen.null_value, given)
     verdict = check_certificate(

@@ -144,7 +144,12 @@ class PlanOptions:
         """A `gap` holds for a table and for all strata together; without one, each has its own default."""
         gaps = {} if gap is None else {"gap": gap, "strata_gap": gap}
         return cls(
-            min_size, max_size, time_limit=time_limit, known_records=known_records, fake_values=fake_values, **gaps
+            min_size=min_size,
+            max_size=max_size,
+            time_limit=time_limit,
+            known_records=known_records,
+            fake_values=fake_values,
+            **gaps,
         )
 
 

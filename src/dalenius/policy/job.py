@@ -1,4 +1,4 @@
-"""Job files: the roles of the columns, the limits, the solver's settings and the adversary in one TOML file.
+"""Job files: the roles of the columns, the limits, the solver's settings and the attacker in one TOML file.
 
 [table]
 sensitive = "Disease"
@@ -20,9 +20,9 @@ max_size = 50
 [adversary]
 corrupted = 1                     # records of a bucket that somebody may know
 fakes = 2                         # fake sensitive values added to every bucket
-avoid_ruled_out = false           # exchange fakes that what can be learned from the release rules out
+avoid_ruled_out = false           # exchange fake values that the release itself would rule out
 
-Job files as text: what `policy.job` reads, written.
+`read_job` and `parse_job` check such a file, and `job_text` writes one.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from dalenius.model.plan import Method
 from dalenius.policy.limits import LimitPolicy
 
 
-def _number(value: Any) -> Any:
-    """Numbers stay as they are written until `policy.exact` reads them; anything else is refused here."""
+def _number(value: object) -> object:
+    """Keep numbers as they are written, for `exact_fraction` to read; refuse anything else."""
     real = isinstance(value, str | int | Decimal) and not isinstance(value, bool)
     if not real or (isinstance(value, Decimal) and not value.is_finite()):
-        raise ValueError("a number is wanted: 8, 0.02 or a quoted ratio such as '17/100'")
+        raise ValueError("expected a number: 8, 0.02 or a quoted ratio such as '17/100'")
     return value
 
 
-def _strata(value: Any) -> Any:
-    """What strata may be; which columns there are is not known yet."""
+def _strata(value: object) -> object:
+    """Refuse what strata cannot be. Which columns the table has is not known yet."""
     listed = isinstance(value, list) and value and all(isinstance(name, str) for name in value)
     if isinstance(value, bool) or not (listed or isinstance(value, str | int)):
-        raise ValueError("'auto', 'none', a number or a list of columns is wanted")
+        raise ValueError("expected 'auto', 'none', a number or a list of columns")
     return value
 
 
@@ -63,7 +63,7 @@ class _Section(BaseModel):
 
 
 class TableSection(_Section):
-    """Which column is what."""
+    """The roles of the columns."""
 
     sensitive: str | None = None
     quasi_identifiers: list[str] = Field(default_factory=list)
@@ -106,7 +106,7 @@ class SolveSection(_Section):
 
 
 class AdversarySection(_Section):
-    """What the adversary may know, and what is added against it."""
+    """What the attacker may know, and the fake values added against them."""
 
     corrupted: int | None = Field(default=None, ge=0)
     fakes: int | None = Field(default=None, ge=0)
@@ -140,7 +140,7 @@ def parse_job(text: str) -> Job:
     except tomllib.TOMLDecodeError as error:
         raise JobFileError(f"the job file is not valid TOML: {error}") from None
     except (ValueError, RecursionError):
-        raise JobFileError("the job file is not valid TOML: it has a number or a nesting beyond reason") from None
+        raise JobFileError("the job file is not valid TOML: a number is too long, or the nesting too deep") from None
     try:
         return Job.model_validate(document)
     except ValidationError as error:
@@ -167,7 +167,7 @@ def _job_error(kind: str, location: tuple[str, ...], message: str) -> JobFileErr
 
 
 def job_text(job: Job) -> str:
-    """The TOML text of a job; reading it gives the same job. What is not set is left out."""
+    """The TOML text of a job, without what is not set. Reading it gives the same job."""
     try:
         import tomli_w
     except ImportError:
@@ -177,6 +177,6 @@ def job_text(job: Job) -> str:
 
 
 def _set_entries(section: dict[str, Any]) -> dict[str, Any]:
-    """Without what was left open. TOML wants tables last, and there is one: the limits by value."""
+    """The entries that are set. TOML needs tables last, and there is one: the limits by value."""
     entries = {key: value for key, value in section.items() if value is not None and value not in ([], {})}
     return {key: str(value) if key == "method" else value for key, value in entries.items()}

@@ -1,6 +1,6 @@
-"""Which role a column may have: a guess from its name and its counts, for a person to confirm.
+"""The roles of columns, and a guess at them from names and counts, for a person to confirm.
 
-Never from cells: a suggestion says what the name looks like, and how many different values there are.
+A guess never looks at cells: it rests on what the name looks like and on how many different values there are.
 """
 
 from __future__ import annotations
@@ -10,24 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dalenius.tables.describe import ColumnFacts, TableFacts
-
-
-class Role(StrEnum):
-    """What a column is for."""
-
-    SENSITIVE = "sensitive"
-    QUASI_IDENTIFIER = "quasi-identifier"
-    IDENTIFIER = "identifier"
-    LEFT_OUT = "left-out"
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A role, and one sentence why."""
-
-    role: Role
-    why: str
-
 
 _IDENTIFYING = """
     name names surname firstname lastname fullname id ids identifier uuid guid ssn nino passport licence license
@@ -47,6 +29,32 @@ _MOST_TEXTS = 10_000  # different texts of a quasi-identifier
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
+class Role(StrEnum):
+    """What a column is for."""
+
+    SENSITIVE = "sensitive"
+    QUASI_IDENTIFIER = "quasi-identifier"
+    IDENTIFIER = "identifier"
+    LEFT_OUT = "left-out"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles of the columns. Columns without a role are not published."""
+
+    sensitive: str
+    quasi_identifiers: tuple[str, ...]
+    identifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A role, and one sentence why."""
+
+    role: Role
+    why: str
+
+
 def suggest_roles(facts: TableFacts) -> dict[str, Suggestion]:
     """A role for each column, by name; at most one of them is sensitive."""
     suggestions = {column.name: _suggest_alone(column, facts.rows) for column in facts.columns}
@@ -57,7 +65,7 @@ def suggest_roles(facts: TableFacts) -> dict[str, Suggestion]:
 
 
 def _suggest_alone(column: ColumnFacts, rows: int) -> Suggestion:
-    """What a column looks like by itself, if it is not the sensitive one."""
+    """A role for a column by itself, if it is not the sensitive one."""
     if column.kind == "other":
         return Suggestion(Role.LEFT_OUT, "Its values are not single values.")
     if column.distinct <= 1:
@@ -98,12 +106,3 @@ def _identifies(column: ColumnFacts) -> bool:
 def _words(name: str) -> set[str]:
     """The words of a name: PatientID, patient_id and "Patient ID" have the same."""
     return {word.lower() for word in _WORDS.findall(name)} | {name.lower()}
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which column is what. Columns that are not named here are not published."""
-
-    sensitive: str
-    quasi_identifiers: tuple[str, ...]
-    identifiers: tuple[str, ...] = ()

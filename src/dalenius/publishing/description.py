@@ -1,4 +1,4 @@
-"""What both tables of a release are to look like, and the manifest that describes them."""
+"""What the two tables of a release look like, and the manifest that describes them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from dalenius.errors import SelfCheckError
 from dalenius.model import VERSION
-from dalenius.model.plan import Plan
 from dalenius.model.problem import BucketSetting
 from dalenius.place.domains import Domain, Range
 from dalenius.place.survey import Survey
 from dalenius.policy.roles import Roles
-from dalenius.publishing.deal import Deal
+from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.engine import TableSpec
-from dalenius.publishing.options import PublishOptions
-from dalenius.release import manifest as form
+from dalenius.publishing.options import PublishRequest
+from dalenius.release import manifest
 from dalenius.release.two_tables import TableFile, Tables
 from dalenius.release.writer import Format, published_schema
 from dalenius.strata.growing import MARGIN
@@ -30,17 +29,7 @@ _GROUP_BITS = 17
 
 
 @dataclass(frozen=True)
-class Work:
-    """What the later stages need to know from the earlier ones."""
-
-    survey: Survey
-    plan: Plan
-    deal: Deal
-    options: PublishOptions
-
-
-@dataclass(frozen=True)
-class Shapes:
+class TableSpecs:
     """Both tables as they are to be written, and the name of the column that links them."""
 
     bucket: str
@@ -48,26 +37,26 @@ class Shapes:
     st: TableSpec
 
 
-def shapes(roles: Roles, found: Survey, kind: Format) -> Shapes:
+def table_specs(roles: Roles, survey: Survey, format: Format) -> TableSpecs:
     """The columns, types and row groups of both tables: a function of what is published."""
     bucket = _bucket_name([*roles.quasi_identifiers, roles.sensitive])
     number = pa.field(bucket, pa.int64(), nullable=False)
-    fields = [found.schema.field(name).with_nullable(found.nullable[name]) for name in roles.quasi_identifiers]
-    sensitive = found.schema.field(roles.sensitive).with_nullable(found.sensitive.publishes_nulls)
-    qit_schema = published_schema(pa.schema([*fields, number]), kind)
-    st_schema = published_schema(pa.schema([number, sensitive]), kind)
-    short = frozenset({bucket, *(name for name, domain in found.domains.items() if _is_short(domain))})
-    group = _row_group(found)
-    return Shapes(
+    fields = [survey.schema.field(name).with_nullable(survey.nullable[name]) for name in roles.quasi_identifiers]
+    sensitive = survey.schema.field(roles.sensitive).with_nullable(survey.sensitive.publishes_nulls)
+    qit_schema = published_schema(pa.schema([*fields, number]), format)
+    st_schema = published_schema(pa.schema([number, sensitive]), format)
+    short = frozenset({bucket, *(name for name, domain in survey.domains.items() if _is_short(domain))})
+    group = _row_group(survey)
+    return TableSpecs(
         bucket,
         TableSpec(qit_schema, short, group),
-        TableSpec(st_schema, frozenset({bucket, *_short_sensitive(found)}), group),
+        TableSpec(st_schema, frozenset({bucket, *_short_sensitive(survey)}), group),
     )
 
 
-def _row_group(found: Survey) -> int:
+def _row_group(survey: Survey) -> int:
     """Rows to a row group: a function of what is published, and not of the memory that there is."""
-    rows = _GROUP_BYTES // found.row_bytes
+    rows = _GROUP_BYTES // survey.row_bytes
     return int(2 ** min(max(rows, 1).bit_length() - 1, _GROUP_BITS))
 
 
@@ -78,9 +67,9 @@ def _is_short(domain: Domain | None) -> bool:
     return bool(pa.types.is_integer(domain.kind) or pa.types.is_date(domain.kind))
 
 
-def _short_sensitive(found: Survey) -> tuple[str, ...]:
-    listing = found.sensitive.listing
-    return (found.sensitive.name,) if pa.types.is_integer(listing.kind) and listing.codes <= _FEW_CODES else ()
+def _short_sensitive(survey: Survey) -> tuple[str, ...]:
+    listing = survey.sensitive.listing
+    return (survey.sensitive.name,) if pa.types.is_integer(listing.kind) and listing.codes <= _FEW_CODES else ()
 
 
 def _bucket_name(columns: Sequence[str]) -> str:
@@ -93,72 +82,78 @@ def _bucket_name(columns: Sequence[str]) -> str:
     return name
 
 
-def manifest_of(roles: Roles, work: Work, made: Shapes, qit: TableFile, st: TableFile) -> form.Manifest:
-    """What is said about two tables that are written."""
-    found, deal, setting = work.survey, work.deal, work.deal.setting
-    fakes = deal.fake_values
-    if qit.rows != found.rows or st.rows != found.rows + fakes * setting.buckets:
-        raise SelfCheckError(f"{found.rows:,} records went in, and {qit.rows:,} and {st.rows:,} came out")
-    limits = dict(zip(work.plan.problem.values, work.plan.problem.limits, strict=True))
-    return form.Manifest(
-        format=form.FORMAT,
-        program=form.Program(name="dalenius", version=VERSION),
-        randomness=form.CRYPTOGRAPHIC if work.options.seed is None else form.SEEDED,
+def describe(
+    request: PublishRequest, arrangement: Arrangement, specs: TableSpecs, qit: TableFile, st: TableFile
+) -> manifest.Manifest:
+    """The manifest of two tables that are written."""
+    roles, options = request.roles, request.options
+    survey, setting, problem = arrangement.survey, arrangement.setting, arrangement.plan.problem
+    fakes = arrangement.fake_values
+    if qit.rows != survey.rows or st.rows != survey.rows + fakes * setting.buckets:
+        raise SelfCheckError(f"{survey.rows:,} records went in, and {qit.rows:,} and {st.rows:,} came out")
+    limits = dict(zip(problem.values, problem.limits, strict=True))
+    return manifest.Manifest(
+        format=manifest.FORMAT,
+        program=manifest.Program(name="dalenius", version=VERSION),
+        randomness=manifest.CRYPTOGRAPHIC if options.seed is None else manifest.SEEDED,
         tables=Tables(qit=qit, st=st),
-        columns=form.Columns(
-            bucket=made.bucket,
+        columns=manifest.Columns(
+            bucket=specs.bucket,
             quasi_identifiers=[
-                form.Column(name=name, type=str(made.qit.schema.field(name).type)) for name in roles.quasi_identifiers
+                manifest.Column(name=name, type=str(specs.qit.schema.field(name).type))
+                for name in roles.quasi_identifiers
             ],
-            sensitive=form.Column(name=roles.sensitive, type=str(made.st.schema.field(roles.sensitive).type)),
+            sensitive=manifest.Column(name=roles.sensitive, type=str(specs.st.schema.field(roles.sensitive).type)),
         ),
-        null_value=work.options.null_value if found.sensitive.null_code is not None else None,
-        rows=found.rows,
+        null_value=options.null_value if survey.sensitive.null_code is not None else None,
+        rows=survey.rows,
         buckets=setting.buckets,
         setting=_setting(setting),
         loss=setting.loss,
         mse=float(setting.mse),
-        method=deal.method,
-        status=deal.status,
-        bound=deal.bound,
-        gap=deal.gap,
-        adversary=form.Adversary(known_records=work.plan.problem.known_records, fake_values=fakes),
-        strata=_strata(deal),
+        method=arrangement.method,
+        status=arrangement.status,
+        bound=arrangement.bound,
+        gap=arrangement.gap,
+        adversary=manifest.Adversary(known_records=problem.known_records, fake_values=fakes),
+        strata=_strata(arrangement),
         values=[
-            form.Value(value=text, count=count, limit=str(limits[text]), worst=worst)
-            for text, (count, worst) in zip(found.sensitive.texts, _slots(work), strict=True)
+            manifest.Value(value=text, count=count, limit=str(limits[text]), worst=worst)
+            for text, (count, worst) in zip(survey.sensitive.texts, _slots(arrangement), strict=True)
         ],
     )
 
 
-def _strata(deal: Deal) -> form.Strata | None:
-    if deal.cutter is None:
+def _strata(arrangement: Arrangement) -> manifest.Strata | None:
+    if arrangement.cutter is None:
         return None
-    tree: list[form.Cut | form.Leaf] = [
-        form.Leaf(stratum=found + 1)
-        if isinstance(found, int)
-        else form.Cut(column=found[0], at_most=found[1], below=found[2], above=found[3])
-        for found in deal.cutter.questions()
+    tree: list[manifest.Cut | manifest.Leaf] = [
+        manifest.Leaf(stratum=node + 1)
+        if isinstance(node, int)
+        else manifest.Cut(column=node[0], at_most=node[1], below=node[2], above=node[3])
+        for node in arrangement.cutter.questions()
     ]
-    strata = [form.Stratum(rows=part.setting.records, setting=_setting(part.setting)) for part in deal.parts]
-    return form.Strata(tree=tree, margin=str(MARGIN), strata=strata)
+    strata = [
+        manifest.Stratum(rows=part.setting.records, setting=_setting(part.setting)) for part in arrangement.partitions
+    ]
+    return manifest.Strata(tree=tree, margin=str(MARGIN), strata=strata)
 
 
-def _setting(setting: BucketSetting) -> list[form.SizeGroupPart]:
-    return [form.SizeGroupPart(size=group.size, buckets=group.buckets) for group in setting.groups]
+def _setting(setting: BucketSetting) -> list[manifest.SizeGroupPart]:
+    return [manifest.SizeGroupPart(size=group.size, buckets=group.buckets) for group in setting.groups]
 
 
-def _slots(work: Work) -> Iterator[tuple[int, form.Worst]]:
+def _slots(arrangement: Arrangement) -> Iterator[tuple[int, manifest.Worst]]:
     """For each value its slots, and the worst case: round-robin puts at most ceil(slots / buckets) into a bucket."""
-    known = work.plan.problem.known_records
-    totals = np.zeros(len(work.survey.sensitive.texts), dtype=np.int64)
+    known = arrangement.plan.problem.known_records
+    totals = np.zeros(len(arrangement.survey.sensitive.texts), dtype=np.int64)
     cases: list[set[tuple[int, int]]] = [set() for _ in totals]
-    for part in work.deal.parts:
+    for part in arrangement.partitions:
         slots = np.asarray(part.slots, dtype=np.int64)
         most = -(-slots // [group.buckets for group in part.setting.groups])
         totals += slots.sum(axis=1)
         for value, j in np.argwhere(most).tolist():
             cases[value].add((int(most[value, j]), part.setting.groups[j].size))
-    for total, found in zip(totals.tolist(), cases, strict=True):
-        _, count, size = max((Fraction(count, size - known), count, size) for count, size in found)
-        yield total, form.Worst(count=count, size=size)
+    for total, pairs in zip(totals.tolist(), cases, strict=True):
+        _, count, size = max((Fraction(count, size - known), count, size) for count, size in pairs)
+        yield total, manifest.Worst(count=count, size=size)

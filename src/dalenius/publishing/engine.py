@@ -1,7 +1,7 @@
-"""What publishing asks of an engine, in a few verbs. The rest of the program does not know which one answers.
+"""What publishing asks of an engine, in a few verbs. The rest of the program does not know which engine answers.
 
 survey      the columns and their types, what they hold, and how often the sensitive column has each value
-sampled     some records, for finding strata
+sample      some records, for finding strata
 count       the records of each value in each stratum, by partition where the engine has partitions
 place       every record to its bucket, by the placement that it is given
 write       both tables, in the order of the release
@@ -13,30 +13,31 @@ records of a value get their ranks is its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.model.problem import Partition, SizeGroup
-from dalenius.model.progress import Progress
+from dalenius.errors import MissingExtraError
+from dalenius.model.problem import ValueCounts
+from dalenius.model.progress import Progress, Silent
+from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
+from dalenius.publishing.arrangement import Arrangement, Numbers, StratumCounts
+from dalenius.publishing.options import LOCAL, PublishOptions, choose_engine
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import TableFile
-
-Integers = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.integer]
+from dalenius.release.writer import FORMATS
+from dalenius.tables.delimited import missing_column
 
 
 @dataclass(frozen=True)
-class SampleWish:
+class SampleSpec:
     """A sample of so many records, or fewer if those would take more bytes; drawn by the key."""
 
     key: bytes
@@ -45,53 +46,26 @@ class SampleWish:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which columns are read, under which name nulls of the sensitive one count, and whether a sample is drawn."""
+class SurveySpec:
+    """Which columns to read, the name under which nulls of the sensitive one count, and whether to draw a sample."""
 
     sensitive: str
     quasi_identifiers: tuple[str, ...]
     null_value: str | None
-    sample: SampleWish | None = None
+    sample: SampleSpec | None = None
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampleCodes:
     """Records of a sample: the codes of their sensitive values, and their codes in every column that has a domain."""
 
     values: Numbers
     codes: Mapping[str, Numbers]
 
 
-class Counted(Protocol):
-    """How many records each stratum has of each value, and what the engine needs besides to place them."""
-
-    @property
-    def totals(self) -> Integers:
-        """A line for each stratum, a column for each value."""
-
-    def renumbered(self, table: Numbers) -> Counted:
-        """Strata merged: `table` gives for every number (stratum after stratum, value by value) the new one."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """All that is decided before records are placed. Without a cutter the table is one stratum."""
-
-    survey: Survey
-    counted: Counted
-    cutter: Cutter | None
-    parts: tuple[Partition, ...]
-    placement: Placement
-
-    @property
-    def groups(self) -> tuple[SizeGroup, ...]:
-        """All size groups, in the order of their buckets."""
-        return tuple(group for part in self.parts for group in part.setting.groups)
-
-
 @dataclass(frozen=True)
 class TableSpec:
-    """A table as it is to be written: its columns, those of few bits, and the rows of a row group."""
+    """A table as it is to be written: its columns, those that need few bits, and the rows of a row group."""
 
     schema: pa.Schema
     short: frozenset[str]
@@ -105,26 +79,29 @@ class OpenTable(Protocol):
     def names(self) -> Sequence[str]:
         """All columns."""
 
-    def survey(self, wanted: Wanted, progress: Progress) -> Survey:
+    def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
         """Read the table for the first time."""
 
-    def sampled(self, found: Survey) -> Sampled:
-        """The sample that was wished for."""
+    def sample(self, survey: Survey) -> SampleCodes:
+        """The sample that the survey was asked for."""
 
-    def count(self, found: Survey, cutter: Cutter | None, progress: Progress) -> Counted:
-        """Count every value in every stratum; an error if this is not the table of before."""
+    def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> StratumCounts:
+        """Count every value in every stratum; an error if the table has changed since the survey."""
 
-    def place(self, job: Job, progress: Progress) -> AbstractContextManager[Any]:
-        """Every record to its bucket, now or while it is written, as a stage of its own: "Placing"."""
+    def place(self, arrangement: Arrangement, placement: Placement, progress: Progress) -> AbstractContextManager[Any]:
+        """Every record to its bucket, now or while it is written, as a stage of its own: "Placing".
+
+        What comes out is for the output of the same engine alone.
+        """
 
 
 class Output(Protocol):
     """Where a release is written: nobody sees it as a release before `commit`, and without it nothing is left."""
 
     def write(
-        self, job: Job, placed: Any, qit: TableSpec, st: TableSpec, progress: Progress
+        self, arrangement: Arrangement, placed: Any, qit: TableSpec, st: TableSpec, progress: Progress
     ) -> tuple[TableFile, TableFile]:
-        """Both tables, in place of those of a `write` before, as a stage of its own: "Writing"."""
+        """Both tables, replacing those of an earlier `write`, as a stage of its own: "Writing"."""
 
     def read_back(self, manifest: Manifest) -> ReleaseFolder:
         """What was written, as a release that is not published yet."""
@@ -137,11 +114,43 @@ class Engine(Protocol):
     """Opens tables, and makes places for releases."""
 
     def open(self, table: Any, name: str | None) -> AbstractContextManager[OpenTable]:
-        """A table, by whatever means of naming one the engine has."""
+        """A table, however the engine can be told which one."""
 
     def output(self, out: str, force: bool) -> AbstractContextManager[Output]:
         """A place for a release; `force` if it may replace one."""
 
-    @property
-    def formats(self) -> Sequence[str]:
-        """How tables can be written, the usual way first."""
+
+@contextmanager
+def open_engine(table: Any, options: PublishOptions, budget: Budget) -> Iterator[Engine]:
+    """The engine that `choose_engine` chose. A Spark session that was made for it ends with the context."""
+    if options.engine == LOCAL:
+        from dalenius.publishing.local import LocalEngine
+
+        yield LocalEngine(budget, options.format or FORMATS[0])
+        return
+    with ExitStack() as stack:
+        try:
+            from dalenius.publishing.spark.spark_engine import spark_engine
+
+            engine: Engine = stack.enter_context(
+                spark_engine(
+                    table, budget, master=options.master, remote=options.spark_remote, conf=dict(options.spark_conf)
+                )
+            )
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] == "dalenius":
+                raise
+            raise MissingExtraError.of("pyspark", "spark") from None
+        yield engine
+
+
+def count_on_engine(table: Any, sensitive: str, options: PublishOptions) -> ValueCounts:
+    """How often each sensitive value occurs, as the engine of the options counts it."""
+    options = choose_engine(table, options)
+    with (
+        open_engine(table, options, Budget.of(options.memory)) as engine,
+        engine.open(table, options.table) as opened,
+    ):
+        if sensitive not in opened.names:
+            raise missing_column(sensitive, opened.names)
+        return opened.survey(SurveySpec(sensitive, (), options.null_value), Silent()).sensitive.value_counts

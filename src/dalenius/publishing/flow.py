@@ -1,197 +1,45 @@
-"""The main job, one line a stage: read, count, resolve the limits, solve, place, write, verify.
+"""The main job, one call a stage: read, count, resolve the limits, solve, cut, place, write, verify.
 
-engines.py     who reads, places and writes
-preparing.py   as far as solving, and cutting into strata
-placing.py     every record to its bucket and into the tables
-
-The first half of publishing: the table is read and counted, the limits resolved, the setting found, strata cut.
-
-Nothing is placed or written yet. What is left to do needs the table again, so it stays open as long as it takes.
-
-The second half of publishing: every record to its bucket and into the tables.
+options.py       what the publisher asks for, checked
+engine.py        what publishing asks of an engine; local.py (this process) and spark/ answer
+stratify.py      the table cut into strata, each of them solved
+arrangement.py   everything that is decided before records are placed
+description.py   what the two tables look like, and the manifest that describes them
+published.py     the release in the hand
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import random
-import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dalenius.errors import NoSolutionError, SelfCheckError, UsageError
+from dalenius.errors import NoSolutionError, SelfCheckError
 from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
 from dalenius.fakes.marking import draw_marks
 from dalenius.fakes.quotas import price_notes, unprotected_notes
 from dalenius.model.plan import Method, Plan, PlanOptions, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
-from dalenius.place.budget import Budget
-from dalenius.place.permutation import KEY_BYTES
+from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts, single_record_notes
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.policy.roles import Roles
-from dalenius.publishing.deal import Deal, StrataPrice, whole
-from dalenius.publishing.description import Work, manifest_of, shapes
-from dalenius.publishing.engine import Engine, Job, OpenTable, Output, Wanted
-from dalenius.publishing.engine_choice import LOCAL, engine_for, refuse_url, settled
-from dalenius.publishing.options import PublishOptions, StrataWish
+from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
+from dalenius.publishing.description import describe, table_specs
+from dalenius.publishing.engine import OpenTable, SurveySpec, open_engine
+from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
 from dalenius.release.atomic import writable
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
-from dalenius.release.manifest import Manifest
 from dalenius.release.writer import Format
 from dalenius.tables.delimited import missing_column
 from dalenius.verify.judge import verify
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A table that is open, counted, planned and cut, and what is known of it."""
-
-    opened: OpenTable
-    survey: Survey
-    policy: LimitPolicy
-    plan: Plan
-    deal: Deal
-    left_out: tuple[str, ...]
-
-
-class Preparation:
-    """What was asked for, checked before anything is read or written.
-
-    `key` is that of everything random in a release but fakes; it is forgotten at the end.
-    """
-
-    def __init__(
-        self,
-        roles: Roles,
-        limits: LimitPolicy | Mapping[Any, Any],
-        method: Method | str,
-        solving: PlanOptions,
-        options: PublishOptions,
-    ) -> None:
-        _check(roles, options)
-        self.budget = Budget.of(options.memory)
-        self.key = _key(options.seed)
-        self.wish = StrataWish.of(options.strata, roles.quasi_identifiers)
-        self._roles, self._limits, self._method = roles, limits, method
-        self._solving, self._options = solving, options
-
-    @contextmanager
-    def ready(self, engine: Engine, table: Any, progress: Progress) -> Iterator[Ready]:
-        """Count, resolve the limits, solve and cut; the table is open until the end of the context."""
-        roles, options, budget = self._roles, self._options, self.budget
-        stratifier = Stratifier(self.wish, self._solving, budget, self.key) if self.wish.kind != "none" else None
-        with engine.open(table, options.table) as opened:
-            left_out = _left_out(opened, roles)
-            progress.stage("Counting")
-            sample = stratifier.sample if stratifier is not None else None
-            found = opened.survey(
-                Wanted(roles.sensitive, roles.quasi_identifiers, options.null_value, sample), progress
-            )
-            budget.check_values(len(found.sensitive.texts))
-            if stratifier is not None:
-                stratifier.check(found)
-            progress.stage("Solving")
-            counts = found.sensitive.value_counts
-            policy = as_policy(self._limits, counts)
-            plan = _solved(plan_counts(counts, policy, self._method, self._solving))
-            for sentence in price_notes(plan):
-                progress.tell(sentence)
-            rng = random_bits(options.seed)
-            if stratifier is None:
-                deal = whole(plan, found, opened.count(found, None, progress), rng)
-            else:
-                deal = stratifier.cut(opened, found, plan, rng, progress)
-            for sentence in deal.sentences(plan)[:1]:  # the price, before anything is placed
-                progress.tell(sentence)
-            yield Ready(opened, found, policy, plan, deal, left_out)
-
-
-def _check(roles: Roles, options: PublishOptions) -> None:
-    if not roles.quasi_identifiers:
-        raise UsageError("no quasi-identifiers are named", "Say which columns to publish beside the sensitive one.")
-    named = [*roles.quasi_identifiers, *roles.identifiers, roles.sensitive]
-    if not all(isinstance(name, str) and name for name in named):
-        raise UsageError("column names must be text")
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
-    if options.seed is not None and (isinstance(options.seed, bool) or not isinstance(options.seed, int)):
-        raise UsageError(f"the seed must be a whole number, got {type(options.seed).__name__}")
-    if options.seed is not None and options.seed < 0:
-        raise UsageError(f"the seed must not be negative, got {options.seed}")
-    if options.memory is not None and (isinstance(options.memory, bool) or not isinstance(options.memory, int)):
-        raise UsageError(f"memory is a number of bytes, got {type(options.memory).__name__}", "Give 2 * 10**9.")
-
-
-def _left_out(opened: OpenTable, roles: Roles) -> tuple[str, ...]:
-    """The columns in no role, once every named one is known to be there."""
-    named = [roles.sensitive, *roles.quasi_identifiers, *roles.identifiers]
-    for name in named:
-        if name not in opened.names:
-            raise missing_column(name, opened.names)
-    return tuple(name for name in opened.names if name not in named)
-
-
-def _solved(plan: Plan) -> Plan:
-    if plan.status is Status.INFEASIBLE or plan.solution.partition is None:
-        reason = plan.no_solution.reason if plan.no_solution is not None else "infeasible"
-        raise NoSolutionError(f"no release exists under these limits ({reason})", "See 'dalenius plan'.", plan)
-    return plan
-
-
-def random_bits(seed: int | None) -> random.Random:
-    """Where fakes come from: the operating system, or, for tests, a seed."""
-    return secrets.SystemRandom() if seed is None else random.Random(f"dalenius seed {seed}")  # noqa: S311 (for tests)
-
-
-def _key(seed: int | None) -> bytes:
-    """The key of everything that is random in a release but fakes; it is forgotten at the end."""
-    return secrets.token_bytes(KEY_BYTES) if seed is None else hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
-
-
-class Placing:
-    """Places the records of one table into one output, again if need be."""
-
-    def __init__(self, ready: Ready, roles: Roles, work: Work, output: Output) -> None:
-        self._ready, self._roles, self._work, self._output = ready, roles, work, output
-
-    def placed(self, key: bytes, progress: Progress) -> tuple[Manifest, ReleaseFolder, tuple[str, ...]]:
-        """The manifest, the release as it can be read back, and what to know about its fakes.
-
-        Every record goes to its bucket; with fakes, again until none is ruled out, as far as possible.
-        """
-        parts, options = self._work.deal.parts, self._work.options
-        marks = draw_marks(parts, key) if self._work.deal.fake_values else None
-        made, folder = self._place(Placement(parts, key, marks), progress)
-        if marks is None:
-            return made, folder, ()
-        avoiding = FakeImprover(parts, random_bits(options.seed), MOST_ROUNDS if options.avoid_ruled_out else 0)
-        progress.stage("Learning")
-        while (marks := avoiding.improve(folder, marks)) is not None:
-            made, folder = self._place(Placement(parts, key, marks), progress)
-            progress.stage("Learning")
-        return made, folder, (*unprotected_notes(parts), *avoiding.sentences())
-
-    def _place(self, placement: Placement, progress: Progress) -> tuple[Manifest, ReleaseFolder]:
-        """Place every record, write both tables, and read them back."""
-        found, deal = self._work.survey, self._work.deal
-        job = Job(found, deal.counted, deal.cutter, deal.parts, placement)
-        with self._ready.opened.place(job, progress) as placed:
-            looks = shapes(self._roles, found, self._work.options.format or "parquet")
-            qit, st = self._output.write(job, placed, looks.qit, looks.st, progress)
-        made = manifest_of(self._roles, self._work, looks, qit, st)
-        return made, self._output.read_back(made)
 
 
 def publish(
@@ -203,7 +51,7 @@ def publish(
     identifiers: Sequence[str] = (),
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
-    format: Format | None = None,  # noqa: A002 (what everybody calls it)
+    format: Format | None = None,
     table_name: str | None = None,
     method: Method | str = Method.OPTIMAL,
     min_size: int | None = None,
@@ -247,97 +95,146 @@ def publish(
     >>> release.verify(against=table).verified
     True
     """
-    roles = Roles(sensitive, _listed(quasi_identifiers), _listed(identifiers))
-    options = PublishOptions(
-        null_value,
-        table_name,
-        format,
-        force,
-        memory,
-        seed,
-        avoid_ruled_out,
-        strata,
-        engine,
-        master,
-        spark_remote,
-        tuple((spark_conf or {}).items()),
+    request = PublishRequest(
+        table=table,
+        roles=Roles(sensitive, _names(quasi_identifiers), _names(identifiers)),
+        limits=limits,
+        method=method,
+        solving=PlanOptions.of(
+            min_size=min_size,
+            max_size=max_size,
+            gap=gap,
+            time_limit=time_limit,
+            known_records=known_records,
+            fake_values=fake_values,
+        ),
+        options=PublishOptions(
+            null_value=null_value,
+            table=table_name,
+            format=format,
+            force=force,
+            memory=memory,
+            seed=seed,
+            avoid_ruled_out=avoid_ruled_out,
+            strata=strata,
+            engine=engine,
+            master=master,
+            spark_remote=spark_remote,
+            spark_conf=tuple((spark_conf or {}).items()),
+        ),
     )
-    solving = PlanOptions.of(min_size, max_size, gap, time_limit, known_records, fake_values)
     if out is not None:
-        return publish_table(table, roles, limits, out, method, solving, options, progress)
+        return publish_request(request, out, progress)
     temporary = tempfile.mkdtemp(prefix="dalenius-")
     try:
-        target = Path(temporary, "release")
-        return publish_table(table, roles, limits, target, method, solving, options, progress, temporary)
+        return publish_request(request, Path(temporary, "release"), progress, temporary)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
-def publish_table(
-    table: Any,
-    roles: Roles,
-    limits: LimitPolicy | Mapping[Any, Any],
+def publish_request(
+    request: PublishRequest,
     out: str | os.PathLike[str],
-    method: Method | str,
-    solving: PlanOptions,
-    options: PublishOptions,
     progress: Progress | None = None,
     temporary: str | None = None,
 ) -> Release:
-    """Publish to a folder, stage by stage. A `temporary` folder around it goes with the release in hand."""
+    """Publish to a folder, stage by stage. A `temporary` folder around it is removed with the release object."""
     progress = progress or Silent()
-    options = settled(table, options)
+    options = request.options
     if options.engine == LOCAL:
         refuse_url(out, "the output")
-    preparation = Preparation(roles, limits, method, solving, options)
     with (
-        engine_for(table, options, preparation.budget) as engine,
+        open_engine(request.table, options, request.budget) as engine,
         engine.output(os.fspath(out), options.force) as output,
     ):
-        with preparation.ready(engine, table, progress) as ready:
-            found, plan, deal = ready.survey, ready.plan, ready.deal
-            preparation.budget.check_fakes(solving.fake_values * deal.setting.buckets)
-            work = Work(found, plan, deal, options)
-            made, folder, avoided = Placing(ready, roles, work, output).placed(preparation.key, progress)
-        progress.stage("Verifying", made.tables.qit.rows + made.tables.st.rows)
-        with writable():  # which may be gone by now
-            _verify(folder, _judged(ready.policy, plan), min(found.batch_rows, BATCH_ROWS), progress)
+        with engine.open(request.table, options.table) as table:
+            unused = find_columns(table, request.roles)
+            survey = count(table, request, progress)
+            policy = as_policy(request.limits, survey.sensitive.value_counts)
+            plan = solve(survey, policy, request, progress)
+            arrangement = cut(table, survey, plan, request, progress)
+            placements = _Placements(arrangement, request)
+            specs = table_specs(request.roles, survey, request.format)
+            placement = placements.first()
+            while placement is not None:  # once, or with fake values until none is ruled out, as far as possible
+                with table.place(arrangement, placement, progress) as placed:
+                    qit, st = output.write(arrangement, placed, specs.qit, specs.st, progress)
+                manifest = describe(request, arrangement, specs, qit, st)
+                folder = output.read_back(manifest)
+                placement = placements.next(folder, progress)
+        progress.stage("Verifying", qit.rows + st.rows)
+        check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)
         progress.stage(LAST_STAGE)
-        published = output.commit(made)
-    notes = (*_notes(ready, preparation.wish), *price_notes(plan), *avoided)
+        published = output.commit(manifest)
+    notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
     return Release(published, notes, temporary=temporary)
 
 
-def price_of_strata(
-    table: Any,
-    roles: Roles,
-    limits: LimitPolicy | Mapping[Any, Any],
-    method: Method | str,
-    solving: PlanOptions,
-    options: PublishOptions,
-    progress: Progress | None = None,
-) -> StrataPrice:
-    """What publishing in strata would cost, against the table as one: everything as far as placing, and no release."""
+def price_strata(request: PublishRequest, progress: Progress | None = None) -> StrataPrice:
+    """What publishing in strata would cost, against the table as one: every stage before placing, and no release."""
     progress = progress or Silent()
-    options = settled(table, options)
-    preparation = Preparation(roles, limits, method, solving, options)
-    with engine_for(table, options, preparation.budget) as engine, preparation.ready(engine, table, progress) as ready:
-        sentences = (
-            *ready.deal.sentences(ready.plan),
-            *_not_cut(ready.deal, preparation.wish),
-            *price_notes(ready.plan),
-        )
-        return ready.deal.price(ready.plan, sentences)
+    with (
+        open_engine(request.table, request.options, request.budget) as engine,
+        engine.open(request.table, request.options.table) as table,
+    ):
+        find_columns(table, request.roles)
+        survey = count(table, request, progress)
+        policy = as_policy(request.limits, survey.sensitive.value_counts)
+        plan = solve(survey, policy, request, progress)
+        arrangement = cut(table, survey, plan, request, progress)
+    return arrangement.price((*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
 
 
-def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
+    """Check that every named column is there; gives the columns that have no role."""
+    named = [roles.sensitive, *roles.quasi_identifiers, *roles.identifiers]
+    for name in named:
+        if name not in table.names:
+            raise missing_column(name, table.names)
+    return tuple(name for name in table.names if name not in named)
 
 
-def _verify(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> None:
-    """The release as anybody could judge it who knows the limits, before anybody else can see it."""
-    verdict = verify(folder, policy=policy, progress=_Steps(progress), batch_rows=batch_rows)
+def count(table: OpenTable, request: PublishRequest, progress: Progress) -> Survey:
+    """Read the table for the first time: what its columns hold, and how often each sensitive value occurs."""
+    progress.stage("Counting")
+    roles, stratifier = request.roles, Stratifier(request)
+    spec = SurveySpec(roles.sensitive, roles.quasi_identifiers, request.options.null_value, stratifier.sample)
+    survey = table.survey(spec, progress)
+    request.budget.check_values(len(survey.sensitive.texts))
+    stratifier.check(survey)
+    return survey
+
+
+def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress: Progress) -> Plan:
+    """The best bucket setting for the table as one; an error if no setting keeps the limits."""
+    progress.stage("Solving")
+    plan = plan_counts(survey.sensitive.value_counts, policy, request.method, request.solving)
+    if plan.status is Status.INFEASIBLE or plan.solution.partition is None:
+        reason = plan.no_solution.reason if plan.no_solution is not None else "infeasible"
+        raise NoSolutionError(f"no release exists under these limits ({reason})", "See 'dalenius plan'.", plan)
+    for sentence in price_notes(plan):
+        progress.tell(sentence)
+    return plan
+
+
+def cut(table: OpenTable, survey: Survey, plan: Plan, request: PublishRequest, progress: Progress) -> Arrangement:
+    """The table in strata, each of them solved, or as one; the publisher hears the price before anything is placed."""
+    random = request.random_bits()
+    if request.strata.kind == "none":
+        arrangement = arrange_whole(survey, plan, table.count(survey, None, progress), random)
+    else:
+        arrangement = Stratifier(request).cut(table, survey, plan, random, progress)
+    for sentence in arrangement.sentences()[:1]:
+        progress.tell(sentence)
+    request.budget.check_fakes(request.solving.fake_values * arrangement.setting.buckets)
+    return arrangement
+
+
+def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> None:
+    """Verify the release as anybody could who knows the limits, before anybody else can see it."""
+    with writable():  # the files may be gone by now
+        verdict = verify(folder, policy=policy, progress=_RowsDone(progress), batch_rows=batch_rows)
     if not verdict.verified:
         failed = ", ".join(check.check for check in verdict.checks if not check.passed)
         raise SelfCheckError(
@@ -346,8 +243,8 @@ def _verify(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progres
         )
 
 
-class _Steps:
-    """Rows done so far, as verification tells them, turned into steps."""
+class _RowsDone:
+    """Verification reports the rows done so far; progress counts the steps between."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress, self._done = progress, 0
@@ -357,37 +254,70 @@ class _Steps:
         self._done = done
 
 
-def _judged(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
-    """The policy by which the release is verified: itself, or, where fakes hide its counts, what it comes to."""
+class _Placements:
+    """Where records go: one placement, and with fake values further ones in which fewer of them are ruled out."""
+
+    def __init__(self, arrangement: Arrangement, request: PublishRequest) -> None:
+        self._partitions, self._key = arrangement.partitions, request.key
+        self._marks: Marks | None = None
+        self._improver: FakeImprover | None = None
+        if arrangement.fake_values:
+            rounds = MOST_ROUNDS if request.options.avoid_ruled_out else 0
+            self._marks = draw_marks(self._partitions, self._key)
+            self._improver = FakeImprover(self._partitions, request.random_bits(), rounds)
+
+    def first(self) -> Placement | None:
+        return Placement(self._partitions, self._key, self._marks)
+
+    def next(self, folder: ReleaseFolder, progress: Progress) -> Placement | None:
+        """A better placement than that of the release as it stands; None if there is none, or none was asked for."""
+        if self._improver is None or self._marks is None:
+            return None
+        progress.stage("Learning")
+        self._marks = self._improver.improve(folder, self._marks)
+        return self.first() if self._marks is not None else None
+
+    def notes(self) -> tuple[str, ...]:
+        """What to know about the fake values."""
+        return (*unprotected_notes(self._partitions), *self._improver.sentences()) if self._improver is not None else ()
+
+
+def _names(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+
+
+def _limits_to_verify(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
+    """The policy itself, or, where fakes hide the counts that a rule needs, the limits that it came to."""
     if not plan.problem.fake_values:
         return policy
     return LimitPolicy(values=dict(zip(plan.problem.values, plan.problem.limits, strict=True)))
 
 
-def _notes(ready: Ready, wish: StrataWish) -> tuple[str, ...]:
-    found, plan, deal, left_out = ready.survey, ready.plan, ready.deal, ready.left_out
+def _notes(arrangement: Arrangement, request: PublishRequest, unused: Sequence[str]) -> tuple[str, ...]:
+    plan, survey = arrangement.plan, arrangement.survey
     notes = list(plan.notes)
-    if deal.cutter is not None and plan.solution.setting is not None:  # what is said of the setting of one stratum
-        about_one = (*plan.solution.notes, *single_record_notes(plan.solution.setting, deal.fake_values))
+    if arrangement.cutter is not None and plan.solution.setting is not None:  # remarks on the setting of one stratum
+        about_one = (*plan.solution.notes, *single_record_notes(plan.solution.setting, arrangement.fake_values))
         notes = [note for note in notes if note not in about_one]
-        notes += [*deal.sentences(plan), *single_record_notes(deal.setting, deal.fake_values)]
-    notes += _not_cut(deal, wish)
-    if left_out:
-        named = ", ".join(repr(name) for name in left_out[:12]) + (" and more" if len(left_out) > 12 else "")
-        have = "1 column has no role and is" if len(left_out) == 1 else f"{len(left_out)} columns have no role and are"
+        notes += [*arrangement.sentences(), *single_record_notes(arrangement.setting, arrangement.fake_values)]
+    notes += _not_cut(arrangement, request)
+    if unused:
+        named = ", ".join(repr(name) for name in unused[:12]) + (" and more" if len(unused) > 12 else "")
+        have = "1 column has no role and is" if len(unused) == 1 else f"{len(unused)} columns have no role and are"
         notes.append(f"{have} not published: {named}")
     notes += [
-        f"the order of the categories of {name!r} is not published: rows may show in it" for name in found.unordered
+        f"the order of the categories of {name!r} is not published: it may show the order of rows"
+        for name in survey.unordered
     ]
     notes += [
-        f"{name!r} has a value of its own for nearly every record; if it identifies people, name it an identifier"
-        for name in found.nearly_unique
+        f"{name!r} has a different value for nearly every record; if it identifies people, name it an identifier"
+        for name in survey.nearly_unique
     ]
     return tuple(notes)
 
 
-def _not_cut(deal: Deal, wish: StrataWish) -> tuple[str, ...]:
+def _not_cut(arrangement: Arrangement, request: PublishRequest) -> tuple[str, ...]:
     """A sentence for those who asked for strata and get none."""
-    if deal.cutter is not None or wish.kind not in ("number", "columns"):
+    if arrangement.cutter is not None or request.strata.kind not in ("number", "columns"):
         return ()
-    return ("the table was not cut: there are no two parts that differ beyond chance and can keep the limits",)
+    return ("the table was not cut: no two parts of it differ beyond chance and can keep the limits",)

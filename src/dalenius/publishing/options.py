@@ -1,22 +1,39 @@
-"""What a publisher may ask for besides the limits: how a release is made and written.
+"""What a publisher asks for: the table, the roles of its columns, the limits, and how the release is made and written.
 
-Which strata a publisher asks for.
+A `PublishRequest` is checked when it is made, before anything is read or written. It also names the engine that does
+the work: this process (DuckDB and Arrow), or Spark.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import random
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dalenius.errors import UsageError, nearest_name
-from dalenius.release.writer import Format
+from dalenius.model.plan import Method, PlanOptions
+from dalenius.place.budget import Budget
+from dalenius.place.permutation import KEY_BYTES
+from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.roles import Roles
+from dalenius.release.writer import FORMATS, Format
+
+LOCAL, SPARK = "duckdb", "spark"
+
+_FORMATS: dict[str, tuple[Format, ...]] = {LOCAL: FORMATS, SPARK: ("parts",)}  # of each engine, its usual one first
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_STRATA_HINT = "Give auto, none, a number, or names of quasi-identifiers."
+_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PublishOptions:
-    """How a release is made and written. Without a `format`, as the engine usually does it."""
+    """How a release is made and written. `table` names a table of a DuckDB file; `format` defaults to the engine's."""
 
     null_value: str | None = None
     table: str | None = None
@@ -26,57 +43,177 @@ class PublishOptions:
     seed: int | None = None
     avoid_ruled_out: bool = False
     strata: str | int | Sequence[str] | None = "auto"
-    engine: str = "duckdb"
+    engine: str = LOCAL
     master: str | None = None
     spark_remote: str | None = None
     spark_conf: tuple[tuple[str, str], ...] = ()
 
 
-_FIX = "Give auto, none, a number, or names of quasi-identifiers."
-_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
-
-
 @dataclass(frozen=True)
-class StrataWish:
-    """`auto`, `none`, at most a `number` of them, or one for each combination of the values of some `columns`."""
+class StrataChoice:
+    """`auto`, `none`, at most a `number` of strata, or one for each combination of the values of some `columns`."""
 
     kind: Literal["auto", "none", "number", "columns"]
     number: int = 0
     columns: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, asked: str | int | Sequence[str] | None, quasi_identifiers: Sequence[str]) -> StrataWish:
-        """From what was asked for; None is `none`, and a text that is neither word nor number is a column."""
-        if asked is None:
+    def of(cls, given: str | int | Sequence[str] | None, quasi_identifiers: Sequence[str]) -> StrataChoice:
+        """From an option: None means `none`, and a text that is neither a word nor a number names a column."""
+        if given is None:
             return cls("none")
-        if isinstance(asked, str):  # a column of such a name has to be given in a list
-            word = asked.strip().casefold()
+        if isinstance(given, str):  # a column called "auto" or "12" has to be given in a list
+            word = given.strip().casefold()
             if word in ("auto", "none"):
                 return cls("auto") if word == "auto" else cls("none")
             if _NUMBER.fullmatch(word):
-                asked = int(word)
-        if isinstance(asked, int) and not isinstance(asked, bool):
-            return cls._at_most(asked)
-        return cls("columns", columns=_columns(asked, quasi_identifiers))
+                given = int(word)
+        if isinstance(given, int) and not isinstance(given, bool):
+            return cls._at_most(given)
+        return cls("columns", columns=_strata_columns(given, quasi_identifiers))
 
     @classmethod
-    def _at_most(cls, number: int) -> StrataWish:
+    def _at_most(cls, number: int) -> StrataChoice:
         if number < 1:
-            raise UsageError(f"there cannot be {number} strata", _FIX)
+            raise UsageError(f"there cannot be {number} strata", _STRATA_HINT)
         return cls("number", number) if number > 1 else cls("none")
 
 
-def _columns(asked: Any, quasi_identifiers: Sequence[str]) -> tuple[str, ...]:
-    names = [asked] if isinstance(asked, str) else list(asked) if isinstance(asked, list | tuple) else None
+@dataclass(frozen=True, kw_only=True)
+class PublishRequest:
+    """Everything that a publisher asks for, checked.
+
+    `key` is the source of everything random in a release except fake values. It exists as long as this object does.
+    """
+
+    table: Any
+    roles: Roles
+    limits: LimitPolicy | Mapping[Any, Any]
+    method: Method | str = Method.OPTIMAL
+    solving: PlanOptions = field(default_factory=PlanOptions)
+    options: PublishOptions = field(default_factory=PublishOptions)
+    strata: StrataChoice = field(init=False)
+    budget: Budget = field(init=False)
+    key: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        options = choose_engine(self.table, self.options)
+        _check_roles(self.roles)
+        _check_numbers(options)
+        derived = {
+            "options": options,
+            "budget": Budget.of(options.memory),
+            "key": _key(options.seed),
+            "strata": StrataChoice.of(options.strata, self.roles.quasi_identifiers),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def format(self) -> Format:
+        """How the two tables are written."""
+        return self.options.format or FORMATS[0]
+
+    def random_bits(self) -> random.Random:
+        """The source of fake values: the operating system, or, for tests, the seed."""
+        seed = self.options.seed
+        return secrets.SystemRandom() if seed is None else random.Random(f"dalenius seed {seed}")  # noqa: S311 (tests)
+
+
+def choose_engine(table: Any, options: PublishOptions) -> PublishOptions:
+    """The options with the engine that the table needs and its usual format; an error if they contradict each other."""
+    if options.engine not in _FORMATS:
+        raise UsageError(f"there is no engine {options.engine!r}", f"Known: {', '.join(_FORMATS)}.")
+    is_frame = _is_spark_frame(table)
+    engine = SPARK if is_frame else options.engine
+    if engine == SPARK:
+        _check_spark(options, is_frame)
+    else:
+        refuse_url(table, "the table")
+        _refuse_spark_options(options)
+    return replace(options, engine=engine, format=_choose_format(options.format, engine))
+
+
+def refuse_url(path: Any, what: str) -> None:
+    """Refuse a URL where a path of this machine is needed: a folder of that name could otherwise be created."""
+    if isinstance(path, str | os.PathLike) and _URL.match(os.fspath(path)):
+        raise UsageError(f"{what} is a URL, which only Spark can read", "Give a path, or --engine spark.")
+
+
+def _check_spark(options: PublishOptions, is_frame: bool) -> None:
+    if options.master is not None and options.spark_remote is not None:
+        raise UsageError("both a master and a Spark Connect server are given", "Give --master or --spark-remote.")
+    if is_frame and (options.master is not None or options.spark_remote is not None):
+        raise UsageError("the DataFrame has a session of its own", "Leave the master and the Spark Connect server out.")
+    if options.spark_remote is not None and options.avoid_ruled_out:
+        raise UsageError(
+            "exchanging fakes means writing again, and nothing written through Spark Connect can be removed",
+            "Leave --avoid-ruled-out out, or submit the job with --master.",
+        )
+
+
+def _refuse_spark_options(options: PublishOptions) -> None:
+    for name, given in (("master", options.master), ("spark-remote", options.spark_remote)):
+        if given is not None:
+            raise UsageError(f"--{name} is for Spark", "Give --engine spark as well, or leave it out.")
+    if options.spark_conf:
+        raise UsageError("Spark settings are given without Spark", "Give --engine spark, or leave them out.")
+
+
+def _choose_format(format: Format | None, engine: str) -> Format:
+    usual, *_ = known = _FORMATS[engine]
+    if format is None:
+        return usual
+    if format not in FORMATS:
+        raise UsageError(f"there is no format {format!r}", f"Known: {', '.join(known)}.")
+    if format not in known:
+        raise UsageError(f"Spark does not write releases as {format}", f"Leave the format out, or say {usual}.")
+    return format
+
+
+def _is_spark_frame(table: Any) -> bool:
+    """Judged by its type, since Spark need not be installed."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.") for kind in type(table).__mro__
+    )
+
+
+def _check_roles(roles: Roles) -> None:
+    if not roles.quasi_identifiers:
+        raise UsageError("no quasi-identifiers are named", "Say which columns to publish beside the sensitive one.")
+    named = [*roles.quasi_identifiers, *roles.identifiers, roles.sensitive]
+    if not all(isinstance(name, str) and name for name in named):
+        raise UsageError("column names must be text")
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
+
+
+def _check_numbers(options: PublishOptions) -> None:
+    seed, memory = options.seed, options.memory
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        raise UsageError(f"the seed must be a whole number, got {type(seed).__name__}")
+    if seed is not None and seed < 0:
+        raise UsageError(f"the seed must not be negative, got {seed}")
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int)):
+        raise UsageError(f"memory is a number of bytes, got {type(memory).__name__}", "Give 2 * 10**9.")
+
+
+def _key(seed: int | None) -> bytes:
+    return secrets.token_bytes(KEY_BYTES) if seed is None else hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
+
+
+def _strata_columns(given: Any, quasi_identifiers: Sequence[str]) -> tuple[str, ...]:
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple) else None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"strata are not given by a {type(asked).__name__}", _FIX)
+        raise UsageError(f"strata cannot be given by a {type(given).__name__}", _STRATA_HINT)
     if not any(name.strip() for name in names):
-        raise UsageError("no column is named to make strata of", _FIX)
+        raise UsageError("no column is named to cut strata by", _STRATA_HINT)
     for name in names:
         if name not in quasi_identifiers:
             close = nearest_name(name, quasi_identifiers)
             raise UsageError(
-                f"strata are made of quasi-identifiers, and {name!r} is not one of them",
-                f"Did you mean {close!r}?" if close is not None else _FIX,
+                f"strata are cut by quasi-identifiers, and {name!r} is not one of them",
+                f"Did you mean {close!r}?" if close is not None else _STRATA_HINT,
             )
     return tuple(dict.fromkeys(names))

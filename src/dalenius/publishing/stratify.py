@@ -5,7 +5,7 @@ every value of named columns. Every value is counted in every leaf by the engine
 not meet the limits by themselves are merged (`strata.merging`). Then each stratum is a table of its own, under the
 limits of the whole.
 
-How a table is cut depends on the table, the wish and the key alone: not on memory, batches or the time that it takes.
+How a table is cut depends on the table, the choice of strata and the key alone: not on memory, batches or time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,15 +21,15 @@ import numpy.typing as npt
 
 from dalenius.errors import UndecidedError, UsageError
 from dalenius.fakes.quotas import RandomBits, draw_fakes
-from dalenius.model.plan import Plan, PlanOptions, Solution, Status
+from dalenius.model.plan import Plan, Solution, Status
 from dalenius.model.problem import Partition, Problem
 from dalenius.model.progress import Progress
-from dalenius.place.budget import MOST_CELLS, Budget
+from dalenius.place.budget import MOST_CELLS
 from dalenius.place.cutting import Cutter, OrderedColumn, sortable_type
 from dalenius.place.survey import Survey
-from dalenius.publishing.deal import Deal, whole
-from dalenius.publishing.engine import Counted, OpenTable, SampleWish
-from dalenius.publishing.options import StrataWish
+from dalenius.publishing.arrangement import Arrangement, arrange_whole
+from dalenius.publishing.engine import OpenTable, SampleSpec
+from dalenius.publishing.options import PublishRequest
 from dalenius.solve.many import solve_many
 from dalenius.solve.sizes import automatic_max_size
 from dalenius.strata.growing import (
@@ -50,65 +50,84 @@ _MOMENT = 1.0  # second, the least for solving again
 _SAMPLE_BYTES = 2**25  # of sampled records, of which twice as many are held on the way
 
 
-class Stratifier:
-    """Cuts a table as it was wished."""
+@dataclass(frozen=True)
+class _Strata:
+    """What is solved: a partition and a solution for each stratum, and the stratum of each leaf that has rows."""
 
-    def __init__(self, wish: StrataWish, options: PlanOptions, budget: Budget, key: bytes) -> None:
-        self._wish, self._options, self._budget, self._key = wish, options, budget, key
+    partitions: tuple[Partition, ...]
+    solutions: tuple[Solution, ...]
+    of_leaf: Integers
+
+
+class Stratifier:
+    """Cuts a table as the publisher asked."""
+
+    def __init__(self, request: PublishRequest) -> None:
+        self._choice, self._options = request.strata, request.solving
+        self._budget, self._key = request.budget, request.key
 
     @property
-    def sample(self) -> SampleWish | None:
-        """The sample that strata are found in, if they have to be found."""
-        return SampleWish(self._key, SAMPLE_ROWS, _SAMPLE_BYTES) if self._wish.kind in ("auto", "number") else None
+    def sample(self) -> SampleSpec | None:
+        """The sample in which strata are found, if they have to be found."""
+        return SampleSpec(self._key, SAMPLE_ROWS, _SAMPLE_BYTES) if self._choice.kind in ("auto", "number") else None
 
-    def check(self, found: Survey) -> None:
+    def check(self, survey: Survey) -> None:
         """Refuse strata by columns for which there is no room, before anything is solved."""
-        if self._wish.kind == "columns":
-            leaves = math.prod(_ordered(found, name).codes for name in self._wish.columns)
-            if leaves > MOST_COMBINATIONS or leaves * len(found.sensitive.texts) > MOST_CELLS:
+        if self._choice.kind == "columns":
+            leaves = math.prod(_ordered(survey, name).codes for name in self._choice.columns)
+            if leaves > MOST_COMBINATIONS or leaves * len(survey.sensitive.texts) > MOST_CELLS:
                 raise UsageError(
                     f"the columns of the strata have up to {leaves:,} combinations of values, "
-                    f"with {len(found.sensitive.texts):,} sensitive values each: too many",
+                    f"with {len(survey.sensitive.texts):,} sensitive values each: too many",
                     "Name fewer columns, or such with fewer values (numbers and dates count from the smallest to the "
                     "largest); or let the strata be found with --strata auto.",
                 )
 
-    def cut(self, opened: OpenTable, found: Survey, plan: Plan, rng: RandomBits, progress: Progress) -> Deal:
-        """The strata, solved; the table as a whole if there is only one."""
-        progress.stage("Counting", found.rows)
-        tree, domains = self._tree(opened, found)
+    def cut(self, table: OpenTable, survey: Survey, plan: Plan, random: RandomBits, progress: Progress) -> Arrangement:
+        """The strata, solved; the table as one if there is only one stratum."""
+        progress.stage("Counting", survey.rows)
+        tree, domains = self._tree(table, survey)
         if tree.leaves < 2:
-            return whole(plan, found, opened.count(found, None, progress), rng)
+            return arrange_whole(survey, plan, table.count(survey, None, progress), random)
         cutter = Cutter(tree, domains)
-        counted = opened.count(found, cutter, progress)
-        leaves, values = counted.totals.shape
-        empty = counted.totals.sum(axis=1) == 0
-        if self._wish.kind == "columns":
+        counts = table.count(survey, cutter, progress)
+        leaves, values = counts.totals.shape
+        empty = counts.totals.sum(axis=1) == 0
+        if self._choice.kind == "columns":
             cutter = cutter.at_values(_occurring(domains, ~empty))
-        settled = self._settled(counted.totals[~empty], found, plan, rng, progress)
-        if settled is None:
-            return whole(plan, found, counted.renumbered(_numbers(np.zeros(leaves, dtype=np.int64), values)), rng)
-        parts, solutions, stratum_of_leaf = settled
-        strata = np.zeros(leaves, dtype=np.int64)  # leaves without rows are left out: theirs means nothing
-        strata[~empty] = stratum_of_leaf
-        merged_counts = counted.renumbered(_numbers(strata, values))
-        return self._deal(parts, solutions, merged_counts, cutter.remove_leaves(empty).merge(stratum_of_leaf))
+        strata = self._solve_strata(counts.totals[~empty], survey, plan, random, progress)
+        if strata is None:
+            as_one = counts.renumber(_numbers(np.zeros(leaves, dtype=np.int64), values))
+            return arrange_whole(survey, plan, as_one, random)
+        stratum_of_leaf = np.zeros(leaves, dtype=np.int64)  # that of a leaf without rows means nothing
+        stratum_of_leaf[~empty] = strata.of_leaf
+        bound, status = self._bound(strata)
+        return Arrangement(
+            survey=survey,
+            plan=plan,
+            counts=counts.renumber(_numbers(stratum_of_leaf, values)),
+            partitions=strata.partitions,
+            method=strata.solutions[0].method,
+            status=status,
+            bound=bound,
+            cutter=cutter.remove_leaves(empty).merge(strata.of_leaf),
+        )
 
-    def _settled(
-        self, counts: Integers, found: Survey, plan: Plan, rng: RandomBits, progress: Progress
-    ) -> tuple[list[Partition], list[Solution], Integers] | None:
-        """Leaves merged and joined until every stratum has a setting, and the stratum of each; None if one is left."""
+    def _solve_strata(
+        self, counts: Integers, survey: Survey, plan: Plan, random: RandomBits, progress: Progress
+    ) -> _Strata | None:
+        """Merge and join leaves until every stratum has a setting; None if only one stratum is left."""
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
-        ordered = [limits[text] for text in found.sensitive.texts]
-        leaf_rows, _ = automatic_leaves(found.rows, len(ordered), fake_values=self._options.fake_values)
-        most = most_shares(found.sensitive.counts, ordered)
+        ordered = [limits[text] for text in survey.sensitive.texts]
+        leaf_rows, _ = automatic_leaves(survey.rows, len(ordered), fake_values=self._options.fake_values)
+        most = most_shares(survey.sensitive.counts, ordered)
         deadline = time.monotonic() + self._options.time_limit
-        stratum_of_leaf = merge_leaves(counts, most, max(least_stratum_rows(leaf_rows), plan.problem.min_size))
-        while (number := int(stratum_of_leaf.max()) + 1) > 1:
+        of_leaf = merge_leaves(counts, most, max(least_stratum_rows(leaf_rows), plan.problem.min_size))
+        while (number := int(of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
-            np.add.at(by_stratum, stratum_of_leaf, counts)
+            np.add.at(by_stratum, of_leaf, counts)
             progress.stage("Solving", number, "strata")
-            problems = [self._problem(plan, found.sensitive.texts, ordered, row) for row in by_stratum]
+            problems = [self._problem(plan, survey.sensitive.texts, ordered, row) for row in by_stratum]
             solutions = solve_many(
                 problems,
                 self._options.strata_gap,
@@ -117,33 +136,44 @@ class Stratifier:
                 method=plan.solution.method,
                 grow=self._options.max_size is None,
             )
-            parts = [_dealt(*one, rng) for one in zip(problems, solutions, by_stratum, strict=True)]
-            if None not in parts:
-                return [part for part in parts if part is not None], solutions, stratum_of_leaf
-            unsolved = [place for place, part in enumerate(parts) if part is None]
-            stratum_of_leaf = _joined(stratum_of_leaf, unsolved, by_stratum.sum(axis=1))
+            partitions = [_deal(*one, random) for one in zip(problems, solutions, by_stratum, strict=True)]
+            complete = tuple(partition for partition in partitions if partition is not None)
+            if len(complete) == number:
+                return _Strata(complete, tuple(solutions), of_leaf)
+            unsolved = [place for place, partition in enumerate(partitions) if partition is None]
+            of_leaf = _join(of_leaf, unsolved, by_stratum.sum(axis=1))
         return None
 
-    def _tree(self, opened: OpenTable, found: Survey) -> tuple[Tree, dict[str, OrderedColumn]]:
+    def _bound(self, strata: _Strata) -> tuple[int | None, Status]:
+        """The bound on the loss of all strata together, and whether it proves them good enough."""
+        bounds = [solution.bound for solution in strata.solutions]
+        if None in bounds:
+            return None, Status.FEASIBLE
+        bound = sum(bound for bound in bounds if bound is not None)
+        loss = sum(partition.setting.loss for partition in strata.partitions)
+        gap = (loss - bound) / loss if loss else 0.0
+        return bound, Status.OPTIMAL if gap <= self._options.strata_gap else Status.FEASIBLE
+
+    def _tree(self, table: OpenTable, survey: Survey) -> tuple[Tree, dict[str, OrderedColumn]]:
         """The tree, and the domains of the columns that it asks about."""
-        values = len(found.sensitive.texts)
-        if self._wish.kind == "columns":
-            domains = {name: _ordered(found, name) for name in self._wish.columns}
+        values = len(survey.sensitive.texts)
+        if self._choice.kind == "columns":
+            domains = {name: _ordered(survey, name) for name in self._choice.columns}
             tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
-            self._budget.check_cells(tree.leaves * values, found.rows)
+            self._budget.check_cells(tree.leaves * values, survey.rows)
             return tree, domains
-        columns = {name: OrderedColumn.if_possible(domain) for name, domain in found.domains.items()}
+        columns = {name: OrderedColumn.if_possible(domain) for name, domain in survey.domains.items()}
         usable = {name: column for name, column in columns.items() if column is not None}
-        leaf_rows, most_leaves = automatic_leaves(found.rows, values, fake_values=self._options.fake_values)
-        if self._wish.kind == "number":
-            most_leaves = self._wish.number
+        leaf_rows, most_leaves = automatic_leaves(survey.rows, values, fake_values=self._options.fake_values)
+        if self._choice.kind == "number":
+            most_leaves = self._choice.number
         if most_leaves < 2 or not usable:
             return every_combination({}), {}
-        sample = opened.sampled(found)
-        least = -(-leaf_rows * len(sample.values) // found.rows)
+        sample = table.sample(survey)
+        least = -(-leaf_rows * len(sample.values) // survey.rows)
         codes = [column.order_codes(sample.codes[name]) for name, column in usable.items()]
         tree = grow_tree(codes, sample.values, least, most_leaves)
-        self._budget.check_cells(tree.leaves * values, found.rows)
+        self._budget.check_cells(tree.leaves * values, survey.rows)
         asked = np.unique(tree.column[tree.column >= 0])
         place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
         names = [list(usable)[column] for column in asked.tolist()]
@@ -163,22 +193,13 @@ class Stratifier:
             max_size=max(most, plan.problem.min_size),
         )
 
-    def _deal(
-        self, parts: Sequence[Partition], solutions: Sequence[Solution], counted: Counted, cutter: Cutter
-    ) -> Deal:
-        bounds = [solution.bound for solution in solutions]
-        bound = None if None in bounds else sum(bound for bound in bounds if bound is not None)
-        deal = Deal(tuple(parts), solutions[0].method, Status.FEASIBLE, bound, counted, cutter)
-        proven = deal.gap is not None and deal.gap <= self._options.strata_gap
-        return replace(deal, status=Status.OPTIMAL) if proven else deal
 
-
-def _dealt(problem: Problem, solution: Solution, counts: Integers, rng: RandomBits) -> Partition | None:
-    """What is dealt to a stratum; None if it has no setting, or there is no place for its fakes."""
+def _deal(problem: Problem, solution: Solution, counts: Integers, random: RandomBits) -> Partition | None:
+    """The partition of a stratum; None if it has no setting, or no room for its fakes."""
     if solution.partition is None:
         return None
     try:
-        partition = draw_fakes(problem, solution.partition, rng)
+        partition = draw_fakes(problem, solution.partition, random)
     except UndecidedError:
         return None
     return _with_all_values(partition, np.flatnonzero(counts), len(counts))
@@ -198,12 +219,12 @@ def _occurring(
     return {name: np.unique(codes) for name, codes in zip(domains, places, strict=True)}
 
 
-def _joined(stratum_of_leaf: Integers, those: Sequence[int], rows: Integers) -> Integers:
-    """Some strata joined with the largest of the others, and all numbered anew in the order of first leaves."""
+def _join(stratum_of_leaf: Integers, some: Sequence[int], rows: Integers) -> Integers:
+    """Join some strata with the largest of the others, and number all of them anew in the order of first leaves."""
     others = rows.copy()
-    others[list(those)] = -1
+    others[list(some)] = -1
     into = np.arange(len(rows))
-    into[list(those)] = others.argmax() if others.max() >= 0 else 0
+    into[list(some)] = others.argmax() if others.max() >= 0 else 0
     _, first, number = np.unique(into[stratum_of_leaf], return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -215,16 +236,16 @@ def _with_all_values(partition: Partition, there: Integers, values: int) -> Part
     nothing = (0,) * len(partition.setting.groups)
 
     def spread(rows: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-        found = [nothing] * values
+        lines = [nothing] * values
         for place, row in zip(there.tolist(), rows, strict=True):
-            found[place] = row
-        return tuple(found)
+            lines[place] = row
+        return tuple(lines)
 
     return Partition(partition.setting, spread(partition.quotas), spread(partition.fakes) if partition.fakes else ())
 
 
-def _ordered(found: Survey, name: str) -> OrderedColumn:
-    column = OrderedColumn.if_possible(found.domains[name])
+def _ordered(survey: Survey, name: str) -> OrderedColumn:
+    column = OrderedColumn.if_possible(survey.domains[name])
     if column is None:
         raise UsageError(
             f"no strata can be made of the column {name!r}: it has too many values, or they have no order",

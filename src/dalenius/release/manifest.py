@@ -189,17 +189,35 @@ def parse_manifest(text: str) -> Manifest:
     except (ValueError, RecursionError):
         raise ReleaseError("the manifest is not valid JSON, or has a key twice") from None
     version = document.get("format") if isinstance(document, dict) else None
-    if version != FORMAT or isinstance(version, bool):
+    if type(version) is not int or version not in range(1, FORMAT + 1):
         raise ReleaseError(
-            f"the manifest's format is not {FORMAT}, the one that this program reads",
+            f"the manifest's format is not one of 1 to {FORMAT}, which this program reads",
             "Is it a release of Dalenius, and is this program as new as the one that made it?",
         )
     try:
-        return Manifest.model_validate_json(text)
+        return Manifest.model_validate_json(text if version == FORMAT else json.dumps(_in_this_format(document)))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ReleaseError(f"the manifest's {where}: {first['msg']}") from None
+
+
+def _in_this_format(document: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of an earlier format, with what that format did not have: strata (format 2) and parts (format 3).
+
+    The validation finds keys that are missing or of a wrong type.
+    """
+    version, tables, strata = document["format"], document.get("tables"), document.get("strata")
+    if version == 1:
+        if strata != []:  # where columns would have been named: no table was cut
+            raise ReleaseError("the manifest's strata: there are none in format 1")
+        strata = None
+    if isinstance(tables, dict):
+        entries = [entry for entry in tables.values() if isinstance(entry, dict)]
+        if any("parts" in entry for entry in entries):
+            raise ReleaseError(f"the manifest's tables: there are no parts in format {version}")
+        tables = {name: {**entry, "parts": None} if entry in entries else entry for name, entry in tables.items()}
+    return {**document, "format": FORMAT, "tables": tables, "strata": strata}
 
 
 def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 A leaf with n rows, n_i of them with value i, is *fit* if n_i <= most_i * n for every i and n is at least a given
 number. By Lemma 1 a bucketization exists if no most_i is above its limit. Where there is a limit most_i is below it
-(`choosing.most_shares`), because merging depends on sensitive values (minimality attack): who sees that a leaf was
-merged concludes that a value may have a share above most_i in it, and that is still below the limit.
+(`growing.most_shares`), because merging depends on sensitive values (minimality attack): somebody who sees that a leaf
+was merged concludes that a value may have a share above most_i in it, and that is still below the limit.
 
 What a set of leaves has too much of value i, e_i = n_i - most_i * n, is a sum over its leaves. What it lacks is the sum
 over i of max(0, e_i), and the rows that it is short of. As long as a stratum is unfit, the one that lacks most for its
@@ -12,7 +12,7 @@ rows is merged with that partner which makes up for most of the lack for what me
     (lack before - lack after) / (G + rows / 10),
 
 G being the rows times the information about the value that is lost with the difference between the two (as in
-`growing`). So a partner is one that is much alike, or makes up for much: the strata that are left differ most.
+`growing.py`). So a partner is one that is much alike, or makes up for much: the strata that are left differ most.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from dalenius.strata.tree import Floats, Integers
 
 _SURE = 1e-9  # relative: where floating point is nearer to a limit than that, integers decide
 _LOSS_OF_A_ROW = 0.1  # of merging, beyond information: partners that are alike do not win by that alone
@@ -43,7 +41,7 @@ def merge_leaves(counts: Integers, most: Sequence[Fraction], least_rows: int) ->
     filled = np.flatnonzero(counts.sum(axis=1))
     if len(filled):
         stratum[filled] = _Merging(counts[filled], _Rule(most, least_rows)).run()
-    return _numbered(_with_empty(stratum))
+    return _number(_fill_empty(stratum))
 
 
 class _Rule:
@@ -55,7 +53,7 @@ class _Rule:
         self.least_rows = least_rows
 
     def allows(self, row: Integers) -> bool:
-        """Is no count too large? Where floating point is not sure of it, by integers."""
+        """Whether no count is too large; integers decide where floating point is not sure."""
         rows = int(row.sum())
         if rows < self.least_rows:
             return False
@@ -75,7 +73,7 @@ class _Merging:
         self._counts = counts.astype(np.int64)
         self._rows = self._counts.sum(axis=1)
         self._excess: Floats = self._counts - self._rows[:, None] * rule.shares
-        self._lack = self._lacking(self._excess, self._rows)
+        self._lack = self._lack_of(self._excess, self._rows)
         self._information = _information(self._counts)
         self._into = np.arange(len(counts))
         self._is_fit = np.array([rule.allows(row) for row in self._counts], np.bool_)
@@ -87,10 +85,10 @@ class _Merging:
             if not len(unfit):
                 break
             place = int(unfit[(self._lack[unfit] / self._rows[unfit]).argmax()])
-            self._merge(place, self._partner(place, self._screened(place, here[here != place])))
+            self._merge(place, self._partner(place, self._screen(place, here[here != place])))
         return self._into
 
-    def _screened(self, place: int, others: Integers) -> Integers:
+    def _screen(self, place: int, others: Integers) -> Integers:
         """Of very many strata, those with most room for what there is most too much of (and few rows for it)."""
         if len(others) <= _MOST_PARTNERS:
             return others
@@ -98,12 +96,12 @@ class _Merging:
         needed = np.maximum(self._excess[place][worst], 0)
         room = np.minimum(np.maximum(-self._excess[others[:, None], worst], 0), needed).sum(axis=1)
         score = (room + 1) / (self._rows[others] + self._rows[place])
-        found: Integers = np.sort(others[np.argsort(-score, kind="stable")[:_MOST_PARTNERS]])
-        return found
+        screened: Integers = np.sort(others[np.argsort(-score, kind="stable")[:_MOST_PARTNERS]])
+        return screened
 
     def _partner(self, place: int, others: Integers) -> int:
         """The best partner. Those that make up for most are tried first, until the others cannot be better."""
-        after = self._lacking(self._excess[others] + self._excess[place], self._rows[others] + self._rows[place])
+        after = self._lack_of(self._excess[others] + self._excess[place], self._rows[others] + self._rows[place])
         made_up = self._lack[others] + self._lack[place] - after
         least_loss = _LOSS_OF_A_ROW * float(self._rows[place])
         order = np.argsort(-made_up, kind="stable")
@@ -120,38 +118,38 @@ class _Merging:
         return best
 
     def _merge(self, place: int, other: int) -> None:
-        kept, gone = min(place, other), max(place, other)
+        first, last = min(place, other), max(place, other)
         for array in (self._counts, self._excess, self._rows):
-            array[kept] += array[gone]
-            array[gone] = 0
-        self._into[self._into == gone] = kept
-        self._is_fit[kept] = self._rule.allows(self._counts[kept])
-        self._lack[kept] = self._lacking(self._excess[kept], self._rows[kept])
-        self._information[kept] = _information(self._counts[kept])
+            array[first] += array[last]
+            array[last] = 0
+        self._into[self._into == last] = first
+        self._is_fit[first] = self._rule.allows(self._counts[first])
+        self._lack[first] = self._lack_of(self._excess[first], self._rows[first])
+        self._information[first] = _information(self._counts[first])
 
-    def _lacking(self, excess: Floats, rows: Integers) -> Floats:
-        found: Floats = np.maximum(excess, 0).sum(axis=-1) + np.maximum(self._rule.least_rows - rows, 0)
-        return found
+    def _lack_of(self, excess: Floats, rows: Integers) -> Floats:
+        lack: Floats = np.maximum(excess, 0).sum(axis=-1) + np.maximum(self._rule.least_rows - rows, 0)
+        return lack
 
 
 def _information(counts: Integers) -> Floats:
     """The sum over values of n_x log n_x, minus n log n: what merging loses is a difference of it."""
     rows = counts.sum(axis=-1)
-    found: Floats = (counts * np.log(np.maximum(counts, 1))).sum(axis=-1) - rows * np.log(np.maximum(rows, 1))
-    return found
+    information: Floats = (counts * np.log(np.maximum(counts, 1))).sum(axis=-1) - rows * np.log(np.maximum(rows, 1))
+    return information
 
 
-def _with_empty(stratum: Integers) -> Integers:
+def _fill_empty(stratum: Integers) -> Integers:
     """Leaves without a stratum (-1) get that of the leaf before them, the first ones that of the leaf behind."""
     filled = np.flatnonzero(stratum >= 0)
     if not len(filled):
         return np.zeros_like(stratum)
     before = np.maximum(np.searchsorted(filled, np.arange(len(stratum)), side="right") - 1, 0)
-    found: Integers = stratum[filled[before]]
-    return found
+    filled_in: Integers = stratum[filled[before]]
+    return filled_in
 
 
-def _numbered(stratum: Integers) -> Integers:
+def _number(stratum: Integers) -> Integers:
     """The same strata, numbered in the order of first leaves."""
     _, first, inverse = np.unique(stratum, return_index=True, return_inverse=True)
     number = np.empty(len(first), np.int64)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -18,14 +20,15 @@ from starlette.responses import Response
 
 from dalenius.attack.audit import audit_object
 from dalenius.model.estimate import ASSUMPTION, LEARNING, Estimate, GroupEstimate
-from dalenius.model.plan import Method
 from dalenius.model.problem import MOST_VALUES
 from dalenius.policy.limits import LimitPolicy, resolve_limits
-from dalenius.publishing.flow import price_of_strata, publish_table
+from dalenius.publishing.flow import price_strata, publish_request
+from dalenius.publishing.options import PublishRequest
 from dalenius.query.count import Counter, answer_object
 from dalenius.query.release_tables import PublishedColumn, published_columns
 from dalenius.query.true_count import true_count, true_counts_of
 from dalenius.release.folder import open_release
+from dalenius.release.writer import Format
 from dalenius.studio.draft import Draft
 from dalenius.studio.exploration import exploration_object
 from dalenius.studio.forms import CountForm, ExploreForm, NothingForm, PinForm, PublishForm, read_form
@@ -44,36 +47,48 @@ _VERIFYING = "Verifying"
 def start_price(studio: Studio) -> Task:
     """What strata would cost or save; nothing is placed or written."""
     table, draft = studio.table(), studio.draft
-    roles, policy, options = draft.to_publish(), draft.limits.policy(), draft.publish_options(table.table)
+    request = _request(table, draft)
 
     def work(task: Task) -> dict[str, Any]:
-        return asdict(price_of_strata(table.path, roles, policy, Method.OPTIMAL, draft.options, options, task))
+        return asdict(price_strata(request(), task))
 
     return studio.tasks.start("strata-price", table.id, work)
+
+
+def _request(table: TableEntry, draft: Draft, format: Format = "parquet") -> Callable[[], PublishRequest]:
+    """What to publish, as the draft stands now. The request is made, and checked, where the work is done."""
+    return partial(
+        PublishRequest,
+        table=table.path,
+        roles=draft.to_publish(),
+        limits=draft.limits.policy(),
+        solving=draft.options,
+        options=draft.publish_options(table.table, format),
+    )
 
 
 def start_publishing(studio: Studio, form: PublishForm) -> Task:
     """Publish the draft under a name."""
     table, draft = studio.table(), studio.draft
-    roles, policy, options = draft.to_publish(), draft.limits.policy(), draft.publish_options(table.table, form.format)
+    request = _request(table, draft, form.format)
     target = studio.releases.target(form.name)
     judged_by = _judged_by(studio, draft, table)
 
     def work(task: Task) -> dict[str, Any]:
         studio.releases.begin(target)
-        made = publish_table(table.path, roles, policy, target, Method.OPTIMAL, draft.options, options, task)
+        published = publish_request(request(), target, task)
         release = StudioRelease(
             new_id(),
             form.name,
-            open_release(made.path),
+            open_release(published.path),
             saved=studio.options.out is not None,
             job_text=studio.job(draft, table, form.format, form.name),
             table=table,
             policy=judged_by,
-            notes=made.notes,
+            notes=published.notes,
         )
         studio.releases.add(release)
-        return {"release": release.id, "notes": list(made.notes)}
+        return {"release": release.id, "notes": list(published.notes)}
 
     return studio.tasks.start("publish", table.id, work)
 

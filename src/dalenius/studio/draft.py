@@ -12,7 +12,7 @@ from dalenius.errors import JobFileError, UsageError
 from dalenius.model.plan import PlanOptions
 from dalenius.policy.job import AdversarySection, Job, LimitsSection, SolveSection, TableSection
 from dalenius.policy.roles import Roles
-from dalenius.publishing.options import PublishOptions, StrataWish
+from dalenius.publishing.options import PublishOptions, StrataChoice
 from dalenius.studio.forms import LimitsForm, ProtectionForm, RolesForm, SolveForm, plan_options
 from dalenius.studio.messages import RequestError
 from dalenius.tables.delimited import missing_column
@@ -31,8 +31,14 @@ class Draft:
     def of_job(cls, job: Job) -> Draft:
         """What a job file says; its method, gap and time limit are not for Studio."""
         table, solve, adversary = job.table, job.solve, job.adversary
-        wish = StrataWish.of(table.strata if table.strata is not None else "auto", table.quasi_identifiers)
-        strata = wish.number if wish.kind == "number" else list(wish.columns) if wish.kind == "columns" else wish.kind
+        choice = StrataChoice.of(table.strata if table.strata is not None else "auto", table.quasi_identifiers)
+        strata = (
+            choice.number
+            if choice.kind == "number"
+            else list(choice.columns)
+            if choice.kind == "columns"
+            else choice.kind
+        )
         try:
             return cls(
                 RolesForm(

@@ -17,9 +17,11 @@ from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.packed import Layout, Pieces
+from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, smallest_numbers
 from dalenius.place.wide import WideLayout
-from dalenius.publishing.engine import Integers, Job, Numbers, Sampled, SampleWish, Wanted
+from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
+from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.spark.frames import Chosen
 from dalenius.publishing.spark.placing import PLACED, PlaceTask, Ranks
 from dalenius.publishing.spark.reading import (
@@ -50,7 +52,7 @@ def piece_rows(rows: int, row_bytes: int) -> int:
 
 
 @dataclass(frozen=True)
-class SparkCounted:
+class SparkCounts:
     """The records of each number (stratum after stratum, value by value) in each partition."""
 
     by_partition: Integers
@@ -59,14 +61,14 @@ class SparkCounted:
     @property
     def totals(self) -> Integers:
         """A line for each stratum."""
-        found: Integers = self.by_partition.sum(axis=0).reshape(-1, self.values)
-        return found
+        totals: Integers = self.by_partition.sum(axis=0).reshape(-1, self.values)
+        return totals
 
-    def renumbered(self, table: Numbers) -> SparkCounted:
-        """Strata merged."""
+    def renumber(self, table: Numbers) -> SparkCounts:
+        """Merge strata."""
         merged = np.zeros((len(self.by_partition), int(table.max()) + 1), dtype=np.int64)
         np.add.at(merged.T, table, self.by_partition.T)
-        return SparkCounted(merged, self.values)
+        return SparkCounts(merged, self.values)
 
 
 @dataclass(frozen=True)
@@ -85,31 +87,31 @@ class SparkTable:
     def __init__(self, frame: DataFrame, untyped: bool, budget: Budget) -> None:
         self._frame, self._untyped, self._budget = frame, untyped, budget
         self._progress: Progress = Silent()
-        self._wish: SampleWish | None = None
+        self._sample_spec: SampleSpec | None = None
         self._chosen: Chosen | None = None
         self._partitions: Partitions | None = None
         self._kept: DataFrame | None = None
         self.names: Sequence[str] = list(frame.columns)
         check_names(list(self.names))
 
-    def survey(self, wanted: Wanted, progress: Progress) -> Survey:
+    def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
         """Read the table for the first time."""
-        self._progress, self._wish = progress, wanted.sample
+        self._progress, self._sample_spec = progress, spec.sample
         with plain_errors():
-            self._chosen = Chosen.of(self._frame, wanted.quasi_identifiers, wanted.sensitive)
-            surveyor = Surveyor(self._chosen, wanted.sensitive, self._untyped, self._budget, self._watched(0))
-            found, self._partitions = surveyor.survey(wanted.null_value)
-        return found
+            self._chosen = Chosen.of(self._frame, spec.quasi_identifiers, spec.sensitive)
+            surveyor = Surveyor(self._chosen, spec.sensitive, self._untyped, self._budget, self._watched(0))
+            survey, self._partitions = surveyor.survey(spec.null_value)
+        return survey
 
-    def sampled(self, found: Survey) -> Sampled:
+    def sample(self, survey: Survey) -> SampleCodes:
         """Records at random places, the same ones however often a task is run."""
-        wish, (_, partitions) = self._wish, self._read()
-        if wish is None:
-            raise SelfCheckError("a sample was not wished for before the table was read")
-        rows = max(1, min(wish.rows, wish.bytes // found.row_bytes))
-        places = _places(wish.key, partitions.rows, rows)
-        domains = {name: domain for name, domain in found.domains.items() if domain is not None}
-        frame, records = self._records(found, None, list(domains), keep=True)
+        spec, (_, partitions) = self._sample_spec, self._read()
+        if spec is None:
+            raise SelfCheckError("the survey was not asked for a sample")
+        rows = max(1, min(spec.rows, spec.bytes // survey.row_bytes))
+        places = _places(spec.key, partitions.rows, rows)
+        domains = {name: domain for name, domain in survey.domains.items() if domain is not None}
+        frame, records = self._records(survey, None, list(domains), keep=True)
         with plain_errors():
             task = SampleTask(records, places, domains)
             drawn = self._watched(0).rows(frame.mapInArrow(task, SampleTask.schema))
@@ -118,48 +120,48 @@ class SparkTable:
             raise moved()
         lines = [np.frombuffer(row["codes"], dtype=np.uint64).reshape(-1, row["amount"]) for row in drawn]
         codes = np.concatenate(lines, axis=1)
-        return Sampled(values, dict(zip(domains, codes, strict=True)))
+        return SampleCodes(values, dict(zip(domains, codes, strict=True)))
 
-    def count(self, found: Survey, cutter: Cutter | None, progress: Progress) -> SparkCounted:
+    def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> SparkCounts:
         """Count by partition; without strata the first reading has done so already."""
         _, partitions = self._read()
-        values = len(found.sensitive.texts)
+        values = len(survey.sensitive.texts)
         if cutter is None:
-            return SparkCounted(partitions.counts, values)
+            return SparkCounts(partitions.counts, values)
         self._check_room(len(partitions.rows), cutter.number * values)
-        frame, records = self._records(found, cutter, cutter.columns, keep=True)
+        frame, records = self._records(survey, cutter, cutter.columns, keep=True)
         with plain_errors():
-            counted = self._watched(found.rows, progress).rows(frame.mapInArrow(CountTask(records), CountTask.schema))
+            counted = self._watched(survey.rows, progress).rows(frame.mapInArrow(CountTask(records), CountTask.schema))
         counts = np.zeros((len(partitions.rows), cutter.number * values), dtype=np.int64)
         for row in counted:
             counts[row["number"]] = np.frombuffer(row["counts"], dtype=np.int64)
         by_value = counts.reshape(len(counts), cutter.number, values).sum(axis=1)
         if (by_value != partitions.counts).any():
             raise moved()
-        return SparkCounted(counts, values)
+        return SparkCounts(counts, values)
 
     @contextmanager
-    def place(self, job: Job, progress: Progress) -> Iterator[SparkPlaced]:
+    def place(self, arrangement: Arrangement, placement: Placement, progress: Progress) -> Iterator[SparkPlaced]:
         """What tasks will do with the records of their partitions, once the release is written."""
         del progress
-        found, counted, groups = job.survey, job.counted, job.groups
-        if not isinstance(counted, SparkCounted):
+        survey, counts, groups = arrangement.survey, arrangement.counts, arrangement.groups
+        if not isinstance(counts, SparkCounts):
             raise SelfCheckError("records were counted by another engine")
-        self._check_room(*counted.by_partition.shape)
+        self._check_room(*counts.by_partition.shape)
         buckets = sum(group.buckets for group in groups)
-        layout = found.layout(buckets)
-        names = list(found.domains)
+        layout = survey.layout(buckets)
+        names = list(survey.domains)
         with plain_errors():
-            frame, records = self._records(found, job.cutter, names, keep=False, packed=layout is not None)
+            frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=layout is not None)
             form: Layout | WideLayout
             if layout is not None:
-                form, rows = layout, piece_rows(found.rows, found.row_bytes)
+                form, rows = layout, piece_rows(survey.rows, survey.row_bytes)
             else:
-                schema = pa.schema([*(found.schema.field(name) for name in names), ("bucket", pa.int64())])
-                form, rows = WideLayout(schema, found.domains), piece_rows(found.rows, 6 * found.row_bytes + 40)
+                schema = pa.schema([*(survey.schema.field(name) for name in names), ("bucket", pa.int64())])
+                form, rows = WideLayout(schema, survey.domains), piece_rows(survey.rows, 6 * survey.row_bytes + 40)
             pieces = Pieces.of(groups, rows)
-            task = PlaceTask(records, Ranks.of(counted.by_partition), job.placement, pieces, form)
-            placed = SparkPlaced(frame.mapInArrow(task, PLACED), pieces, form, job.parts[0].fake_values)
+            task = PlaceTask(records, Ranks.of(counts.by_partition), placement, pieces, form)
+            placed = SparkPlaced(frame.mapInArrow(task, PLACED), pieces, form, arrangement.fake_values)
         yield placed
 
     def close(self) -> None:
@@ -168,22 +170,22 @@ class SparkTable:
             self._kept.unpersist()
 
     def _records(
-        self, found: Survey, cutter: Cutter | None, names: Sequence[str], *, keep: bool, packed: bool = True
+        self, survey: Survey, cutter: Cutter | None, names: Sequence[str], *, keep: bool, packed: bool = True
     ) -> tuple[DataFrame, PackedRecordsOf | RawRecordsOf]:
         """The records as tasks will see them: as codes, kept on the cluster if they will be wanted again, or as is."""
         chosen, partitions = self._read()
-        layout = found.layout() if packed else None
+        layout = survey.layout() if packed else None
         if layout is not None:
             if self._kept is not None:
                 frame = self._kept
             else:
-                frame = packed_frame(chosen, found, layout, Check.of(partitions))
+                frame = packed_frame(chosen, survey, layout, Check.of(partitions))
                 if keep:
                     frame = self._kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-            return frame, PackedRecordsOf(found.sensitive, layout, cutter)
-        fields = tuple(found.schema.field(name) for name in names)
-        records = RawRecordsOf(found.sensitive, fields, cutter, Check.of(partitions))
-        return raw_frame(chosen, found, names), records
+            return frame, PackedRecordsOf(survey.sensitive, layout, cutter)
+        fields = tuple(survey.schema.field(name) for name in names)
+        records = RawRecordsOf(survey.sensitive, fields, cutter, Check.of(partitions))
+        return raw_frame(chosen, survey, names), records
 
     def _read(self) -> tuple[Chosen, Partitions]:
         if self._chosen is None or self._partitions is None:

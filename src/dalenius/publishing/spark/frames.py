@@ -50,7 +50,7 @@ def is_frame(table: Any) -> bool:
     return isinstance(table, DataFrame)
 
 
-def opened(spark: SparkSession, table: Any) -> tuple[DataFrame, bool]:
+def open_frame(spark: SparkSession, table: Any) -> tuple[DataFrame, bool]:
     """A table by its path, URL or name, or as it is; and whether all of it is text."""
     if isinstance(table, DataFrame):
         if table.isStreaming:

@@ -34,7 +34,8 @@ from dalenius.errors import OutputError, SelfCheckError, UsageError
 from dalenius.model.problem import SizeGroup
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.packed import Pieces
-from dalenius.publishing.engine import Job, TableSpec
+from dalenius.publishing.arrangement import Arrangement
+from dalenius.publishing.engine import TableSpec
 from dalenius.publishing.spark.cluster_files import Files, files_at, literal
 from dalenius.publishing.spark.cluster_table import SparkPlaced, piece_rows
 from dalenius.publishing.spark.frames import spark_schema
@@ -204,7 +205,7 @@ class SparkOutput:
         self._published = False
 
     def write(
-        self, job: Job, placed: SparkPlaced, qit: TableSpec, st: TableSpec, progress: Progress
+        self, arrangement: Arrangement, placed: SparkPlaced, qit: TableSpec, st: TableSpec, progress: Progress
     ) -> tuple[TableFile, TableFile]:
         """QIT by the one shuffle and sort that there is; ST, which needs no record, by itself."""
         if self._written and not self._files.can_remove:
@@ -213,19 +214,25 @@ class SparkOutput:
                 "Leave --avoid-ruled-out out, or submit the job with --master.",
             )
         before = list(self._written)
-        token, rows = secrets.token_hex(8), job.survey.rows
+        token, rows = secrets.token_hex(8), arrangement.survey.rows
         progress.stage("Placing", rows)
         watched = Watched(self._spark, progress, rows)
         sorting = SortTask(placed.pieces, placed.form, _plain(qit))
         frame = placed.frame.repartitionById(len(placed.pieces), "piece").mapInArrow(sorting, spark_schema(qit.schema))
-        made_qit = self._table(
+        qit_file = self._table(
             f"qit-{token}", frame, placed.pieces, qit, watched, lambda _tasks: progress.stage("Writing", rows)
         )
-        slots = [SizeGroup(group.size + placed.fake_values, group.buckets) for group in job.groups]
+        slots = [SizeGroup(group.size + placed.fake_values, group.buckets) for group in arrangement.groups]
         pieces = Pieces.of(slots, piece_rows(sum(group.size * group.buckets for group in slots), 16))
-        values = ValuesTask(job.parts, job.survey.sensitive, pieces, sum(group.buckets for group in slots), _plain(st))
+        values = ValuesTask(
+            arrangement.partitions,
+            arrangement.survey.sensitive,
+            pieces,
+            sum(group.buckets for group in slots),
+            _plain(st),
+        )
         numbers = self._spark.range(0, len(pieces), 1, len(pieces))
-        made_st = self._table(
+        st_file = self._table(
             f"st-{token}",
             numbers.mapInArrow(values, spark_schema(st.schema)),
             pieces,
@@ -235,7 +242,7 @@ class SparkOutput:
         for name in before:  # of a round before
             self._files.remove(name)
             self._written.remove(name)
-        return made_qit, made_st
+        return qit_file, st_file
 
     def _table(
         self, name: str, frame: Any, pieces: Pieces, spec: TableSpec, watched: Watched, stages: Any = None

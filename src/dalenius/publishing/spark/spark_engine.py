@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from dalenius.errors import UsageError
 from dalenius.place.budget import Budget
 from dalenius.publishing.spark.cluster_table import SparkTable
-from dalenius.publishing.spark.frames import is_frame, opened
+from dalenius.publishing.spark.frames import is_frame, open_frame
 from dalenius.publishing.spark.output import SparkOutput, spark_output
 from dalenius.publishing.spark.session import connected
 from dalenius.publishing.spark.spark_errors import plain_errors
@@ -23,23 +23,18 @@ class SparkEngine:
     def __init__(self, spark: SparkSession, budget: Budget) -> None:
         self._spark, self._budget = spark, budget
 
-    @property
-    def formats(self) -> Sequence[str]:
-        """Folders of Parquet files."""
-        return ("parts",)
-
     @contextmanager
     def open(self, table: Any, name: str | None) -> Iterator[SparkTable]:
         """A path, a URL, the name of a table in the catalog, or a DataFrame."""
         if name is not None:
             raise UsageError("a table name is only for DuckDB files", "Leave it out, and name the table itself.")
         with plain_errors():
-            frame, untyped = opened(self._spark, table)
-            found = SparkTable(frame, untyped, self._budget)
+            frame, untyped = open_frame(self._spark, table)
+            opened = SparkTable(frame, untyped, self._budget)
         try:
-            yield found
+            yield opened
         finally:
-            found.close()
+            opened.close()
 
     def output(self, out: str, force: bool) -> AbstractContextManager[SparkOutput]:
         """A folder, by its path or URL."""

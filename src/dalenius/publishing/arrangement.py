@@ -1,0 +1,138 @@
+"""Everything that is decided before records are placed.
+
+A table is arranged as one, or cut into strata, each of which has a partition of its own: how many records of each value
+go to buckets of each size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.fakes.quotas import RandomBits, draw_partition
+from dalenius.model.plan import Method, Plan, Status
+from dalenius.model.problem import BucketSetting, Partition, SizeGroup
+from dalenius.place.cutting import Cutter
+from dalenius.place.survey import Survey
+
+Integers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.integer]
+
+
+class StratumCounts(Protocol):
+    """How many records each stratum has of each value, and what the engine needs besides to place them."""
+
+    @property
+    def totals(self) -> Integers:
+        """A line for each stratum, a column for each value."""
+
+    def renumber(self, table: Numbers) -> StratumCounts:
+        """Merge strata: `table` gives the new number of every number (stratum after stratum, value by value)."""
+
+
+@dataclass(frozen=True)
+class StrataPrice:
+    """What strata cost, beside the same table as one. `columns` are those by which it is cut."""
+
+    strata: int
+    columns: tuple[str, ...]
+    loss: int
+    mse: float
+    loss_of_one: int | None
+    mse_of_one: float | None
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrangement:
+    """What the table holds, the plan for it, and the partitions of its strata in the order of their buckets.
+
+    `plan` is that of the table as one; `method`, `status` and `bound` are those of all partitions together. Without a
+    `cutter` the table is one stratum.
+    """
+
+    survey: Survey
+    plan: Plan
+    counts: StratumCounts
+    partitions: tuple[Partition, ...]
+    method: Method
+    status: Status
+    bound: int | None
+    cutter: Cutter | None = None
+
+    @cached_property
+    def groups(self) -> tuple[SizeGroup, ...]:
+        """All size groups, in the order of their buckets."""
+        return tuple(group for partition in self.partitions for group in partition.setting.groups)
+
+    @cached_property
+    def setting(self) -> BucketSetting:
+        """All buckets together."""
+        return BucketSetting.of((group.size, group.buckets) for group in self.groups)
+
+    @property
+    def fake_values(self) -> int:
+        """Fake values in every bucket."""
+        return self.partitions[0].fake_values
+
+    @property
+    def gap(self) -> float | None:
+        """As of a solution."""
+        loss = self.setting.loss
+        return None if self.bound is None else (loss - self.bound) / loss if loss else 0.0
+
+    def sentences(self) -> tuple[str, ...]:
+        """What the publisher should know about the strata; their price comes first."""
+        one = self.plan.solution.loss
+        if self.cutter is None or one is None:
+            return ()
+        loss = self.setting.loss
+        times = f", {loss / one:.2f} times" if one else ""
+        price = f"with {len(self.partitions):,} strata the loss is {loss:,} instead of {one:,}{times}"
+        return (price, *self._merged_records(self.cutter))
+
+    def _merged_records(self, cutter: Cutter) -> tuple[str, ...]:
+        leaves = np.bincount(cutter.strata)
+        merged = sum(
+            partition.setting.records for partition, number in zip(self.partitions, leaves, strict=True) if number > 1
+        )
+        if 2 * merged <= self.setting.records:
+            return ()
+        return (
+            f"the limits are tight: {merged / self.setting.records:.0%} of the records are in strata merged from "
+            "unlike leaves. Counts improve all the same, but so may the guesses of an attacker who learns: compare the "
+            "audit with that of a release made with --strata none",
+        )
+
+    def price(self, sentences: tuple[str, ...]) -> StrataPrice:
+        """What the strata cost against the plan for the table as one."""
+        questions = self.cutter.questions() if self.cutter is not None else []
+        columns = dict.fromkeys(question[0] for question in questions if not isinstance(question, int))
+        one = self.plan.solution
+        return StrataPrice(
+            strata=len(self.partitions),
+            columns=tuple(columns),
+            loss=self.setting.loss,
+            mse=float(self.setting.mse),
+            loss_of_one=one.loss,
+            mse_of_one=one.mse,
+            sentences=sentences,
+        )
+
+
+def arrange_whole(survey: Survey, plan: Plan, counts: StratumCounts, random: RandomBits) -> Arrangement:
+    """The table as one stratum."""
+    solution = plan.solution
+    return Arrangement(
+        survey=survey,
+        plan=plan,
+        counts=counts,
+        partitions=(draw_partition(plan, survey.sensitive.texts, random),),
+        method=solution.method,
+        status=solution.status,
+        bound=solution.bound,
+    )
