@@ -35,8 +35,8 @@ KEY = bytes(range(32))
 
 @pytest.fixture
 def small_strata(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stratifying, "least_stratum", lambda _leaf_rows: 1)
-    monkeypatch.setattr(stratifying, "automatic", lambda _rows, _values, fake_values=0: (2, 6))
+    monkeypatch.setattr(stratifying, "least_stratum_rows", lambda _leaf_rows: 1)
+    monkeypatch.setattr(stratifying, "automatic_leaves", lambda _rows, _values, fake_values=0: (2, 6))
 
 
 def town(rows: int = 4000, seed: int = 1) -> pa.Table:

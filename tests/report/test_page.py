@@ -16,8 +16,8 @@ import pytest
 
 from dalenius.report.charts import audit_chart
 from dalenius.report.facts import collect
+from dalenius.report.formatting import chance, interval, percent, share_of_limit, times, visible
 from dalenius.report.page import MOST_ROWS, report_html
-from dalenius.report.shown import chance, interval, percent, share_of_limit, times, visible
 from dalenius.report.twin import report_object, twin_text
 from tests.handmade import Handmade, hospital, three_strata
 from tests.report.reading import Read, read
@@ -230,7 +230,9 @@ def test_many_values(tmp_path: Path) -> None:
     rows = page.tables["values-table"][1:]
     assert len(rows) == MOST_ROWS == 1000
     assert [row[0] for row in rows] == [value["value"] for value in twin["release"]["values"][:1000]]
-    assert "The 1,000 values nearest to their limits, of 1,500. The JSON twin of this report has all." in page.text
+    assert (
+        "The 1,000 values nearest to their limits, of 1,500. The JSON twin of this report lists them all." in page.text
+    )
     assert html.index('id="annex"') > html.index('class="signature"')
     assert "the 60 values nearest to their limits" in page.by_id["values-chart-title"]
     assert len(html.encode()) < 600_000
@@ -261,7 +263,7 @@ def test_the_commands_on_the_page_check_the_release(whole: Twin, twin: Twin) -> 
 def about(page: Read) -> dict[str, bool]:
     """Which of the things that hang on the release are said."""
     wanted = [
-        "What strata tell",
+        "What strata reveal",
         "Values without a limit",
         "That fake values stay unknown",
         "a single record",
@@ -272,7 +274,7 @@ def about(page: Read) -> dict[str, bool]:
 def test_what_is_not_promised_goes_by_the_release(twin: Twin, tmp_path: Path) -> None:
     always = [
         *["Who is in the table", "not differential privacy", "More knowledge", "Learning across buckets"],
-        *["That limits tell nothing", "Several releases", "good random numbers"],
+        *["That limits reveal nothing", "Several releases", "good random numbers"],
     ]
     page = read(report_html(twin))
     assert all(words in page.text for words in always)

@@ -73,7 +73,7 @@ def test_other_files_in_the_folder_are_a_warning(tmp_path: Path) -> None:
         assert twin["other_files"] == number
         [found] = twin["warnings"]
         assert words in found
-        assert "whoever publishes the folder publishes" in found
+        assert "If you publish the folder, you publish" in found
         assert twin["holds"]
         assert "Look at this before you publish" in seen(twin)
 
@@ -159,20 +159,23 @@ def filled_bucket(values: str, fakes: str = "", known: int = 0) -> Handmade:
         (filled_bucket("aa bb"), "2 values without a limit fill some bucket of several records: everybody in such a"),
         (filled_bucket("a aab"), "1 bucket has a single record: the sensitive value of this person is published in"),
         (filled_bucket("ab abc"), None),
-        (filled_bucket("a ab", "b c"), "1 bucket has a single record: this person's sensitive value is hidden among"),
+        (
+            filled_bucket("a ab", "b c"),
+            "1 bucket has a single record: only fake values hide this person's sensitive value",
+        ),
         (filled_bucket("aa bc", "c d"), "only fake values leave open whether everybody in it has the value"),
         (filled_bucket("ab ab", "c d"), None),
         (
             filled_bucket("aab abc", known=1),
-            "but for 1 record: whoever knows it knows that all others in such a bucket have the value",
+            "except for 1 record: somebody who knows it knows that all others in such a bucket have the value",
         ),
         (
             filled_bucket("aabc abcd", known=2),
-            "but for 2 records: whoever knows them knows that all others in such a bucket have the",
+            "except for 2 records: somebody who knows them knows that all others in such a bucket have the",
         ),
         (
             filled_bucket("aab abc", "c d", known=1),
-            "to whoever knows 1 record of it, only fake values leave open whether all",
+            "For somebody who knows 1 record of it, only fake values leave open whether all",
         ),
         (filled_bucket("abc abc", known=1), None),
     ],

@@ -19,7 +19,7 @@ from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, survey
 from dalenius.publishing.spark.placing import PlaceTask, Ranks, SortTask
 from dalenius.publishing.spark.reading import Check, CountTask, PackedRecordsOf, PackTask, RawRecordsOf
-from dalenius.publishing.spark.spark_errors import CarriedError, carrying, explained, not_started
+from dalenius.publishing.spark.spark_errors import CarriedError, carry_errors, explain, start_error
 from dalenius.publishing.spark.surveying import SurveyTask
 from dalenius.tables.arrow import TableSource
 
@@ -79,7 +79,7 @@ def test_a_partition_that_is_not_the_same_fails(change: str) -> None:
         check = Check(np.array([], dtype=np.int64), np.array([], dtype=np.int64))
     with pytest.raises(CarriedError) as carried:
         packed(table, check, marks)
-    assert isinstance(explained(carried.value), ChangedInputError)
+    assert isinstance(explain(carried.value), ChangedInputError)
 
 
 def test_a_value_that_spark_could_not_pack_is_a_change() -> None:
@@ -91,7 +91,7 @@ def test_a_value_that_spark_could_not_pack_is_a_change() -> None:
     codes = pa.array([None, *range(ROWS - 1)], pa.int64())
     with pytest.raises(CarriedError) as carried:
         list(PackTask(found.sensitive, layout, {}, check_of(marks))(batches(pa.array(marks), codes, table["s"])))
-    assert isinstance(explained(carried.value), ChangedInputError)
+    assert isinstance(explain(carried.value), ChangedInputError)
 
 
 def dealt(found: Survey) -> Partition:
@@ -145,7 +145,7 @@ def test_other_counts_than_those_of_before_fail(change: int) -> None:
     counts[0, 1] += change
     with pytest.raises(CarriedError) as carried:
         list(placed(found, kept, counts))
-    assert isinstance(explained(carried.value), ChangedInputError)
+    assert isinstance(explain(carried.value), ChangedInputError)
 
 
 def test_a_piece_that_lacks_a_record_fails_and_so_do_two_pieces_in_one_task() -> None:
@@ -156,10 +156,10 @@ def test_a_piece_that_lacks_a_record_fails_and_so_do_two_pieces_in_one_task() ->
     keys = np.arange(int(pieces.rows[0]) - 1, dtype=np.uint64).tobytes()
     with pytest.raises(CarriedError) as carried:
         list(sort(batches(pa.array([0], pa.int32()), pa.array([keys], pa.binary()))))
-    assert isinstance(explained(carried.value), ChangedInputError)
+    assert isinstance(explain(carried.value), ChangedInputError)
     with pytest.raises(CarriedError) as carried:
         list(sort(batches(pa.array([0, 1], pa.int32()), pa.array([keys, keys], pa.binary()))))
-    assert isinstance(explained(carried.value), SelfCheckError)
+    assert isinstance(explain(carried.value), SelfCheckError)
 
 
 def test_counting_raw_records_counts_values() -> None:
@@ -183,7 +183,7 @@ def test_an_empty_partition_gives_nothing() -> None:
 
 
 def test_errors_of_ours_come_back_as_they_were() -> None:
-    @carrying
+    @carry_errors
     def task(_batches: Any) -> Iterator[Any]:
         yield 1
         raise TooManyValuesError.in_column("s: :", 5)
@@ -191,7 +191,7 @@ def test_errors_of_ours_come_back_as_they_were() -> None:
     with pytest.raises(CarriedError) as carried:
         list(task(iter(())))
     inside = RuntimeError(f"Job aborted.\nTraceback (most recent call last):\n  {carried.value}\n at java.lang.Thread")
-    again = explained(inside)
+    again = explain(inside)
     assert isinstance(again, TooManyValuesError)
     assert str(again) == str(TooManyValuesError.in_column("s: :", 5))
 
@@ -208,12 +208,12 @@ def test_errors_of_ours_come_back_as_they_were() -> None:
     ],
 )
 def test_what_spark_says_is_not_repeated(text: str, kind: type[Exception]) -> None:
-    for ours in (explained(RuntimeError(text)), not_started(RuntimeError(text))):
+    for ours in (explain(RuntimeError(text)), start_error(RuntimeError(text))):
         assert "secret" not in str(ours)
         assert "007" not in str(ours)
-    assert type(explained(RuntimeError(text))) is kind
+    assert type(explain(RuntimeError(text))) is kind
 
 
 def test_a_forged_failure_cannot_name_any_class() -> None:
     told = base64.b64encode(b'["BaseException", "m", null]').decode()
-    assert isinstance(explained(RuntimeError(f"dalenius-failure:{told}:")), InputError)
+    assert isinstance(explain(RuntimeError(f"dalenius-failure:{told}:")), InputError)

@@ -126,12 +126,8 @@ def _table(result: Audit) -> TextTable:
 
 def _sentences(attack: Attack) -> Iterator[str]:
     """What an attack came to, in words."""
-    if not attack.details:
-        return
-    if attack.name in _WORDS:
+    if attack.details and attack.name in _WORDS:
         yield from _WORDS[attack.name](attack)
-    elif attack.success is not None:
-        yield f"the best decoder: {attack.details['decoder']}."
 
 
 def _corruption(attack: Attack) -> Iterator[str]:
@@ -161,6 +157,11 @@ def _learning(attack: Attack) -> Iterator[str]:
             f"an attacker who knows a person's quasi-identifiers, but not the row, is right for {known['success']:.1%} "
             f"of people, and for {known['baseline']:.1%} by the buckets alone."
         )
+
+
+def _order(attack: Attack) -> Iterator[str]:
+    if attack.success is not None:
+        yield f"the best decoder: {attack.details['decoder']}."
 
 
 def _minimality(attack: Attack) -> Iterator[str]:
@@ -209,4 +210,10 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-_WORDS = {"corruption": _corruption, "negative": _negative, "learning": _learning, "minimality": _minimality}
+_WORDS = {
+    "corruption": _corruption,
+    "negative": _negative,
+    "learning": _learning,
+    "minimality": _minimality,
+    "order": _order,
+}

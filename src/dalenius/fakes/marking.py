@@ -34,7 +34,8 @@ import numpy.typing as npt
 
 from dalenius.errors import SelfCheckError
 from dalenius.model.problem import Partition
-from dalenius.place.marks import Integers, Marks
+from dalenius.place.domains import Integers
+from dalenius.place.marks import Marks
 from dalenius.place.permutation import KeyStream, Purpose
 
 Turns = npt.NDArray[np.int32]

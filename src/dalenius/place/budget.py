@@ -1,10 +1,8 @@
-"""How much memory the whole program may take, and what that leaves for each stage.
+"""How much memory the whole program may take, what that leaves for each stage, and work on all cores within it.
 
-A budget covers everything: the interpreter and its libraries, which are there already, what Arrow and the Parquet
-writer keep to themselves, and the arrays of the stages. Nothing in publishing grows with the number of records beyond
-it.
-
-Work on all cores, with results in order and bounded memory.
+A budget covers everything: the interpreter and its libraries, what Arrow and the Parquet writer allocate for
+themselves, and the arrays of the stages. Nothing in publishing grows with the number of records beyond it.
+`in_parallel` keeps results in order, and bounds how many are in memory.
 """
 
 from __future__ import annotations
@@ -22,8 +20,10 @@ from typing import TypeVar
 from dalenius.errors import UsageError
 from dalenius.model.problem import SizeGroup
 
-MIB = 2**20
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
+MIB = 2**20
 _DEFAULT_SHARE = 2  # half of the machine
 _MOST = 2**46
 _LEAST_SPARE = 160 * MIB  # for batches under way, writers and verification
@@ -41,6 +41,7 @@ _MOST_BATCH_ROWS = 2**18
 _LEAST_BATCH_ROWS = 2**8
 _MOST_PIECE_ROWS = 2**19
 _LEAST_PIECE_ROWS = 2**8
+_AHEAD = 3  # batches or pieces in the works at a time
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Budget:
         if spare < _LEAST_SPARE:
             least = -(-(taken + _RESERVE + _LEAST_SPARE) // (10 * MIB)) * 10
             raise UsageError(
-                f"a memory of {total // MIB:,} MiB is too little: the program alone takes {taken // MIB:,} MiB",
+                f"{total // MIB:,} MiB of memory are too little: the program alone takes {taken // MIB:,} MiB",
                 f"Give --memory {least}MiB or more.",
             )
         return cls(total, spare)
@@ -89,7 +90,7 @@ class Budget:
             )
 
     def check_fakes(self, fakes: int) -> None:
-        """Refuse more fake values than marks have room for: which slots they are is decided for all of them at once."""
+        """Refuse more fake values than there is room for: their slots are drawn for all of them at once."""
         needed = fakes * _FAKE_BYTES
         if needed > self.spare // 4:
             raise UsageError(
@@ -112,7 +113,7 @@ class Budget:
             )
 
     def copy_fits(self, rows: int) -> bool:
-        """Whether all records can be kept, besides the keys, from the reading in which strata are counted."""
+        """Whether there is room for all records as codes, besides their keys."""
         return rows * _COPY_BYTES <= self.spare // 4
 
     def keys_fit(self, rows: int) -> bool:
@@ -148,16 +149,10 @@ def machine_memory() -> int:
     return memory
 
 
-_AHEAD = 3  # batches or pieces in the works at a time
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
 def in_parallel(
     work: Callable[[Item], Result], items: Iterable[Item], workers: Executor, ahead: int = _AHEAD
 ) -> Iterator[Result]:
-    """The results of `work` in the order of the items, with a few under way at any time and no more."""
+    """The results of `work` in the order of the items, with at most `ahead` of them under way at any time."""
     under_way: deque[Future[Result]] = deque()
     try:
         for item in items:

@@ -1,11 +1,12 @@
-"""What a column holds, found out batch by batch: its range, or the list of its values as long as that is short.
+"""What a column holds, learned batch by batch, and the type that it is published with.
 
-The types that columns are published with: those of the source, but for a few that say too much or too little.
+A tracker learns the range of a column, or the list of its values as long as that is short.
 
-Categories lose the order of their levels, which may be that in which they first occur in the table; categories of
-anything but text are published as what they stand for. Columns of text files, which have no types, become numbers,
-dates or truth values where that loses nothing: if every text is exactly what the typed value is written as. 007, 1e3,
-+5 or 7.50 beside 7.5 keep a column text. So what was put in can always be read back, letter by letter.
+Columns are published with the types of the source, except for a few that say too much or too little. Categories lose
+the order of their levels, which may be that in which they first occur in the table; categories of anything but text are
+published as what they stand for. Columns of text files, which have no types, become numbers, dates or truth values
+where that loses nothing: if every text is exactly what the typed value is written as. 007, 1e3, +5 or 7.50 beside 7.5
+keep a column text. So what was put in can always be read back, letter by letter.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _SHORT_BITS = 16
 _SHORT_RANGE = 2**_SHORT_BITS  # up to here a range costs no more bits than it is worth looking for gaps in it
 _LONGEST_LIST = 2**20
 _EPOCH = date(1970, 1, 1).toordinal()
+_DIGITS = 18  # decimals of more do not fit into 64 bits
 
 
 class RangeTracker:
@@ -46,8 +48,8 @@ class RangeTracker:
         self._low: int | None = None if known is None else known[0]
         self._high: int | None = None if known is None else known[1]
         self.has_nulls = known is not None and known[2]
-        self.wants_data = known is None or known[1] - known[0] >= _SHORT_RANGE
-        self._listed: pa.Array | None = pa.nulls(0, pa.int64())
+        self.needs_data = known is None or known[1] - known[0] >= _SHORT_RANGE
+        self._list_of_values: pa.Array | None = pa.nulls(0, pa.int64())
 
     def add(self, array: pa.Array) -> None:
         """The next batch."""
@@ -60,12 +62,12 @@ class RangeTracker:
         low, high = int(integers.min()), int(integers.max())
         self._low = low if self._low is None else min(low, self._low)
         self._high = high if self._high is None else max(high, self._high)
-        if self._listed is not None and self._kind.bit_width > _SHORT_BITS:
+        if self._list_of_values is not None and self._kind.bit_width > _SHORT_BITS:
             self._list(distinct_values(array))
 
     def _list(self, values: pa.Array) -> None:
-        listed = pa.concat_arrays([self._listed, values]).unique()
-        self._listed = listed if len(listed) <= _SHORT_RANGE else None
+        listed = pa.concat_arrays([self._list_of_values, values]).unique()
+        self._list_of_values = listed if len(listed) <= _SHORT_RANGE else None
 
     def merge(self, other: RangeTracker) -> None:
         """What another tracker of the same column has seen."""
@@ -74,10 +76,10 @@ class RangeTracker:
             return
         self._low = other._low if self._low is None else min(other._low, self._low)
         self._high = other._high if self._high is None else max(other._high, self._high)
-        if self._listed is None or other._listed is None:
-            self._listed = None
+        if self._list_of_values is None or other._list_of_values is None:
+            self._list_of_values = None
         else:
-            self._list(other._listed)
+            self._list(other._list_of_values)
 
     def bytes(self, rows: int) -> int:
         """What so many values take."""
@@ -87,15 +89,15 @@ class RangeTracker:
         """What the column holds."""
         if self._low is None or self._high is None:
             return Listing(self._kind, pa.nulls(0, pa.int64()), self.has_nulls)
-        if self._high - self._low >= _SHORT_RANGE and self._listed is not None:
-            return Listing(self._kind, sort_values(self._listed), self.has_nulls)
+        if self._high - self._low >= _SHORT_RANGE and self._list_of_values is not None:
+            return Listing(self._kind, sort_values(self._list_of_values), self.has_nulls)
         return Range(self._kind, self._low, self._high, self.has_nulls)
 
 
 class ListTracker:
     """Text, bytes, categories and long decimals: the distinct values, up to a limit, and how long they are together."""
 
-    wants_data = True
+    needs_data = True
 
     def __init__(self, kind: pa.DataType, most_bytes: int) -> None:
         self._kind, self._most_bytes = kind, most_bytes
@@ -149,69 +151,30 @@ Tracker = RangeTracker | ListTracker
 
 
 def tracker_of(field: pa.Field, source: Source, most_bytes: int) -> Tracker:
-    """A tracker for a column of the source. What the source itself knows need not be found out."""
+    """A tracker for a column of the source, with the range that the source knows by itself."""
     kind = field.type
     if not is_integer_like(kind):
         return ListTracker(kind, most_bytes)
     same = source.schema([field.name]).field(0).type == kind
-    told = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
-    known = source.known_range(field.name) if told and same else None
+    tracked = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
+    known = source.known_range(field.name) if tracked and same else None
     return RangeTracker(kind, _as_integers(known, kind) if known is not None else None)
-
-
-def _length(array: pa.Array) -> int:
-    """The bytes of all texts of an array, each as often as it occurs; other types count by their width."""
-    if pa.types.is_dictionary(array.type):
-        lengths = pc.binary_length(array.dictionary) if not pa.types.is_null(array.dictionary.type) else None
-        if lengths is None or not len(lengths):
-            return 0
-        return int(numpy_array(lengths).take(numpy_array(array.indices.drop_null())).sum())
-    return int(array.nbytes)
-
-
-def _as_integers(known: tuple[Any, Any, int], kind: pa.DataType) -> tuple[int, int, bool] | None:
-    try:
-        low, high = (_as_integer(value, kind) for value in known[:2])
-    except (TypeError, ValueError):
-        return None
-    return (low, high, known[2] > 0) if low <= high else None
-
-
-def _as_integer(value: Any, kind: pa.DataType) -> int:
-    if isinstance(value, date):
-        return value.toordinal() - _EPOCH
-    return int(value) - (2**63 if pa.types.is_uint64(kind) else 0)
-
-
-_DIGITS = 18  # decimals of more do not fit into 64 bits
 
 
 def published_field(field: pa.Field) -> pa.Field:
     """A column with the type that it is published with; an error if it does not hold single values."""
-    kind = _plain(field.type)
+    kind = _plain_type(field.type)
     t = pa.types
     if t.is_dictionary(kind):
-        value = _plain(kind.value_type)
+        value = _plain_type(kind.value_type)
         kind = pa.dictionary(kind.index_type, value) if _is_bytes(value) else value
     inner = kind.value_type if t.is_dictionary(kind) else kind
     if not (_is_bytes(inner) or t.is_null(inner) or t.is_decimal(inner) or is_integer_like(inner)):
         raise InputError(
-            f"the column {field.name!r} has the type {field.type}, and single values are wanted",
+            f"the column {field.name!r} has the type {field.type}, and only single values can be published",
             "Unnest it, turn it into text, or leave it out.",
         )
     return field.with_type(kind)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    t = pa.types
-    text = t.is_string(kind) or t.is_large_string(kind)
-    return bool(text or t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind))
 
 
 def lossless_type(values: pa.Array) -> pa.DataType:
@@ -250,3 +213,39 @@ def cast_to_published(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column.cast(kind)
     except pa.ArrowException:
         raise changed_table_error() from None
+
+
+def _length(array: pa.Array) -> int:
+    """The bytes of all texts of an array, each as often as it occurs; other types count by their width."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary) if not pa.types.is_null(array.dictionary.type) else None
+        if lengths is None or not len(lengths):
+            return 0
+        return int(numpy_array(lengths).take(numpy_array(array.indices.drop_null())).sum())
+    return int(array.nbytes)
+
+
+def _as_integers(known: tuple[Any, Any, int], kind: pa.DataType) -> tuple[int, int, bool] | None:
+    try:
+        low, high = (_as_integer(value, kind) for value in known[:2])
+    except (TypeError, ValueError):
+        return None
+    return (low, high, known[2] > 0) if low <= high else None
+
+
+def _as_integer(value: Any, kind: pa.DataType) -> int:
+    if isinstance(value, date):
+        return value.toordinal() - _EPOCH
+    return int(value) - (2**63 if pa.types.is_uint64(kind) else 0)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    t = pa.types
+    text = t.is_string(kind) or t.is_large_string(kind)
+    return bool(text or t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind))

@@ -1,4 +1,4 @@
-"""Records to their strata, batch by batch: the leaf of the tree in which a record's quasi-identifiers end."""
+"""The stratum of every record, batch by batch: that of the leaf to which the tree leads its quasi-identifiers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ import pyarrow as pa
 
 from dalenius.place.budget import in_parallel
 from dalenius.place.columns import cast_to_published
-from dalenius.place.domains import Domain, changed_table_error, codes_of
+from dalenius.place.domains import Domain, Integers, changed_table_error, codes_of
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.strata.tree import Tree, collapse_strata, remove_leaves
 from dalenius.tables.arrays import texts
 from dalenius.tables.arrow import Source
-
-Integers = npt.NDArray[np.int64]
 
 _NARROW = 2**16
 
@@ -74,7 +72,7 @@ class Cutter:
     def __init__(
         self, tree: Tree, domains: Mapping[str, OrderedColumn], stratum_of_leaf: Integers | None = None
     ) -> None:
-        """`domains` are those of the columns that the tree is about, in its order. Without strata, leaves are."""
+        """`domains` are the columns that the tree asks about, in its order. Without strata each leaf is one."""
         self._tree, self._domains = tree, domains
         self.strata = np.arange(tree.leaves) if stratum_of_leaf is None else stratum_of_leaf
         self.columns = tuple(domains)
@@ -134,7 +132,7 @@ def sortable_type(numbers: int) -> type[np.integer]:
 
 
 class StratumValues:
-    """What placement calls a value: a value in a stratum, numbered stratum after stratum."""
+    """Values as placement numbers them: each value of each stratum, stratum after stratum."""
 
     def __init__(self, sensitive: SensitiveColumn, cutter: Cutter | None) -> None:
         self.sensitive, self._cutter = sensitive, cutter
@@ -142,29 +140,29 @@ class StratumValues:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns by which strata are told."""
+        """The columns by which strata are told apart."""
         return self._cutter.columns if self._cutter is not None else ()
 
     def by_stratum(self, counts: Integers) -> Integers:
         """Counts by number as a table, a line for each stratum; an error if they are not those of the first reading."""
-        found = counts.reshape(-1, len(self.sensitive.counts))
-        if (found.sum(axis=0) != self.sensitive.counts).any():
+        table = counts.reshape(-1, len(self.sensitive.counts))
+        if (table.sum(axis=0) != self.sensitive.counts).any():
             raise changed_table_error()
-        return found
+        return table
 
     def encode(self, values: pa.Array, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The numbers of a batch, in the narrowest type that sorts fast."""
         codes = self.sensitive.encode(values)
         if self._cutter is None:
             return codes
-        virtual: npt.NDArray[np.integer] = self._cutter.strata_of(columns) * len(self.sensitive.counts) + codes
-        return virtual.astype(sortable_type(self.number), copy=False)
+        numbers: npt.NDArray[np.integer] = self._cutter.strata_of(columns) * len(self.sensitive.counts) + codes
+        return numbers.astype(sortable_type(self.number), copy=False)
 
 
 def count_strata(
     source: Source,
     schema: pa.Schema,
-    virtual: StratumValues,
+    stratum_values: StratumValues,
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
@@ -173,16 +171,16 @@ def count_strata(
 
     `schema` has the types that are published, the sensitive column last.
     """
-    names = [*virtual.columns, schema.names[-1]]
+    names = [*stratum_values.columns, schema.names[-1]]
     fields = [schema.field(name) for name in names]
 
     def work(batch: pa.RecordBatch) -> tuple[int, Integers]:
         columns = [cast_to_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
-        numbers = virtual.encode(columns[-1], dict(zip(names, columns, strict=True)))
-        return len(numbers), np.bincount(numbers, minlength=virtual.number)
+        numbers = stratum_values.encode(columns[-1], dict(zip(names, columns, strict=True)))
+        return len(numbers), np.bincount(numbers, minlength=stratum_values.number)
 
-    found = np.zeros(virtual.number, dtype=np.int64)
+    totals = np.zeros(stratum_values.number, dtype=np.int64)
     for rows, counts in in_parallel(work, source.batches(names, batch_rows), workers):
-        found += counts
+        totals += counts
         advance(rows)
-    return virtual.by_stratum(found)
+    return stratum_values.by_stratum(totals)

@@ -1,12 +1,11 @@
-"""The values that a column takes, as codes 0, 1, 2, ... in the order of the values; nulls have the last code.
+"""The values of a column as codes 0, 1, 2, ... in the order of the values; nulls have the last code.
 
 A `Range` codes integer-like types by their distance from the smallest value, without a list. A `Listing` has the sorted
 distinct values themselves. Both give back exactly what was put in.
 
-Order-preserving integers for fixed-width types: Arrow array to int64 and back, nothing lost.
-
-Numbers, dates, times and booleans become integers whose order is the order of the values: floating point by its bits
-(-0.0 before 0.0, and NaN, of which there is one, after everything), unsigned 64-bit numbers shifted by 2^63.
+Integer-like types are those of fixed width, of at most 64 bits: numbers, dates, times and booleans. `to_integers` makes
+integers of them whose order is the order of the values, and `from_integers` goes back, without loss: floating point by
+its bits (-0.0 before 0.0, and NaN, of which there is one, after everything), unsigned 64-bit numbers shifted by 2^63.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from dalenius.errors import ChangedInputError
 from dalenius.tables.arrays import arrow_array, filled, null_mask, numpy_array
 
 Integers = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint64]
 
 _TOP = np.uint64(2**63)
 _FLOATS: dict[int, tuple[Any, Any]] = {
@@ -31,88 +31,8 @@ _FLOATS: dict[int, tuple[Any, Any]] = {
     32: (np.int32, np.float32),
     64: (np.int64, np.float64),
 }
-
-
-def is_integer_like(kind: pa.DataType) -> bool:
-    """Whether the values of a type are integers of at most 64 bits in disguise."""
-    t = pa.types
-    if t.is_decimal(kind):
-        return bool(kind.precision <= 18 and kind.bit_width <= 128)
-    return bool(
-        t.is_boolean(kind)
-        or t.is_integer(kind)
-        or t.is_floating(kind)
-        or (t.is_temporal(kind) and not _is_interval(kind))
-    )
-
-
-def _is_interval(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_interval(kind))
-
-
-def to_integers(array: pa.Array) -> npt.NDArray[Any]:
-    """The values as integers of some width, in the order of the values; what stands where a null is means nothing."""
-    kind, count = array.type, len(array)
-    if count == 0:
-        return np.empty(0, dtype=np.int64)
-    if pa.types.is_boolean(kind):
-        array = array.cast(pa.uint8())
-        kind = array.type
-    data = array.buffers()[1]
-    if data is None:
-        return np.zeros(count, dtype=np.int64)
-    if pa.types.is_decimal(kind) and kind.bit_width == 128:
-        return np.frombuffer(data, dtype="<i8")[2 * array.offset : 2 * (array.offset + count) : 2]
-    raw = np.frombuffer(data, dtype=_raw_type(kind))[array.offset : array.offset + count]
-    if pa.types.is_floating(kind):
-        return _float_order(raw, kind.bit_width)
-    if pa.types.is_uint64(kind):
-        return (raw ^ _TOP).view(np.int64)
-    return raw
-
-
-def from_integers(integers: Integers, kind: pa.DataType, nulls: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """The array whose integers these are, with nulls where `nulls` says."""
-    if pa.types.is_boolean(kind):
-        return arrow_array(integers.astype(np.uint8), nulls).cast(kind)
-    if pa.types.is_decimal(kind) and kind.bit_width == 128:
-        raw = np.stack((integers, integers >> 63), axis=1)
-    elif pa.types.is_floating(kind):
-        raw = _float_bits(integers, kind.bit_width)
-    elif pa.types.is_uint64(kind):
-        raw = integers.view(np.uint64) ^ _TOP
-    else:
-        raw = integers.astype(_raw_type(kind), copy=False)
-    return arrow_array(raw, nulls, kind)
-
-
-def _raw_type(kind: pa.DataType) -> np.dtype[Any]:
-    sign = "u" if pa.types.is_unsigned_integer(kind) else "i"
-    return np.dtype(f"<{sign}{kind.bit_width // 8}")
-
-
-def _float_order(raw: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
-    integer, real = _FLOATS[width]
-    canonical = raw.copy()
-    canonical[np.isnan(raw.view(real))] = np.asarray(np.nan, dtype=real).view(integer)
-    return np.where(canonical < 0, canonical ^ np.iinfo(integer).max, canonical)
-
-
-def _float_bits(integers: Integers, width: int) -> npt.NDArray[Any]:
-    integer, _ = _FLOATS[width]
-    narrow = integers.astype(integer)
-    return np.where(narrow < 0, narrow ^ np.iinfo(integer).max, narrow)
-
-
-Codes = npt.NDArray[np.uint64]
-
 _WRAP = 2**64
 _LONGEST_TABLE = 2**16
-
-
-def changed_table_error() -> ChangedInputError:
-    """The second reading met something that the first had not."""
-    return ChangedInputError("the table changed between its readings", "Run again when nothing writes to it.")
 
 
 @dataclass(frozen=True)
@@ -179,8 +99,8 @@ class Listing:
 
     def encode(self, array: pa.Array) -> Codes:
         """The codes of an array; an error for a value that is not listed."""
-        if self._look_up is not None and not array.null_count and not pa.types.is_dictionary(array.type):
-            return self._looked_up(to_integers(array), *self._look_up)
+        if self._table is not None and not array.null_count and not pa.types.is_dictionary(array.type):
+            return self._codes_by_table(to_integers(array), *self._table)
         coded = dictionary_of(array)
         places = pc.index_in(coded.dictionary.cast(self.values.type), value_set=self.values)
         table = np.full(len(places) + 1, len(self.values), dtype=np.uint64)
@@ -196,7 +116,7 @@ class Listing:
         return codes
 
     @cached_property
-    def _look_up(self) -> tuple[int, Codes] | None:
+    def _table(self) -> tuple[int, Codes] | None:
         """Integers that are near each other: the smallest, and the code of every integer from there on."""
         if not is_integer_like(self.kind) or not len(self.values):
             return None
@@ -208,7 +128,7 @@ class Listing:
         table[integers - low] = np.arange(len(self.values))
         return low, table
 
-    def _looked_up(self, integers: npt.NDArray[Any], low: int, table: Codes) -> Codes:
+    def _codes_by_table(self, integers: npt.NDArray[Any], low: int, table: Codes) -> Codes:
         if not integers.size:
             return np.empty(0, dtype=np.uint64)
         if not (low <= int(integers.min()) and int(integers.max()) < low + len(table)):
@@ -279,3 +199,79 @@ def null_count(array: pa.Array) -> int:
     if pa.types.is_dictionary(array.type):
         return int(dictionary_of(array).null_count)
     return int(array.null_count)
+
+
+def changed_table_error() -> ChangedInputError:
+    """The second reading met something that the first had not."""
+    return ChangedInputError("the table changed between its readings", "Run again when nothing writes to it.")
+
+
+def is_integer_like(kind: pa.DataType) -> bool:
+    """Whether the values of a type are integers of at most 64 bits in disguise."""
+    t = pa.types
+    if t.is_decimal(kind):
+        return bool(kind.precision <= 18 and kind.bit_width <= 128)
+    return bool(
+        t.is_boolean(kind)
+        or t.is_integer(kind)
+        or t.is_floating(kind)
+        or (t.is_temporal(kind) and not _is_interval(kind))
+    )
+
+
+def to_integers(array: pa.Array) -> npt.NDArray[Any]:
+    """The values as integers of some width, in the order of the values; what stands where a null is means nothing."""
+    kind, count = array.type, len(array)
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    if pa.types.is_boolean(kind):
+        array = array.cast(pa.uint8())
+        kind = array.type
+    data = array.buffers()[1]
+    if data is None:
+        return np.zeros(count, dtype=np.int64)
+    if pa.types.is_decimal(kind) and kind.bit_width == 128:
+        return np.frombuffer(data, dtype="<i8")[2 * array.offset : 2 * (array.offset + count) : 2]
+    raw = np.frombuffer(data, dtype=_raw_type(kind))[array.offset : array.offset + count]
+    if pa.types.is_floating(kind):
+        return _float_order(raw, kind.bit_width)
+    if pa.types.is_uint64(kind):
+        return (raw ^ _TOP).view(np.int64)
+    return raw
+
+
+def from_integers(integers: Integers, kind: pa.DataType, nulls: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """The array whose integers these are, with nulls where `nulls` says."""
+    if pa.types.is_boolean(kind):
+        return arrow_array(integers.astype(np.uint8), nulls).cast(kind)
+    if pa.types.is_decimal(kind) and kind.bit_width == 128:
+        raw = np.stack((integers, integers >> 63), axis=1)
+    elif pa.types.is_floating(kind):
+        raw = _float_bits(integers, kind.bit_width)
+    elif pa.types.is_uint64(kind):
+        raw = integers.view(np.uint64) ^ _TOP
+    else:
+        raw = integers.astype(_raw_type(kind), copy=False)
+    return arrow_array(raw, nulls, kind)
+
+
+def _is_interval(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_interval(kind))
+
+
+def _raw_type(kind: pa.DataType) -> np.dtype[Any]:
+    sign = "u" if pa.types.is_unsigned_integer(kind) else "i"
+    return np.dtype(f"<{sign}{kind.bit_width // 8}")
+
+
+def _float_order(raw: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+    integer, real = _FLOATS[width]
+    canonical = raw.copy()
+    canonical[np.isnan(raw.view(real))] = np.asarray(np.nan, dtype=real).view(integer)
+    return np.where(canonical < 0, canonical ^ np.iinfo(integer).max, canonical)
+
+
+def _float_bits(integers: Integers, width: int) -> npt.NDArray[Any]:
+    integer, _ = _FLOATS[width]
+    narrow = integers.astype(integer)
+    return np.where(narrow < 0, narrow ^ np.iinfo(integer).max, narrow)

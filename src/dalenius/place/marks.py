@@ -1,13 +1,12 @@
-"""Which slots are fake, and which are left for records. `marking.py` draws them."""
+"""Which slots are fake, and which are left for records. `fakes/marking.py` draws them."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.place.domains import Integers
 from dalenius.place.permutation import Unsigned, narrow_type
-
-Integers = npt.NDArray[np.int64]
 
 _STEPS = 3  # from the beginning of a block to a slot in it
 
@@ -56,12 +55,12 @@ class Marks:
 
     def _fakes_before(self, reals: Unsigned) -> Unsigned:
         """#{k : m_k - k <= u}: looked up for the block of u, then a few steps, then by binary search where needed."""
-        found: Unsigned = self._index.take(reals >> self._shift)
+        before: Unsigned = self._index.take(reals >> self._shift)
         for _ in range(_STEPS):
-            found += self._reals_before.take(found) <= reals
-        far = np.flatnonzero(self._reals_before.take(found) <= reals)
-        found[far] = np.searchsorted(self._reals_before, reals[far], side="right")
-        return found
+            before += self._reals_before.take(before) <= reals
+        far = np.flatnonzero(self._reals_before.take(before) <= reals)
+        before[far] = np.searchsorted(self._reals_before, reals[far], side="right")
+        return before
 
     def fake_slots(self) -> tuple[Integers, Integers]:
         """The fake slots as they are now: value and slot of each, by value and then by slot."""
@@ -95,11 +94,11 @@ class Marks:
         again = taken[order][place] == real if len(taken) else np.zeros(len(real), dtype=bool)
         taken[order[place[again]]] = fake[again]
         left, taken = np.concatenate((left, real[~again])), np.concatenate((taken, fake[~again]))
-        keep = np.flatnonzero(left != taken)
-        keep = keep[np.argsort(left[keep])]
+        changed = np.flatnonzero(left != taken)
+        changed = changed[np.argsort(left[changed])]
         after = Marks.__new__(Marks)
         after.__dict__.update(self.__dict__)
-        after._left, after._taken = left[keep].astype(kind), taken[keep].astype(kind)
+        after._left, after._taken = left[changed].astype(kind), taken[changed].astype(kind)
         return after
 
     def _numbers(self) -> Unsigned:

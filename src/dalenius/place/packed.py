@@ -1,11 +1,8 @@
 """Records as 64-bit numbers: the bucket in the upper bits, then the code of each quasi-identifier from left to right.
 
-The order of the numbers is the order of the release, so sorting them is all there is to do. They are kept, by pieces,
-in memory if they fit and in a nameless scratch file if not: eight bytes a record either way.
-
-The release in pieces: ranges of buckets that are small enough to be sorted in memory.
-
-Places in a scratch file, which several threads may write and read at once.
+The order of the numbers is the order of the release, so sorting them is all there is to do. They are stored in pieces,
+ranges of buckets that are small enough to be sorted in memory: in memory if they fit, and in a nameless scratch file if
+not, to which several threads may write and read at once. A record takes eight bytes either way.
 """
 
 from __future__ import annotations
@@ -22,10 +19,146 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.model.problem import SizeGroup
-from dalenius.place.domains import Domain, changed_table_error, codes_of
+from dalenius.place.domains import Domain, Integers, changed_table_error, codes_of
 from dalenius.tables.arrays import arrow_array
 
-Integers = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+Codes = npt.NDArray[Any]  # of 32 bits if that is enough for all columns, else of 64
+
+_KEY_BITS = 64
+
+
+class PackedRecords:
+    """The records of a release while they are being placed."""
+
+    def __init__(self, layout: Layout, pieces: Pieces, scratch: Path | None) -> None:
+        """`scratch` is a folder for the scratch file; None keeps everything in memory."""
+        self._layout, self._pieces = layout, pieces
+        self._starts = np.cumsum(pieces.rows) - pieces.rows
+        self._fill = PieceFill(pieces)
+        total = int(pieces.rows.sum())
+        self._memory: Keys | None = None if scratch is not None else np.empty(total, dtype=np.uint64)
+        self._file: IO[bytes] | None = None
+        if scratch is not None:
+            self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
+
+    def part(self, columns: Sequence[pa.Array], order: Integers, buckets: Integers) -> Keys:
+        """A batch, ready to be stored. May run in any thread."""
+        return self.part_of_codes(self._layout.codes(columns), order, buckets)
+
+    def part_of_codes(self, codes: Codes, order: Integers, buckets: Integers) -> Keys:
+        """A batch of which the codes are known already."""
+        return self._layout.keys(codes, order, buckets)
+
+    def store(self, keys: Keys) -> None:
+        """Put a batch where it belongs. One thread at a time."""
+        for piece, held, where in self._fill.add(self._layout.buckets(keys)):
+            self._put(int(self._starts[piece]) + held, keys[where])
+
+    def pieces(self) -> Iterator[int]:
+        """The numbers of the pieces, once every record is stored."""
+        return self._fill.full_pieces()
+
+    def piece(self, number: int) -> list[pa.Array]:
+        """The columns of QIT for one piece, in the order of the release. May run in any thread."""
+        keys = self._get(int(self._starts[number]), int(self._pieces.rows[number]))
+        keys.sort()
+        return self._layout.unpack(keys)
+
+    def close(self) -> None:
+        """Let go of the scratch file, which has no name and so is gone."""
+        if self._file is not None:
+            self._file.close()
+        self._memory = None
+
+    def _put(self, start: int, keys: Keys) -> None:
+        if self._memory is not None:
+            self._memory[start : start + len(keys)] = keys
+        elif self._file is not None:
+            write_at(self._file, 8 * start, keys.view(np.uint8).data)
+
+    def _get(self, start: int, count: int) -> Keys:
+        if self._memory is not None:
+            return self._memory[start : start + count]
+        keys = np.empty(count, dtype=np.uint64)
+        if self._file is not None:
+            read_at(self._file, 8 * start, keys.view(np.uint8).data)
+        return keys
+
+
+class Layout:
+    """Which bits hold what. `buckets` may come later: the codes of quasi-identifiers do not depend on them."""
+
+    def __init__(self, domains: Mapping[str, Domain], buckets: int = 1) -> None:
+        self._domains = domains
+        bits = [(domain.codes - 1).bit_length() if domain.codes else 0 for domain in domains.values()]
+        ends = np.cumsum([0, *reversed(bits)])
+        self._shifts = [int(shift) for shift in ends[-2::-1]] if bits else []
+        self._widths = bits
+        self._bucket_shift = np.uint64(ends[-1]) if ends[-1] < _KEY_BITS else np.uint64(0)
+        self._narrow: Any = np.uint32 if ends[-1] <= 32 else np.uint64  # half the work where all codes fit
+        self.fits = int(ends[-1]) + buckets.bit_length() <= _KEY_BITS
+
+    def codes(self, columns: Sequence[pa.Array]) -> Codes:
+        """All quasi-identifiers of each record in one number: the lower bits of its key."""
+        codes, constant = np.zeros(len(columns[0]), dtype=self._narrow), 0
+        for column, domain, width in zip(columns, self._domains.values(), self._widths, strict=True):
+            codes <<= self._narrow(width)
+            constant = (constant << width) + domain.add_codes(column, codes)
+        codes -= self._narrow(constant % 2 ** (8 * codes.itemsize))
+        return codes
+
+    @property
+    def shifts(self) -> dict[str, int]:
+        """For every column how far its code is from the lowest bit."""
+        return dict(zip(self._domains, self._shifts, strict=True))
+
+    def codes_beside(self, begun: Integers, columns: Mapping[str, pa.Array]) -> Codes:
+        """All quasi-identifiers of each record in one number, of which other columns are there already."""
+        codes: Codes = begun.astype(self._narrow)
+        for name, column in columns.items():
+            codes |= codes_of(self._domains[name], column).astype(self._narrow) << self._narrow(self.shifts[name])
+        return codes
+
+    def columns(self, codes: Codes, names: Sequence[str] | None = None) -> dict[str, Codes]:
+        """The codes of single columns, of those named or of all."""
+        chosen = set(self._domains if names is None else names)
+        return {
+            name: _field(codes, shift, width)
+            for name, shift, width in zip(self._domains, self._shifts, self._widths, strict=True)
+            if name in chosen
+        }
+
+    def keys(self, codes: Codes, order: Integers, buckets: Integers) -> Keys:
+        """Sorted keys: record order[k] of the batch is in bucket buckets[k]."""
+        keys = buckets.view(np.uint64) << self._bucket_shift
+        keys |= codes.take(order)
+        keys.sort()
+        return keys
+
+    def buckets(self, keys: Keys) -> Integers:
+        """The bucket of each key."""
+        return (keys >> self._bucket_shift).view(np.int64)
+
+    @property
+    def code_type(self) -> np.dtype[Any]:
+        """The type of codes."""
+        code_type: np.dtype[Any] = np.dtype(self._narrow)
+        return code_type
+
+    def unpack(self, keys: Keys) -> list[pa.Array]:
+        """The quasi-identifiers and the bucket of each key."""
+        columns, lower = [], keys.astype(self._narrow)
+        for domain, shift, width in zip(self._domains.values(), self._shifts, self._widths, strict=True):
+            columns.append(domain.decode(_field(lower, shift, width)))
+        return [*columns, arrow_array(self.buckets(keys))]
+
+
+def _field(codes: Codes, shift: int, width: int) -> Codes:
+    """Some bits of each number, in a type that is wide enough for them."""
+    bits: Codes = (codes >> codes.dtype.type(shift)).astype(np.min_scalar_type(2**width - 1))
+    bits &= bits.dtype.type(2**width - 1)
+    return bits
 
 
 @dataclass(frozen=True)
@@ -43,9 +176,9 @@ class Pieces:
         records = int((sizes * buckets).sum())
         group_rows = np.cumsum(sizes * buckets) - sizes * buckets
         group_buckets = np.cumsum(buckets) - buckets
-        wanted = np.arange(0, records, rows)
-        group = np.searchsorted(group_rows, wanted, side="right") - 1
-        firsts = np.unique(group_buckets[group] + (wanted - group_rows[group]) // sizes[group])
+        starts = np.arange(0, records, rows)
+        group = np.searchsorted(group_rows, starts, side="right") - 1
+        firsts = np.unique(group_buckets[group] + (starts - group_rows[group]) // sizes[group])
         group = np.searchsorted(group_buckets, firsts, side="right") - 1
         before = group_rows[group] + (firsts - group_buckets[group]) * sizes[group]
         return cls(firsts + 1, np.diff(np.append(before, records)))
@@ -97,142 +230,3 @@ def read_at(file: IO[bytes], offset: int, rest: memoryview) -> None:
         if not read:
             raise OSError("the scratch file was cut short")
         rest, offset = rest[read:], offset + read
-
-
-Keys = npt.NDArray[np.uint64]
-Codes = npt.NDArray[Any]  # of 32 bits if that is enough for all columns, else of 64
-
-_KEY_BITS = 64
-
-
-class Layout:
-    """Which bits hold what. `buckets` may come later: the codes of quasi-identifiers do not depend on them."""
-
-    def __init__(self, domains: Mapping[str, Domain], buckets: int = 1) -> None:
-        self._domains = domains
-        bits = [(domain.codes - 1).bit_length() if domain.codes else 0 for domain in domains.values()]
-        ends = np.cumsum([0, *reversed(bits)])
-        self._shifts = [int(shift) for shift in ends[-2::-1]] if bits else []
-        self._widths = bits
-        self._bucket_shift = np.uint64(ends[-1]) if ends[-1] < _KEY_BITS else np.uint64(0)
-        self._narrow: Any = np.uint32 if ends[-1] <= 32 else np.uint64  # half the work where all codes fit
-        self.fits = int(ends[-1]) + buckets.bit_length() <= _KEY_BITS
-
-    def codes(self, columns: Sequence[pa.Array]) -> Codes:
-        """All quasi-identifiers of each record in one number: the lower bits of its key."""
-        codes, constant = np.zeros(len(columns[0]), dtype=self._narrow), 0
-        for column, domain, width in zip(columns, self._domains.values(), self._widths, strict=True):
-            codes <<= self._narrow(width)
-            constant = (constant << width) + domain.add_codes(column, codes)
-        codes -= self._narrow(constant % 2 ** (8 * codes.itemsize))
-        return codes
-
-    @property
-    def shifts(self) -> dict[str, int]:
-        """For every column how far its code is from the lowest bit."""
-        return dict(zip(self._domains, self._shifts, strict=True))
-
-    def codes_beside(self, begun: npt.NDArray[np.int64], columns: Mapping[str, pa.Array]) -> Codes:
-        """All quasi-identifiers of each record in one number, of which other columns are there already."""
-        codes: Codes = begun.astype(self._narrow)
-        for name, column in columns.items():
-            codes |= codes_of(self._domains[name], column).astype(self._narrow) << self._narrow(self.shifts[name])
-        return codes
-
-    def columns(self, codes: Codes, names: Sequence[str] | None = None) -> dict[str, Codes]:
-        """The codes of single columns, of those named or of all."""
-        wanted = set(self._domains if names is None else names)
-        return {
-            name: _field(codes, shift, width)
-            for name, shift, width in zip(self._domains, self._shifts, self._widths, strict=True)
-            if name in wanted
-        }
-
-    def keys(self, codes: Codes, order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
-        """Sorted keys: record order[k] of the batch is in bucket buckets[k]."""
-        keys = buckets.view(np.uint64) << self._bucket_shift
-        keys |= codes.take(order)
-        keys.sort()
-        return keys
-
-    def buckets(self, keys: Keys) -> npt.NDArray[np.int64]:
-        """The bucket of each key."""
-        return (keys >> self._bucket_shift).view(np.int64)
-
-    @property
-    def code_type(self) -> np.dtype[Any]:
-        """The type of codes."""
-        kind: np.dtype[Any] = np.dtype(self._narrow)
-        return kind
-
-    def unpack(self, keys: Keys) -> list[pa.Array]:
-        """The quasi-identifiers and the bucket of each key."""
-        columns, lower = [], keys.astype(self._narrow)
-        for domain, shift, width in zip(self._domains.values(), self._shifts, self._widths, strict=True):
-            columns.append(domain.decode(_field(lower, shift, width)))
-        return [*columns, arrow_array(self.buckets(keys))]
-
-
-def _field(codes: Codes, shift: int, width: int) -> Codes:
-    """Some bits of each number, in a type that is wide enough for them."""
-    found: Codes = (codes >> codes.dtype.type(shift)).astype(np.min_scalar_type(2**width - 1))
-    found &= found.dtype.type(2**width - 1)
-    return found
-
-
-class PackedRecords:
-    """The records of a release while they are being placed."""
-
-    def __init__(self, layout: Layout, pieces: Pieces, scratch: Path | None) -> None:
-        """`scratch` is a folder for the scratch file; None keeps everything in memory."""
-        self._layout, self._pieces = layout, pieces
-        self._starts = np.cumsum(pieces.rows) - pieces.rows
-        self._filling = PieceFill(pieces)
-        total = int(pieces.rows.sum())
-        self._memory: Keys | None = None if scratch is not None else np.empty(total, dtype=np.uint64)
-        self._file: IO[bytes] | None = None
-        if scratch is not None:
-            self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
-
-    def part(self, columns: Sequence[pa.Array], order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
-        """A batch, ready to be stored. May run in any thread."""
-        return self.part_of_codes(self._layout.codes(columns), order, buckets)
-
-    def part_of_codes(self, codes: Codes, order: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]) -> Keys:
-        """A batch of which the codes are known already."""
-        return self._layout.keys(codes, order, buckets)
-
-    def store(self, keys: Keys) -> None:
-        """Put a batch where it belongs. One thread at a time."""
-        for piece, held, where in self._filling.add(self._layout.buckets(keys)):
-            self._put(int(self._starts[piece]) + held, keys[where])
-
-    def pieces(self) -> Iterator[int]:
-        """The numbers of the pieces, once every record is stored."""
-        return self._filling.full_pieces()
-
-    def piece(self, number: int) -> list[pa.Array]:
-        """The columns of QIT for one piece, in the order of the release. May run in any thread."""
-        keys = self._get(int(self._starts[number]), int(self._pieces.rows[number]))
-        keys.sort()
-        return self._layout.unpack(keys)
-
-    def close(self) -> None:
-        """Let go of the scratch file, which has no name and so is gone."""
-        if self._file is not None:
-            self._file.close()
-        self._memory = None
-
-    def _put(self, start: int, keys: Keys) -> None:
-        if self._memory is not None:
-            self._memory[start : start + len(keys)] = keys
-        elif self._file is not None:
-            write_at(self._file, 8 * start, keys.view(np.uint8).data)
-
-    def _get(self, start: int, count: int) -> Keys:
-        if self._memory is not None:
-            return self._memory[start : start + count]
-        keys = np.empty(count, dtype=np.uint64)
-        if self._file is not None:
-            read_at(self._file, 8 * start, keys.view(np.uint8).data)
-        return keys

@@ -1,8 +1,8 @@
-"""Random orders that need no list: a keyed permutation of 0 .. N-1 for every sensitive value.
+"""Random orders that need no list, and the random numbers from a key that they are made of.
 
-Which record of a value goes to which of its slots must look uniformly random to anybody without the key, and be a
-function of (value, rank) alone, so that batches can be placed in any order, by any number of workers, in bounded
-memory.
+There is a keyed permutation of 0 .. N-1 for every sensitive value. Which record of a value goes to which of its slots
+must look uniformly random to anybody without the key, and be a function of (value, rank) alone, so that batches can be
+placed in any order, by any number of workers, in bounded memory.
 
 N > 1024: a Feistel network on pairs. With a = ceil(sqrt(N)), write x = L a + R and repeat ten times
     (L, R) <- (R, (L + F_r(R)) mod a),
@@ -14,10 +14,9 @@ round is one look-up. All tables together have 10 sqrt(N) entries a value.
 N <= 1024: too small for the network to be trusted, so the permutation is a table: 0 .. N-1 sorted by random numbers of
 54 bits. Two of them are equal for one value in 10^11, which then has these two in their order.
 
-Random numbers from a key: AES-256 in counter mode, one stream a purpose and number.
-
-The counter block of a stream begins with its purpose (1 byte) and its number (7 bytes), and the rest counts: streams of
-one key never meet. One that is made again gives the same numbers, for the same purpose.
+Random numbers are AES-256 in counter mode, with one stream for each purpose and number. The counter block of a stream
+begins with its purpose (1 byte) and its number (7 bytes), and the rest counts: streams of one key never meet. A stream
+that is made again gives the same numbers.
 """
 
 from __future__ import annotations
@@ -33,53 +32,13 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 
-
-class Purpose(IntEnum):
-    """What the numbers of a stream decide."""
-
-    ORDER = 0  # of the records of every value in every stratum: one stream
-    MARKS = 1  # which slots are fake: one stream a size group
-    SAMPLE = 2  # which records strata are made of: one stream
-
-
-class KeyStream:
-    """The key stream of one purpose and number."""
-
-    def __init__(self, key: bytes, purpose: Purpose, number: int) -> None:
-        block = purpose.to_bytes(1, "big") + number.to_bytes(7, "big") + bytes(8)
-        self._encryptor = Cipher(AES256(key), CTR(block)).encryptor()
-
-    def words(self, count: int) -> npt.NDArray[np.uint64]:
-        """The next 64-bit numbers."""
-        return np.frombuffer(self._encryptor.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
-
-    def halves(self, count: int) -> npt.NDArray[np.uint32]:
-        """The next 32-bit numbers."""
-        return np.frombuffer(self._encryptor.update(bytes(4 * count)), dtype="<u4").astype(np.uint32, copy=False)
-
-    def below(self, bound: int, count: int) -> npt.NDArray[np.uint64]:
-        """Uniform integers in 0 .. bound-1: words beyond the last whole multiple of the bound are thrown away."""
-        last = np.uint64(2**64 // bound * bound - 1)
-        kept = self.words(count)
-        while True:
-            kept = kept[kept <= last]
-            if len(kept) == count:
-                return kept % np.uint64(bound)
-            kept = np.concatenate((kept, self.words(count - len(kept))))
-
+Unsigned = npt.NDArray[Any]  # of the type that narrow_type says
 
 KEY_BYTES = 32
 ROUNDS = 10
 LARGEST_TABLE = 1024
 _INDEX = np.uint64(LARGEST_TABLE - 1)  # the bits of a place in the table, below its random number
 _AT_ONCE = 2**20  # numbers that are sorted together
-
-Unsigned = npt.NDArray[Any]  # of the type that narrow_type says
-
-
-def narrow_type(largest: int) -> type[np.uint32] | type[np.uint64]:
-    """The unsigned type in which two numbers up to `largest` can be added; the narrow one is twice as fast."""
-    return np.uint32 if largest < 2**31 else np.uint64
 
 
 class KeyedPermutations:
@@ -194,3 +153,42 @@ def _network(tables: Unsigned, ranks: Unsigned) -> Unsigned:
     left *= side
     left += right
     return left
+
+
+class KeyStream:
+    """The key stream of one purpose and number."""
+
+    def __init__(self, key: bytes, purpose: Purpose, number: int) -> None:
+        block = purpose.to_bytes(1, "big") + number.to_bytes(7, "big") + bytes(8)
+        self._encryptor = Cipher(AES256(key), CTR(block)).encryptor()
+
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """The next 64-bit numbers."""
+        return np.frombuffer(self._encryptor.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
+
+    def halves(self, count: int) -> npt.NDArray[np.uint32]:
+        """The next 32-bit numbers."""
+        return np.frombuffer(self._encryptor.update(bytes(4 * count)), dtype="<u4").astype(np.uint32, copy=False)
+
+    def below(self, bound: int, count: int) -> npt.NDArray[np.uint64]:
+        """Uniform integers in 0 .. bound-1: words beyond the last whole multiple of the bound are thrown away."""
+        last = np.uint64(2**64 // bound * bound - 1)
+        words = self.words(count)
+        while True:
+            words = words[words <= last]
+            if len(words) == count:
+                return words % np.uint64(bound)
+            words = np.concatenate((words, self.words(count - len(words))))
+
+
+class Purpose(IntEnum):
+    """What the numbers of a stream decide."""
+
+    ORDER = 0  # of the records of every value in every stratum: one stream
+    MARKS = 1  # which slots are fake: one stream a size group
+    SAMPLE = 2  # which records strata are made of: one stream
+
+
+def narrow_type(largest: int) -> type[np.uint32] | type[np.uint64]:
+    """The unsigned type in which two numbers up to `largest` can be added; the narrow one is twice as fast."""
+    return np.uint32 if largest < 2**31 else np.uint64

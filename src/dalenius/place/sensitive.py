@@ -1,4 +1,4 @@
-"""The sensitive column: which values it has, how often, and under which texts the limits know them."""
+"""The sensitive column: its values, how often each occurs, and the texts by which limits know them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from dalenius.errors import CountsError, InputError, NullsError, TooManyValuesError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.place.domains import (
+    Integers,
     Listing,
     dictionary_of,
     from_integers,
@@ -39,7 +40,7 @@ class SensitiveColumn:
 
     @property
     def value_counts(self) -> ValueCounts:
-        """The counts by text, as policies and solvers want them."""
+        """The counts by text, for policies and solvers."""
         return ValueCounts.of(zip(self.texts, self.counts, strict=True))
 
     @property
@@ -54,13 +55,13 @@ class SensitiveColumn:
             codes[codes == len(self.listing.values)] = self.null_code
         return codes.astype(np.uint16 if len(self.texts) <= 2**16 else np.int64)
 
-    def counts_in_order(self, values: pa.Array, counts: npt.NDArray[np.int64], nulls: int) -> npt.NDArray[np.int64]:
+    def counts_in_order(self, values: pa.Array, counts: Integers, nulls: int) -> Integers:
         """Counts of some values, and of nulls, in the order of the codes."""
-        found = np.zeros(len(self.texts), dtype=np.int64)
-        found[numpy_array(pc.index_in(values, value_set=self.listing.values))] = counts
+        ordered = np.zeros(len(self.texts), dtype=np.int64)
+        ordered[numpy_array(pc.index_in(values, value_set=self.listing.values))] = counts
         if self.null_code is not None:
-            found[self.null_code] += nulls
-        return found
+            ordered[self.null_code] += nulls
+        return ordered
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """The published values."""
@@ -74,7 +75,7 @@ class SensitiveCounter:
     def __init__(self, name: str, kind: pa.DataType) -> None:
         self.name, self._kind = name, kind
         self._values: list[pa.Array] = [pa.nulls(0, listing_type(kind))]
-        self._counts: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+        self._counts: list[Integers] = [np.empty(0, dtype=np.int64)]
         self._pending = 0
         self._nulls = 0
 
@@ -105,12 +106,12 @@ class SensitiveCounter:
         self._counts.append(counts[used])
         self._pending += len(used)
 
-    def totals(self) -> tuple[pa.Array, npt.NDArray[np.int64], int]:
+    def totals(self) -> tuple[pa.Array, Integers, int]:
         """The values so far, how often each occurred, and how many nulls there were."""
         self._merge()
         return self._values[0], self._counts[0], self._nulls
 
-    def add_totals(self, values: pa.Array, counts: npt.NDArray[np.int64], nulls: int) -> None:
+    def add_totals(self, values: pa.Array, counts: Integers, nulls: int) -> None:
         """What another counter of the same column has counted."""
         self._values.append(values)
         self._counts.append(counts)

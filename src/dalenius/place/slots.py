@@ -23,10 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.model.problem import Partition
+from dalenius.place.domains import Integers
 from dalenius.place.marks import Marks
 from dalenius.place.permutation import KeyedPermutations, Unsigned, narrow_type
-
-Integers = npt.NDArray[np.int64]
 
 _BLOCK = 2**16  # records that are placed together: their arrays stay in the processor's cache
 _LONG_RUN = 2**11  # from here on, records of one value are placed by themselves
@@ -40,7 +39,7 @@ class Placement:
         if marks is None and fakes:
             raise ValueError(f"{fakes:,} fake values in every bucket, and no marks that say which")
         self._marks = marks if fakes else None
-        self._permuted = KeyedPermutations(key, [sum(row) for part in parts for row in part.quotas])
+        self._permutations = KeyedPermutations(key, [sum(row) for part in parts for row in part.quotas])
         self._cells = _Cells(parts)
 
     def buckets(self, values: npt.NDArray[np.integer], starts: Integers) -> tuple[Integers, Integers]:
@@ -65,7 +64,7 @@ class Placement:
         """Records of one value, the first of them with rank `start`."""
         for first in range(where.start, where.stop, _BLOCK):
             count = min(_BLOCK, where.stop - first)
-            slots = self._permuted.run(value, start + first - where.start, count)
+            slots = self._permutations.run(value, start + first - where.start, count)
             if self._marks is not None:
                 slots = self._marks.real_slots(value, slots)
             buckets[first : first + count] = self._cells.run(value, slots)
@@ -79,7 +78,7 @@ class Placement:
             which = values.take(order[first:last]).astype(np.intp)
             ranks = shifts.take(which)
             ranks += np.arange(first, last)
-            slots = self._permuted(which, ranks)
+            slots = self._permutations(which, ranks)
             if self._marks is not None:
                 slots = self._marks.real_slots(which, slots)
             buckets[first:last] = self._cells.buckets(which, slots)
@@ -167,8 +166,8 @@ class SlotMap:
 
     def bucket_of(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> Integers:
         """The bucket of each slot, of the value that is given with it (or one for all)."""
-        which, asked = np.broadcast_arrays(np.asarray(values, dtype=np.int64), np.asarray(slots, dtype=np.int64))
-        return self._cells.buckets(which.ravel(), asked.ravel()).astype(np.int64)
+        which, numbers = np.broadcast_arrays(np.asarray(values, dtype=np.int64), np.asarray(slots, dtype=np.int64))
+        return self._cells.buckets(which.ravel(), numbers.ravel()).astype(np.int64)
 
 
 def values_by_bucket(parts: Sequence[Partition], rows: int) -> Iterator[tuple[Integers, Integers]]:
@@ -183,11 +182,11 @@ def values_by_bucket(parts: Sequence[Partition], rows: int) -> Iterator[tuple[In
             waiting.append((buckets, values))
             number += len(buckets)
             if number >= rows:
-                yield _joined(waiting)
+                yield _join(waiting)
                 waiting, number = [], 0
         first_bucket += part.setting.buckets
     if waiting:
-        yield _joined(waiting)
+        yield _join(waiting)
 
 
 def values_of_buckets(
@@ -206,7 +205,7 @@ def values_of_buckets(
             before += group.buckets
 
 
-def _joined(pieces: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+def _join(pieces: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
     if len(pieces) == 1:
         return pieces[0]
     buckets, values = zip(*pieces, strict=True)

@@ -1,6 +1,7 @@
-"""Every record to its bucket, batch by batch, on all cores: in a further reading of the table, or from memory.
+"""Every record to its bucket, batch by batch, on all cores.
 
-All records in memory, where there is room for them: read once, and then sampled, cut and placed from there.
+`place_records` reads the table once more. Where there is room for all records in memory, `read_records` reads them
+there once, as codes, and they are sampled, cut into strata and placed from there (`place_coded_records`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import pyarrow as pa
 from dalenius.errors import SelfCheckError
 from dalenius.place.budget import in_parallel
 from dalenius.place.columns import cast_to_published
-from dalenius.place.cutting import Cutter, Integers, StratumValues, sortable_type
-from dalenius.place.domains import changed_table_error
-from dalenius.place.packed import Codes, Layout, PackedRecords
+from dalenius.place.cutting import Cutter, StratumValues, sortable_type
+from dalenius.place.domains import Integers, changed_table_error
+from dalenius.place.packed import Codes, Keys, Layout, PackedRecords
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
 from dalenius.place.survey import smallest_numbers
@@ -28,40 +29,78 @@ from dalenius.tables.arrow import Source
 Numbers = npt.NDArray[np.integer]
 
 
-@dataclass(frozen=True)
-class CodedRecords:
-    """The records batch by batch: the code of the sensitive value (or a number that goes beyond), and packed codes."""
+def place_records(
+    source: Source,
+    schema: pa.Schema,
+    stratum_values: StratumValues,
+    counts: Sequence[int],
+    placement: Placement,
+    records: Records,
+    workers: Executor,
+    batch_rows: int,
+    advance: Callable[[int], None],
+) -> None:
+    """Read the table again and store every record with its bucket; an error if it is not the table of before.
 
-    layout: Layout
-    batches: list[tuple[Numbers, Codes]]
+    `schema` has the quasi-identifiers, with the types to be published. `counts` are the records of each value, or of
+    each value in each stratum. Workers look up strata and values, ranks are counted here in the order of the table, and
+    workers place.
+    """
+    placed = np.zeros(stratum_values.number, dtype=np.int64)
 
-    def sample(self, key: bytes, wanted: int) -> tuple[Numbers, dict[str, Codes]]:
-        """A sample of the records: their values, and their codes in every column."""
-        rows = smallest_numbers(key, [len(values) for values, _ in self.batches], wanted)
-        values = np.concatenate([values[some] for (values, _), some in zip(self.batches, rows, strict=True)])
-        codes = np.concatenate([codes[some] for (_, codes), some in zip(self.batches, rows, strict=True)])
-        return values, self.layout.columns(codes)
+    def encode(batch: pa.RecordBatch) -> tuple[list[pa.Array], Numbers, Integers]:
+        columns = [cast_to_published(column, field.type) for column, field in zip(batch.columns, schema, strict=False)]
+        values = cast_to_published(batch.column(len(schema)), stratum_values.sensitive.listing.kind)
+        codes = stratum_values.encode(values, dict(zip(schema.names, columns, strict=True)))
+        return columns, codes, np.bincount(codes, minlength=stratum_values.number)
 
-    def cut(self, cutter: Cutter, values: int, workers: Executor) -> tuple[Integers, CodedRecords]:
-        """The records of each of so many values in each stratum; and the records, numbered by stratum and value."""
-        total = cutter.number * values
-        kind = sortable_type(total)
+    def ranked() -> Iterator[tuple[list[pa.Array], Numbers, Integers]]:
+        nonlocal placed
+        batches = source.batches([*schema.names, stratum_values.sensitive.name], batch_rows)
+        for columns, codes, numbers in in_parallel(encode, batches, workers, ahead=2):
+            starts, placed = placed, placed + numbers
+            if (placed > counts).any():
+                raise changed_table_error()
+            yield columns, codes, starts
 
-        def work(batch: tuple[Numbers, Codes]) -> tuple[Numbers, Integers]:
-            strata = cutter.strata_of_codes(self.layout.columns(batch[1], cutter.columns))
-            numbers = (strata * values + batch[0]).astype(kind)
-            return numbers, np.bincount(numbers, minlength=total)
+    def place(batch: tuple[list[pa.Array], Numbers, Integers]) -> tuple[int, Any]:
+        columns, codes, starts = batch
+        order, buckets = placement.buckets(codes, starts)
+        return len(codes), records.part(columns, order, buckets)
 
-        found = np.zeros(total, dtype=np.int64)
-        numbered = []
-        for (numbers, counts), (_, codes) in zip(in_parallel(work, self.batches, workers), self.batches, strict=True):
-            found += counts
-            numbered.append((numbers, codes))
-        return found.reshape(cutter.number, values), CodedRecords(self.layout, numbered)
+    for rows, part in in_parallel(place, ranked(), workers):
+        records.store(part)
+        advance(rows)
+    if (placed != counts).any():
+        raise changed_table_error()
 
-    def renumber(self, table: Numbers) -> CodedRecords:
-        """The records with other numbers, by a table of old ones."""
-        return CodedRecords(self.layout, [(table.take(numbers), codes) for numbers, codes in self.batches])
+
+def place_coded_records(
+    coded: CodedRecords,
+    placement: Placement,
+    counts: Sequence[int],
+    records: PackedRecords,
+    workers: Executor,
+    advance: Callable[[int], None],
+) -> None:
+    """Store every record of an earlier reading with its bucket."""
+    placed = np.zeros(len(counts), dtype=np.int64)
+
+    def ranked() -> Iterator[tuple[Numbers, Codes, Integers]]:
+        nonlocal placed
+        for numbers, codes in coded.batches:
+            starts, placed = placed, placed + np.bincount(numbers, minlength=len(counts))
+            yield numbers, codes, starts
+
+    def place(batch: tuple[Numbers, Codes, Integers]) -> tuple[int, Keys]:
+        numbers, codes, starts = batch
+        return len(numbers), records.part_of_codes(codes, *placement.buckets(numbers, starts))
+
+    for rows, part in in_parallel(place, ranked(), workers):
+        records.store(part)
+        advance(rows)
+    if (placed != counts).any():
+        raise SelfCheckError("the records in memory are not those that were counted")
 
 
 def read_records(
@@ -90,10 +129,46 @@ def read_records(
     return CodedRecords(layout, batches)
 
 
-class Records(Protocol):
-    """Where placed records are kept until they are written: `PackedRecords` or `WideRecords`."""
+@dataclass(frozen=True)
+class CodedRecords:
+    """The records batch by batch: the code of the sensitive value (or a number that goes beyond), and packed codes."""
 
-    def part(self, columns: Sequence[pa.Array], order: Any, buckets: Any) -> Any:
+    layout: Layout
+    batches: list[tuple[Numbers, Codes]]
+
+    def sample(self, key: bytes, size: int) -> tuple[Numbers, dict[str, Codes]]:
+        """A sample of the records: their values, and their codes in every column."""
+        rows = smallest_numbers(key, [len(values) for values, _ in self.batches], size)
+        values = np.concatenate([values[some] for (values, _), some in zip(self.batches, rows, strict=True)])
+        codes = np.concatenate([codes[some] for (_, codes), some in zip(self.batches, rows, strict=True)])
+        return values, self.layout.columns(codes)
+
+    def cut(self, cutter: Cutter, values: int, workers: Executor) -> tuple[Integers, CodedRecords]:
+        """The records of each of so many values in each stratum; and the records, numbered by stratum and value."""
+        total = cutter.number * values
+        number_type = sortable_type(total)
+
+        def work(batch: tuple[Numbers, Codes]) -> tuple[Numbers, Integers]:
+            strata = cutter.strata_of_codes(self.layout.columns(batch[1], cutter.columns))
+            numbers = (strata * values + batch[0]).astype(number_type)
+            return numbers, np.bincount(numbers, minlength=total)
+
+        totals = np.zeros(total, dtype=np.int64)
+        batches = []
+        for (numbers, counts), (_, codes) in zip(in_parallel(work, self.batches, workers), self.batches, strict=True):
+            totals += counts
+            batches.append((numbers, codes))
+        return totals.reshape(cutter.number, values), CodedRecords(self.layout, batches)
+
+    def renumber(self, table: Numbers) -> CodedRecords:
+        """The records with other numbers, by a table of old ones."""
+        return CodedRecords(self.layout, [(table.take(numbers), codes) for numbers, codes in self.batches])
+
+
+class Records(Protocol):
+    """A store of placed records until they are written: `PackedRecords` or `WideRecords`."""
+
+    def part(self, columns: Sequence[pa.Array], order: Integers, buckets: Integers) -> Any:
         """A batch, ready to be stored."""
 
     def store(self, part: Any) -> None:
@@ -107,77 +182,3 @@ class Records(Protocol):
 
     def close(self) -> None:
         """Let go of memory and scratch files."""
-
-
-def place_records(
-    source: Source,
-    schema: pa.Schema,
-    virtual: StratumValues,
-    counts: Sequence[int],
-    placement: Placement,
-    records: Records,
-    workers: Executor,
-    batch_rows: int,
-    advance: Callable[[int], None],
-) -> None:
-    """Read the table again and store every record with its bucket; an error if it is not the table of before.
-
-    `schema` has the quasi-identifiers, with the types to be published. `counts` are the records of each value, or of
-    each value in each stratum. Workers look up strata and values, ranks are counted here in the order of the table, and
-    workers place.
-    """
-    placed = np.zeros(virtual.number, dtype=np.int64)
-
-    def encode(batch: pa.RecordBatch) -> tuple[list[pa.Array], Any, Any]:
-        columns = [cast_to_published(column, field.type) for column, field in zip(batch.columns, schema, strict=False)]
-        values = cast_to_published(batch.column(len(schema)), virtual.sensitive.listing.kind)
-        codes = virtual.encode(values, dict(zip(schema.names, columns, strict=True)))
-        return columns, codes, np.bincount(codes, minlength=virtual.number)
-
-    def ranked() -> Iterator[tuple[list[pa.Array], Any, Any]]:
-        nonlocal placed
-        batches = source.batches([*schema.names, virtual.sensitive.name], batch_rows)
-        for columns, codes, numbers in in_parallel(encode, batches, workers, ahead=2):
-            starts, placed = placed, placed + numbers
-            if (placed > counts).any():
-                raise changed_table_error()
-            yield columns, codes, starts
-
-    def place(batch: tuple[list[pa.Array], Any, Any]) -> tuple[int, Any]:
-        columns, codes, starts = batch
-        order, buckets = placement.buckets(codes, starts)
-        return len(codes), records.part(columns, order, buckets)
-
-    for rows, part in in_parallel(place, ranked(), workers):
-        records.store(part)
-        advance(rows)
-    if (placed != counts).any():
-        raise changed_table_error()
-
-
-def place_coded_records(
-    kept: CodedRecords,
-    placement: Placement,
-    counts: Sequence[int],
-    records: PackedRecords,
-    workers: Executor,
-    advance: Callable[[int], None],
-) -> None:
-    """Store every record with its bucket, from a reading before."""
-    placed = np.zeros(len(counts), dtype=np.int64)
-
-    def ranked() -> Iterator[tuple[Any, Any, Any]]:
-        nonlocal placed
-        for numbers, codes in kept.batches:
-            starts, placed = placed, placed + np.bincount(numbers, minlength=len(counts))
-            yield numbers, codes, starts
-
-    def place(batch: tuple[Any, Any, Any]) -> tuple[int, Any]:
-        numbers, codes, starts = batch
-        return len(numbers), records.part_of_codes(codes, *placement.buckets(numbers, starts))
-
-    for rows, part in in_parallel(place, ranked(), workers):
-        records.store(part)
-        advance(rows)
-    if (placed != counts).any():
-        raise SelfCheckError("the records that were kept are not those that were counted")

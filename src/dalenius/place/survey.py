@@ -1,14 +1,13 @@
-"""The first reading: count the sensitive values, and find out what the other columns hold.
+"""The first reading: count the sensitive values, learn what the other columns hold, and draw a sample.
 
-What it finds decides how records are kept while they are placed: columns with a known range or a short list of values
-become codes of a few bits. Lists are bounded; a column that goes beyond them has no domain here, and its values are
-carried along as they are.
+What it learns decides how records are stored while they are placed: columns with a known range or a short list of
+values become codes of a few bits. Lists are bounded; a column that goes beyond them has no domain here, and its values
+are carried along as they are.
 
-A uniform sample of the records, drawn while they stream by: how many will come need not be known.
-
-Every record has a random number, and those with the smallest numbers are the sample, however the table was cut into
-batches. On the way, records are kept whose number is below a bound, which is halved whenever more than twice as many
-are kept as wanted. What is made of the sample shows in a release, so the numbers come from the key.
+The sample is uniform, and drawn while the records stream by: their number need not be known. Every record has a random
+number, and those with the smallest numbers are the sample, however the table was cut into batches. On the way, a bound
+on the numbers is halved whenever more than twice as many records are below it as the sample needs. What is made of the
+sample shows in a release, so the numbers come from the key.
 """
 
 from __future__ import annotations
@@ -31,70 +30,6 @@ from dalenius.tables.arrays import arrow_array
 from dalenius.tables.arrow import Source
 
 _ALL = 2**32
-
-
-class Sample:
-    """As many records as wanted, or all of them if there are fewer."""
-
-    def __init__(self, key: bytes, wanted: int) -> None:
-        self._wanted, self._stream = wanted, KeyStream(key, Purpose.SAMPLE, 0)
-        self._bound = _ALL
-        self._kept: list[tuple[pa.RecordBatch, npt.NDArray[np.uint32]]] = []
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """The next records."""
-        self._kept.append(_below(self._bound, batch, self._stream.halves(batch.num_rows)))
-        while self._too_many():
-            self._bound //= 2
-            self._kept = [_below(self._bound, *one) for one in self._kept]
-
-    def batches(self) -> list[pa.RecordBatch]:
-        """The records of the sample; those that share the largest number are all in it."""
-        bound = _bound_of([numbers for _, numbers in self._kept], self._wanted)
-        return [_below(bound, *one)[0] for one in self._kept]
-
-    def _too_many(self) -> bool:
-        return sum(len(numbers) for _, numbers in self._kept) > 2 * self._wanted
-
-
-def _below(
-    bound: int, batch: pa.RecordBatch, numbers: npt.NDArray[np.uint32]
-) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
-    """The records whose numbers are below a bound."""
-    if bound == _ALL:
-        return batch, numbers
-    kept = np.flatnonzero(numbers < bound)
-    few = batch.take(arrow_array(kept))
-    plain = pa.RecordBatch.from_arrays([_plain(column) for column in few.columns], names=few.schema.names)
-    return plain, numbers[kept]
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """A column without the dictionary of the batch that it comes from, which may be longer than the sample."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def smallest_numbers(key: bytes, lengths: Sequence[int], wanted: int) -> list[npt.NDArray[np.intp]]:
-    """The same sample of records that are there already, in batches of these lengths: which ones of each batch."""
-    stream, total = KeyStream(key, Purpose.SAMPLE, 0), sum(lengths)
-    most = _ALL if total <= 2 * wanted else 2 * _ALL * wanted // total  # twice as many as wanted, or nearly so
-    below = []
-    for length in lengths:
-        numbers = stream.halves(length)
-        rows = np.flatnonzero(numbers < most)
-        below.append((rows, numbers[rows]))
-    if sum(len(rows) for rows, _ in below) < min(wanted, total):  # once in 10^1000 samples
-        raise SelfCheckError("random numbers that are not random")
-    bound = _bound_of([numbers for _, numbers in below], wanted)
-    return [rows[numbers < bound] for rows, numbers in below]
-
-
-def _bound_of(numbers: Sequence[npt.NDArray[np.uint32]], wanted: int) -> int:
-    """The bound below which the wanted ones are."""
-    found = np.concatenate(numbers)
-    return _ALL if len(found) <= wanted else int(np.partition(found, wanted - 1)[wanted - 1]) + 1
-
-
 _FIRST_ROWS = 2**11  # to find out how long rows are
 _SAMPLE = 100_000
 _LEAST_SAMPLE = 20
@@ -103,7 +38,7 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True)
 class Survey:
-    """What the first reading found. `row_bytes` is what the quasi-identifiers of a record take on average."""
+    """The findings of the first reading. `row_bytes` is what the quasi-identifiers of a record take on average."""
 
     schema: pa.Schema
     rows: int
@@ -139,10 +74,10 @@ def survey(
     advance: Callable[[int], None],
     sample: Sample | None = None,
 ) -> Survey:
-    """Read the table once, and take a sample of it if one is wanted."""
+    """Read the table once, and take a sample of it if there is a `sample` to fill."""
     columns = [*quasi_identifiers, sensitive]
-    given = source.schema(columns)
-    schema = pa.schema([published_field(field) for field in given])
+    source_schema = source.schema(columns)
+    schema = pa.schema([published_field(field) for field in source_schema])
     batch_rows = budget.batch_rows(first_row_bytes(source, columns))
     trackers = {name: tracker_of(schema.field(name), source, budget.lists(len(columns))) for name in quasi_identifiers}
     counter = SensitiveCounter(sensitive, schema.field(sensitive).type)
@@ -153,16 +88,95 @@ def survey(
         domains = {name: retype(domain, schema.field(name).type) for name, domain in domains.items()}
     row_bytes = 8 + sum(tracker.bytes(rows) for tracker in trackers.values()) // max(1, rows)
     return Survey(
-        schema,
-        rows,
-        row_bytes,
-        min(batch_rows, budget.batch_rows(row_bytes)),
-        counter.finish(null_value),
-        domains,
-        {name: tracker.has_nulls for name, tracker in trackers.items()},
-        _nearly_unique(source, quasi_identifiers, min(_SAMPLE, batch_rows)),
-        tuple(field.name for field in given if pa.types.is_dictionary(field.type) and field.type.ordered),
+        schema=schema,
+        rows=rows,
+        row_bytes=row_bytes,
+        batch_rows=min(batch_rows, budget.batch_rows(row_bytes)),
+        sensitive=counter.finish(null_value),
+        domains=domains,
+        nullable={name: tracker.has_nulls for name, tracker in trackers.items()},
+        nearly_unique=_nearly_unique(source, quasi_identifiers, min(_SAMPLE, batch_rows)),
+        unordered=tuple(
+            field.name for field in source_schema if pa.types.is_dictionary(field.type) and field.type.ordered
+        ),
     )
+
+
+class Sample:
+    """A sample of `size` records, or of all of them if there are fewer."""
+
+    def __init__(self, key: bytes, size: int) -> None:
+        self._size, self._stream = size, KeyStream(key, Purpose.SAMPLE, 0)
+        self._bound = _ALL
+        self._records: list[tuple[pa.RecordBatch, npt.NDArray[np.uint32]]] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """The next records."""
+        self._records.append(_below(self._bound, batch, self._stream.halves(batch.num_rows)))
+        while self._too_many():
+            self._bound //= 2
+            self._records = [_below(self._bound, *one) for one in self._records]
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """The records of the sample; those that share the largest number are all in it."""
+        bound = _bound_of([numbers for _, numbers in self._records], self._size)
+        return [_below(bound, *one)[0] for one in self._records]
+
+    def _too_many(self) -> bool:
+        return sum(len(numbers) for _, numbers in self._records) > 2 * self._size
+
+
+def smallest_numbers(key: bytes, lengths: Sequence[int], size: int) -> list[npt.NDArray[np.intp]]:
+    """The same sample of records that are in memory, in batches of these lengths: which rows of each batch."""
+    stream, total = KeyStream(key, Purpose.SAMPLE, 0), sum(lengths)
+    most = _ALL if total <= 2 * size else 2 * _ALL * size // total  # twice as many as the sample has, or nearly so
+    below = []
+    for length in lengths:
+        numbers = stream.halves(length)
+        rows = np.flatnonzero(numbers < most)
+        below.append((rows, numbers[rows]))
+    if sum(len(rows) for rows, _ in below) < min(size, total):  # once in 10^1000 samples
+        raise SelfCheckError("random numbers that are not random")
+    bound = _bound_of([numbers for _, numbers in below], size)
+    return [rows[numbers < bound] for rows, numbers in below]
+
+
+def first_row_bytes(source: Source, columns: Sequence[str]) -> int:
+    """The bytes of a row, judged by the first rows."""
+    first = _first(source, columns, _FIRST_ROWS)
+    return 0 if first is None or not first.num_rows else int(first.nbytes) // int(first.num_rows)
+
+
+def retype(domain: Domain | None, kind: pa.DataType) -> Domain | None:
+    """The domain of a text column whose texts can all be read as values of another type."""
+    if not isinstance(domain, Listing) or kind == domain.kind:
+        return domain
+    tracker = RangeTracker(kind)
+    tracker.add(pa.concat_arrays([cast_to_published(domain.values, kind), pa.nulls(int(domain.has_nulls), kind)]))
+    return tracker.domain()
+
+
+def _below(
+    bound: int, batch: pa.RecordBatch, numbers: npt.NDArray[np.uint32]
+) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
+    """The records whose numbers are below a bound."""
+    if bound == _ALL:
+        return batch, numbers
+    chosen = np.flatnonzero(numbers < bound)
+    few = batch.take(arrow_array(chosen))
+    plain = pa.RecordBatch.from_arrays([_without_dictionary(column) for column in few.columns], names=few.schema.names)
+    return plain, numbers[chosen]
+
+
+def _without_dictionary(column: pa.Array) -> pa.Array:
+    """A column without the dictionary of the batch that it comes from, which may be longer than the sample."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _bound_of(numbers: Sequence[npt.NDArray[np.uint32]], size: int) -> int:
+    """The bound below which the `size` smallest numbers are."""
+    all_numbers = np.concatenate(numbers)
+    return _ALL if len(all_numbers) <= size else int(np.partition(all_numbers, size - 1)[size - 1]) + 1
 
 
 def _read(
@@ -175,7 +189,7 @@ def _read(
     sample: Sample | None,
 ) -> int:
     """Show every batch to the trackers, the counter and the sample; how many rows there were."""
-    reading = [name for name, tracker in trackers.items() if tracker.wants_data or sample is not None]
+    reading = [name for name, tracker in trackers.items() if tracker.needs_data or sample is not None]
     fields = [schema.field(name) for name in (*reading, counter.name)]
     rows = 0
     for batch in source.batches([field.name for field in fields], batch_rows):
@@ -184,7 +198,7 @@ def _read(
         )
         counter.add(last)
         for name, column in zip(reading, others, strict=True):
-            if trackers[name].wants_data:
+            if trackers[name].needs_data:
                 trackers[name].add(column)
         if sample is not None:
             sample.add(pa.RecordBatch.from_arrays([*others, last], names=[field.name for field in fields]))
@@ -200,21 +214,6 @@ def _first(source: Source, columns: Sequence[str], rows: int) -> pa.RecordBatch 
         return next(batches, None)
     finally:
         batches.close()
-
-
-def first_row_bytes(source: Source, columns: Sequence[str]) -> int:
-    """What a row takes, judged by the first ones."""
-    first = _first(source, columns, _FIRST_ROWS)
-    return 0 if first is None or not first.num_rows else int(first.nbytes) // int(first.num_rows)
-
-
-def retype(domain: Domain | None, kind: pa.DataType) -> Domain | None:
-    """The domain of a text column that has been found to hold values of another type."""
-    if not isinstance(domain, Listing) or kind == domain.kind:
-        return domain
-    tracker = RangeTracker(kind)
-    tracker.add(pa.concat_arrays([cast_to_published(domain.values, kind), pa.nulls(int(domain.has_nulls), kind)]))
-    return tracker.domain()
 
 
 def _nearly_unique(source: Source, columns: Sequence[str], rows: int) -> tuple[str, ...]:

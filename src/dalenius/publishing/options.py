@@ -153,8 +153,8 @@ def _check_spark(options: PublishOptions, is_frame: bool) -> None:
 
 
 def _refuse_spark_options(options: PublishOptions) -> None:
-    for name, given in (("master", options.master), ("spark-remote", options.spark_remote)):
-        if given is not None:
+    for name, value in (("master", options.master), ("spark-remote", options.spark_remote)):
+        if value is not None:
             raise UsageError(f"--{name} is for Spark", "Give --engine spark as well, or leave it out.")
     if options.spark_conf:
         raise UsageError("Spark settings are given without Spark", "Give --engine spark, or leave them out.")

@@ -109,8 +109,8 @@ class Release:
         """
         from dalenius.attack.audit import ATTACKS, audit
 
-        wanted = ATTACKS if attacks is None else attacks
-        return audit(self._where, truth=truth, table=table, attacks=wanted, known=known, control=control)
+        names = ATTACKS if attacks is None else attacks
+        return audit(self._where, truth=truth, table=table, attacks=names, known=known, control=control)
 
     def report(
         self,
@@ -155,8 +155,9 @@ class Release:
         return self.path if isinstance(self._folder.store, LocalStore) else self._folder
 
     def __repr__(self) -> str:
-        made = self.manifest
-        return f"<Release: {made.rows:,} records in {made.buckets:,} buckets, {len(made.values):,} sensitive values>"
+        manifest = self.manifest
+        rows, buckets, values = manifest.rows, manifest.buckets, len(manifest.values)
+        return f"<Release: {rows:,} records in {buckets:,} buckets, {values:,} sensitive values>"
 
 
 def load(path: str | os.PathLike[str]) -> Release:

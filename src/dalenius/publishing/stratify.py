@@ -174,9 +174,9 @@ class Stratifier:
         codes = [column.order_codes(sample.codes[name]) for name, column in usable.items()]
         tree = grow_tree(codes, sample.values, least, most_leaves)
         self._budget.check_cells(tree.leaves * values, survey.rows)
-        asked = np.unique(tree.column[tree.column >= 0])
-        place = np.append(np.searchsorted(asked, np.arange(len(usable))), -1)
-        names = [list(usable)[column] for column in asked.tolist()]
+        columns_used = np.unique(tree.column[tree.column >= 0])
+        place = np.append(np.searchsorted(columns_used, np.arange(len(usable))), -1)
+        names = [list(usable)[column] for column in columns_used.tolist()]
         return replace(tree, column=place[tree.column]), {name: usable[name] for name in names}
 
     def _problem(self, plan: Plan, values: Sequence[str], limits: Sequence[Fraction], counts: Integers) -> Problem:

@@ -1,38 +1,38 @@
-"""What simulated attackers got, in words: who they are, what they found, and what the release promises against them."""
+"""What simulated attackers infer, in words: who they are, what they get, and what the release promises against them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from dalenius.report.shown import interval, number, part, percent, plural, sentence, times
+from dalenius.report.formatting import interval, number, part, percent, plural, sentence, times
 
 ORDER = ("corruption", "negative", "learning", "minimality", "order")
 _WHO = {
-    "corruption": "Knows the sensitive values of some records of a bucket, and infers the rest.",
-    "negative": "Rules out values that hardly ever go with a person's quasi-identifiers, as the release shows it.",
-    "learning": "Learns from all buckets together how quasi-identifiers and values go together, and uses it in each.",
+    "corruption": "Knows the sensitive values of some records of a bucket, and infers the others.",
+    "negative": "Rules out values that, as the release shows, hardly ever occur with a person's quasi-identifiers.",
+    "learning": "Learns from all buckets together how quasi-identifiers and values are related, and uses it in each.",
     "minimality": "Asks why parts of the table were merged into one stratum: which of them has too much of a value?",
-    "order": "Tries to read values from the order of rows, knowing how the program works.",
+    "order": "Knows how the program works, and tries to read values from the order of rows.",
 }
-_ORDER_SAYS_NOTHING = "It is promised that order says nothing."
-_NOTHING_PROMISED = "Nothing is promised against this attacker."
+_ORDER_PROMISE = "The release promises that the order of rows reveals nothing."
+_NO_PROMISE = "Nothing is promised against this attacker."
 
 
 @dataclass(frozen=True)
 class Attacker:
-    """One attacker: cells of the table, each with its interval if it has one, and sentences."""
+    """One attacker: cells of the table, each with its interval if there is one, and sentences."""
 
     name: str
     who: str
-    promised: str
+    promise: str
     cells: tuple[tuple[str, str], ...]
     sentences: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 def attackers(audit: dict[str, Any]) -> list[Attacker]:
-    """Those that were played."""
+    """The attackers who were played."""
     return [_attacker(name, audit[name], audit) for name in ORDER if name in audit]
 
 
@@ -49,21 +49,27 @@ def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attac
         (percent(right / claims if claims and right is not None else None), ""),
         (percent(attack["mean_limit"]), ""),
     )
-    told = tuple(_sentences(name, attack, audit["known_records"]))
-    notes = tuple(map(sentence, attack["notes"]))
-    return Attacker(name, _WHO[name], _promised(name, audit["known_records"]), cells, told, notes)
+    known = audit["known_records"]
+    return Attacker(
+        name=name,
+        who=_WHO[name],
+        promise=_promise(name, known),
+        cells=cells,
+        sentences=tuple(_sentences(name, attack, known)),
+        notes=tuple(map(sentence, attack["notes"])),
+    )
 
 
-def _promised(name: str, known: int) -> str:
+def _promise(name: str, known: int) -> str:
     if name == "corruption":
         if not known:
-            return "Limits are promised to hold if no other record of the bucket is known, and no further."
-        return f"Limits are promised to hold up to {plural(known, 'known record')} of a bucket, and no further."
-    return _ORDER_SAYS_NOTHING if name == "order" else _NOTHING_PROMISED
+            return "The limits hold as long as no other record of the bucket is known."
+        return f"The limits hold for up to {plural(known, 'known record')} of a bucket, and not beyond."
+    return _ORDER_PROMISE if name == "order" else _NO_PROMISE
 
 
 def _share(attack: dict[str, Any], kind: str, approximate: bool) -> tuple[str, str]:
-    """With its interval, unless that would promise too much."""
+    """A share with its interval, unless the figures are approximate."""
     share, ends = attack[kind], attack[f"{kind}_interval"]
     return percent(share), interval(ends) if ends is not None and not approximate else ""
 
@@ -72,77 +78,79 @@ def _sentences(name: str, attack: dict[str, Any], promised: int) -> list[str]:
     details = attack["details"]
     if not details:
         return []
-    found = []
+    sentences = []
     if name == "corruption":
-        found += _corruption(details, promised)
+        sentences += _corruption(details, promised)
     elif name == "negative":
-        found.append(_negative(details))
+        sentences.append(_negative(details))
     elif name == "minimality":
-        found += _minimality(details)
+        sentences += _minimality(details)
     if name != "corruption" and details.get("merged_strata") != 0:
-        found += _guesses(attack)
-    return found
+        sentences += _guesses(attack)
+    return sentences
 
 
 def _corruption(details: dict[str, Any], promised: int) -> list[str]:
     chosen, known = details["chosen"], details["known"]
     records = plural(known, "record")
     above = f"{part(chosen['people_above_limit'], chosen['people'])} {'person' if chosen['people'] == 1 else 'people'}"
-    found = [
-        f"With {records} of others in the bucket known, and chosen for it, {above} can be put above a limit; "
-        f"the largest probability is {times(chosen['worst_ratio'])} its limit."
+    sentences = [
+        f"If the attacker chooses {records} of others in the bucket to know, the probability exceeds a limit for "
+        f"{above}. The largest probability is {times(chosen['worst_ratio'])} its limit."
     ]
     if known > promised:
-        found.append("The release promises nothing against somebody who knows so many.")
+        sentences.append("The release promises nothing against somebody who knows this many.")
     if details["random"]["people"]:
-        found.append(f"Guesses and claims are those of somebody who knows {records} by chance.")
-    return found
+        sentences.append(f"Guesses and claims are those of somebody who knows {records} by chance.")
+    return sentences
 
 
 def _negative(details: dict[str, Any]) -> str:
     pairs = details["pairs"]
     if not pairs:
-        return "No published and sensitive value were found that hardly ever go together: nothing is ruled out."
+        return "No quasi-identifier and sensitive value hardly ever occur together, so nothing can be ruled out."
     return (
-        f"{plural(pairs, 'pair')} of a published and a sensitive value hardly ever {'goes' if pairs == 1 else 'go'} "
-        "together. That rules out "
-        f"{details['mean_ruled_out']:.2f} of the values that a person may have, on average, and leaves "
-        f"{plural(details['left_with_one'], 'person', 'people')} with one."
+        f"{plural(pairs, 'pair')} of a quasi-identifier and a sensitive value hardly ever "
+        f"{'occurs' if pairs == 1 else 'occur'} together. On average, that rules out "
+        f"{details['mean_ruled_out']:.2f} of the values that a person may have. It leaves "
+        f"{plural(details['left_with_one'], 'person', 'people')} with one value."
     )
 
 
 def _minimality(details: dict[str, Any]) -> list[str]:
     if not details["merged_strata"]:
-        return ["No stratum was merged from several parts: there is nothing to conclude."]
-    found = [
-        f"{part(details['merged_strata'], details['strata'])} strata were merged. By the model that concludes most, "
+        return ["No stratum was merged from several parts, so there is nothing to conclude."]
+    sentences = [
+        f"{part(details['merged_strata'], details['strata'])} strata were merged. In the model that infers most, "
         f"{plural(details['pairs_above_limit'], 'pair')} of a part and a value "
-        f"{'has' if details['pairs_above_limit'] == 1 else 'have'} a share above the value's limit."
+        f"{'has' if details['pairs_above_limit'] == 1 else 'have'} a share above the limit of the value."
     ]
     truth = details.get("truth")
     if truth and truth["worst_true_ratio"] is not None:
         worst = f"{times(truth['worst_true_ratio'])} its limit"
-        found.append(f"In truth the largest share of a value in a merged part is {worst}.")
-    return found
+        sentences.append(f"In the table, the largest share of a value in a merged part is {worst}.")
+    return sentences
 
 
 def _guesses(attack: dict[str, Any]) -> list[str]:
-    """What the guesses are worth, and what is believed above a limit."""
-    found = []
+    """How good the guesses are, and which beliefs exceed a limit."""
+    sentences = []
     success, baseline = attack["success"], attack["baseline"]
     if success is not None and baseline is not None:
         points = round(100 * (success - baseline), 1)
-        more = f"{abs(points):.1f} points {'more' if points > 0 else 'less'}" if points else "no more"
-        found.append(f"Guesses {percent(success)} of people right; the bucket alone gives {percent(baseline)}: {more}.")
+        more = f"{abs(points):.1f} points {'more' if points > 0 else 'less'}" if points else "no gain"
+        sentences.append(
+            f"Guesses right for {percent(success)} of people; the bucket alone gives away {percent(baseline)}: {more}."
+        )
     claims, right, limit = attack["claims"], attack["claims_right"], attack["mean_limit"]
     if claims:
         people = plural(attack["people_above_limit"], "person", "people")
-        told = f"{plural(claims, 'claim')} about {people} {'is' if claims == 1 else 'are'} above the limit, which is "
-        told += percent(limit) if claims == 1 else f"{percent(limit)} on average"
-        found.append(f"{told}; {_true(right, claims)}." if right is not None else f"{told}.")
+        text = f"{plural(claims, 'claim')} about {people} {'is' if claims == 1 else 'are'} above the limit, which is "
+        text += percent(limit) if claims == 1 else f"{percent(limit)} on average"
+        sentences.append(f"{text}; {_true(right, claims)}." if right is not None else f"{text}.")
     elif claims == 0:
-        found.append("Believes nothing with a probability above its limit.")
-    return found
+        sentences.append("Believes no value with a probability above its limit.")
+    return sentences
 
 
 def _true(right: int, claims: int) -> str:
@@ -153,7 +161,7 @@ def _true(right: int, claims: int) -> str:
 
 def audit_in_words(audit: dict[str, Any]) -> str:
     """What the chart of attacks shows."""
-    found = []
+    attacks = []
     for name in ORDER:
         if name in audit:
             attack = audit[name]
@@ -162,5 +170,5 @@ def audit_in_words(audit: dict[str, Any]) -> str:
                 for kind in ("success", "baseline", "control")
                 if attack[kind] is not None
             ]
-            found.append(f"{name}: {', '.join(parts) or 'nothing known'}")
-    return "; ".join(found) + "."
+            attacks.append(f"{name}: {', '.join(parts) or 'nothing known'}")
+    return "; ".join(attacks) + "."

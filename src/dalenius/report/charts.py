@@ -1,8 +1,8 @@
-"""The report's charts as SVG, drawn by Vega-Lite. The only module here that knows Altair.
+"""The report's charts as SVG, drawn by Vega-Lite. Only this module knows Altair.
 
-Colours are custom properties of the page, so one drawing serves light, dark and paper. What a chart shows is in the
-tables and sentences beside it as well: for those who listen to the page the drawing is hidden. Names reach Vega through
-`visible` alone: some control characters end the whole process there.
+Colours are custom properties of the page, so one drawing serves light mode, dark mode and paper. The tables and
+sentences beside a chart say the same, so screen readers skip the drawing. Names reach Vega through `visible` only: some
+control characters would crash the whole process there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from dalenius.errors import MissingExtraError
-from dalenius.report.shown import SPACE, number, percent, share_of_limit, visible
+from dalenius.report.formatting import SPACE, number, percent, share_of_limit, visible
 
 MOST_VALUES = 60
 _MOST_NAMED_SIZES = 40
@@ -38,7 +38,7 @@ _SIZE = re.compile(r'^(<svg\b[^>]*?) width="([0-9.]+)" height="[0-9.]+"')
 
 
 def require_altair() -> Any:
-    """Altair; an error that says what to install if it is not there."""
+    """Altair, or an error that says what to install."""
     try:
         import altair
         import vl_convert  # noqa: F401
@@ -48,7 +48,7 @@ def require_altair() -> Any:
 
 
 def values_chart(release: dict[str, Any]) -> str | None:
-    """The worst case of the values nearest to their limits, and the limits; None if none can be drawn.
+    """The worst cases and limits of the values nearest to their limits; None if none can be drawn.
 
     The axis is logarithmic: the same distance between a dot and its limit is the same factor, for rare and frequent
     values alike.
@@ -89,7 +89,7 @@ def values_chart(release: dict[str, Any]) -> str | None:
 
 
 def drawn_values(release: dict[str, Any], most: int = MOST_VALUES) -> list[dict[str, Any]]:
-    """The values of the chart: those nearest to their limits, as far as what is stated of them can be."""
+    """The values in the chart: those nearest to their limits, without impossible ones."""
     possible = (
         value for value in release["values"] if value["probability"] is not None and Fraction(value["probability"]) <= 1
     )
@@ -97,7 +97,7 @@ def drawn_values(release: dict[str, Any], most: int = MOST_VALUES) -> list[dict[
 
 
 def sizes_chart(release: dict[str, Any]) -> str | None:
-    """How many records are in buckets of each size; None if the numbers cannot be."""
+    """How many records are in buckets of each size; None if the numbers are impossible."""
     setting = release["setting"]
     if any(group["records"] > _LARGEST for group in setting):
         return None
@@ -113,7 +113,7 @@ def sizes_chart(release: dict[str, Any]) -> str | None:
         x = altair.X("size:Q", title=title, scale=scale, axis=altair.Axis(grid=False, format=",d", tickCount=8))
     y = altair.Y("records:Q", title="Records in buckets of this size", axis=altair.Axis(format=",d", tickCount=5))
     base = altair.Chart(altair.InlineData(values=setting)).encode(x=x, y=y)
-    # without a share of the band of its own, a bar is thin where sizes are many
+    # without a width of its own, a bar is thin where there are many sizes
     chart = base.mark_bar(color=_ACCENT, width={"band": 0.7}) if few else base.mark_bar(color=_ACCENT, width=2.5)
     if len(setting) <= _MOST_NUMBERS:
         rows = [{**group, "note": number(group["records"])} for group in setting]
@@ -124,7 +124,7 @@ def sizes_chart(release: dict[str, Any]) -> str | None:
 
 
 def audit_chart(audit: dict[str, Any], attacks: list[str]) -> str | None:
-    """What every attacker guesses, with its interval, beside the baseline and the control; None if nothing is known."""
+    """The success of every attacker beside baseline and control, with intervals; None if nothing is known."""
     rows = []
     for name in attacks:
         for kind in ("success", "baseline", "control"):
@@ -160,7 +160,7 @@ def audit_chart(audit: dict[str, Any], attacks: list[str]) -> str | None:
 
 
 def _names_axis(names: list[str]) -> dict[str, Any]:
-    """Names beside rows, with room for them whatever the browser's font is: Vega measures in one of its own."""
+    """Names beside rows, with room for any browser font: Vega measures in a font of its own."""
     return {
         "labelLimit": 0,
         "minExtent": _room(names),
@@ -174,22 +174,27 @@ def _room(names: list[str]) -> int:
     return round(_LETTER * max(map(len, names)) + 8)
 
 
-def _ticks(shown: list[float]) -> list[float]:
-    """Round numbers around what is to be shown on a logarithmic axis: about five to ten, as far apart as can be."""
-    low, high = min(shown), max(shown)
+def _ticks(shares: list[float]) -> list[float]:
+    """Round numbers around the shares on a logarithmic axis: about five to ten, as far apart as possible."""
+    low, high = min(shares), max(shares)
     if high < _NARROWEST * low:
         low, high = low / _NARROWEST, min(1.0, high * _NARROWEST)
-    powers = range(math.floor(math.log10(low) + 1e-9) - 1, math.ceil(math.log10(high) - 1e-9) + 1)
-    found: list[float] = []
+    ticks: list[float] = []
     for steps in _STEPS:
-        every = [round(step * 10.0**power, 12 - power) for power in powers for step in steps]
-        inside = [tick for tick in every if low < tick < high]
-        below = [tick for tick in every if tick <= low * (1 + 1e-9)]
-        above = [tick for tick in every if tick >= high * (1 - 1e-9)]
-        found = sorted({*below[-1:], *inside, *above[:1]})
-        if len(found) >= _FEWEST_TICKS:
+        ticks = _ticks_between(low, high, steps)
+        if len(ticks) >= _FEWEST_TICKS:
             break
-    return found if len(found) <= _MOST_TICKS else [found[0], found[-1]]
+    return ticks if len(ticks) <= _MOST_TICKS else [ticks[0], ticks[-1]]
+
+
+def _ticks_between(low: float, high: float, steps: tuple[float, ...]) -> list[float]:
+    """Multiples of powers of ten by these steps: those inside, and the nearest at or beyond each end."""
+    powers = range(math.floor(math.log10(low) + 1e-9) - 1, math.ceil(math.log10(high) - 1e-9) + 1)
+    every = [round(step * 10.0**power, 12 - power) for power in powers for step in steps]
+    inside = [tick for tick in every if low < tick < high]
+    below = [tick for tick in every if tick <= low * (1 + 1e-9)]
+    above = [tick for tick in every if tick >= high * (1 - 1e-9)]
+    return sorted({*below[-1:], *inside, *above[:1]})
 
 
 def _svg(chart: Any, name: str) -> str:
@@ -208,7 +213,7 @@ def _svg(chart: Any, name: str) -> str:
     )
     drawn = _draw(json.dumps(chart.to_dict()))
     drawn = _ID.sub(rf"\g<1>{name}-\g<2>", drawn)
-    # how far it may shrink and grow is the page's to say
+    # the page decides how far it may shrink and grow
     return _SIZE.sub(r'\1 aria-hidden="true" focusable="false" style="--width:\2px"', drawn, count=1)
 
 

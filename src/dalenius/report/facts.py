@@ -1,4 +1,4 @@
-"""What a report is about: the release, the verdict on it, and what attackers and count queries got out of it."""
+"""The facts behind a report: the release, the verdict on it, and how attackers and count queries did."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dalenius.verify.findings import SOURCE, Report
 from dalenius.verify.judge import verify
 from dalenius.verify.release_files import is_there, other_files, require_folder
 
-_NOT_ITS_TABLE = "the table given did not prove to be the one that was published, so attackers were not scored by it"
+_NOT_ITS_TABLE = "the table given is not the one that was published, so attackers were not scored with it"
 _SEED = 0  # of the workload's queries, as `dalenius workload` has it
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Errors of the paper's count queries, learned estimates among them, and which queries they were."""
+    """The errors of the paper's count queries, with learned estimates, and which queries they were."""
 
     result: WorkloadResult
     seconds: float
@@ -37,12 +37,12 @@ class Workload:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that a report says, before it is put into words.
+    """Everything in a report, before it is put into words.
 
-    `manifest` and the SHA-256 of its file are None if it cannot be read: then the verdict says so. `audit_note` and
-    `workload_note` say why there is none, though it was asked for. `from_raw_table` says that some figure was computed
-    from the table that was published, or from another one that is not: then the report is for the publisher.
-    `with_control` says that the audit had such another one. `other_files` are in the folder beside the release.
+    `manifest` and the SHA-256 of its file are None if it cannot be read; the verdict says so too. `audit_note` and
+    `workload_note` say why a part that was asked for is missing. `from_raw_table` says that some figure comes from the
+    published table or from a control table: such a report is for the publisher only. `with_control` says that the audit
+    had a control table. `other_files` is the number of files in the folder that do not belong to the release.
     """
 
     manifest: Manifest | None
@@ -69,20 +69,21 @@ class Facts:
         made_on: datetime.date | None = None,
         about: str | None = None,
     ) -> Facts:
-        """From what has been found already. Whoever audited with the truth says `from_raw_table`.
+        """The facts from a verdict and results that exist already.
 
-        `about` is the SHA-256 of the manifest that it was found in: with another one by now, nothing is said.
+        The caller sets `from_raw_table` if the audit used the truth. `about` is the SHA-256 of the manifest at the time
+        of the verdict: if the manifest has changed since, this is an error.
         """
         manifest, digest = _manifest(folder)
         if about is not None and (digest not in (None, about) or _digest(folder) != about):
             raise ChangedInputError("the release changed after it was verified", "Verify it again.")
         compared = any(check.check == SOURCE for check in verdict.checks)
         return cls(
-            manifest,
-            digest,
-            verdict,
-            made_on or _today(),
-            from_raw_table or compared or workload is not None,
+            manifest=manifest,
+            manifest_sha256=digest,
+            verdict=verdict,
+            made_on=made_on or _today(),
+            from_raw_table=from_raw_table or compared or workload is not None,
             audit=audit,
             workload=workload,
             other_files=_other_files(folder, manifest),
@@ -103,27 +104,26 @@ def collect(
     control: Any = None,
     progress: Progress | None = None,
 ) -> Facts:
-    """Verify the release in a folder, attack it if asked to, and with the table that it was made of, measure it.
+    """Verify the release in a folder, attack it if `audit`, and measure its counts if there is a `truth`.
 
     `truth` is a path (with `table`, for a DuckDB file that has several), a DataFrame, a pyarrow Table or a DuckDB
     relation; `control` is a table of people who are not in the release, for the attacker who learns. A release that
-    does not pass its checks is no error here: the facts say so, and leave out what has no meaning then.
+    does not pass its checks is not an error here: the facts say so, and leave out what has no meaning then.
     """
     require_folder(folder)
     if control is not None and not audit:
-        raise UsageError("a control table is for the audit", "Ask for the audit as well, or leave the table out.")
+        raise UsageError(
+            "a control table is for the audit", "Ask for the audit as well, or leave the control table out."
+        )
     progress = progress or Silent()
     before = _manifest(folder)
-    verdict = _verified(folder, before[0], truth, table, progress)
-    is_its_table = truth is not None and verdict[SOURCE].passed
+    verdict = _verify(folder, before[0], truth, table, progress)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None)
     if audit:
-        facts = _audited(facts, folder, truth if is_its_table else None, table, control, progress)
-        if facts.audit is not None and truth is not None and not is_its_table:
-            facts = replace(facts, audit_note=_NOT_ITS_TABLE)
+        facts = _with_audit(facts, folder, truth, table, control, progress)
     if truth is not None:
-        facts = _measured(facts, folder, truth, table, progress)
+        facts = _with_workload(facts, folder, truth, table, progress)
     if not before[1] == facts.manifest_sha256 == _manifest(folder)[1]:
         raise ChangedInputError("the release changed while it was being read", "Run it again.")
     return facts
@@ -149,13 +149,13 @@ def _digest(folder: Path) -> str | None:
 
 
 def _other_files(folder: Path, manifest: Manifest | None) -> int:
-    """How many there are besides the release: who publishes the folder publishes them."""
+    """How many files besides the release are in its folder: publishing the folder publishes them."""
     if manifest is None:
         return 0
     return len(other_files(ReleaseFolder(folder, manifest)))
 
 
-def _verified(folder: Path, manifest: Manifest | None, truth: Any, table: str | None, progress: Progress) -> Verdict:
+def _verify(folder: Path, manifest: Manifest | None, truth: Any, table: str | None, progress: Progress) -> Verdict:
     rows = (manifest.rows + manifest.slots) * (2 if truth is not None else 1) if manifest is not None else None
     progress.stage("Verifying", rows)
     done = 0
@@ -168,19 +168,20 @@ def _verified(folder: Path, manifest: Manifest | None, truth: Any, table: str | 
     return verify(folder, against=truth, table=table, progress=advance)
 
 
-def _audited(facts: Facts, folder: Path, truth: Any, table: str | None, control: Any, progress: Progress) -> Facts:
+def _with_audit(facts: Facts, folder: Path, truth: Any, table: str | None, control: Any, progress: Progress) -> Facts:
+    is_its_table = truth is not None and facts.verdict[SOURCE].passed
+    scores = {"truth": truth, "table": table} if is_its_table else {}
     try:
-        found = play(
-            folder, truth=truth, table=table if truth is not None else None, control=control, progress=progress
-        )
+        result = play(folder, **scores, control=control, progress=progress)
     except ReleaseError as error:
         if facts.verdict.verified:
             raise
         return replace(facts, audit_note=error.message)
-    return replace(facts, audit=found)
+    note = _NOT_ITS_TABLE if truth is not None and not is_its_table else None
+    return replace(facts, audit=result, audit_note=note)
 
 
-def _measured(facts: Facts, folder: Path, truth: Any, table: str | None, progress: Progress) -> Facts:
+def _with_workload(facts: Facts, folder: Path, truth: Any, table: str | None, progress: Progress) -> Facts:
     if not facts.verdict.verified:
         return replace(facts, workload_note="the release did not pass its checks against the table given")
     progress.stage("Counting")

@@ -1,6 +1,7 @@
-"""The page: one HTML file that needs nothing else, made of the twin alone.
+"""The page: one HTML file that needs nothing else, made from the twin alone.
 
-What a release promises, how that was checked, and what came of it.
+Most sentences come from `words`, `statements` and `attackers`; this module lists the promises with their checks, fills
+the tables, and renders the template.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import MissingExtraError
 from dalenius.report import attackers, charts, words
-from dalenius.report.shown import (
+from dalenius.report.formatting import (
     NOTHING,
     fine_percent,
     kind,
@@ -30,77 +31,34 @@ from dalenius.report.shown import (
 from dalenius.report.statements import compared, exposures, statements, without_exposure, without_limit
 from dalenius.report.twin import twin_text
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+Twin = dict[str, Any]
+MOST_ROWS = 1000  # of a table on the page; the twin has them all
 _PROMISES = {
     "files": "The manifest and both tables are there.",
-    "manifest": "What the manifest says is of one piece: rows, sizes, counts, columns and worst cases agree.",
-    "hashes": "Both tables are the files that the manifest names, byte by byte.",
-    "schema": "Only the named columns are in the tables, and no metadata of the source travels with them.",
-    "sizes": "Every bucket has the size that is stated.",
-    "strata": "The stratum of a record follows from its quasi-identifiers.",
+    "manifest": "The manifest is consistent: rows, sizes, counts, columns and worst cases agree.",
+    "hashes": "Both tables are, byte for byte, the files that the manifest names.",
+    "schema": "The tables have only the named columns, and carry no metadata of the source.",
+    "sizes": "Every bucket has its stated size.",
+    "strata": "The quasi-identifiers of a record determine its stratum.",
     "limits": "In every bucket, every value keeps its limit",
-    "values": "Counts and worst cases of all values are as stated.",
-    "order": "The order of rows follows from what is published: it says nothing about the order of the source.",
-    "source": "Every record of the table is in the release, exactly once.",
+    "values": "The counts and worst cases of all values are as stated.",
+    "order": "The published data determine the order of rows, so it reveals nothing about the order of the source.",
+    "source": "Every record of the table is in the release exactly once.",
 }
-_SOURCE = "Not checked here: it needs the table that was published."
-_APART = "Rows and sensitive values were compared apart from each other, not which value is in which row's bucket."
-_PLACED = (
-    "Records are placed at random, with a key that is forgotten: within a bucket, no order and no number links rows to "
-    "values."
+_SOURCE = "Not checked here: this needs the table that was published."
+_SEPARATELY = "Rows and sensitive values were compared separately, not which value is in which row's bucket."
+_PLACEMENT = (
+    "Records are placed at random, with a key that is then forgotten: within a bucket, no order and no number links "
+    "rows to values."
 )
 _RESULTS = {"passed": "passed", "failed": "FAILED", "not-checked": "not checked"}
 
 
-@dataclass(frozen=True)
-class Promise:
-    """One line of the table; `outcome` is that of the check."""
-
-    promise: str
-    outcome: str
-    result: str
-    told: tuple[str, ...] = ()
-
-
-def _promises(twin: dict[str, Any]) -> list[Promise]:
-    """Every check, and what no check can see."""
-    checks = twin["verify"]["checks"]
-    found = [_checked(check, twin["release"]) for check in checks]
-    if all(check["check"] != "source" for check in checks):
-        found.append(Promise(_PROMISES["source"], "not-checked", _RESULTS["not-checked"], (_SOURCE,)))
-    if twin["release"] is not None:
-        found.append(_placed(twin["release"]))
-    return found
-
-
-def _checked(check: dict[str, Any], release: dict[str, Any] | None) -> Promise:
-    promise = _PROMISES.get(check["check"], check["check"])
-    if check["check"] == "limits":
-        known = release["known_records"] if release is not None else 0
-        if known:
-            records = "record of the bucket is" if known == 1 else f"{known:,} records of the bucket are"
-            promise += f", whichever other {records} known"
-        promise += "."
-    outcome = check["outcome"]
-    told = tuple(sentence(found["message"]) for found in check["findings"]) or (sentence(check["message"]),)
-    if outcome == "passed":
-        told = (_APART,) if check["check"] == "source" else ()
-    return Promise(promise, outcome, _RESULTS[outcome], told)
-
-
-def _placed(release: dict[str, Any]) -> Promise:
-    if release["randomness"] == "cryptographic":
-        told = "The manifest says so. It cannot be seen from the files."
-        return Promise(_PLACED, "not-checked", _RESULTS["not-checked"], (told,))
-    told = "The manifest says that the order came from a seed: not for publication."
-    return Promise(_PLACED, "failed", "not kept", (told,))
-
-
-MOST_ROWS = 1000  # of a table on the page; the twin has all
-Twin = dict[str, Any]
-
-
 def require_libraries() -> None:
-    """An error that says what to install if something is not there: better now than after an hour of work."""
+    """Raise an error that says what to install, now rather than after an hour of work."""
     charts.require_altair()
     try:
         import jinja2  # noqa: F401
@@ -109,10 +67,39 @@ def require_libraries() -> None:
 
 
 def report_html(twin: Twin) -> str:
-    """The whole page. The same twin gives the same page."""
+    """The whole page. The same twin always gives the same page."""
     require_libraries()
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
+
+    audit, workload = twin["audit"], twin["workload"]
+    style = files("dalenius.report").joinpath("report.css").read_text(encoding="utf-8")
+    drawings = {name: Markup(svg) if svg else None for name, svg in _drawings(twin).items()}  # noqa: S704 (Vega escapes)
+    top = statements(twin)
+    page: str = _template().render(
+        style=Markup(style),  # noqa: S704 (our own file)
+        twin=twin,
+        release=twin["release"],
+        drawings=drawings,
+        statements=top,
+        title=next((one.title for one in top if one.tone == "bad"), top[0].title),
+        promises=_promises(twin),
+        made_on=f"{datetime.date.fromisoformat(twin['made_on']):%d %B %Y}".lstrip("0"),
+        twin_sha256=hashlib.sha256(twin_text(twin).encode()).hexdigest(),
+        attackers=attackers.attackers(audit) if audit is not None else [],
+        audit_in_words=attackers.audit_in_words(audit) if audit is not None else "",
+        workload=words.workload_rows(workload) if workload is not None else [],
+        most_drawn=charts.MOST_VALUES,
+        passed={check["check"] for check in twin["verify"]["checks"] if check["passed"]},
+        compared=compared(twin),
+        command=words.command(twin),
+        learned=audit is not None and bool(audit.get("learning", {}).get("people")),
+        **_release(twin) if twin["release"] is not None else {},
+    )
+    return page.lstrip()
+
+
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("dalenius.report", ".")
     environment = Environment(
@@ -127,30 +114,7 @@ def report_html(twin: Twin) -> str:
         "kind": kind,
     }
     environment.globals |= {"plural": plural, "part": part}
-    style = files("dalenius.report").joinpath("report.css").read_text(encoding="utf-8")
-    drawings = {name: Markup(svg) if svg else None for name, svg in _drawings(twin).items()}  # noqa: S704 (Vega escapes)
-    said = statements(twin)
-    page: str = environment.get_template("template.html").render(
-        style=Markup(style),  # noqa: S704 (our own file)
-        twin=twin,
-        release=twin["release"],
-        drawings=drawings,
-        statements=said,
-        title=next((one.title for one in said if one.tone == "bad"), said[0].title),
-        promises=_promises(twin),
-        made_on=f"{datetime.date.fromisoformat(twin['made_on']):%d %B %Y}".lstrip("0"),
-        twin_sha256=hashlib.sha256(twin_text(twin).encode()).hexdigest(),
-        attackers=attackers.attackers(twin["audit"]) if twin["audit"] is not None else [],
-        audit_in_words=attackers.audit_in_words(twin["audit"]) if twin["audit"] is not None else "",
-        workload=words.workload_rows(twin["workload"]) if twin["workload"] is not None else [],
-        most_drawn=charts.MOST_VALUES,
-        passed={check["check"] for check in twin["verify"]["checks"] if check["passed"]},
-        compared=compared(twin),
-        command=words.command(twin),
-        learned=twin["audit"] is not None and bool(twin["audit"].get("learning", {}).get("people")),
-        **_release(twin) if twin["release"] is not None else {},
-    )
-    return page.lstrip()
+    return environment.get_template("template.html")
 
 
 def _drawings(twin: Twin) -> dict[str, str | None]:
@@ -163,8 +127,56 @@ def _drawings(twin: Twin) -> dict[str, str | None]:
     }
 
 
+@dataclass(frozen=True)
+class Promise:
+    """A row of the table of checks: the promise, and the outcome of its check."""
+
+    promise: str
+    outcome: str
+    result: str
+    remarks: tuple[str, ...] = ()
+
+
+def _promises(twin: dict[str, Any]) -> list[Promise]:
+    """Every check, and the promises that no check can see."""
+    checks = twin["verify"]["checks"]
+    promises = [_checked_promise(check, twin["release"]) for check in checks]
+    if all(check["check"] != "source" for check in checks):
+        promises.append(_unchecked(_PROMISES["source"], _SOURCE))
+    if twin["release"] is not None:
+        promises.append(_placement(twin["release"]))
+    return promises
+
+
+def _unchecked(promise: str, remark: str) -> Promise:
+    outcome = "not-checked"
+    return Promise(promise=promise, outcome=outcome, result=_RESULTS[outcome], remarks=(remark,))
+
+
+def _checked_promise(check: dict[str, Any], release: dict[str, Any] | None) -> Promise:
+    promise = _PROMISES.get(check["check"], check["check"])
+    if check["check"] == "limits":
+        known = release["known_records"] if release is not None else 0
+        if known:
+            records = "record of the bucket is" if known == 1 else f"{known:,} records of the bucket are"
+            promise += f", whichever other {records} known"
+        promise += "."
+    outcome = check["outcome"]
+    remarks = tuple(sentence(finding["message"]) for finding in check["findings"]) or (sentence(check["message"]),)
+    if outcome == "passed":
+        remarks = (_SEPARATELY,) if check["check"] == "source" else ()
+    return Promise(promise=promise, outcome=outcome, result=_RESULTS[outcome], remarks=remarks)
+
+
+def _placement(release: dict[str, Any]) -> Promise:
+    if release["randomness"] == "cryptographic":
+        return _unchecked(_PLACEMENT, "The manifest says so. The files cannot show it.")
+    remark = "The manifest says that the order came from a seed: not for publication."
+    return Promise(promise=_PLACEMENT, outcome="failed", result="not kept", remarks=(remark,))
+
+
 def _release(twin: Twin) -> Twin:
-    """What is said of a release whose manifest can be read."""
+    """What the page shows of a release whose manifest can be read."""
     release = twin["release"]
     return {
         "linked": words.linked(twin),
@@ -191,7 +203,7 @@ def _release(twin: Twin) -> Twin:
 
 
 def _hashes(release: Twin) -> list[Twin]:
-    """The files of the release with their hashes; the manifest alone, which has those of the others, if it is many."""
+    """The files of the release with their hashes; only the manifest, which has the other hashes, if there are many."""
     manifest, *tables = release["files"]
     listed = [manifest]
     for table in tables:

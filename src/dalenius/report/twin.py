@@ -1,4 +1,4 @@
-"""The report as one JSON object: its twin. The page is made of this object alone, so that both say the same."""
+"""The report as one JSON object: its twin. The page is made from this object alone, so that both say the same."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMAT = 1
 
 def report_object(facts: Facts) -> dict[str, Any]:
     """The twin. The keys are a contract (docs/json.md). It has no path, and no value of a quasi-identifier."""
-    found = {
+    facts_object = {
         "release": _release_object(facts.manifest, facts.manifest_sha256) if facts.manifest is not None else None,
         "other_files": facts.other_files,
         "verify": verdict_object(facts.verdict),
@@ -38,9 +38,9 @@ def report_object(facts: Facts) -> dict[str, Any]:
         "from_raw_table": facts.from_raw_table,
         "with_control": facts.with_control,
         "holds": facts.holds,
-        "against_publication": against_publication(found),
-        "warnings": warnings(found),
-        **found,
+        "against_publication": against_publication(facts_object),
+        "warnings": warnings(facts_object),
+        **facts_object,
     }
 
 
@@ -49,29 +49,29 @@ def twin_text(twin: dict[str, Any]) -> str:
     return json.dumps(twin, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _release_object(made: Manifest, digest: str | None) -> dict[str, Any]:
-    known = made.adversary.known_records
-    tables = [table.model_dump(mode="json") for table in (made.tables.qit, made.tables.st)]
+def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
+    known = manifest.adversary.known_records
+    tables = [table.model_dump(mode="json") for table in (manifest.tables.qit, manifest.tables.st)]
     return {
-        "format": made.format,
-        "program": {"name": made.program.name, "version": made.program.version},
-        "randomness": made.randomness,
+        "format": manifest.format,
+        "program": {"name": manifest.program.name, "version": manifest.program.version},
+        "randomness": manifest.randomness,
         "files": [{"file": FILE, "sha256": digest}, *tables],
-        "columns": made.columns.model_dump(mode="json"),
-        "null_value": made.null_value,
-        "rows": made.rows,
-        "buckets": made.buckets,
+        "columns": manifest.columns.model_dump(mode="json"),
+        "null_value": manifest.null_value,
+        "rows": manifest.rows,
+        "buckets": manifest.buckets,
         "known_records": known,
-        "fake_values": made.adversary.fake_values,
-        "setting": [_size_object(group) for group in made.setting],
-        "loss": made.loss,
-        "mse": _finite(made.mse),
-        "method": str(made.method),
-        "status": str(made.status),
-        "bound": made.bound,
-        "gap": _finite(made.gap),
-        "strata": _strata_object(made.strata) if made.strata is not None else None,
-        "values": sorted((_value_object(value, known) for value in made.values), key=_nearness, reverse=True),
+        "fake_values": manifest.adversary.fake_values,
+        "setting": [_size_object(group) for group in manifest.setting],
+        "loss": manifest.loss,
+        "mse": _finite(manifest.mse),
+        "method": str(manifest.method),
+        "status": str(manifest.status),
+        "bound": manifest.bound,
+        "gap": _finite(manifest.gap),
+        "strata": _strata_object(manifest.strata) if manifest.strata is not None else None,
+        "values": sorted((_value_object(value, known) for value in manifest.values), key=_nearness, reverse=True),
     }
 
 
@@ -81,9 +81,9 @@ def _size_object(group: SizeGroupPart) -> dict[str, int]:
 
 
 def _value_object(value: Value, known: int) -> dict[str, Any]:
-    """With the worst case as a probability, exactly, and how much of the limit that is.
+    """A value with its worst case as an exact probability, and the share of the limit that it uses.
 
-    A release that is not what it should be may state a case that cannot be; then both are None.
+    The manifest of a broken release may state an impossible case; then both are None.
     """
     left = value.worst.size - known
     probability = Fraction(value.worst.count, left) if left > 0 else None
@@ -103,7 +103,7 @@ def _nearness(value: dict[str, Any]) -> float:
 
 
 def _strata_object(strata: Strata) -> dict[str, Any]:
-    """How many there are and which columns cut them; where they cut is in the manifest, and not repeated here."""
+    """How many strata there are and which columns cut them; the manifest has the cuts themselves."""
     leaves = Counter(node.stratum for node in strata.tree if isinstance(node, Leaf))
     rows = [stratum.rows for stratum in strata.strata]
     return {
@@ -117,25 +117,25 @@ def _strata_object(strata: Strata) -> dict[str, Any]:
     }
 
 
-def _audit_object(found: Audit) -> dict[str, Any]:
-    """As `audit --json` has it, but for the values of quasi-identifiers that hardly ever go with something."""
-    result = {**audit_object(found), "approximate": found.approximate}
+def _audit_object(audit: Audit) -> dict[str, Any]:
+    """As in `audit --json`, without the quasi-identifiers that hardly ever occur with some value."""
+    result = {**audit_object(audit), "approximate": audit.approximate}
     if "negative" in result:
         attack = result["negative"]
-        kept = {key: value for key, value in attack["details"].items() if key != "strongest"}
-        result["negative"] = {**attack, "details": kept}
+        details = {key: value for key, value in attack["details"].items() if key != "strongest"}
+        result["negative"] = {**attack, "details": details}
     return result
 
 
 def _workload_object(facts: Facts) -> dict[str, Any] | None:
-    measured = facts.workload
-    if measured is None:
+    workload = facts.workload
+    if workload is None:
         return None
-    return workload_object(measured.result, measured.selectivity, measured.seed, measured.seconds, learn=True)
+    return workload_object(workload.result, workload.selectivity, workload.seed, workload.seconds, learn=True)
 
 
 def _float(number: Fraction) -> float | None:
-    """None beyond what floating point has."""
+    """None beyond the range of floating point."""
     try:
         return float(number)
     except OverflowError:

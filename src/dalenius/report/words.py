@@ -1,4 +1,4 @@
-"""What the twin says of a release, in sentences for people."""
+"""Sentences for people about the release that a twin describes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from typing import Any
 
 from dalenius.release.manifest import CRYPTOGRAPHIC
 from dalenius.report.charts import drawn_values
-from dalenius.report.shown import SPACE, chance, listed, number, part, percent, plain, plural, share_of_limit, visible
+from dalenius.report.formatting import (
+    SPACE,
+    chance,
+    listed,
+    number,
+    part,
+    percent,
+    plain,
+    plural,
+    share_of_limit,
+    visible,
+)
 from dalenius.report.statements import exposures, free_in_words, is_free, without_limit
 
 _NEAREST = 5
@@ -17,25 +28,25 @@ Twin = dict[str, Any]
 
 
 def linked(twin: Twin) -> str:
-    """What a bucket says about whose its values are."""
+    """Whether a bucket shows whose its values are."""
     release = twin["release"]
     fakes, known = release["fake_values"], release["known_records"]
     if len(release["values"]) == 1:
-        return "Here every value in the release is the same, so everybody's is known."
+        return "Here every value in the release is the same, so everybody's value is known."
     if not fakes and all(group["size"] == 1 for group in release["setting"]):
-        return "Here every bucket has a single record, so the value that it shows is this person's."
+        return "Here every bucket has a single record, so it shows that person's value."
     if not twin["holds"]:
-        return "A bucket is not meant to say which value is whose; whether these keep to that is not known."
-    told = f"The bucket itself does not say which value is whose{', nor which ones are fake' if fakes else ''}"
+        return "A bucket should not show which value is whose, but whether these buckets do is not known."
+    text = f"The bucket itself does not show which value is whose{', or which ones are fake' if fakes else ''}"
     if exposures(release) and not fakes and not known:
-        told += ", unless it has a single record or all of its values are the same"
+        text += ", unless it has a single record or all of its values are the same"
     if release["randomness"] != CRYPTOGRAPHIC:
-        told += "; the seed does, to whoever has it and the order of the table"
-    return f"{told}."
+        text += "; the seed does, to anybody who has it and the order of the table"
+    return f"{text}."
 
 
 def free_values(release: Twin) -> str:
-    """About which values nothing is promised, as a sentence; empty if there are none."""
+    """Which values have no promise, as a sentence; empty if there are none."""
     free, every = len(without_limit(release)), len(release["values"])
     them = "it" if free == 1 else "any of them" if free == every else "them"
     return f"{free_in_words(release)}: nothing is promised about {them} (section 7)." if free else ""
@@ -52,7 +63,7 @@ def limits_in_words(release: Twin) -> str:
 
 
 def example(release: Twin) -> tuple[str, ...]:
-    """The promise on one value: that with the lowest limit, which is meant to be protected most."""
+    """The promise for one value: the one with the lowest limit, which needs the most protection."""
     possible = [value for value in release["values"] if value["probability"] is not None and not is_free(value)]
     if not possible:
         return ()
@@ -62,33 +73,33 @@ def example(release: Twin) -> tuple[str, ...]:
     shown = worst["size"] + release["fake_values"]
     people = plural(worst["size"], "person", "people")
     bucket = (
-        f"Take {name}, whose limit is {chance(value['limit'])}. In the bucket where this comes nearest to it, "
+        f"Take {name}, whose limit is {chance(value['limit'])}. In the bucket that comes nearest to this limit, "
         f"{name} is {worst['count']:,} of the {plural(shown, 'value')} shown for {people}."
     )
     if known:
         whichever = "the value of one of these people" if known == 1 else f"the values of {known:,} of these people"
         finds = (
             f"Somebody who finds a person in that bucket, and who knows {whichever}, is left with "
-            f"{worst['size'] - known:,}, at most {worst['count']:,} of whom can have it, and with nothing in the "
-            "bucket that says who"
+            f"{worst['size'] - known:,}. At most {worst['count']:,} of these can have it, and nothing in the bucket "
+            "shows who"
         )
     else:
         most = "at most " if release["fake_values"] else ""
         finds = (
             f"Somebody who finds a person in that bucket sees {people}, {most}{worst['count']:,} of whom "
-            f"{'has' if worst['count'] == 1 else 'have'} it, and nothing in the bucket that says who"
+            f"{_have(worst['count'])} it, and nothing in the bucket that shows who"
         )
     bound = " at most" if known or release["fake_values"] else ""
     return (
         bucket,
-        f"{finds}: by the bucket, the person has it with a probability of {chance(value['probability'])}{bound}.",
+        f"{finds}. From the bucket, the person has it with a probability of {chance(value['probability'])}{bound}.",
     )
 
 
 def nearest(release: Twin) -> list[str]:
-    """The values that come nearest to their limits, of those that have one."""
+    """The limited values that come nearest to their limits, one sentence each."""
     known, fakes = release["known_records"], release["fake_values"]
-    found = []
+    sentences = []
     limited = [value for value in drawn_values(release, len(release["values"])) if not is_free(value)]
     for value in limited[:_NEAREST]:
         worst = value["worst"]
@@ -99,38 +110,57 @@ def nearest(release: Twin) -> list[str]:
         if fakes:
             share = percent(Fraction(worst["count"], left))
             case = f"{plural(worst['count'], 'value')} for {plural(left, 'record')} ({share})"
-        found.append(f"{_quoted(value['value'])}: {case}. The limit is {chance(value['limit'])}; this is {at}.")
-    return found
+        sentences.append(f"{_quoted(value['value'])}: {case}. The limit is {chance(value['limit'])}; this is {at}.")
+    return sentences
 
 
 def values_in_words(release: Twin) -> str:
     """What the chart of values shows."""
-    values = release["values"]
-    limited = [value for value in values if not is_free(value)]
-    free = len(values) - len(limited)
-    text = f"Of {plural(len(values), 'value')}, {number(free)} {_have(free)} no limit. " if free else ""
+    parts = (_limits_missing(release), _nearness(release), _worst_cases(release))
+    return " ".join(filter(None, parts))
+
+
+def _limits_missing(release: Twin) -> str:
+    """How many values have no limit; empty if all have one."""
+    free, every = len(without_limit(release)), len(release["values"])
+    if not free:
+        return ""
+    if free == every:
+        return f"None of the {number(free)} values has a limit." if free > 1 else "The only value has no limit."
+    return f"Of {plural(every, 'value')}, {number(free)} {_have(free)} no limit."
+
+
+def _nearness(release: Twin) -> str:
+    """How many values are at their limits, near them and above; empty if none has a limit."""
+    limited = [value for value in release["values"] if not is_free(value)]
     if not limited:
-        text = f"None of the {number(free)} values has a limit. " if free > 1 else "The only value has no limit. "
-    if limited:
-        shares = [value["share_of_limit"] for value in limited if value["share_of_limit"] is not None]
-        full = sum(1 for value in limited if value["probability"] == str(Fraction(value["limit"])))
-        above = sum(1 for share in shares if share > 1)
-        close = sum(1 for share in shares if 0.9 <= share < 1)
-        text += f"Of {'those with a limit' if free else plural(len(values), 'value')}, {number(full)} {_are(full)} "
-        text += (
-            f"exactly at the limit in the worst bucket, {number(close)} {_are(close)} between 90{SPACE}% and all of "
-        )
-        text += f"it, and {number(above)} {_are(above)} above it. "
-    if drawn := drawn_values(release):
-        low = min(drawn, key=lambda one: Fraction(one["probability"]))
-        high = max(drawn, key=lambda one: Fraction(one["probability"]))
-        least, most = (percent(Fraction(one["probability"])) for one in (low, high))
-        if low["probability"] != high["probability"]:
-            text += f"Among those drawn, the worst case goes from {least} ({_quoted(low['value'])}) to {most} "
-            text += f"({_quoted(high['value'])})."
-        else:
-            text += f"The worst case{' of each that is drawn' if len(drawn) > 1 else ''} is {least}."
-    return text.rstrip()
+        return ""
+    shares = [value["share_of_limit"] for value in limited if value["share_of_limit"] is not None]
+    full = sum(value["probability"] == str(Fraction(value["limit"])) for value in limited)
+    above = sum(share > 1 for share in shares)
+    close = sum(0.9 <= share < 1 for share in shares)
+    every = len(release["values"])
+    which = plural(every, "value") if len(limited) == every else "those with a limit"
+    return (
+        f"Of {which}, {number(full)} {_are(full)} exactly at the limit in the worst bucket, {number(close)} "
+        f"{_are(close)} between 90{SPACE}% and all of it, and {number(above)} {_are(above)} above it."
+    )
+
+
+def _worst_cases(release: Twin) -> str:
+    """The range of the worst cases in the chart; empty if nothing is drawn."""
+    drawn = drawn_values(release)
+    if not drawn:
+        return ""
+    low = min(drawn, key=lambda value: Fraction(value["probability"]))
+    high = max(drawn, key=lambda value: Fraction(value["probability"]))
+    least, most = (percent(Fraction(value["probability"])) for value in (low, high))
+    if low["probability"] == high["probability"]:
+        return f"The worst case{' of each value in the chart' if len(drawn) > 1 else ''} is {least}."
+    return (
+        f"In the chart, the worst case ranges from {least} ({_quoted(low['value'])}) to {most} "
+        f"({_quoted(high['value'])})."
+    )
 
 
 def sizes_in_words(release: Twin) -> str:
@@ -154,95 +184,97 @@ def sizes_in_words(release: Twin) -> str:
 
 
 def strata_in_words(release: Twin) -> list[str]:
-    """How the table was cut."""
+    """How the table was cut into strata."""
     strata = release["strata"]
     if strata is None:
-        return ["The table was not cut into strata: anybody may be in a bucket with anybody."]
+        return ["The table was not cut into strata: anybody may share a bucket with anybody."]
     columns = listed([_quoted(name) for name in strata["columns"]])
     number_of = plural(strata["number"], "stratum", "strata")
     by = f" by {columns}" if strata["columns"] else ""
-    told = f"The table was cut{by} into {number_of}, with {strata['smallest']:,} to {strata['largest']:,} records each."
+    cut = f"The table was cut{by} into {number_of}, with {strata['smallest']:,} to {strata['largest']:,} records each."
     if strata["number"] == 1:
-        told = f"The table was cut{by}, and all of it was merged into one stratum."
-    follows = "Which one a record is in follows from what is published of it as it is."
-    found = [f"{told} A bucket holds records of one stratum. {follows}"]
+        cut = f"The table was cut{by}, and all parts were merged into one stratum."
+    follows = "The quasi-identifiers of a record determine its stratum."
+    sentences = [f"{cut} A bucket holds records of one stratum. {follows}"]
     if strata["merged"]:
-        found.append(
+        sentences.append(
             f"{plural(strata['merged'], 'stratum', 'strata')} with {part(strata['merged_records'], release['rows'])} "
             f"records {'was' if strata['merged'] == 1 else 'were'} merged from several of the {strata['leaves']:,} "
             "parts that the published cuts make."
         )
-    return found
+    return sentences
 
 
 def proof(release: Twin) -> str:
-    """How good the bucket sizes are proven to be, and of which ones that is said."""
+    """How good the bucket sizes are proven to be, and among which settings."""
     if release["gap"] is None or release["bound"] is None:
-        return "How far this is from the smallest loss that these limits allow was not proven."
+        return "It was not proven how far this is from the smallest loss that these limits allow."
     if release["loss"] == 0:
-        return "No loss is smaller than 0."
+        return "No loss can be smaller than 0."
     of = "of these strata " if release["strata"] is not None else ""
     could = (
-        "none loses less than this one"
+        "none has a smaller loss than this one"
         if release["gap"] == 0
         else f"at most {percent(release['gap'])} of this loss could be saved"
     )
     return (
-        f"No setting {of}that keeps these limits, with bucket sizes in the range that was searched, has a loss below "
-        f"{number(release['bound'])}, by the publisher's solver: {could}. The range and the proof are not part of the "
-        "release, and this was not checked here."
+        f"According to the publisher's solver, no setting {of}that keeps these limits, with bucket sizes in the range "
+        f"that was searched, has a loss below {number(release['bound'])}: {could}. The range and the proof are not "
+        "part of the release, so this was not checked here."
     )
 
 
 def fakes(release: Twin, audit: Twin | None) -> list[str]:
-    """What fake values there are, and what for."""
+    """How many fake values there are, and what they are for."""
     sigma = release["fake_values"]
     if not sigma:
-        return ["There are no fake values: every sensitive value in the release is somebody's."]
+        return ["There are no fake values: every sensitive value in the release belongs to somebody."]
     every = sigma * release["buckets"]
     total = release["rows"] + every
-    found = [
-        f"Every bucket shows {plural(sigma, 'value')} that {_are(sigma)} nobody's: {part(every, total)} values in the "
-        "release are fake. They are not marked.",
-        "They are there against somebody who knows more records of a bucket than the limits allow for. They are a "
-        "brake and no limit: next to rare values, and where few buckets are of one size, they may add nothing.",
+    sentences = [
+        f"Every bucket shows {plural(sigma, 'fake value')}, which {'belongs' if sigma == 1 else 'belong'} to nobody: "
+        f"{part(every, total)} values in the release are fake. They are not marked.",
+        "They slow down somebody who knows more records of a bucket than the limits allow for. They guarantee no "
+        "limit: next to rare values, and where few buckets have the same size, they may add nothing.",
     ]
     share = ((audit or {}).get("negative") or {}).get("details", {}).get("fakes_ruled_out")
     if share is not None:
-        found.append(
-            f"Of all pairs of a record and a fake value in its bucket, {percent(share)} can be ruled out by what the "
-            "release shows about who hardly ever has what."
+        sentences.append(
+            f"Of all pairs of a record and a fake value in its bucket, {percent(share)} can be ruled out, because the "
+            "release shows who hardly ever has which value."
         )
     else:
-        found.append("How many of them can be ruled out takes an audit with the table that was published to say.")
-    return found
+        sentences.append("Only an audit with the table that was published shows how many of them can be ruled out.")
+    return sentences
 
 
 def command(twin: Twin) -> str:
-    """What makes such a report again, in the folder of the release."""
-    asked_to_compare = any(check["check"] == "source" for check in twin["verify"]["checks"])
+    """The command that makes such a report again, in the folder of the release."""
+    with_source = any(check["check"] == "source" for check in twin["verify"]["checks"])
     options = {
         "--audit": twin["audit"] is not None or twin["audit_note"] is not None,
-        "--truth TABLE": asked_to_compare,
+        "--truth TABLE": with_source,
         "--control TABLE": twin["with_control"],
     }
-    return " ".join(["dalenius report .", *(option for option, given in options.items() if given), "-o ../report.html"])
+    return " ".join(
+        ["dalenius report .", *(option for option, in_use in options.items() if in_use), "-o ../report.html"]
+    )
 
 
 def workload_rows(workload: Twin) -> list[tuple[str, str, str]]:
-    """Measure, from single buckets, and learned."""
+    """Rows of the table of errors: the measure, from single buckets, and learned."""
     learned = workload.get("learned")
     rows: list[tuple[str, str, Callable[[float | None], str]]] = [
         ("Relative error, mean", "mean_relative_error", percent),
         ("Relative error, median", "median_relative_error", percent),
-        (f"95{SPACE}% intervals that hold the true count", "coverage", percent),
+        (f"95{SPACE}% intervals that contain the true count", "coverage", percent),
         ("Mean width of these intervals", "mean_interval_width", plain),
     ]
-    return [(name, form(workload[key]), form(learned[key]) if learned else "") for name, key, form in rows]
+    return [(name, text(workload[key]), text(learned[key]) if learned else "") for name, key, text in rows]
 
 
 def _quoted(name: str) -> str:
-    """A name in a sentence; letters that run from right to left do not turn the rest of it around."""
+    """A name in a sentence, isolated so that right-to-left letters do not reverse the rest."""
     return f"“{_ISOLATE}{visible(name, 80)}{_END}”"
 
 

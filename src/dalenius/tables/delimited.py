@@ -261,7 +261,11 @@ def _around_fields(cells: Bytes, delimiter: int) -> bool:
 
 
 class _Grammar:
-    """Records as regular expressions. The first line of a file says how lines end."""
+    """Records as regular expressions. The first line of a file says how lines end.
+
+    A possessive group that fails halfway through its last repetition leaves Python before 3.11.5 at the wrong place
+    (gh-106052). So repetitions whose end matters are counted here, many at a time.
+    """
 
     def __init__(self, text: bytes, delimiter: bytes, fields: int) -> None:
         self._fields = fields
@@ -270,27 +274,36 @@ class _Grammar:
         field = rb'(?:%b|(?! *+")[^%b\r\n]*+)' % (quoted, mark)
         self._field = re.compile(rb"%b(?:%b|[\r\n]++)" % (field, mark))
         self._any_line = re.compile(rb"%b(?:%b%b)*+(\r\n|\n|\r)" % (field, mark, field))
-        self._closed_early = re.compile(rb"(?:%b%b)*+%b[^%b\r\n]" % (field, mark, quoted, mark))
+        self._whole_fields = re.compile(rb"(?:%b%b){1,1000}" % (field, mark))
+        self._closed_early = re.compile(rb"%b[^%b\r\n]" % (quoted, mark))
         first = self._any_line.match(text)
         self.line_end: bytes = first[1] if first else b"\n"
         record = rb"%b(?:%b%b){%d}%b?" % (field, mark, field, fields - 1, mark)  # DuckDB lets it end with a delimiter
-        self._records = re.compile(rb"(?:(?:%b)?%b)*+" % (record, self.line_end))
+        self._records = re.compile(rb"(?:(?:%b)?%b){1,1000}" % (record, self.line_end))
 
     def end_of_records(self, text: bytes) -> int:
         """Where the records end that text begins with."""
-        found = self._records.match(text)
-        return found.end() if found else 0
+        return _end_of_all(self._records, text)
 
     def fault(self, text: bytes, line: int) -> Explained:
         """What is wrong with the record that text begins with."""
         found = self._any_line.match(text)
         if found is None:
-            return too_long(line) if len(text) > LONGEST and not self._closed_early.match(text) else bad_quote(line)
+            stray = self._closed_early.match(text, _end_of_all(self._whole_fields, text))
+            return bad_quote(line) if stray or len(text) <= LONGEST else too_long(line)
         if found.end() > LONGEST:
             return too_long(line)
         if found[1] != self.line_end:
             return not_csv(line)
         return ragged(line, len(self._field.findall(found[0])), self._fields)
+
+
+def _end_of_all(pattern: re.Pattern[bytes], text: bytes) -> int:
+    """Where the matches end, one right after another, that text begins with."""
+    end = 0
+    while found := pattern.match(text, end):
+        end = found.end()
+    return end
 
 
 class FileState:

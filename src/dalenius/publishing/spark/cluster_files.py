@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from dalenius.errors import DaleniusError, UsageError
 from dalenius.publishing.spark.session import is_remote
-from dalenius.publishing.spark.spark_errors import explained, plain_errors
+from dalenius.publishing.spark.spark_errors import explain, plain_errors
 from dalenius.release.atomic import sync
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
@@ -49,22 +49,22 @@ def is_there(spark: SparkSession, path: str) -> bool:
     """Whether there is something at a path; not known through Spark Connect."""
     if is_remote(spark):
         return False
-    system, given = _located(spark, path)
-    return bool(system.exists(given))
+    system, location = _locate(spark, path)
+    return bool(system.exists(location))
 
 
 def local_path(spark: SparkSession, path: str) -> Path | None:
     """The same path on this machine, if it is one of its file system."""
     if is_remote(spark):
         return None
-    system, given = _located(spark, path)
-    return Path(given.toUri().getPath()) if system.getUri().getScheme() == "file" else None
+    system, location = _locate(spark, path)
+    return Path(location.toUri().getPath()) if system.getUri().getScheme() == "file" else None
 
 
-def _located(spark: SparkSession, path: str) -> tuple[Any, Any]:
+def _locate(spark: SparkSession, path: str) -> tuple[Any, Any]:
     java: Any = spark._jvm
-    given = java.org.apache.hadoop.fs.Path(absolute(spark, path))
-    return given.getFileSystem(_conf(spark)), given
+    location = java.org.apache.hadoop.fs.Path(absolute(spark, path))
+    return location.getFileSystem(_conf(spark)), location
 
 
 def _conf(spark: SparkSession) -> Any:
@@ -128,9 +128,9 @@ class HadoopFiles:
         with _file_errors():
             self._java = java.org.apache.hadoop
             self._conf = session.sessionState().newHadoopConf()
-            given = self._java.fs.Path(absolute(spark, out))
-            self._system = given.getFileSystem(self._conf)
-            self._root = self._system.makeQualified(given)
+            location = self._java.fs.Path(absolute(spark, out))
+            self._system = location.getFileSystem(self._conf)
+            self._root = self._system.makeQualified(location)
             self.root = str(self._root.toString())
         url = urlparse(self.root)
         self._scheme = url.scheme
@@ -260,19 +260,19 @@ class ConnectFiles:
 
     def children(self) -> list[str] | None:
         """The first parts of the names of all files that Spark shows, which are not the hidden ones."""
-        names = self._listed()
+        names = self._list()
         return None if names is None else sorted({name.partition("/")[0] for name in names})
 
     def names(self) -> list[str]:
         """All files that Spark shows."""
-        return sorted(self._listed() or [])
+        return sorted(self._list() or [])
 
-    def _listed(self) -> list[str] | None:
+    def _list(self) -> list[str] | None:
         try:
-            found = self._spark.read.format("binaryFile").option("recursiveFileLookup", True).load(self.root)
-            paths = [SCHEME.sub("", row["path"], count=1) for row in found.select("path").collect()]
+            files = self._spark.read.format("binaryFile").option("recursiveFileLookup", True).load(self.root)
+            paths = [SCHEME.sub("", row["path"], count=1) for row in files.select("path").collect()]
         except Exception as error:  # noqa: BLE001 (told apart below)
-            ours = explained(error)
+            ours = explain(error)
             if ours.kind == "input":  # there is no such folder
                 return None
             raise ours from None
@@ -282,10 +282,10 @@ class ConnectFiles:
         """A copy of a file on this machine."""
         try:
             with plain_errors():
-                found = self._spark.read.format("binaryFile").load(f"{self.root}/{name}").select("content").toArrow()
+                content = self._spark.read.format("binaryFile").load(f"{self.root}/{name}").select("content").toArrow()
         except DaleniusError:
             raise FileNotFoundError(2, os.strerror(2)) from None
-        to.write_bytes(found.column(0)[0].as_py())
+        to.write_bytes(content.column(0)[0].as_py())
 
     def write_last(self, name: str, content: bytes) -> None:
         """Sent from here, under its name."""

@@ -22,7 +22,7 @@ from dalenius.place.survey import Survey, smallest_numbers
 from dalenius.place.wide import WideLayout
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
-from dalenius.publishing.spark.frames import Chosen
+from dalenius.publishing.spark.frames import SelectedColumns
 from dalenius.publishing.spark.placing import PLACED, PlaceTask, Ranks
 from dalenius.publishing.spark.reading import (
     Check,
@@ -30,13 +30,13 @@ from dalenius.publishing.spark.reading import (
     PackedRecordsOf,
     RawRecordsOf,
     SampleTask,
-    moved,
     packed_frame,
     raw_frame,
+    rows_moved,
 )
 from dalenius.publishing.spark.spark_errors import plain_errors
 from dalenius.publishing.spark.surveying import Partitions, Surveyor
-from dalenius.publishing.spark.watching import Watched
+from dalenius.publishing.spark.watching import ClusterWork
 from dalenius.tables.delimited import check_names
 
 _FEWEST_PIECES = 8
@@ -72,12 +72,12 @@ class SparkCounts:
 
 
 @dataclass(frozen=True)
-class SparkPlaced:
+class SparkPlacement:
     """Records with their buckets, by piece. Nothing is done yet: Spark waits until somebody wants it."""
 
     frame: DataFrame
     pieces: Pieces
-    form: Layout | WideLayout
+    layout: Layout | WideLayout
     fake_values: int
 
 
@@ -88,7 +88,7 @@ class SparkTable:
         self._frame, self._untyped, self._budget = frame, untyped, budget
         self._progress: Progress = Silent()
         self._sample_spec: SampleSpec | None = None
-        self._chosen: Chosen | None = None
+        self._chosen: SelectedColumns | None = None
         self._partitions: Partitions | None = None
         self._kept: DataFrame | None = None
         self.names: Sequence[str] = list(frame.columns)
@@ -98,8 +98,8 @@ class SparkTable:
         """Read the table for the first time."""
         self._progress, self._sample_spec = progress, spec.sample
         with plain_errors():
-            self._chosen = Chosen.of(self._frame, spec.quasi_identifiers, spec.sensitive)
-            surveyor = Surveyor(self._chosen, spec.sensitive, self._untyped, self._budget, self._watched(0))
+            self._chosen = SelectedColumns.of(self._frame, spec.quasi_identifiers, spec.sensitive)
+            surveyor = Surveyor(self._chosen, spec.sensitive, self._untyped, self._budget, self._work(0))
             survey, self._partitions = surveyor.survey(spec.null_value)
         return survey
 
@@ -114,11 +114,11 @@ class SparkTable:
         frame, records = self._records(survey, None, list(domains), keep=True)
         with plain_errors():
             task = SampleTask(records, places, domains)
-            drawn = self._watched(0).rows(frame.mapInArrow(task, SampleTask.schema))
-        values = np.concatenate([np.frombuffer(row["sensitive"], dtype=np.int64) for row in drawn])
+            sampled_rows = self._work(0).rows(frame.mapInArrow(task, SampleTask.schema))
+        values = np.concatenate([np.frombuffer(row["sensitive"], dtype=np.int64) for row in sampled_rows])
         if len(values) != sum(len(some) for some in places.values()):
-            raise moved()
-        lines = [np.frombuffer(row["codes"], dtype=np.uint64).reshape(-1, row["amount"]) for row in drawn]
+            raise rows_moved()
+        lines = [np.frombuffer(row["codes"], dtype=np.uint64).reshape(-1, row["amount"]) for row in sampled_rows]
         codes = np.concatenate(lines, axis=1)
         return SampleCodes(values, dict(zip(domains, codes, strict=True)))
 
@@ -131,17 +131,17 @@ class SparkTable:
         self._check_room(len(partitions.rows), cutter.number * values)
         frame, records = self._records(survey, cutter, cutter.columns, keep=True)
         with plain_errors():
-            counted = self._watched(survey.rows, progress).rows(frame.mapInArrow(CountTask(records), CountTask.schema))
+            counted = self._work(survey.rows, progress).rows(frame.mapInArrow(CountTask(records), CountTask.schema))
         counts = np.zeros((len(partitions.rows), cutter.number * values), dtype=np.int64)
         for row in counted:
             counts[row["number"]] = np.frombuffer(row["counts"], dtype=np.int64)
         by_value = counts.reshape(len(counts), cutter.number, values).sum(axis=1)
         if (by_value != partitions.counts).any():
-            raise moved()
+            raise rows_moved()
         return SparkCounts(counts, values)
 
     @contextmanager
-    def place(self, arrangement: Arrangement, placement: Placement, progress: Progress) -> Iterator[SparkPlaced]:
+    def place(self, arrangement: Arrangement, placement: Placement, progress: Progress) -> Iterator[SparkPlacement]:
         """What tasks will do with the records of their partitions, once the release is written."""
         del progress
         survey, counts, groups = arrangement.survey, arrangement.counts, arrangement.groups
@@ -149,19 +149,19 @@ class SparkTable:
             raise SelfCheckError("records were counted by another engine")
         self._check_room(*counts.by_partition.shape)
         buckets = sum(group.buckets for group in groups)
-        layout = survey.layout(buckets)
+        packed = survey.layout(buckets)
         names = list(survey.domains)
         with plain_errors():
-            frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=layout is not None)
-            form: Layout | WideLayout
-            if layout is not None:
-                form, rows = layout, piece_rows(survey.rows, survey.row_bytes)
+            frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=packed is not None)
+            layout: Layout | WideLayout
+            if packed is not None:
+                layout, rows = packed, piece_rows(survey.rows, survey.row_bytes)
             else:
                 schema = pa.schema([*(survey.schema.field(name) for name in names), ("bucket", pa.int64())])
-                form, rows = WideLayout(schema, survey.domains), piece_rows(survey.rows, 6 * survey.row_bytes + 40)
+                layout, rows = WideLayout(schema, survey.domains), piece_rows(survey.rows, 6 * survey.row_bytes + 40)
             pieces = Pieces.of(groups, rows)
-            task = PlaceTask(records, Ranks.of(counts.by_partition), placement, pieces, form)
-            placed = SparkPlaced(frame.mapInArrow(task, PLACED), pieces, form, arrangement.fake_values)
+            task = PlaceTask(records, Ranks.of(counts.by_partition), placement, pieces, layout)
+            placed = SparkPlacement(frame.mapInArrow(task, PLACED), pieces, layout, arrangement.fake_values)
         yield placed
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class SparkTable:
         records = RawRecordsOf(survey.sensitive, fields, cutter, Check.of(partitions))
         return raw_frame(chosen, survey, names), records
 
-    def _read(self) -> tuple[Chosen, Partitions]:
+    def _read(self) -> tuple[SelectedColumns, Partitions]:
         if self._chosen is None or self._partitions is None:
             raise SelfCheckError("the table was not read yet")
         return self._chosen, self._partitions
@@ -201,20 +201,19 @@ class SparkTable:
                 "Give fewer partitions (spark.sql.files.maxPartitionBytes), fewer strata, or --memory more.",
             )
 
-    def _watched(self, rows: int, progress: Progress | None = None) -> Watched:
-        return Watched(self._frame.sparkSession, progress if progress is not None else self._progress, rows)
+    def _work(self, rows: int, progress: Progress | None = None) -> ClusterWork:
+        return ClusterWork(self._frame.sparkSession, progress if progress is not None else self._progress, rows)
 
 
-def _places(key: bytes, rows: Integers, wanted: int) -> dict[int, npt.NDArray[np.int64]]:
+def _places(key: bytes, rows: Integers, number: int) -> dict[int, npt.NDArray[np.int64]]:
     """The places of a sample in every partition: those that one process would draw, reading one after the other."""
     lengths, owners, firsts = [], [], []
-    for partition, number in enumerate(rows.tolist()):
-        for first in range(0, number, _DRAWN_AT_ONCE):
-            lengths.append(min(_DRAWN_AT_ONCE, number - first))
+    for partition, length in enumerate(rows.tolist()):
+        for first in range(0, length, _DRAWN_AT_ONCE):
+            lengths.append(min(_DRAWN_AT_ONCE, length - first))
             owners.append(partition)
             firsts.append(first)
-    found: dict[int, list[npt.NDArray[np.int64]]] = {}
-    drawn = smallest_numbers(key, lengths, wanted)
-    for partition, first, some in zip(owners, firsts, drawn, strict=True):
-        found.setdefault(partition, []).append(some.astype(np.int64) + first)
-    return {partition: np.concatenate(some) for partition, some in found.items()}
+    places: dict[int, list[npt.NDArray[np.int64]]] = {}
+    for partition, first, some in zip(owners, firsts, smallest_numbers(key, lengths, number), strict=True):
+        places.setdefault(partition, []).append(some.astype(np.int64) + first)
+    return {partition: np.concatenate(some) for partition, some in places.items()}

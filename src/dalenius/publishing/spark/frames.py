@@ -1,4 +1,4 @@
-"""A table as a DataFrame: the columns that are wanted, under names of our own, with their types.
+"""A table as a DataFrame: the columns to read, under names of our own, with their types.
 
 Every row has a fingerprint that its place in its partition is part of. The fingerprints of a partition, taken together,
 say whether a later reading saw the same rows in the same order.
@@ -83,13 +83,13 @@ def _is_in_catalog(spark: SparkSession, name: str) -> bool:
     return False
 
 
-def _folder(spark: SparkSession, path: str, found: ParquetFolder) -> DataFrame:
+def _folder(spark: SparkSession, path: str, folder: ParquetFolder) -> DataFrame:
     """A folder of this machine, with the files that one process would read: all, or none."""
-    if found.keys:
+    if folder.keys:
         frame = spark.read.parquet(path)
     else:
         frame = spark.read.options(recursiveFileLookup=True, pathGlobFilter="*.{parquet,pq}").parquet(path)
-    if len(frame.inputFiles()) != len(found.files):
+    if len(frame.inputFiles()) != len(folder.files):
         raise InputError(
             "Spark does not read all files of the folder",
             "Give all of them the suffix .parquet, in one folder or below folders such as year=2024.",
@@ -116,22 +116,22 @@ def _text(spark: SparkSession, path: str, delimiter: str) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The columns that are wanted, each under a name of its own, and the types in which Arrow gets them."""
+class SelectedColumns:
+    """The columns to read, each under a name of its own, and the types in which Arrow gets them."""
 
     frame: DataFrame
     schema: pa.Schema  # under the real names, the sensitive column last
     names: dict[str, str]  # the real name of each column: ours
 
     @classmethod
-    def of(cls, table: DataFrame, quasi_identifiers: Sequence[str], sensitive: str) -> Chosen:
+    def of(cls, table: DataFrame, quasi_identifiers: Sequence[str], sensitive: str) -> SelectedColumns:
         """These columns of a table; an error if one holds what cannot be published."""
-        wanted = [*quasi_identifiers, sensitive]
+        selected = [*quasi_identifiers, sensitive]
         names = {name: f"q{place}" for place, name in enumerate(quasi_identifiers)} | {sensitive: SENSITIVE}
         kinds = {field.name: field.dataType for field in table.schema.fields}
-        schema = pa.schema([(name, _arrow_type(name, kinds[name])) for name in wanted])
+        schema = pa.schema([(name, _arrow_type(name, kinds[name])) for name in selected])
         columns = []
-        for name in wanted:
+        for name in selected:
             column = F.col(quoted(name))
             if isinstance(kinds[name], t.StringType):
                 column = column.cast(t.StringType())  # by its bytes, whatever its collation or padding

@@ -1,17 +1,12 @@
-"""Where a release goes. No file system is trusted to rename a folder in one step, so none has to.
+"""Where a release goes on a cluster. No file system is trusted to rename a folder in one step, so none has to.
 
-The tables are written into folders with names of their own beside whatever is there, read back and verified. The
-manifest comes last, in one step: it alone makes a release of them, and a reader refuses a folder without one. What it
-replaced is removed after that. A run that ends early removes what it wrote, and one that is killed leaves folders that
-no manifest names, which the next run with `force` removes.
+Spark writes the tables as folders of Parquet files, a file a piece, with names of their own beside whatever is there;
+they are read back and verified. The manifest comes last, in one step: it alone makes a release of them, and a reader
+refuses a folder without one. What it replaced is removed after that. A run that ends early removes what it wrote, and
+one that is killed leaves folders that no manifest names, which the next run with `force` removes.
 
-Both tables as folders of Parquet files, written by Spark, a file a piece; and what they are, file by file.
-
-What is in the folder of a release already, and whether it may go.
-
-A release may be replaced, and what a killed run left may be removed, if that was asked for. Anything else stays.
-
-A release on the cluster, read from here: where its files are elsewhere, they are fetched one by one.
+A release may be replaced, and what a killed run left may be removed, if that was asked for. Anything else stays. Where
+the files of a release are not on this machine, they are fetched one by one to be read.
 """
 
 from __future__ import annotations
@@ -37,11 +32,11 @@ from dalenius.place.packed import Pieces
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.engine import TableSpec
 from dalenius.publishing.spark.cluster_files import Files, files_at, literal
-from dalenius.publishing.spark.cluster_table import SparkPlaced, piece_rows
+from dalenius.publishing.spark.cluster_table import SparkPlacement, piece_rows
 from dalenius.publishing.spark.frames import spark_schema
 from dalenius.publishing.spark.placing import SortTask, ValuesTask
 from dalenius.publishing.spark.spark_errors import plain_errors
-from dalenius.publishing.spark.watching import Watched
+from dalenius.publishing.spark.watching import ClusterWork
 from dalenius.release.atomic import writable
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import FILE, Manifest, tables_in
@@ -74,10 +69,10 @@ class SparkStore:
             if last.copy is not None:
                 last.copy.unlink()
             last.name, last.copy = name, None
-            last.copy = self._fetched(name)
+            last.copy = self._fetch(name)
         return last.copy.open("rb")
 
-    def _fetched(self, name: str) -> Path:
+    def _fetch(self, name: str) -> Path:
         with self._lock:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="dalenius-"))
@@ -101,13 +96,18 @@ _FOLDER = re.compile(r"(qit|st)-[0-9a-f]{16}")
 _LEFT_BEHIND = re.compile(r"(qit|st)-[0-9a-f]{16}/(\.?part-[^/]*|[._][^/]*(/.*)?)?")  # temporary files of Spark too
 
 
-def replaceable(files: Files, force: bool, own: Collection[str] = ()) -> list[str]:
+def find_replaceable(files: Files, force: bool, own: Collection[str] = ()) -> list[str]:
     """The names of what is in the folder and will be replaced, without our own; an error if it may not be."""
     if files.path is not None and (files.path.is_symlink() or files.path.is_file()):
         raise UsageError("the output path is there already, and is not a folder", "Give another --out.")
     there = [name for name in files.children() or () if name not in own and not _is_aside(name)]
-    if not there:
-        return []
+    if there:
+        _check_permission(files, there, force)
+        _check_is_release(files, there, own)
+    return there
+
+
+def _check_permission(files: Files, there: Sequence[str], force: bool) -> None:
     if not files.can_remove:
         raise UsageError(
             "there is something in the output folder, and through Spark Connect nothing can be removed",
@@ -117,18 +117,21 @@ def replaceable(files: Files, force: bool, own: Collection[str] = ()) -> list[st
         raise UsageError("the output folder is there already", "Give another --out, or --force to replace it.")
     if not force and all(_FOLDER.fullmatch(name) for name in there):
         raise UsageError(
-            "the output folder has an unfinished release in it, of a run that was stopped or still goes on",
-            "Give another --out; or, if no run goes on, --force to remove it.",
+            "the output folder has an unfinished release in it, of a run that was stopped or is still going",
+            "Give another --out; or, if no run is going, --force to remove it.",
         )
-    known = {FILE, *_tables(files)} if FILE in there else set()
+
+
+def _check_is_release(files: Files, there: Sequence[str], own: Collection[str]) -> None:
+    """An error if the folder holds a file that neither a release nor an unfinished one would have."""
+    tables = {FILE, *_tables(files)} if FILE in there else set()
     for name in files.names():
-        ours = name in known or name.partition("/")[0] in own or _is_aside(name) or _LEFT_BEHIND.fullmatch(name)
-        if not ours:
+        is_own = name.partition("/")[0] in own or _is_aside(name)
+        if name not in tables and not is_own and not _LEFT_BEHIND.fullmatch(name):
             raise UsageError(
                 "the output folder is there already, and is not a release: --force replaces releases only",
                 "Give another --out, or remove the folder yourself.",
             )
-    return there
 
 
 def content(files: Files, name: str) -> bytes | None:
@@ -172,27 +175,27 @@ def write(frame: DataFrame, folder: str, spec: TableSpec) -> None:
     frame.write.mode("error").options(**options).parquet(folder)
 
 
-def described(spark: SparkSession, folder: str) -> DataFrame:
+def read_file_facts(spark: SparkSession, folder: str) -> DataFrame:
     """What was written: the name, the length and the hash of every file."""
     files = spark.read.format("binaryFile").load(literal(spark, folder))
     return files.selectExpr("path", "length", "sha2(content, 256) AS sha256")
 
 
 def table_file(name: str, pieces: Pieces, rows: list[Any]) -> TableFile:
-    """A table as the manifest has it, from what `described` says; an error if there is not one file for each piece."""
-    found: dict[int, TablePart] = {}
+    """A table as the manifest has it; an error if there is not one file for each piece."""
+    parts: dict[int, TablePart] = {}
     for row in rows:
         file = str(row["path"]).rpartition("/")[2]
         match = _PIECE.match(file)
         piece = int(match[1]) if match else -1
-        if piece in found or not 0 <= piece < len(pieces):
+        if piece in parts or not 0 <= piece < len(pieces):
             raise SelfCheckError("the files that Spark wrote are not one for each piece of the release")
-        found[piece] = TablePart(
+        parts[piece] = TablePart(
             file=file, rows=int(pieces.rows[piece]), bytes=int(row["length"]), sha256=str(row["sha256"])
         )
-    if len(found) < len(pieces):
-        raise SelfCheckError(f"Spark wrote {len(found):,} files, and {len(pieces):,} were to be written")
-    return TableFile.of_parts(name, [found[piece] for piece in range(len(pieces))])
+    if len(parts) < len(pieces):
+        raise SelfCheckError(f"Spark wrote {len(parts):,} files, and {len(pieces):,} were to be written")
+    return TableFile.of_parts(name, [parts[piece] for piece in range(len(pieces))])
 
 
 class SparkOutput:
@@ -205,7 +208,7 @@ class SparkOutput:
         self._published = False
 
     def write(
-        self, arrangement: Arrangement, placed: SparkPlaced, qit: TableSpec, st: TableSpec, progress: Progress
+        self, arrangement: Arrangement, placed: SparkPlacement, qit: TableSpec, st: TableSpec, progress: Progress
     ) -> tuple[TableFile, TableFile]:
         """QIT by the one shuffle and sort that there is; ST, which needs no record, by itself."""
         if self._written and not self._files.can_remove:
@@ -216,8 +219,8 @@ class SparkOutput:
         before = list(self._written)
         token, rows = secrets.token_hex(8), arrangement.survey.rows
         progress.stage("Placing", rows)
-        watched = Watched(self._spark, progress, rows)
-        sorting = SortTask(placed.pieces, placed.form, _plain(qit))
+        watched = ClusterWork(self._spark, progress, rows)
+        sorting = SortTask(placed.pieces, placed.layout, _plain(qit))
         frame = placed.frame.repartitionById(len(placed.pieces), "piece").mapInArrow(sorting, spark_schema(qit.schema))
         qit_file = self._table(
             f"qit-{token}", frame, placed.pieces, qit, watched, lambda _tasks: progress.stage("Writing", rows)
@@ -237,7 +240,7 @@ class SparkOutput:
             numbers.mapInArrow(values, spark_schema(st.schema)),
             pieces,
             st,
-            Watched(self._spark, progress),
+            ClusterWork(self._spark, progress),
         )
         for name in before:  # of a round before
             self._files.remove(name)
@@ -245,7 +248,7 @@ class SparkOutput:
         return qit_file, st_file
 
     def _table(
-        self, name: str, frame: Any, pieces: Pieces, spec: TableSpec, watched: Watched, stages: Any = None
+        self, name: str, frame: Any, pieces: Pieces, spec: TableSpec, watched: ClusterWork, stages: Any = None
     ) -> TableFile:
         self._written.append(name)
         folder = f"{self._files.root}/{name}"
@@ -253,8 +256,8 @@ class SparkOutput:
         with writable():
             self._files.tidy(name)
         with plain_errors():
-            files = described(self._spark, folder)
-        return table_file(name, pieces, Watched(self._spark, Silent()).rows(files))
+            files = read_file_facts(self._spark, folder)
+        return table_file(name, pieces, ClusterWork(self._spark, Silent()).rows(files))
 
     def read_back(self, manifest: Manifest) -> ReleaseFolder:
         """What was written, under a manifest that is not there yet."""
@@ -265,7 +268,7 @@ class SparkOutput:
     def commit(self, manifest: Manifest) -> ReleaseFolder:
         """The manifest, and then the end of what it replaced."""
         with writable():
-            self._old = replaceable(self._files, self._force, self._written)  # it may not be what it was
+            self._old = find_replaceable(self._files, self._force, self._written)  # it may not be what it was
             self._manifest = manifest.to_json().encode()
             self._files.write_last(FILE, self._manifest)
             self._published = True
@@ -289,7 +292,7 @@ def spark_output(spark: SparkSession, out: str, force: bool) -> Iterator[SparkOu
     """A place for a release. Whatever ends the work before the manifest is there, nothing of it is left."""
     with writable():
         files = files_at(spark, out)
-        output = SparkOutput(spark, files, force, replaceable(files, force))
+        output = SparkOutput(spark, files, force, find_replaceable(files, force))
     try:
         with writable():
             files.begin()

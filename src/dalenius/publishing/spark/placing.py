@@ -22,8 +22,8 @@ from dalenius.place.packed import Keys, Layout, Pieces
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement, values_of_buckets
 from dalenius.place.wide import WideLayout
-from dalenius.publishing.spark.reading import Batches, PackedRecordsOf, RawRecordsOf, moved
-from dalenius.publishing.spark.spark_errors import carrying
+from dalenius.publishing.spark.reading import Batches, PackedRecordsOf, RawRecordsOf, rows_moved
+from dalenius.publishing.spark.spark_errors import carry_errors
 from dalenius.tables.arrays import numpy_array
 
 Integers = npt.NDArray[np.int64]
@@ -51,13 +51,13 @@ class Ranks:
         """What is before the next batch, if this one fits into its partition."""
         after: Integers = before + np.bincount(numbers, minlength=len(before))
         if partition + 1 >= len(self.starts) or (after > self.starts[partition + 1]).any():
-            raise moved()
+            raise rows_moved()
         return after
 
-    def finished(self, partition: int, placed: Integers) -> None:
+    def check_finished(self, partition: int, placed: Integers) -> None:
         """An error if a partition has fewer records than it had."""
         if (placed != self.starts[partition + 1]).any():
-            raise moved()
+            raise rows_moved()
 
 
 class PlaceTask:
@@ -69,14 +69,14 @@ class PlaceTask:
         ranks: Ranks,
         placement: Placement,
         pieces: Pieces,
-        form: Layout | WideLayout,
+        layout: Layout | WideLayout,
     ) -> None:
         self._records, self._ranks, self._placement = records, ranks, placement
-        self._pieces, self._form = pieces, form
+        self._pieces, self._layout = pieces, layout
 
     def __call__(self, batches: Batches) -> Batches:
         """Rows of a piece and records that belong to it."""
-        return carrying(self._run)(batches)
+        return carry_errors(self._run)(batches)
 
     def _run(self, batches: Batches) -> Batches:
         waiting: list[Any] = []
@@ -89,27 +89,27 @@ class PlaceTask:
             after = self._ranks.batch(partition, numbers, placed)
             order, buckets = self._placement.buckets(numbers, placed)
             placed = after
-            if isinstance(self._form, Layout):
-                waiting.append(self._form.keys(columns, order, buckets))
+            if isinstance(self._layout, Layout):
+                waiting.append(self._layout.keys(columns, order, buckets))
                 held += _BYTES_AT_ONCE // _KEYS_AT_ONCE * len(order)
             else:
-                waiting.append(self._form.part(columns, order, buckets))
+                waiting.append(self._layout.part(columns, order, buckets))
                 held += int(waiting[-1].nbytes)
             if held >= _BYTES_AT_ONCE:
-                yield self._given(waiting)
+                yield self._cut(waiting)
                 waiting, held = [], 0
         if waiting:
-            yield self._given(waiting)
+            yield self._cut(waiting)
         if partition >= 0:
-            self._ranks.finished(partition, placed)
+            self._ranks.check_finished(partition, placed)
 
-    def _given(self, waiting: list[Any]) -> pa.RecordBatch:
+    def _cut(self, waiting: list[Any]) -> pa.RecordBatch:
         """What waits, cut into pieces."""
         cut: Callable[[slice], Any]
-        if isinstance(self._form, Layout):
+        if isinstance(self._layout, Layout):
             keys: Keys = np.concatenate(waiting)
             keys.sort()
-            buckets = self._form.buckets(keys)
+            buckets = self._layout.buckets(keys)
             cut = lambda where: keys[where].tobytes()  # noqa: E731
         else:
             table = pa.Table.from_batches(waiting).combine_chunks()
@@ -127,12 +127,12 @@ class PlaceTask:
 class SortTask:
     """Puts the records of one piece into the order of the release."""
 
-    def __init__(self, pieces: Pieces, form: Layout | WideLayout, schema: pa.Schema) -> None:
-        self._rows, self._form, self._schema = pieces.rows, form, schema
+    def __init__(self, pieces: Pieces, layout: Layout | WideLayout, schema: pa.Schema) -> None:
+        self._rows, self._layout, self._schema = pieces.rows, layout, schema
 
     def __call__(self, batches: Batches) -> Batches:
         """The rows of QIT."""
-        return carrying(self._run)(batches)
+        return carry_errors(self._run)(batches)
 
     def _run(self, batches: Batches) -> Batches:
         piece, parts = -1, []
@@ -144,21 +144,21 @@ class SortTask:
             parts += batch.column(1).to_pylist()
         if piece < 0:
             return
-        columns = self._sorted(parts)
+        columns = self._sort(parts)
         if sum(len(one[-1]) for one in columns) != self._rows[piece]:
-            raise moved()
+            raise rows_moved()
         for one in columns:
             yield from rows_of(one, self._schema)
 
-    def _sorted(self, parts: list[bytes]) -> list[list[pa.Array]]:
-        if isinstance(self._form, Layout):
+    def _sort(self, parts: list[bytes]) -> list[list[pa.Array]]:
+        if isinstance(self._layout, Layout):
             keys: Keys = np.concatenate([np.frombuffer(part, dtype=np.uint64) for part in parts])
             keys.sort()
             steps = range(0, len(keys), _ROWS_AT_ONCE)
-            return [self._form.unpack(keys[first : first + _ROWS_AT_ONCE]) for first in steps]
-        form = self._form
-        batches = [pa.ipc.read_record_batch(pa.py_buffer(part), form.schema) for part in parts]
-        return [form.sort(batches)]
+            return [self._layout.unpack(keys[first : first + _ROWS_AT_ONCE]) for first in steps]
+        layout = self._layout
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(part), layout.schema) for part in parts]
+        return [layout.sort(batches)]
 
 
 class ValuesTask:
@@ -172,7 +172,7 @@ class ValuesTask:
 
     def __call__(self, batches: Batches) -> Batches:
         """The rows of ST for the pieces whose numbers come."""
-        return carrying(self._run)(batches)
+        return carry_errors(self._run)(batches)
 
     def _run(self, batches: Batches) -> Batches:
         for batch in batches:

@@ -24,8 +24,8 @@ from dalenius.place.domains import Domain, Range, codes_of
 from dalenius.place.packed import Codes, Layout
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.survey import Survey
-from dalenius.publishing.spark.frames import PACKED, Chosen
-from dalenius.publishing.spark.spark_errors import carrying
+from dalenius.publishing.spark.frames import PACKED, SelectedColumns
+from dalenius.publishing.spark.spark_errors import carry_errors
 from dalenius.publishing.spark.surveying import Partitions, fingerprint_of, partition_number
 from dalenius.tables.arrays import arrow_array, numpy_array
 
@@ -36,7 +36,7 @@ Batches = Iterator[pa.RecordBatch]
 KEPT = "number int, amount int, sensitive binary, codes binary"
 
 
-def moved() -> ChangedInputError:
+def rows_moved() -> ChangedInputError:
     """Two readings of a partition that are not of the same rows in the same order."""
     return ChangedInputError(
         "the partitions of the table did not come the same twice",
@@ -61,7 +61,7 @@ class Check:
         """An error if a partition is not what it was."""
         known = number < len(self.rows)
         if rows != (self.rows[number] if known else 0) or (known and fingerprint != self.fingerprints[number]):
-            raise moved()
+            raise rows_moved()
 
 
 class PackTask:
@@ -73,7 +73,7 @@ class PackTask:
 
     def __call__(self, batches: Batches) -> Batches:
         """A row a batch."""
-        return carrying(self._run)(batches)
+        return carry_errors(self._run)(batches)
 
     def _run(self, batches: Batches) -> Batches:
         number = partition_number()
@@ -81,7 +81,7 @@ class PackTask:
         for batch in batches:
             _, packed, sensitive, *others = batch.columns
             if packed.null_count:  # a value outside the range of the first reading
-                raise moved()
+                raise rows_moved()
             columns = {
                 name: cast_to_published(column, kind)
                 for (name, kind), column in zip(self._others.items(), others, strict=True)
@@ -102,20 +102,20 @@ class PackTask:
         self._check.against(number, rows, fingerprint)
 
 
-def packed_frame(chosen: Chosen, found: Survey, layout: Layout, check: Check) -> DataFrame:
+def packed_frame(chosen: SelectedColumns, survey: Survey, layout: Layout, check: Check) -> DataFrame:
     """The records as codes."""
     begun: Column = F.lit(0).cast("long")
     others: dict[str, pa.DataType] = {}
-    for name, domain in found.domains.items():
+    for name, domain in survey.domains.items():
         if chosen.is_whole(name) and isinstance(domain, Range):
-            begun = begun.bitwiseOR(_packed(chosen.as_long(name), domain, layout.shifts[name]))
+            begun = begun.bitwiseOR(_pack(chosen.as_long(name), domain, layout.shifts[name]))
         else:
-            others[name] = found.schema.field(name).type
-    columns = [begun.alias(PACKED), chosen.column(found.sensitive.name), *(chosen.column(name) for name in others)]
-    return chosen.with_fingerprints(*columns).mapInArrow(PackTask(found.sensitive, layout, others, check), KEPT)
+            others[name] = survey.schema.field(name).type
+    columns = [begun.alias(PACKED), chosen.column(survey.sensitive.name), *(chosen.column(name) for name in others)]
+    return chosen.with_fingerprints(*columns).mapInArrow(PackTask(survey.sensitive, layout, others, check), KEPT)
 
 
-def _packed(column: Column, domain: Range, shift: int) -> Column:
+def _pack(column: Column, domain: Range, shift: int) -> Column:
     """The code of a value, at its place; null for a value that the first reading did not see."""
     code = F.when(column.between(domain.low, domain.high), column - F.lit(domain.low))
     if domain.has_nulls:
@@ -141,10 +141,10 @@ class PackedRecordsOf:
         values_type = np.uint16 if len(self.sensitive.texts) <= 2**16 else np.int64
         for batch in batches:
             for number, values, codes in zip(*(batch.column(place).to_pylist() for place in (0, 2, 3)), strict=True):
-                found = np.frombuffer(codes, dtype=self.layout.code_type)
-                yield number, self._numbered(np.frombuffer(values, dtype=values_type), found), found
+                of_records = np.frombuffer(codes, dtype=self.layout.code_type)
+                yield number, self._number(np.frombuffer(values, dtype=values_type), of_records), of_records
 
-    def _numbered(self, values: Numbers, codes: Codes) -> Numbers:
+    def _number(self, values: Numbers, codes: Codes) -> Numbers:
         if self.cutter is None:
             return values
         strata = self.cutter.strata_of_codes(self.layout.columns(codes, self.cutter.columns))
@@ -181,9 +181,9 @@ class RawRecordsOf:
         self.check.against(number, rows, fingerprint)
 
 
-def raw_frame(chosen: Chosen, found: Survey, names: Sequence[str]) -> DataFrame:
+def raw_frame(chosen: SelectedColumns, survey: Survey, names: Sequence[str]) -> DataFrame:
     """Some columns of the table, for `RawRecordsOf`."""
-    return chosen.with_fingerprints(*(chosen.column(name) for name in (*names, found.sensitive.name)))
+    return chosen.with_fingerprints(*(chosen.column(name) for name in (*names, survey.sensitive.name)))
 
 
 class CountTask:
@@ -196,7 +196,7 @@ class CountTask:
 
     def __call__(self, batches: Batches) -> Batches:
         """A row a partition."""
-        return carrying(self._run)(batches)
+        return carry_errors(self._run)(batches)
 
     def _run(self, batches: Batches) -> Batches:
         counts, partition = np.zeros(self._records.numbers, dtype=np.int64), -1
@@ -223,7 +223,7 @@ class SampleTask:
 
     def __call__(self, batches: Batches) -> Batches:
         """A row a batch that has some."""
-        return carrying(self._run)(batches)
+        return carry_errors(self._run)(batches)
 
     def _run(self, batches: Batches) -> Batches:
         before = 0
@@ -245,8 +245,8 @@ class SampleTask:
     def _codes(self, columns: Codes | list[pa.Array], rows: Integers) -> npt.NDArray[np.uint64]:
         """A line for each column."""
         if isinstance(self._records, PackedRecordsOf):
-            found = self._records.layout.columns(np.asarray(columns)[rows], list(self._domains))
-            lines = [found[name].astype(np.uint64) for name in self._domains]
+            codes = self._records.layout.columns(np.asarray(columns)[rows], list(self._domains))
+            lines = [codes[name].astype(np.uint64) for name in self._domains]
         else:
             named = {field.name: column for field, column in zip(self._records.fields, columns, strict=True)}
             taken = arrow_array(rows)

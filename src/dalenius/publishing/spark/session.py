@@ -22,7 +22,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from dalenius.errors import EngineError, MissingExtraError, UsageError
-from dalenius.publishing.spark.spark_errors import not_started, plain_errors
+from dalenius.publishing.spark.spark_errors import plain_errors, start_error
 
 BATCH_ROWS = 2**16
 _LOOPBACK = "127.0.0.1"
@@ -57,12 +57,12 @@ def is_remote(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def connected(
-    given: SparkSession | None, master: str | None, remote: str | None, conf: Mapping[str, str]
+def connect(
+    session: SparkSession | None, master: str | None, remote: str | None, conf: Mapping[str, str]
 ) -> Iterator[SparkSession]:
     """A session, with the settings of this work; one that was made here is stopped at the end."""
     with ExitStack() as stack:
-        there = given if given is not None else _active() if master is None and remote is None else None
+        there = session if session is not None else _active() if master is None and remote is None else None
         if there is None:
             spark = stack.enter_context(_made(master, remote, conf))
         else:
@@ -70,8 +70,8 @@ def connected(
             if not is_remote(spark) and spark.sparkContext._jsc is None:
                 raise UsageError("the Spark session of the table has ended", "Begin another, and read the table anew.")
             stack.enter_context(_settings(spark, conf))
-        stack.enter_context(_silenced())
-        stack.enter_context(_settings(spark, _SETTINGS | _pinned(spark)))
+        stack.enter_context(_silence())
+        stack.enter_context(_settings(spark, _SETTINGS | _pin_settings(spark)))
         _share_code(spark, stack)
         yield spark
 
@@ -106,7 +106,7 @@ def _made(master: str | None, remote: str | None, conf: Mapping[str, str]) -> It
         try:
             spark = builder.config(map=dict(conf)).getOrCreate()
         except Exception as error:  # noqa: BLE001 (whatever it is, it is not shown)
-            raise not_started(error) from None
+            raise start_error(error) from None
     logging.getLogger().addFilter(_not_of_the_bridge)
     try:
         yield spark
@@ -117,7 +117,7 @@ def _made(master: str | None, remote: str | None, conf: Mapping[str, str]) -> It
 
 
 @contextmanager
-def _silenced() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """Spark's Python side logs every error with what it quotes: the value that could not be cast, or the script."""
     loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
     before = [logger.disabled for logger in loggers]
@@ -142,7 +142,7 @@ def _start_java(master: str, settings: Mapping[str, Any]) -> None:
     try:
         SparkContext._ensure_initialized(conf=conf)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is not shown)
-        raise not_started(error) from None
+        raise start_error(error) from None
 
 
 def _reach(remote: str) -> None:
@@ -199,11 +199,11 @@ def _quiet_start() -> Iterator[None]:
 
 
 @contextmanager
-def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of the session, put back at the end."""
     before: dict[str, str | None] = {}
     try:
-        for name, value in wanted.items():
+        for name, value in settings.items():
             try:
                 before[name] = spark.conf.get(name, None)
                 spark.conf.set(name, value)
@@ -220,7 +220,7 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
 
 
-def _pinned(spark: SparkSession) -> dict[str, str]:
+def _pin_settings(spark: SparkSession) -> dict[str, str]:
     """How a table is split must not depend on how many executors there are at the moment."""
     name = "spark.sql.files.minPartitionNum"
     if is_remote(spark) or spark.conf.get(name, None) is not None:

@@ -13,7 +13,7 @@ from dalenius.place.budget import Budget
 from dalenius.publishing.spark.cluster_table import SparkTable
 from dalenius.publishing.spark.frames import is_frame, open_frame
 from dalenius.publishing.spark.output import SparkOutput, spark_output
-from dalenius.publishing.spark.session import connected
+from dalenius.publishing.spark.session import connect
 from dalenius.publishing.spark.spark_errors import plain_errors
 
 
@@ -46,6 +46,6 @@ def spark_engine(
     table: Any, budget: Budget, *, master: str | None, remote: str | None, conf: Mapping[str, str]
 ) -> Iterator[SparkEngine]:
     """Spark, in the session of the table if it has one, in the active one, or in a new one that ends with the work."""
-    given = table.sparkSession if is_frame(table) else None
-    with connected(given, master, remote, conf) as spark:
+    session = table.sparkSession if is_frame(table) else None
+    with connect(session, master, remote, conf) as spark:
         yield SparkEngine(spark, budget)

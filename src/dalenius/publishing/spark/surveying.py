@@ -24,9 +24,9 @@ from dalenius.place.columns import ListTracker, RangeTracker, Tracker, lossless_
 from dalenius.place.domains import Domain, distinct_values, is_integer_like
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
 from dalenius.place.survey import Survey, retype
-from dalenius.publishing.spark.frames import Chosen
-from dalenius.publishing.spark.spark_errors import carrying
-from dalenius.publishing.spark.watching import Watched
+from dalenius.publishing.spark.frames import SelectedColumns
+from dalenius.publishing.spark.spark_errors import carry_errors
+from dalenius.publishing.spark.watching import ClusterWork
 from dalenius.tables.arrays import numpy_array
 
 Integers = npt.NDArray[np.int64]
@@ -51,13 +51,13 @@ class Part:
 
 
 @dataclass
-class Found:
+class TableFacts:
     """What some partitions hold."""
 
     parts: list[Part] = field(default_factory=list)
     trackers: dict[str, Tracker] = field(default_factory=dict)
 
-    def merge(self, other: Found) -> None:
+    def merge(self, other: TableFacts) -> None:
         """What others hold as well."""
         self.parts += other.parts
         for name, tracker in other.trackers.items():
@@ -90,7 +90,7 @@ class SurveyTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row a partition."""
-        return carrying(self._run)(batches)
+        return carry_errors(self._run)(batches)
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         trackers: dict[str, Any] = pickle.loads(pickle.dumps(self._trackers))  # noqa: S301 (our own)
@@ -107,7 +107,7 @@ class SurveyTask:
         if rows:
             number = partition_number()
             part = Part(number, rows, fingerprint, *counter.totals())
-            yield _state(number % _MERGERS, Found([part], trackers))
+            yield _state(number % _MERGERS, TableFacts([part], trackers))
 
 
 def _has_replacements(texts: pa.Array) -> bool:
@@ -121,40 +121,42 @@ def partition_number() -> int:
     return int(context.partitionId()) if context is not None else 0
 
 
-def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found = Found()
+def _merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    facts = TableFacts()
     for batch in batches:
         for state in batch.column(1).to_pylist():
-            found.merge(pickle.loads(state))  # noqa: S301 (from a task of ours)
-    if found.parts:
-        yield _state(0, found)
+            facts.merge(pickle.loads(state))  # noqa: S301 (from a task of ours)
+    if facts.parts:
+        yield _state(0, facts)
 
 
-def _state(place: int, found: Found) -> pa.RecordBatch:
-    states = pa.array([pickle.dumps(found)], pa.binary())
+def _state(place: int, facts: TableFacts) -> pa.RecordBatch:
+    states = pa.array([pickle.dumps(facts)], pa.binary())
     return pa.record_batch([pa.array([place], pa.int32()), states], names=["place", "state"])
 
 
 class Surveyor:
     """Reads a table for the first time."""
 
-    def __init__(self, chosen: Chosen, sensitive: str, untyped: bool, budget: Budget, watched: Watched) -> None:
+    def __init__(
+        self, chosen: SelectedColumns, sensitive: str, untyped: bool, budget: Budget, work: ClusterWork
+    ) -> None:
         self._chosen, self._sensitive, self._untyped = chosen, sensitive, untyped
-        self._budget, self._watched = budget, watched
+        self._budget, self._work = budget, work
         self._others = [name for name in chosen.schema.names if name != sensitive]
 
     def survey(self, null_value: str | None) -> tuple[Survey, Partitions]:
         """What the table holds, and what each of its partitions does."""
         trackers = self._trackers()
-        listed = {name: tracker for name, tracker in trackers.items() if tracker.wants_data}
-        found = self._found(listed)
-        trackers |= found.trackers
+        listed = {name: tracker for name, tracker in trackers.items() if tracker.needs_data}
+        facts = self._read_facts(listed)
+        trackers |= facts.trackers
         schema = self._chosen.schema
         counter = SensitiveCounter(self._sensitive, schema.field(self._sensitive).type)
-        for part in found.parts:
+        for part in facts.parts:
             counter.add_totals(part.values, part.counts, part.nulls)
         sensitive = counter.finish(null_value)
-        rows = sum(part.rows for part in found.parts)
+        rows = sum(part.rows for part in facts.parts)
         domains: dict[str, Domain | None] = {name: trackers[name].domain() for name in self._others}
         if self._untyped:
             schema = lossless_types(schema, domains)
@@ -171,7 +173,7 @@ class Surveyor:
             self._nearly_unique(domains, rows),
             (),
         )
-        return survey, _partitions(found.parts, sensitive)
+        return survey, _partitions(facts.parts, sensitive)
 
     def _trackers(self) -> dict[str, Tracker]:
         """A tracker for each quasi-identifier; what Spark finds out by itself need not be looked at again."""
@@ -184,7 +186,7 @@ class Surveyor:
                 low, high, nulls = ranges[name]
                 known = RangeTracker(kind, (low, high, nulls) if low is not None and high is not None else None)
                 if low is None:  # nulls alone
-                    known.has_nulls, known.wants_data = True, False
+                    known.has_nulls, known.needs_data = True, False
                 trackers[name] = known
             else:
                 trackers[name] = tracker_for(kind, most)
@@ -193,27 +195,27 @@ class Surveyor:
     def _ranges(self, names: Sequence[str]) -> dict[str, tuple[int | None, int | None, bool]]:
         if not names:
             return {}
-        wanted = [F.count(F.lit(1))]
+        aggregates = [F.count(F.lit(1))]
         for name in names:
             column = self._chosen.as_long(name)
-            wanted += [F.min(column), F.max(column), F.count(column)]
-        (row,) = self._watched.rows(self._chosen.frame.agg(*wanted))
+            aggregates += [F.min(column), F.max(column), F.count(column)]
+        (row,) = self._work.rows(self._chosen.frame.agg(*aggregates))
         return {
             name: (row[3 * place + 1], row[3 * place + 2], row[3 * place + 3] < row[0])
             for place, name in enumerate(names)
         }
 
-    def _found(self, listed: Mapping[str, Tracker]) -> Found:
+    def _read_facts(self, listed: Mapping[str, Tracker]) -> TableFacts:
         chosen = self._chosen
         columns = [chosen.column(name) for name in (self._sensitive, *listed)]
         task = SurveyTask(chosen.schema.field(self._sensitive).type, self._sensitive, listed, self._untyped)
         states = chosen.with_fingerprints(*columns).mapInArrow(task, _STATE)
         if listed:
-            states = states.repartitionById(_MERGERS, F.col("place")).mapInArrow(_merged, _STATE)
-        found = Found()
-        for row in self._watched.rows(states):
-            found.merge(pickle.loads(row["state"]))  # noqa: S301 (from a task of ours)
-        return found
+            states = states.repartitionById(_MERGERS, F.col("place")).mapInArrow(_merge, _STATE)
+        facts = TableFacts()
+        for row in self._work.rows(states):
+            facts.merge(pickle.loads(row["state"]))  # noqa: S301 (from a task of ours)
+        return facts
 
     def _nearly_unique(self, domains: Mapping[str, Domain | None], rows: int) -> tuple[str, ...]:
         """Columns in which nearly every one of some rows has a value of its own: identifiers, most likely."""
@@ -223,7 +225,7 @@ class Surveyor:
         ]
         if looked_at < _LEAST_ROWS or not suspects:
             return ()
-        first = self._watched.table(
+        first = self._work.table(
             self._chosen.frame.select(*(self._chosen.column(name) for name in suspects)).limit(looked_at)
         ).combine_chunks()
         return tuple(

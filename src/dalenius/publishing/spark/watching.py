@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dalenius.model.progress import Progress
 from dalenius.publishing.spark.session import is_remote
-from dalenius.publishing.spark.spark_errors import explained
+from dalenius.publishing.spark.spark_errors import explain
 
 _MOMENT = 0.2  # seconds between two looks
 Result = TypeVar("Result")
 
 
-class Watched:
+class ClusterWork:
     """Runs work on the cluster in a thread of its own, and tells how many of its tasks are done, as rows."""
 
     def __init__(self, spark: SparkSession, progress: Progress, rows: int = 0) -> None:
@@ -32,7 +32,7 @@ class Watched:
         return self.run(frame.toArrow)
 
     def run(self, work: Callable[[], Result], stages: Callable[[int], None] | None = None) -> Result:
-        """The result of some work. `stages` is told when the last stage of its job begins, with that stage's tasks."""
+        """The result of some work. `stages` is called when the last stage of its job begins, with its tasks."""
         tag = f"dalenius-{threading.get_ident()}-{id(work)}"
         done: list[Result] = []
         failed: list[BaseException] = []
@@ -48,19 +48,19 @@ class Watched:
                 failed.append(error)
 
         thread = threading.Thread(target=go, daemon=True)
-        looked = _Looked(self._spark, self._progress, self._rows, tag, stages)
+        job = _JobProgress(self._spark, self._progress, self._rows, tag, stages)
         thread.start()
         try:
             while thread.is_alive():
                 thread.join(_MOMENT)
-                looked.again()
+                job.look()
         except BaseException:
             self._cancel(tag)
             thread.join()
             raise
         if failed:
-            raise explained(failed[0]) from None
-        looked.finish()
+            raise explain(failed[0]) from None
+        job.finish()
         return done[0]
 
     def _cancel(self, tag: str) -> None:
@@ -70,7 +70,7 @@ class Watched:
             self._spark.sparkContext.cancelJobGroup(tag)
 
 
-class _Looked:
+class _JobProgress:
     """How much of a job is done, as far as the cluster says so."""
 
     def __init__(
@@ -81,16 +81,16 @@ class _Looked:
         self._advanced = 0
         self._last_begun = False
 
-    def again(self) -> None:
-        """Look, and tell."""
+    def look(self) -> None:
+        """Look at the cluster, and report what is new."""
         if self._tracker is None:
             self._progress.advance(0)  # a chance to say that enough is enough
             return
         infos = [
             info
             for job in self._tracker.getJobIdsForGroup(self._tag)
-            if (found := self._tracker.getJobInfo(job)) is not None
-            for stage in sorted(found.stageIds)
+            if (details := self._tracker.getJobInfo(job)) is not None
+            for stage in sorted(details.stageIds)
             if (info := self._tracker.getStageInfo(stage)) is not None and info.numTasks
         ]
         if not infos:

@@ -11,12 +11,12 @@ _LONGEST = 200  # characters of a name; the twin has the rest
 _DIGITS = 3
 _LONGEST_PERCENT = 6
 _MOST_DIGITS = 12
-NOTHING = "–"  # where there is no number
+NOTHING = "–"  # stands for a missing number
 SPACE = "\N{NO-BREAK SPACE}"  # between a number and what belongs to it
 
 
 def visible(text: str, longest: int = _LONGEST) -> str:
-    """A name from the data: what cannot be seen, or turns the direction of what follows, is escaped; not too long."""
+    """A name from the data, with invisible and direction-changing characters escaped, and cut if too long."""
     escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     if not escaped.strip():
         return f'"{escaped}"'
@@ -24,7 +24,7 @@ def visible(text: str, longest: int = _LONGEST) -> str:
 
 
 def kind(arrow_type: str) -> str:
-    """The type of a column; that of categories is long in Arrow's words."""
+    """The type of a column; Arrow's name for categories is long."""
     return "categories" if arrow_type.startswith("dictionary<") else visible(arrow_type)
 
 
@@ -34,14 +34,14 @@ def number(count: int | None) -> str:
 
 
 def plain(figure: float | None) -> str:
-    """A figure that is no count, in three digits or the whole of its integer part."""
+    """A figure that is not a count: three digits, or the whole of its integer part."""
     if figure is None:
         return NOTHING
     return f"{figure:,.0f}" if abs(figure) >= 10 ** (_DIGITS - 1) else f"{figure:.{_DIGITS}g}"
 
 
 def percent(share: float | Fraction | None, digits: int = _DIGITS) -> str:
-    """A share in three digits. What is not quite all never looks like it."""
+    """A share in three digits. Almost all never looks like all."""
     if share is None:
         return NOTHING
     try:
@@ -66,15 +66,15 @@ def _digits(hundredfold: float, digits: int) -> str:
 
 
 def share_of_limit(share: float | None) -> str:
-    """How much of a limit is used: rounded down, so that 100 % is all of it."""
+    """The share of a limit that is used, rounded down, so that 100 % means all of it."""
     if share is None or share > 1e9:
         return NOTHING
-    tenths = math.floor(1000 * share + 1e-9)  # 0.29 is 290 of them, though not in floating point
+    tenths = math.floor(1000 * share + 1e-9)  # floating point makes 0.29 slightly less than 290 tenths of a percent
     return f"{(min(tenths, 999) if share < 1 else tenths) / 10:.1f}".removesuffix(".0") + f"{SPACE}%"
 
 
 def times(ratio: float) -> str:
-    """So many times; what is not quite once never looks like it."""
+    """A ratio in words. Almost once never looks like once."""
     digits = 2
     while digits < _MOST_DIGITS and ratio != 1 and float(f"{ratio:.{digits}f}") == 1:
         digits += 1
@@ -98,7 +98,7 @@ def chance(ratio: str | Fraction) -> str:
 
 
 def fine_percent(ratio: Fraction) -> str:
-    """A limit: exactly, if that takes few digits."""
+    """A limit: exact if a few digits suffice."""
     exactly = format_fraction(100 * ratio)
     if "/" not in exactly and len(exactly) <= _LONGEST_PERCENT and Fraction(exactly) == 100 * ratio:
         return f"{exactly}{SPACE}%"
@@ -106,7 +106,7 @@ def fine_percent(ratio: Fraction) -> str:
 
 
 def part(count: int, of: int) -> str:
-    """So many of so many, with the percentage."""
+    """A count out of another, with the percentage."""
     return f"{count:,} of {of:,} ({percent(Fraction(count, of))})" if of > 0 else f"{count:,} of {of:,}"
 
 
