@@ -82,4 +82,4 @@ lock: ## Bring uv.lock up to date with pyproject.toml
 	@$(UV) lock
 
 clean: ## Remove what was installed and built
-	rm -rf .venv .uv site demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .uv site demo figures dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

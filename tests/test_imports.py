@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
 import dalenius
 from dalenius.cli.main import main
+from tests.handmade import hospital
 
 SOURCE = Path(dalenius.__file__).parent
 DOORS = {
@@ -96,6 +98,39 @@ def test_a_command_loads_only_the_libraries_it_needs(folder: Path, command: str,
     run = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr[-2000:]
     assert HEAVY & set(run.stderr.split()) <= needs
+
+
+AUTHOR = ["solve", "place", "strata", "fakes", "planning", "publishing"]
+JUDGE = ["verify.judge", "verify.proof", "attack.audit", "release.folder", "release.atomic"]
+
+
+@pytest.mark.parametrize("judge", JUDGE)
+def test_the_judge_loads_nothing_of_the_author(judge: str) -> None:
+    """Beside the import rule, which reads the source: what is really in memory."""
+    code = f"import sys, dalenius.{judge}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert f"dalenius.{judge}" in loaded
+    assert not of_the_author(loaded)
+
+
+def test_verifying_and_auditing_load_nothing_of_the_author(tmp_path: Path) -> None:
+    """Nor do they later, when they run."""
+    release = hospital().write(tmp_path / "release")
+    pyarrow.parquet.write_table(hospital().source(), tmp_path / "hospital.parquet")
+    code = (
+        "import sys; from dalenius.verify.judge import verify; from dalenius.attack.audit import audit\n"
+        "release, table = sys.argv[1:]\n"
+        "assert verify(release, against=table).verified\n"
+        "audit(release, truth=table)\n"
+        "print(*sys.modules)"
+    )
+    words = [sys.executable, "-c", code, str(release), str(tmp_path / "hospital.parquet")]
+    loaded = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert not of_the_author(loaded)
+
+
+def of_the_author(modules: list[str]) -> list[str]:
+    return [name for name in modules if name.startswith(tuple(f"dalenius.{part}" for part in AUTHOR))]
 
 
 def test_every_public_name_can_be_had() -> None:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.attack.audit import audit, audit_object
-from dalenius.attack.minimality_models import MODELS, Merged, Suspicion, any_count, random_matching
+from dalenius.attack.minimality_models import MODELS, MergedStratum, Suspicion, any_count, random_matching
 from dalenius.cli.audit_command import show_audit
 from dalenius.errors import ReleaseError
 from dalenius.model.attack_result import Audit
@@ -121,8 +121,8 @@ def mixture(model: str, rows: list[int], slots: list[int], limits: list[Fraction
     return {event: weight / whole for event, weight in weights.items()}, posterior
 
 
-def stratum(rows: list[int], slots: list[int]) -> Merged:
-    return Merged(0, np.arange(len(rows)), np.array(rows), np.arange(len(slots)), np.array(slots))
+def stratum(rows: list[int], slots: list[int]) -> MergedStratum:
+    return MergedStratum(0, np.arange(len(rows)), np.array(rows), np.arange(len(slots)), np.array(slots))
 
 
 def concluded(model: str, rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> Suspicion:

@@ -13,9 +13,8 @@ from dalenius.cli.failures import CHECK_FAILED, reported
 from dalenius.cli.progress_bar import bar_on_terminal
 from dalenius.cli.text_table import LONGEST_NOTE, TextTable, number, printable, show_notes
 from dalenius.errors import UsageError
-from dalenius.model.attack_result import Attack, Audit, Share
+from dalenius.model.attack_result import ATTACKS, Attack, Audit, Share
 
-_NAMES = ("corruption", "negative", "learning", "minimality", "order")
 _EPILOG = """\b
 Examples:
   dalenius audit release
@@ -37,7 +36,7 @@ Examples:
     "--attack",
     "attacks",
     multiple=True,
-    type=click.Choice(_NAMES),
+    type=click.Choice(list(ATTACKS)),
     help="Play this attacker only. Repeatable; all of them by default.",
 )
 @click.option(
@@ -79,7 +78,7 @@ def audit_command(
                 folder,
                 truth=truth,
                 table=table_name,
-                attacks=attacks or _NAMES,
+                attacks=attacks or tuple(ATTACKS),
                 known=known,
                 control=control,
                 progress=progress,

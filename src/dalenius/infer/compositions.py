@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.learned import MOST_CLASSES, MOST_VALUES
 from dalenius.release.manifest import Strata
 
@@ -23,9 +24,6 @@ MOST_RUNS = 2**20
 MOST_CELLS = 2**23  # classes times values, added up over strata
 _CODES = 2**11  # more than MOST_VALUES: a bucket and a code in one number
 _MOST_BUCKET = 2**51
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class UnsupportedError(Exception):
@@ -51,8 +49,8 @@ class Compositions:
 
     def of(self, buckets: Integers) -> Integers:
         """The class of each bucket."""
-        found: Integers = self.classes[np.searchsorted(self.firsts, buckets, side="right") - 1]
-        return found
+        classes: Integers = self.classes[np.searchsorted(self.firsts, buckets, side="right") - 1]
+        return classes
 
     @property
     def number(self) -> int:
@@ -170,17 +168,17 @@ class _Finder:
             self._run(int(numbers[change]), codes[held], counts[held], int(repeats))
 
     def _run(self, first: int, codes: Integers, counts: Integers, buckets: int) -> None:
-        kind = self._known.setdefault(codes.tobytes() + counts.tobytes(), len(self._held))
-        if kind == len(self._held):
-            if kind == MOST_CLASSES:
+        number = self._known.setdefault(codes.tobytes() + counts.tobytes(), len(self._held))
+        if number == len(self._held):
+            if number == MOST_CLASSES:
                 where = "of a stratum " if len(self._cuts) else ""
                 raise UnsupportedError(f"The buckets {where}have more than {MOST_CLASSES:,} different compositions.")
             self._held.append((codes.copy(), counts.copy()))
             self._buckets.append(0)
-        self._buckets[kind] += buckets
-        kind += self._begun
-        if not self._classes or self._classes[-1] != kind:
+        self._buckets[number] += buckets
+        number += self._begun
+        if not self._classes or self._classes[-1] != number:
             if len(self._classes) == MOST_RUNS:
                 raise UnsupportedError(f"Buckets and their successors differ more than {MOST_RUNS:,} times.")
             self._firsts.append(first)
-            self._classes.append(kind)
+            self._classes.append(number)
