@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,9 +113,10 @@ def _check_release(
     if table_name is not None and against is None:
         raise UsageError("--table is for a DuckDB file given as --against", "Give --against, or leave it out.")
     policy = _policy(job) if job is not None else None
+    from dalenius.cli.progress_bar import shown_progress
     from dalenius.verify.judge import verify
 
-    with _progress(as_json) as progress:
+    with shown_progress(as_json, lines=False) as progress:
         verdict = verify(folder, policy=policy, against=against, table=table_name, progress=progress)
     if as_json:
         from dalenius.verify.findings import verdict_object
@@ -265,17 +264,3 @@ def _sentence(verdict: Verdict) -> str:
 
 def _number(checks: tuple[Check, ...], outcome: Outcome) -> int:
     return sum(1 for check in checks if check.outcome is outcome)
-
-
-@contextmanager
-def _progress(as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if as_json or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Verifying", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

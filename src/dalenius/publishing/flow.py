@@ -163,7 +163,6 @@ def publish_request(
                 manifest = describe(request, arrangement, specs, qit, st)
                 folder = output.read_back(manifest)
                 placement = placements.next(folder, progress)
-        progress.stage("Verifying", qit.rows + st.rows)
         check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)
         progress.stage(LAST_STAGE)
         published = output.commit(manifest)
@@ -234,24 +233,13 @@ def cut(table: OpenTable, survey: Survey, plan: Plan, request: PublishRequest, p
 def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> None:
     """Verify the release as anybody could who knows the limits, before anybody else can see it."""
     with writable():  # the files may be gone by now
-        verdict = verify(folder, policy=policy, progress=_RowsDone(progress), batch_rows=batch_rows)
+        verdict = verify(folder, policy=policy, progress=progress, batch_rows=batch_rows)
     if not verdict.verified:
         failed = ", ".join(check.check for check in verdict.checks if not check.passed)
         raise SelfCheckError(
             f"the release did not pass its own verification ({failed}), and was not published",
             "This is probably a bug in Dalenius: please report it.",
         )
-
-
-class _RowsDone:
-    """Verification reports the rows done so far; progress counts the steps between."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress, self._done = progress, 0
-
-    def __call__(self, done: int, _total: int) -> None:
-        self._progress.advance(done - self._done)
-        self._done = done
 
 
 class _Placements:
