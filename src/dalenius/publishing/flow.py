@@ -148,22 +148,22 @@ def publish_request(
         open_engine(request.table, options, request.budget) as engine,
         engine.output(os.fspath(out), options.force) as output,
     ):
-        with engine.open(request.table, options.table) as table:
+        with engine.open(request.table, options.table) as table:  # read
             unused = find_columns(table, request.roles)
-            survey = count(table, request, progress)
-            policy = as_policy(request.limits, survey.sensitive.value_counts)
-            plan = solve(survey, policy, request, progress)
-            arrangement = cut(table, survey, plan, request, progress)
-            placements = _Placements(arrangement, request)
+            survey = count(table, request, progress)  # count
+            policy = as_policy(request.limits, survey.sensitive.value_counts)  # resolve the limits
+            plan = solve(survey, policy, request, progress)  # solve
+            arrangement = cut(table, survey, plan, request, progress)  # cut
             specs = table_specs(request.roles, survey, request.format)
+            placements = _Placements(arrangement, request)
             placement = placements.first()
-            while placement is not None:  # once, or with fake values until none is ruled out, as far as possible
-                with table.place(arrangement, placement, progress) as placed:
-                    qit, st = output.write(arrangement, placed, specs.qit, specs.st, progress)
+            while placement is not None:  # once; with fake values again, as long as fewer of them can be ruled out
+                with table.place(arrangement, placement, progress) as placed:  # place
+                    qit, st = output.write(arrangement, placed, specs.qit, specs.st, progress)  # write
                 manifest = describe(request, arrangement, specs, qit, st)
                 folder = output.read_back(manifest)
                 placement = placements.next(folder, progress)
-        check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)
+        check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
         published = output.commit(manifest)
     notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
