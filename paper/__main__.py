@@ -118,21 +118,14 @@ def _print(reproduction: Reproduction, seconds: float, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_object(reproduction, seconds)))
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from dalenius.cli.text_table import TextTable, printable
 
-    from dalenius.cli.render_plan import print_whole, printable
-
-    console = Console(soft_wrap=False)
-    table = Table(title=printable(reproduction.data), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("experiment", "claim of the paper", "verdict"):
-        table.add_column(heading, max_width=90)
+    headings = ("experiment", "claim of the paper", "verdict")
+    table = TextTable(headings, left=headings, title=printable(reproduction.data))
     for result in reproduction.results:
         for number, claim in enumerate(result.claims):
-            table.add_row(result.name if not number else "", Text(claim.paper), str(claim.verdict))
-    print_whole(console, table)
+            table.add(result.name if not number else "", claim.paper, str(claim.verdict))
+    table.show()
     click.echo(f"{tally_sentence(reproduction.results)}. {seconds:.0f} s.")
     click.echo(f"Written: {reproduction.folder}/index.md, and CSV, SVG and PNG for each experiment.")
 

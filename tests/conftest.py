@@ -16,7 +16,6 @@ load_profile()
 GROUPS = {
     "tests/spark/test_cluster.py": "cluster",
     "tests/spark/test_connect.py": "cluster",
-    "tests/verify/test_parquet_mr.py": "cluster",
     "tests/spark/": "spark",
     "tests/browser/": "browser",
 }

@@ -49,10 +49,10 @@ class _Finishing:
 
 
 @contextmanager
-def shown_progress(as_json: bool) -> Iterator[Progress]:
-    """Progress in the form that suits where the output goes."""
+def shown_progress(as_json: bool, lines: bool = True) -> Iterator[Progress]:
+    """Bars on a terminal; elsewhere a line for each stage, unless they are not wanted or the output is JSON."""
     if not sys.stderr.isatty():
-        yield Silent() if as_json else _Lines()
+        yield _Lines() if lines and not as_json else Silent()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -61,6 +61,16 @@ def shown_progress(as_json: bool) -> Iterator[Progress]:
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bars:
         yield _Bars(bars)
+
+
+@contextmanager
+def bar_on_terminal(as_json: bool) -> Iterator[Progress]:
+    """A bar on a terminal, nothing elsewhere."""
+    if as_json or not sys.stderr.isatty():
+        yield Silent()
+        return
+    with shown_progress(as_json) as progress:
+        yield progress
 
 
 class _Lines:

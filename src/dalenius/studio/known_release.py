@@ -33,7 +33,6 @@ from dalenius.report.twin import report_object
 from dalenius.studio.given_tables import TableEntry
 from dalenius.studio.messages import RequestError, not_found
 from dalenius.verify.judge import verify as judge
-from dalenius.verify.release_files import Progress as RowsDone
 
 _OURS = re.compile(rf"{re.escape(FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
 
@@ -173,7 +172,7 @@ class StudioRelease:
             known = self._found = Found(about)
         return known
 
-    def verify(self, table: TableEntry | None = None, progress: RowsDone | None = None) -> Verdict:
+    def verify(self, table: TableEntry | None = None, progress: Progress | None = None) -> Verdict:
         """Check every promise, and hold the release against its table if that is given."""
 
         def work() -> Verdict:

@@ -61,17 +61,6 @@ class Task:
             if len(self._sentences) < _MOST_SENTENCES:
                 self._sentences.append(sentence)
 
-    def rows_of(self, stage: str) -> Callable[[int, int], None]:
-        """Progress by rows done and rows to do, as verification tells it."""
-
-        def told(done: int, total: int) -> None:
-            with self._lock:
-                self._check()
-                self._stage, self._done, self._total, self._unit = stage, done, total, "rows"
-
-        self.stage(stage)
-        return told
-
     def cancel(self) -> None:
         """Ask it to stop, which it does at its next step."""
         with self._lock:

@@ -12,7 +12,6 @@ from dalenius.errors import ChangedInputError, InputError
 from dalenius.tables.delimited import check_names, readable
 
 BATCH_ROWS = 2**18
-PARQUET_SUFFIXES = {".parquet", ".pq"}
 Batches = Generator[pa.RecordBatch, None, None]
 _REFERENCE_BYTES, _SMALL_DICTIONARY = 4, 2**16
 _READ_BYTES = 2**20  # at a time from each column: a row group may be as large as the file

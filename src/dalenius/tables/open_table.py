@@ -17,18 +17,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow
 
 from dalenius.errors import InputError, NullsError, TooManyValuesError, UsageError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
-from dalenius.tables.arrow import PARQUET_SUFFIXES
 from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quoted
 from dalenius.tables.delimited import check_names, is_in_one_piece, missing_column, read_header, readable
-from dalenius.tables.parquet_folders import parquet_folder
+from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
 from dalenius.tables.table_errors import plain_errors
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _TEXT_SUFFIXES = {".csv": ",;|\t", ".tsv": "\t"}
 _DATABASE_SUFFIXES = {".duckdb", ".ddb", ".db"}
@@ -88,6 +89,8 @@ class Table:
 
 def cast_to_text(values: pyarrow.Array) -> list[str | None]:
     """The values as DuckDB writes them; a null stays a null."""
+    import pyarrow  # here and below, because text files need no Arrow
+
     with plain_errors(), ExitStack() as stack:
         connection = connect(None, stack)
         relation = connection.from_arrow(pyarrow.table({"value": values}))
@@ -208,6 +211,8 @@ def tables_of_file(path: Path, views: bool = True) -> list[str]:
 
 
 def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    import pyarrow
+
     origins = {kind.__module__.split(".")[0]: kind.__name__ for kind in reversed(type(source).__mro__)}
     try:
         if origins.get("pandas") == "DataFrame":
@@ -230,6 +235,8 @@ def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.D
 
 
 def _from_arrow(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    import pyarrow
+
     check_names(source.schema.names)
     if any(pyarrow.types.is_fixed_size_binary(field.type) for field in source.schema):
         raise InputError("the table has a column of Python objects or raw bytes", "Turn it into text first.")

@@ -12,14 +12,15 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import InputError
-from dalenius.tables.arrow import PARQUET_SUFFIXES
 from dalenius.tables.delimited import FileState, check_names, readable
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PARQUET_SUFFIXES = {".parquet", ".pq"}
 _MANIFEST, _LARGEST = "manifest.json", 256 * 2**20  # bytes
 
 
@@ -113,6 +114,7 @@ def _key(part: str) -> str:
 
 def _columns(files: tuple[Path, ...]) -> tuple[str, ...]:
     """The columns of the files, which all have the same, with the same types and in the same order."""
+    import pyarrow as pa
     import pyarrow.parquet  # a fifth of a second that only Parquet files need
 
     first: list[tuple[str, pa.DataType]] | None = None
@@ -134,6 +136,8 @@ def _columns(files: tuple[Path, ...]) -> tuple[str, ...]:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     """Categories are stored as what they stand for."""
+    import pyarrow as pa
+
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.errors import ChangedInputError, InputError, UsageError
-from dalenius.tables.arrow import BATCH_ROWS, PARQUET_SUFFIXES, Batches, ParquetSource, Source, TableSource, bare_schema
+from dalenius.tables.arrow import BATCH_ROWS, Batches, ParquetSource, Source, TableSource, bare_schema
 from dalenius.tables.delimited import check_names, readable
-from dalenius.tables.parquet_folders import state_of
+from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, state_of
 
 # what DuckDB gives to Arrow as something else: other numbers, times without their zone, its own bytes
 _NOT_IN_ARROW = {"UHUGEINT", "TIME WITH TIME ZONE", "BIT", "BIGNUM", "VARINT"}

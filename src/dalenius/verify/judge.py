@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import ReleaseError
+from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, TableName
@@ -23,7 +24,6 @@ from dalenius.verify.against import PublishersLimits, check_source
 from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
 from dalenius.verify.findings import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA, SOURCE, Report
 from dalenius.verify.release_files import (
-    Progress,
     Watch,
     check_hashes,
     is_there,
@@ -36,6 +36,7 @@ from dalenius.verify.stated_tree import check_tree
 
 __all__ = ["Verdict", "verify"]
 
+_STAGE = "Verifying"
 _BATCH_ROWS = 2**17  # a batch of a column or two stays in the processor's cache
 
 
@@ -54,9 +55,9 @@ def verify(
     `policy` replaces the manifest's limits by the publisher's own. A rule is resolved from the counts in the release,
     and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `against`
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
-    DataFrame, a pyarrow Table or a DuckDB relation. `progress` is called with the rows done and the rows to do,
-    by whichever thread has read them. `memory`, in bytes, bounds the comparison with `against`; the other checks need
-    little.
+    DataFrame, a pyarrow Table or a DuckDB relation. `progress` hears of one stage,
+    "Verifying", from whichever threads read rows. `memory`, in bytes, bounds the comparison with `against`; the other
+    checks need little.
 
     A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is held against
     the manifest that it has, which need not be written yet.
@@ -64,7 +65,9 @@ def verify(
     report = Report()
     with_source = against is not None
     release = folder if isinstance(folder, ReleaseFolder) else _release(Path(folder), report)
+    progress = progress or Silent()
     if release is None:
+        progress.stage(_STAGE)
         return report.verdict(with_source)
     manifest = release.manifest
     source = None
@@ -78,7 +81,9 @@ def verify(
     followed = check_tree(manifest, report)
     note_other_files(release, report)
     tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
-    watch = Watch((manifest.rows + manifest.slots) * (2 if with_source else 1), progress)
+    rows = (manifest.rows + manifest.slots) * (2 if with_source else 1)
+    progress.stage(_STAGE, rows)
+    watch = Watch(rows, progress)
     try:
         limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
         readable = _check_tables(Scanner(release, watch, batch_rows, followed), tables, limits, report)

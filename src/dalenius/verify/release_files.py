@@ -8,17 +8,15 @@ from __future__ import annotations
 import hashlib
 import stat
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from dalenius.errors import ReleaseError
+from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder, Store, TableName
 from dalenius.release.manifest import FILE
 from dalenius.release.two_tables import TableFile, TablePart, digest_of_parts
 from dalenius.verify.findings import FILES, HASHES, Report, plural
-
-Progress = Callable[[int, int], None]
 
 
 class StoppedError(Exception):
@@ -29,9 +27,8 @@ class Watch:
     """Adds up the rows that were read, and ends the threads that ask it when somebody has called off the checks."""
 
     def __init__(self, total: int, progress: Progress | None = None) -> None:
-        self._total = total
-        self._progress = progress
-        self._done = 0
+        self._progress: Progress = progress or Silent()
+        self._left = total
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
@@ -43,10 +40,11 @@ class Watch:
         """So many rows more are read."""
         if self._stopped.is_set():
             raise StoppedError
-        if rows and self._progress is not None:
+        if rows:
             with self._lock:
-                self._done = min(self._total, self._done + rows)
-                self._progress(self._done, self._total)
+                rows = min(self._left, rows)
+                self._left -= rows
+                self._progress.advance(rows)
 
 
 _CHUNK = 2**20

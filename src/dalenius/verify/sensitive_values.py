@@ -71,7 +71,9 @@ class ValueCodes:
         """How many texts are spelled out in the file, in a dictionary, though no row has them."""
         if not self._natives or not is_text(self._natives[0].type):
             return 0
-        return int(np.count_nonzero(self._counts[np.unique(self._codes)] == 0))
+        spelled_out = np.zeros(len(self._counts), np.bool_)  # np.unique would load numpy's masked arrays
+        spelled_out[self._codes] = True
+        return int(np.count_nonzero(spelled_out & (self._counts == 0)))
 
     def in_order(self) -> bool:
         """Whether the texts that were listed are in the order of the column's type."""
