@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from paper.experiment import Claim, Context, Table, Verdict, cases, percents, span
-from paper.figure import Axis, Lines, Rows, theta_axis
-from paper.releases import OPTIMAL, STRATA, learned, relative_error
+from paper.pictures import Axis, Lines, Rows, theta_axis
+from paper.releases import OPTIMAL, STRATA, learning_attack, relative_error
 
 _METHODS = {OPTIMAL: "none", STRATA: "auto"}
 _LINES = {
@@ -52,7 +52,7 @@ class Adversary:
             for (method, column), line in _LINES.items()
             if row["method"] == method
         ]
-        y = Axis("percent", "people guessed right (%)", form=",~f")
+        y = Axis("percent", "people guessed right (%)", format=",~f")
         dashed = tuple(line for (_, column), line in _LINES.items() if column == "baseline")
         return Lines(points, self.title, theta_axis(rows), y, "series", tuple(_LINES.values()), dashed=dashed)
 
@@ -92,7 +92,7 @@ class Adversary:
 
 def _row(context: Context, sensitive: str, theta: int, method: str) -> dict[str, Any]:
     error = relative_error(context, sensitive, theta, method) or {}
-    attack = learned(context, sensitive, theta, method) or {}
+    attack = learning_attack(context, sensitive, theta, method) or {}
     return {
         "table": context.dataset.panel(sensitive),
         "sensitive": sensitive,

@@ -1,7 +1,4 @@
-"""The bucket setting problems of Section 7: counts of a table, the limits of a theta, sizes up to 50.
-
-How large the experiments are: the paper's settings, and smaller ones for a quick look.
-"""
+"""The bucket setting problems of Section 7: counts of a table, the limits of a theta, sizes up to 50."""
 
 from __future__ import annotations
 
@@ -28,7 +25,13 @@ def limits(theta: int) -> LimitPolicy:
 def problem(counts: ValueCounts, theta: int) -> Problem:
     """The counts under the limits of theta, with M = min_i ceil(1 / f'_i) and M' = 50."""
     exact = resolve_limits(limits(theta), counts).limits
-    return Problem(counts.values, counts.counts, exact, least_min_size(exact), MAX_SIZE)
+    return Problem(
+        values=counts.values,
+        counts=counts.counts,
+        limits=exact,
+        min_size=least_min_size(exact),
+        max_size=MAX_SIZE,
+    )
 
 
 def every_problem(context: Context) -> Iterator[tuple[str, int, Problem]]:

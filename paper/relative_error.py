@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paper.experiment import Claim, Context, Table, Verdict, cases, percents, span
-from paper.figure import Axis, Lines, Rows, theta_axis
+from paper.pictures import Axis, Lines, Rows, theta_axis
 from paper.releases import MULTI_SIZE, ONE_BUCKET, OPTIMAL, STRATA, TWO_SIZE, relative_error
 
 _PAPERS = (TWO_SIZE, MULTI_SIZE, OPTIMAL)
@@ -43,31 +43,31 @@ class RelativeError:
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line a method."""
-        y = Axis("percent", "mean relative error (%)", form=",~f")
+        y = Axis("percent", "mean relative error (%)", format=",~f")
         return Lines(rows, self.title, theta_axis(rows), y, "method", _ORDER, baselines=(ONE_BUCKET,))
 
     def table(self, rows: Rows) -> Table:
         """A row for each theta, a column for each method."""
-        found = [
+        lines = [
             {"sensitive": sensitive, "θ": theta, **errors}
             for (sensitive, theta), errors in cases(rows, "percent").items()
         ]
         forms = {"sensitive": "s", "θ": "d"}
         heading = "{}, %".format
-        return Table.of({n: (n if n in forms else heading(n), forms.get(n, ".1f")) for n in found[0]}, found)
+        return Table.of({n: (n if n in forms else heading(n), forms.get(n, ".1f")) for n in lines[0]}, lines)
 
     def claims(self, rows: Rows, context: Context) -> Sequence[Claim]:  # noqa: ARG002
         """Section 7.2.2, and what its numbers are worth."""
-        found = {case: errors for case, errors in cases(rows, "percent").items() if None not in errors.values()}
-        occupation = [errors for (sensitive, _), errors in found.items() if sensitive == "Occupation"]
-        education = [errors for (sensitive, _), errors in found.items() if sensitive == "Education"]
+        by_case = {case: errors for case, errors in cases(rows, "percent").items() if None not in errors.values()}
+        occupation = [errors for (sensitive, _), errors in by_case.items() if sensitive == "Occupation"]
+        education = [errors for (sensitive, _), errors in by_case.items() if sensitive == "Education"]
         claims = [*_occupation(occupation), *_education(education)] if occupation and education else []
-        return [*claims, *_worth(found, rows)]
+        return [*claims, *_worth(by_case, rows)]
 
 
-def _occupation(found: list[dict[str, float]]) -> list[Claim]:
-    worst = max(errors[method] for errors in found for method in _PAPERS)
-    spreads = [max(errors[m] for m in _PAPERS) - min(errors[m] for m in _PAPERS) for errors in found]
+def _occupation(by_case: list[dict[str, float]]) -> list[Claim]:
+    worst = max(errors[method] for errors in by_case for method in _PAPERS)
+    spreads = [max(errors[m] for m in _PAPERS) - min(errors[m] for m in _PAPERS) for errors in by_case]
     return [
         Claim(
             "Section 7.2.2",
@@ -85,10 +85,10 @@ def _occupation(found: list[dict[str, float]]) -> list[Claim]:
     ]
 
 
-def _education(found: list[dict[str, float]]) -> list[Claim]:
-    errors = [case[method] for case in found for method in _PAPERS]
-    multi = [case[TWO_SIZE] - case[MULTI_SIZE] for case in found]
-    best = [case[MULTI_SIZE] - case[OPTIMAL] for case in found]
+def _education(by_case: list[dict[str, float]]) -> list[Claim]:
+    errors = [case[method] for case in by_case for method in _PAPERS]
+    multi = [case[TWO_SIZE] - case[MULTI_SIZE] for case in by_case]
+    best = [case[MULTI_SIZE] - case[OPTIMAL] for case in by_case]
     low, high = _ABOUT_TWO
     return [
         Claim(
@@ -107,20 +107,20 @@ def _education(found: list[dict[str, float]]) -> list[Claim]:
     ]
 
 
-def _worth(found: dict[Any, dict[str, float]], rows: Rows) -> list[Claim]:
-    errors = [case[method] for case in found.values() for method in (TWO_SIZE, MULTI_SIZE)]
+def _worth(by_case: dict[Any, dict[str, float]], rows: Rows) -> list[Claim]:
+    errors = [case[method] for case in by_case.values() for method in (TWO_SIZE, MULTI_SIZE)]
     below = sum(error < 10 for error in errors)
-    shares = [case[method] / case[ONE_BUCKET] for case in found.values() for method in (TWO_SIZE, MULTI_SIZE)]
-    low = [share for (_, theta), case in found.items() if theta <= 8 for share in _shares(case)]
-    strata = [case[STRATA] / case[ONE_BUCKET] for case in found.values()]
-    one = span([case[ONE_BUCKET] for case in found.values()], ".1f")
+    shares = [case[method] / case[ONE_BUCKET] for case in by_case.values() for method in (TWO_SIZE, MULTI_SIZE)]
+    low = [share for (_, theta), case in by_case.items() if theta <= 8 for share in _shares(case)]
+    strata = [case[STRATA] / case[ONE_BUCKET] for case in by_case.values()]
+    one = span([case[ONE_BUCKET] for case in by_case.values()], ".1f")
     empty = sum(row["empty"] or 0 for row in rows if row["method"] == OPTIMAL)
-    asked = sum(row["queries"] or 0 for row in rows if row["method"] == OPTIMAL)
+    queries = sum(row["queries"] or 0 for row in rows if row["method"] == OPTIMAL)
     return [
         Claim(
             "Section 7.2.2",
             "TwoSize and MultiSize have relative errors below 10 % for most F'-privacy considered",
-            f"they do in {below} of {len(errors)} cases ({empty:,} of {asked:,} queries match nobody)",
+            f"they do in {below} of {len(errors)} cases ({empty:,} of {queries:,} queries match nobody)",
             Verdict.of([2 * below > len(errors)]),
         ),
         Claim(
@@ -140,8 +140,8 @@ def _shares(case: dict[str, float]) -> list[float]:
 
 
 def _row(context: Context, sensitive: str, theta: int, method: str) -> dict[str, Any]:
-    found = relative_error(context, sensitive, theta, method) or {}
-    mean, median = found.get("mean"), found.get("median")
+    errors = relative_error(context, sensitive, theta, method) or {}
+    mean, median = errors.get("mean"), errors.get("median")
     return {
         "table": context.dataset.panel(sensitive),
         "sensitive": sensitive,
@@ -149,6 +149,6 @@ def _row(context: Context, sensitive: str, theta: int, method: str) -> dict[str,
         "method": method,
         "percent": None if mean is None else 100 * mean,
         "median_percent": None if median is None else 100 * median,
-        "queries": found.get("queries"),
-        "empty": found.get("empty"),
+        "queries": errors.get("queries"),
+        "empty": errors.get("empty"),
     }

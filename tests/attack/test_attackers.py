@@ -10,7 +10,7 @@ import pytest
 from dalenius.attack.audit import ATTACKERS, Attacker, audit, audit_object
 from dalenius.attack.reading import Target
 from dalenius.attack.scoring import attack_result, score
-from dalenius.cli.render_audit import show_audit
+from dalenius.cli.audit_command import show_audit
 from dalenius.errors import UsageError
 from dalenius.model.attack_result import ATTACKS, Attack
 from tests.attack.tables import table

@@ -76,7 +76,9 @@ def test_known_records_and_fakes_are_told_with_their_price_before_anything_is_pl
     lines = result.stderr.splitlines()
     price = next(k for k, line in enumerate(lines) if line.startswith("the price of protection: a loss of "))
     assert price < next(k for k, line in enumerate(lines) if line.startswith("Placing"))
-    assert "whichever record of it is known; 1 of the values of each bucket is fake" in " ".join(result.stdout.split())
+    assert "whichever record of it an attacker knows; 1 of the values of each bucket is fake" in " ".join(
+        result.stdout.split()
+    )
     made = dalenius.load("release").manifest
     assert (made.adversary.known_records, made.adversary.fake_values) == (1, 1)
     assert made.tables.st.rows == made.rows + made.buckets
@@ -233,7 +235,7 @@ def test_no_solution_is_exit_code_three(run: Run) -> None:
         ((*ARGUMENTS, "--engine", "abacus"), "'abacus' is not one of"),
         ((*ARGUMENTS, "--master", "local[2]"), "--master is for Spark"),
         ((*ARGUMENTS, "--spark-remote", "sc://nowhere"), "--spark-remote is for Spark"),
-        ((*ARGUMENTS, "--conf", "spark.ui.enabled=false"), "settings of Spark are given without it"),
+        ((*ARGUMENTS, "--conf", "spark.ui.enabled=false"), "Spark settings are given without Spark"),
         ((*ARGUMENTS, "--engine", "spark", "--master", "local", "--spark-remote", "sc://x"), "both a master and"),
         ((*ARGUMENTS, "--engine", "spark", "--format", "csv"), "Spark does not write releases as csv"),
         ((*ARGUMENTS, "--engine", "spark", "--conf", "spark.ui.enabled"), "--conf wants KEY=VALUE"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -103,6 +104,11 @@ def completion_command(context: click.Context, shell: str) -> None:
     click.echo(completion(context.find_root().command, {}, "dalenius", "_DALENIUS_COMPLETE").source())
 
 
+def _load_no_plugins() -> None:
+    """Keep pydantic from searching every installed package for plugins, which could also read what it checks."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
 def _prepare_output() -> None:
     """Print what the terminal cannot show as escapes, and end quietly when a pipe closes."""
     for stream in (sys.stdout, sys.stderr):
@@ -119,14 +125,18 @@ def _prepare_output() -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(VERSION, prog_name="dalenius")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Publish tables about people so that analysts can count, and nobody can be pinned to a sensitive value.
 
     Exit codes: 0 done, 1 the check failed, 2 wrong use or bad input, 3 no solution exists.
     """
+    if os.environ.get("NO_COLOR"):
+        context.color = False
 
 
 def entry() -> None:
     """What the installed command runs."""
+    _load_no_plugins()
     _prepare_output()
     main()

@@ -152,16 +152,12 @@ def _write_certificate(path: Path, plan: Plan) -> None:
 
 
 def _print(plans: list[Plan], compare: bool, as_json: bool) -> None:
-    from rich.console import Console
-
     from dalenius.cli.render_plan import plan_object, show_comparison, show_plan
 
     if as_json:
         objects = [plan_object(plan) for plan in plans]
         click.echo(json.dumps({"plans": objects} if compare else objects[0]))
-        return
-    console = Console(soft_wrap=False)
-    if compare:
-        show_comparison(console, plans)
+    elif compare:
+        show_comparison(plans)
     else:
-        show_plan(console, plans[0])
+        show_plan(plans[0])

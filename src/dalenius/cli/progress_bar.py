@@ -63,6 +63,16 @@ def shown_progress(as_json: bool, lines: bool = True) -> Iterator[Progress]:
         yield _Bars(bars)
 
 
+@contextmanager
+def bar_on_terminal(as_json: bool) -> Iterator[Progress]:
+    """A bar on a terminal, nothing elsewhere."""
+    if as_json or not sys.stderr.isatty():
+        yield Silent()
+        return
+    with shown_progress(as_json) as progress:
+        yield progress
+
+
 class _Lines:
     def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
         click.echo(f"{name} ..." if total is None else f"{name} {total:,} {unit} ...", err=True)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -29,6 +29,7 @@ from dalenius.errors import NoSolutionError, UsageError
 from dalenius.model.progress import Progress
 
 if TYPE_CHECKING:
+    from dalenius.model.plan import Plan
     from dalenius.publishing.options import PublishRequest
     from dalenius.publishing.published import Release
 
@@ -169,7 +170,7 @@ def publish_command(
             try:
                 release = _publish(request, out, as_json, to_the_end)
             except NoSolutionError as error:
-                _print_no_solution(error, as_json)
+                _print_no_solution(cast("Plan", error.plan), as_json)
                 sys.exit(NO_SOLUTION)
             _print(release, out, time.perf_counter() - started, as_json)
 
@@ -220,24 +221,19 @@ def _publish(request: PublishRequest, out: str, as_json: bool, to_the_end: Calla
         return publish_request(request, out, to_the_end(progress))
 
 
-def _print(release: Any, out: Any, seconds: float, as_json: bool) -> None:
-    from rich.console import Console
-
+def _print(release: Release, out: str, seconds: float, as_json: bool) -> None:
     from dalenius.cli.render_release import release_object, show_release
 
     if as_json:
         click.echo(json.dumps(release_object(release, out, seconds)))
     else:
-        show_release(Console(soft_wrap=False), release, out, seconds)
+        show_release(release, out, seconds)
 
 
-def _print_no_solution(error: NoSolutionError, as_json: bool) -> None:
-    from rich.console import Console
-
+def _print_no_solution(plan: Plan, as_json: bool) -> None:
     from dalenius.cli.render_plan import plan_object, show_plan
 
-    plan: Any = error.plan
     if as_json:
         click.echo(json.dumps(plan_object(plan)))
     else:
-        show_plan(Console(soft_wrap=False), plan)
+        show_plan(plan)

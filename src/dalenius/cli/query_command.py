@@ -9,14 +9,19 @@ import csv
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dalenius.cli.failures import reported
+from dalenius.cli.text_table import TextTable, printable, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
-from dalenius.model.estimate import Estimate, GroupEstimate
+from dalenius.model.estimate import ASSUMPTION, LEARNING, Estimate, GroupEstimate, LearnedEstimate
+
+if TYPE_CHECKING:
+    from dalenius.query.workload import WorkloadResult
 
 _QUERY_EPILOG = """\b
 Examples:
@@ -25,6 +30,8 @@ Examples:
   dalenius query release --queries queries.txt --json
 """
 _LONGEST_FILE = 2**24  # characters of a file of queries
+_LONGEST_QUERY = 60  # characters of a query that are printed
+_LOOSE = "Note: the condition has too many patterns to try them all; the bounds hold, but tighter ones may exist."
 
 Answer = Estimate | list[GroupEstimate]
 
@@ -62,9 +69,7 @@ def query_command(
         if as_json:
             _print_json(texts if queries_file is not None else None, answers, learn)
         else:
-            from dalenius.cli.render_estimates import show_answers
-
-            show_answers(texts if queries_file is not None else None, answers)
+            _show_answers(texts if queries_file is not None else None, answers)
 
 
 def _columns(groups: Sequence[str]) -> list[str]:
@@ -123,6 +128,84 @@ def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer], learn:
     click.echo(json.dumps(objects))
 
 
+def _show_answers(queries: Sequence[str] | None, answers: Sequence[Answer]) -> None:
+    """Print answers for people, then once what they rest on."""
+    for i, answer in enumerate(answers):
+        if queries is not None:
+            click.echo(("\n" if i else "") + printable(queries[i], _LONGEST_QUERY))
+        if isinstance(answer, Estimate):
+            _show_estimate(answer)
+        else:
+            _show_groups(answer)
+    for sentence in _reservations([estimate for answer in answers for estimate in _estimates(answer)]):
+        click.echo(f"\n{sentence}")
+
+
+def _estimates(answer: Answer) -> list[Estimate]:
+    return [answer] if isinstance(answer, Estimate) else [group.estimate for group in answer]
+
+
+def _reservations(estimates: Sequence[Estimate]) -> Iterator[str]:
+    """What to keep in mind about these estimates."""
+    if not all(estimate.tight for estimate in estimates):
+        yield _LOOSE
+    if not all(estimate.exact for estimate in estimates):
+        yield ASSUMPTION
+    for reason in dict.fromkeys(estimate.not_learned for estimate in estimates if estimate.not_learned is not None):
+        yield f"Note: nothing was learned. {reason}"
+    if any(estimate.learned is not None and not estimate.exact for estimate in estimates):
+        yield LEARNING
+
+
+def _show_estimate(estimate: Estimate) -> None:
+    low, high = estimate.bounds
+    if estimate.exact:
+        show_pairs([("count", f"{low:,}  (exact)")])
+        return
+    bounds = ("certain bounds", f"{low:,} to {high:,}")
+    show_pairs([("estimate", f"{estimate.estimate:,.1f}"), bounds, *_spread(estimate)])
+    if (learned := estimate.learned) is not None:
+        click.echo("\nlearned from all buckets together")
+        show_pairs([("estimate", f"{learned.estimate:,.1f}"), *_spread(learned)])
+
+
+def _spread(estimate: Estimate | LearnedEstimate) -> list[tuple[str, str]]:
+    low, high = estimate.interval
+    return [("standard error", f"{estimate.standard_error:,.2f}"), ("95 % interval", f"{low:,} to {high:,}")]
+
+
+def _show_groups(groups: Sequence[GroupEstimate]) -> None:
+    if not groups:
+        click.echo("no groups")
+        return
+    learned = any(group.estimate.learned is not None for group in groups)
+    by = [printable(name) for name in groups[0].group]
+    numbers = ["estimate", "certain bounds", "standard error", "95 % interval"]
+    table = TextTable([*by, *numbers, *(["learned estimate", "learned 95 % interval"] if learned else [])], left=by)
+    for group in groups:
+        names = ("" if value is None else printable(str(value)) for value in group.group.values())
+        more = _learned_cells(group.estimate) if learned else ()
+        table.add(*names, *_cells(group.estimate), *more)
+    table.show()
+
+
+def _cells(estimate: Estimate) -> tuple[str, str, str, str]:
+    low, high = estimate.bounds
+    if estimate.exact:
+        return f"{low:,}", "exact", "0", "exact"
+    (_, error), (_, interval) = _spread(estimate)
+    return f"{estimate.estimate:,.1f}", f"{low:,} to {high:,}", error, interval
+
+
+def _learned_cells(estimate: Estimate) -> tuple[str, str]:
+    learned = estimate.learned
+    if learned is None:
+        return "", ""
+    if estimate.exact:
+        return f"{estimate.bounds[0]:,}", "exact"
+    return f"{learned.estimate:,.1f}", f"{learned.interval[0]:,} to {learned.interval[1]:,}"
+
+
 _WORKLOAD_EPILOG = """\b
 Examples:
   dalenius workload release --against hospital.parquet --seed 1
@@ -163,7 +246,6 @@ def workload_command(
     A tool for the publisher and for research: it reads the raw table, and what it prints was computed from it.
     """
     with reported(as_json):
-        from dalenius.cli.render_estimates import show_workload
         from dalenius.query.workload import evaluate, workload_object
         from dalenius.release.folder import open_release
 
@@ -180,4 +262,25 @@ def workload_command(
         if as_json:
             click.echo(json.dumps(workload_object(result, selectivity, seed, time.perf_counter() - start, learn)))
         else:
-            show_workload(result)
+            _show_workload(result)
+
+
+def _show_workload(result: WorkloadResult) -> None:
+    """Print the result for people."""
+    pairs = [
+        ("queries", f"{result.queries:,}; {result.empty:,} of them match nobody and have no relative error"),
+        ("relative error", f"mean {result.mean_relative_error:.4f}, median {result.median_relative_error:.4f}"),
+        ("bounds", f"hold for {result.bounds_hold:,}; mean width {result.mean_bounds_width:,.1f}"),
+        (
+            "95 % interval",
+            f"contains the truth for {result.coverage:.1%}; mean width {result.mean_interval_width:,.1f}",
+        ),
+    ]
+    if (learned := result.learned) is not None:
+        errors = f"mean {learned.mean_relative_error:.4f}, median {learned.median_relative_error:.4f}"
+        width = f"mean width {learned.mean_interval_width:,.1f}"
+        pairs.append(("learned: relative error", errors))
+        pairs.append(("learned: 95 % interval", f"contains the truth for {learned.coverage:.1%}; {width}"))
+    elif result.not_learned is not None:
+        pairs.append(("learned", f"nothing. {result.not_learned}"))
+    show_pairs(pairs)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, reported
-from dalenius.cli.progress_bar import shown_progress
+from dalenius.cli.progress_bar import bar_on_terminal
 from dalenius.errors import UsageError
-from dalenius.model.progress import Progress, Silent
 
 _EPILOG = """\b
 Examples:
@@ -74,7 +71,7 @@ def report_command(
             raise UsageError("--control is for the attackers", "Give --audit, or leave it out.")
         from dalenius.report.report_files import make_report, twin_path
 
-        with _progress(as_json) as progress:
+        with bar_on_terminal(as_json) as progress:
             twin = make_report(
                 folder,
                 out,
@@ -95,21 +92,11 @@ def report_command(
 
 def _show(twin: dict[str, Any], page: Path, beside: Path) -> None:
     """What the page says first, and where it is."""
-    from dalenius.cli.render_plan import printable
+    from dalenius.cli.text_table import LONGEST_NOTE, printable
     from dalenius.report.statements import statements
 
     colors = {"good": "green", "bad": "red", "warn": "yellow"}
     for one in statements(twin):  # split() also takes the no-break spaces of the page
         title = click.style(one.title, fg=colors.get(one.tone), bold=True)
-        click.echo(f"{title}: {printable(' '.join(' '.join(one.sentences).split()), 2000)}")
+        click.echo(f"{title}: {printable(' '.join(' '.join(one.sentences).split()), LONGEST_NOTE)}")
     click.echo(f"Written: {page}, {beside}")
-
-
-@contextmanager
-def _progress(as_json: bool) -> Iterator[Progress]:
-    """A bar on a terminal, nothing elsewhere."""
-    if as_json or not sys.stderr.isatty():
-        yield Silent()
-        return
-    with shown_progress(as_json) as progress:
-        yield progress

@@ -11,6 +11,7 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, reported
 from dalenius.cli.shared_options import policy_options, read_request
+from dalenius.cli.text_table import LONGEST_NOTE, printable, show_notes
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
 
@@ -164,9 +165,6 @@ def _counts(
     null_value: str | None,
     given: dict[str, Any],
 ) -> ValueCounts:
-    from dalenius.tables.delimited import read_counts
-    from dalenius.tables.open_table import open_table
-
     if (table is None) == (counts_file is None):
         raise UsageError(
             "a certificate is checked with the counts that it is about",
@@ -175,20 +173,22 @@ def _counts(
     if counts_file is not None:
         if table_name is not None or given["sensitive"] is not None or given["null_value"] is not None:
             raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
+        from dalenius.tables.delimited import read_counts
+
         return read_counts(counts_file)
     if sensitive is None:
         raise UsageError(
             "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
         )
+    from dalenius.tables.open_table import open_table
+
     with open_table(table, table_name) as opened:
         return opened.count_by_value(sensitive, null_value)
 
 
 def _show_proof(verdict: ProofVerdict) -> None:
-    from dalenius.cli.render_plan import printable
-
     for finding in verdict.findings:
-        click.echo(click.style("FAILED", fg="red") + f"  {printable(finding, 2000)}.")
+        click.echo(click.style("FAILED", fg="red") + f"  {printable(finding, LONGEST_NOTE)}.")
     proven = _proof_sentence(verdict)
     if verdict.verified:
         click.echo(click.style("Verified", fg="green", bold=True) + f": {proven}.")
@@ -238,18 +238,15 @@ def _policy(job: Path) -> LimitPolicy:
 
 
 def _show(verdict: Verdict) -> None:
-    from dalenius.cli.render_plan import printable
-
     longest = max(len(check.check) for check in verdict.checks)
     for check in verdict.checks:
         mark, color = _MARKS[check.outcome]
         lines = [found.message for found in check.findings] or [check.summary]
         start = f"{check.check:<{longest}}  {click.style(f'{mark:<6}', fg=color)}  "
         for line in lines:
-            click.echo(start + printable(line, 2000))
+            click.echo(start + printable(line, LONGEST_NOTE))
             start = " " * (longest + 10)
-    for note in verdict.notes:
-        click.echo(click.style(f"Note: {printable(note, 2000)}.", fg="yellow"))
+    show_notes(verdict.notes)
     click.echo(_sentence(verdict))
 
 
