@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dalenius.cli.failures import OneCommand, reported
+from dalenius.cli.failures import OneCommand, report_errors
 from dalenius.cli.shared_options import quasi_identifiers_option
 
 _EPILOG = """\b
@@ -68,9 +68,9 @@ def reproduce_command(
     run found, and whether they agree. A run that was stopped goes on where it was. Needs the extra report.
     """
     started = time.perf_counter()
-    with reported(as_json):
-        from dalenius.cli.progress_bar import shown_progress
-        from dalenius.cli.publish_command import names
+    with report_errors(as_json):
+        from dalenius.cli.progress_bar import show_progress
+        from dalenius.cli.shared_options import column_names
         from dalenius.errors import UsageError
         from paper import dataset
         from paper.pictures import require_altair
@@ -79,11 +79,11 @@ def reproduce_command(
 
         if data is None and (title or table_name or sensitive or quasi_identifiers):
             raise UsageError("roles and titles are for a table that is given", "Give one with --data TABLE.")
-        wanted = names(only)
+        wanted = column_names(only)
         chosen(wanted)
         require_altair()
         settings = QUICK if quick else FULL
-        with shown_progress(as_json) as progress:
+        with show_progress(as_json) as progress:
             progress.stage("Reading")
             if data is None:
                 table = dataset.synthetic(settings.most_rows)
@@ -91,8 +91,8 @@ def reproduce_command(
                 table = dataset.given(
                     data,
                     settings.most_rows,
-                    sensitive=names(sensitive),
-                    quasi_identifiers=names(quasi_identifiers),
+                    sensitive=column_names(sensitive),
+                    quasi_identifiers=column_names(quasi_identifiers),
                     title=title,
                     table_name=table_name,
                 )
