@@ -176,5 +176,5 @@ class _whole_parquet:  # noqa: N801 (used like a function)
             raise InputError("the file is not a complete Parquet file") from None
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))

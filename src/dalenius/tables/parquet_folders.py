@@ -79,10 +79,10 @@ def table_files(folder: Path) -> tuple[Path, ...]:
             "Give the table that it was made of; or one of its two tables, such as its st.parquet, or its folder st.",
         )
     with readable():
-        found = tuple(sorted(_below(folder, set())))
-    if not found:
+        files = tuple(sorted(_below(folder, set())))
+    if not files:
         raise InputError("the folder has no Parquet files", "Give a folder of .parquet files, or a single file.")
-    return found
+    return files
 
 
 def _below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
@@ -123,10 +123,10 @@ def _columns(files: tuple[Path, ...]) -> tuple[str, ...]:
             schema = pyarrow.parquet.read_schema(path)
         except (pa.ArrowException, OSError):
             raise InputError("a file of the folder is not a complete Parquet file") from None
-        found = [(field.name, _plain(field.type)) for field in schema]
+        columns = [(field.name, _plain(field.type)) for field in schema]
         if first is None:
-            first = found
-        elif found != first:
+            first = columns
+        elif columns != first:
             raise InputError(
                 "the folder's files have not all the same columns, with the same types, in the same order",
                 "Write the table anew, or give a folder with files of one table.",
@@ -134,11 +134,11 @@ def _columns(files: tuple[Path, ...]) -> tuple[str, ...]:
     return tuple(name for name, _ in first or ())
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _plain(data_type: pa.DataType) -> pa.DataType:
     """Categories are stored as what they stand for."""
     import pyarrow as pa
 
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 def _is_release(folder: Path) -> bool:

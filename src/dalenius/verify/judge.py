@@ -1,13 +1,14 @@
 """Verify a release: from its files alone, does it keep every limit, and is it what its manifest says?
 
 The judge shares no code with the author. Nothing here knows how buckets are found or filled: the tables are read as
-anybody could read them, and held against the manifest, against the publisher's own limits if they are given, and
-against the table that they were made of if that is.
+anybody could read them, and compared with the manifest, with the publisher's own limits if they are given, and with the
+table that they were made of if that is.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -59,7 +60,7 @@ def verify(
     "Verifying", from whichever threads read rows. `memory`, in bytes, bounds the comparison with `against`; the other
     checks need little.
 
-    A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is held against
+    A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is compared with
     the manifest that it has, which need not be written yet.
     """
     report = Report()
@@ -78,7 +79,7 @@ def verify(
         columns = manifest.columns
         source.require_columns([*(column.name for column in columns.quasi_identifiers), columns.sensitive.name])
     check_consistency(manifest, report)
-    followed = check_tree(manifest, report)
+    has_tree = check_tree(manifest, report)
     note_other_files(release, report)
     tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
     rows = (manifest.rows + manifest.slots) * (2 if with_source else 1)
@@ -86,7 +87,7 @@ def verify(
     watch = Watch(rows, progress)
     try:
         limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
-        readable = _check_tables(Scanner(release, watch, batch_rows, followed), tables, limits, report)
+        readable = _check_tables(Scanner(release, watch, batch_rows, has_tree), tables, limits, report)
         if source is not None:
             report.add(check_source(release, source, readable, watch))
     except BaseException:
@@ -103,7 +104,7 @@ def _release(path: Path, report: Report) -> ReleaseFolder | None:
         try:
             return ReleaseFolder(path, read_manifest(path))
         except ReleaseError as error:
-            report.found(MANIFEST, error.message)
+            report.fail(MANIFEST, error.message)
             why = "the manifest cannot be read"
     report.not_checked([check for check in HOLDS if check != FILES], why)
     return None
@@ -137,31 +138,43 @@ def _check_tables(
 
 
 def _check_values(scanner: Scanner, publishers: PublishersLimits | None) -> Scan:
-    """ST against the limits. The publisher's are resolved from the counts that the manifest gives.
+    """ST against the limits: the manifest's, or the publisher's."""
+    manifest = scanner.release.manifest
+    values = [value.value for value in manifest.values]
+    if publishers is not None:
+        return _check_publishers_limits(scanner, publishers, values)
+    scan = scanner.sensitive_values(values, [Fraction(value.limit) for value in manifest.values])
+    if scan.complete:
+        compare_values(manifest, scan, True, scan.report)
+    return scan
+
+
+def _check_publishers_limits(scanner: Scanner, publishers: PublishersLimits, values: Sequence[str]) -> Scan:
+    """ST against the publisher's limits, resolved from the counts that the manifest states.
 
     If those turn out not to be the counts in the table, the table is read again with limits for what it holds.
     """
     manifest = scanner.release.manifest
-    values = [value.value for value in manifest.values]
     stated = [(value.value, value.count) for value in manifest.values]
-    report = Report()
-    if publishers is None:
-        limits: list[Fraction] | None = [Fraction(value.limit) for value in manifest.values]
-    else:
-        limits = publishers.limits(stated, report)
+    resolving = Report()
+    limits = publishers.limits(stated, resolving)
     scan = scanner.sensitive_values(values, limits)
-    if not scan.complete:
-        scan.report.add(report)
-        return scan
-    if publishers is not None and sorted(scan.counts, key=repr) != sorted(stated, key=repr):
-        report = Report()
-        held = [(text, count) for text, count in scan.counts if text is not None]
-        again = scanner.sensitive_values([text for text, _ in held], publishers.limits(held, report))
-        scan.report.findings = [found for found in scan.report.findings if found.check != LIMITS]
-        scan.report.findings += [found for found in again.report.findings if found.check == LIMITS]
-        scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]
-    elif publishers is not None and limits is not None:
-        note_other_limits(manifest, limits, report)
-    compare_values(manifest, scan, publishers is None, report)
-    scan.report.add(report)
+    if scan.complete:
+        if Counter(scan.counts) != Counter(stated):
+            resolving = _check_again(scanner, publishers, scan)
+        elif limits is not None:
+            note_other_limits(manifest, limits, resolving)
+        compare_values(manifest, scan, False, resolving)
+    scan.report.add(resolving)
     return scan
+
+
+def _check_again(scanner: Scanner, publishers: PublishersLimits, scan: Scan) -> Report:
+    """Replace what the scan says of the limits by what holds with the counts that it found."""
+    resolving = Report()
+    counts = [(text, count) for text, count in scan.counts if text is not None]
+    again = scanner.sensitive_values([text for text, _ in counts], publishers.limits(counts, resolving))
+    others = [finding for finding in scan.report.findings if finding.check != LIMITS]
+    scan.report.findings = others + [finding for finding in again.report.findings if finding.check == LIMITS]
+    scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]
+    return resolving

@@ -35,7 +35,7 @@ def check_tree(manifest: Manifest, report: Report) -> bool:
     """Whether rows can be led through the tree; what keeps them from it goes into the report."""
     problems = list(_problems(manifest, manifest.strata)) if manifest.strata is not None else []
     for problem in problems:
-        report.found(MANIFEST, problem)
+        report.fail(MANIFEST, problem)
     if problems:
         report.not_checked([STRATA], "the manifest's tree cannot be followed")
     return manifest.strata is not None and not problems
@@ -223,7 +223,7 @@ class StrataOfRows:
         if self._first_wrong is not None:
             bucket, arrived, stated = self._first_wrong
             rows = plural(self._wrong, "row is", "rows are")
-            report.found(
+            report.fail(
                 STRATA,
                 f"in {file} {rows} in a bucket of another stratum; the first: a row of stratum {arrived + 1:,} is in "
                 f"bucket {bucket:,}, of stratum {stated + 1:,}",
