@@ -58,7 +58,7 @@ class Frequencies:
     def figure(self, rows: Rows, context: Context) -> Bars:  # noqa: ARG002
         """Bars by rank."""
         x = Axis("rank", "sensitive value, by rank of frequency", format="d")
-        return Bars(rows, self.title, x, Axis("percent", "share of the records (%)", format=",~f"))
+        return Bars(rows=rows, title=self.title, x=x, y=Axis("percent", "share of the records (%)", format=",~f"))
 
     def table(self, rows: Rows) -> Table | None:  # noqa: ARG002
         """The picture says it all."""
@@ -70,24 +70,24 @@ class Frequencies:
 
 
 def _ranges(rows: Rows, context: Context) -> list[Claim]:
-    names, said, like = [], [], []
+    names, papers, like = [], [], []
     for sensitive, paper in FREQUENCIES.items():
         shares = [row["percent"] for row in rows if row["sensitive"] == sensitive]
         if not shares:
             continue
         names.append(f"{min(shares):.2f} % to {max(shares):.1f} % ({sensitive}, {len(shares)} values)")
-        said.append(f"{100 * paper[0]:.2f} % to {100 * paper[1]:.1f} % ({sensitive})")
+        papers.append(f"{100 * paper[0]:.2f} % to {100 * paper[1]:.1f} % ({sensitive})")
         ends = zip((min(shares), max(shares)), paper, strict=True)
         like += [1 / _LIKE <= share / (100 * theirs) <= _LIKE for share, theirs in ends]
     if not names:
         return []
-    found = f"they are from {' and '.join(reversed(names))} in {context.settings.rows:,} records"
+    ranges = f"they are from {' and '.join(reversed(names))} in {context.settings.rows:,} records"
     return [
         Claim(
-            "Section 7.1",
-            f"sensitive values are from {' and '.join(reversed(said))} frequent in 300K records",
-            f"{found}; like the paper's if within a factor of {_LIKE:g}",
-            Verdict.of(like),
+            where="Section 7.1",
+            paper=f"sensitive values are from {' and '.join(reversed(papers))} frequent in 300K records",
+            found=f"{ranges}; like the paper's if within a factor of {_LIKE:g}",
+            verdict=Verdict.of(like),
         )
     ]
 
@@ -101,10 +101,10 @@ def _domains(context: Context) -> list[Claim]:
     same = len(ours) - len(other)
     return [
         Claim(
-            "Table 5",
-            f"the eight columns have {', '.join(map(str, DOMAINS.values()))} values ({', '.join(DOMAINS)})",
-            f"{same} of 8 columns have as many values" + (f": {'; '.join(other)}" if other else ""),
-            Verdict.of([ours[name] == size for name, size in DOMAINS.items()]),
+            where="Table 5",
+            paper=f"the eight columns have {', '.join(map(str, DOMAINS.values()))} values ({', '.join(DOMAINS)})",
+            found=f"{same} of 8 columns have as many values" + (f": {'; '.join(other)}" if other else ""),
+            verdict=Verdict.of([ours[name] == size for name, size in DOMAINS.items()]),
         )
     ]
 
@@ -151,7 +151,15 @@ class Diversity:
         points = [{**row, "series": NEEDED} for row in rows]
         points += [{**row, "series": POSSIBLE, "l": row["largest_l"]} for row in rows]
         y = Axis("l", "ℓ of ℓ-diversity", format="d")
-        return Lines(points, self.title, theta_axis(rows), y, "series", (NEEDED, POSSIBLE), baselines=(POSSIBLE,))
+        return Lines(
+            rows=points,
+            title=self.title,
+            x=theta_axis(rows),
+            y=y,
+            series="series",
+            order=(NEEDED, POSSIBLE),
+            baselines=(POSSIBLE,),
+        )
 
     def table(self, rows: Rows) -> Table | None:  # noqa: ARG002
         """The picture says it all."""
@@ -164,28 +172,29 @@ class Diversity:
         impossible = sum(not row["possible"] for row in rows)
         last = max(row["theta"] for row in rows)
         large = [row["l"] >= _LARGE for row in rows if row["theta"] < last or last < 32]
-        found = "; ".join(_by_theta(rows, sensitive) for sensitive in context.dataset.sensitive)
+        by_theta = "; ".join(_by_theta(rows, sensitive) for sensitive in context.dataset.sensitive)
         largest = ", ".join(
             f"{row['largest_l']} ({row['sensitive']})" for row in rows if row["theta"] == rows[0]["theta"]
         )
         return [
             Claim(
-                "Section 7.1",
-                "an F'-private solution exists for every θ, even with buckets of at most 50 records",
-                f"one exists, with two sizes up to 50, in {settings} of {cases} cases",
-                Verdict.of([row["setting_up_to_50"] for row in rows]),
+                where="Section 7.1",
+                paper="an F'-private solution exists for every θ, even with buckets of at most 50 records",
+                found=f"one exists, with two sizes up to 50, in {settings} of {cases} cases",
+                verdict=Verdict.of([row["setting_up_to_50"] for row in rows]),
             ),
             Claim(
-                "Section 7.1",
-                "except for θ = 32, a rather large ℓ is required to enforce F'-privacy by ℓ-diversity",
-                f"ℓ is {found}; the paper's own ℓ are {_LARGE} or more for θ up to 16, and that is called large here",
-                Verdict.of(large),
+                where="Section 7.1",
+                paper="except for θ = 32, a rather large ℓ is required to enforce F'-privacy by ℓ-diversity",
+                found=f"ℓ is {by_theta}; the paper's own ℓ are {_LARGE} or more for θ up to 16, and that is called "
+                "large here",
+                verdict=Verdict.of(large),
             ),
             Claim(
-                "Section 7.1",
-                "ℓ-diversity cannot be had for most of these limits: ℓ must be below 14 (OCC) and below 4 (EDU)",
-                f"it cannot be had in {impossible} of {cases} cases; the largest possible ℓ is {largest}",
-                Verdict.of([2 * impossible > cases]),
+                where="Section 7.1",
+                paper="ℓ-diversity cannot be had for most of these limits: ℓ must be below 14 (OCC) and below 4 (EDU)",
+                found=f"it cannot be had in {impossible} of {cases} cases; the largest possible ℓ is {largest}",
+                verdict=Verdict.of([2 * impossible > cases]),
             ),
         ]
 

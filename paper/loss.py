@@ -65,7 +65,7 @@ class Loss:
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line a method."""
         y = Axis("mse", "MSE (log scale)", "log", format=",~f")
-        return Lines(rows, self.title, theta_axis(rows), y, "method", _ORDER)
+        return Lines(rows=rows, title=self.title, x=theta_axis(rows), y=y, series="method", order=_ORDER)
 
     def table(self, rows: Rows) -> Table:
         """A row for each theta, a column for each method."""
@@ -87,42 +87,42 @@ class Loss:
         slight = f"“slightly” is taken as at most {_SLIGHT:g} times"
         return [
             Claim(
-                "Section 7.2.1",
-                "Anatomy has a significantly higher MSE than all other methods for every θ",
-                f"Anatomy's MSE is {span(anatomies, '.1f')} times that of the next worst method; “significantly” is "
-                f"taken as {_SIGNIFICANT:g} times or more",
-                Verdict.of([ratio >= _SIGNIFICANT for ratio in anatomies]),
+                where="Section 7.2.1",
+                paper="Anatomy has a significantly higher MSE than all other methods for every θ",
+                found=f"Anatomy's MSE is {span(anatomies, '.1f')} times that of the next worst method; “significantly” "
+                f"is taken as {_SIGNIFICANT:g} times or more",
+                verdict=Verdict.of([ratio >= _SIGNIFICANT for ratio in anatomies]),
             ),
             Claim(
-                "Section 7.2.1",
-                "TwoSize has only a slightly higher MSE than MultiSize",
-                f"TwoSize's MSE is {span(two_multi, '.2f')} times MultiSize's; {slight}",
-                Verdict.of([ratio <= _SLIGHT for ratio in two_multi]),
+                where="Section 7.2.1",
+                paper="TwoSize has only a slightly higher MSE than MultiSize",
+                found=f"TwoSize's MSE is {span(two_multi, '.2f')} times MultiSize's; {slight}",
+                verdict=Verdict.of([ratio <= _SLIGHT for ratio in two_multi]),
             ),
             Claim(
-                "Section 7.2.1",
-                "MultiSize has only a slightly higher MSE than Optimal: the heuristic is a good approximation",
-                f"MultiSize's MSE is {span(multi_best, '.2f')} times the optimum; {slight}",
-                Verdict.of([ratio <= _SLIGHT for ratio in multi_best]),
+                where="Section 7.2.1",
+                paper="MultiSize has only a slightly higher MSE than Optimal: the heuristic is a good approximation",
+                found=f"MultiSize's MSE is {span(multi_best, '.2f')} times the optimum; {slight}",
+                verdict=Verdict.of([ratio <= _SLIGHT for ratio in multi_best]),
             ),
             Claim(
-                "Section 7.2.1",
-                "the restriction to two sizes causes only a small loss of optimality",
-                f"TwoSize's MSE is {span(two_best, '.2f')} times the optimum over any number of sizes; {slight}",
-                Verdict.of([ratio <= _SLIGHT for ratio in two_best]),
+                where="Section 7.2.1",
+                paper="the restriction to two sizes causes only a small loss of optimality",
+                found=f"TwoSize's MSE is {span(two_best, '.2f')} times the optimum over any number of sizes; {slight}",
+                verdict=Verdict.of([ratio <= _SLIGHT for ratio in two_best]),
             ),
             Claim(
-                "Section 7.2",
-                "Optimal is a lower bound on the loss",
-                f"it is at most that of TwoSize and of MultiSize in {sum(least)} of {len(by_case)} cases",
-                Verdict.of(least),
+                where="Section 7.2",
+                paper="Optimal is a lower bound on the loss",
+                found=f"it is at most that of TwoSize and of MultiSize in {sum(least)} of {len(by_case)} cases",
+                verdict=Verdict.of(least),
             ),
             Claim(
-                "Section 7, summary",
-                "the proposed methods retain more information than ℓ-diversity",
-                f"TwoSize's MSE is below Anatomy's in {sum(c[TWO_SIZE] < c[ANATOMY] for c in by_case)} of "
+                where="Section 7, summary",
+                paper="the proposed methods retain more information than ℓ-diversity",
+                found=f"TwoSize's MSE is below Anatomy's in {sum(c[TWO_SIZE] < c[ANATOMY] for c in by_case)} of "
                 f"{len(by_case)} cases",
-                Verdict.of([case[TWO_SIZE] < case[ANATOMY] for case in by_case]),
+                verdict=Verdict.of([case[TWO_SIZE] < case[ANATOMY] for case in by_case]),
             ),
         ]
 

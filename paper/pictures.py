@@ -38,12 +38,21 @@ class Axis:
 
 def theta_axis(rows: Rows) -> Axis:
     """The privacy coefficient, in powers of 2."""
-    return Axis("theta", "privacy coefficient θ", "log", 2, tuple(sorted({row["theta"] for row in rows})), "d")
+    return Axis(
+        column="theta",
+        title="privacy coefficient θ",
+        scale="log",
+        base=2,
+        ticks=tuple(sorted({row["theta"] for row in rows})),
+        format="d",
+    )
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A line for each value of `series`, in that order; a panel for each value of `panel`. `stopped` rows are hollow.
+    """A line for each value of `series`, in that order; a panel for each value of `panel`.
+
+    Rows where the column `hollow` is true have hollow points.
 
     `baselines` are series that are drawn dashed and in grey: what the others are compared with.
     """
@@ -57,7 +66,7 @@ class Lines:
     panel: str = "table"
     baselines: tuple[str, ...] = ()
     dashed: tuple[str, ...] = ()  # each has the colour of the series before it
-    stopped: str | None = None
+    hollow: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,8 @@ class Bars:
     x: Axis
     y: Axis
     panel: str = "table"  # without a title if that is blank
-    named: bool = False  # whether bars have their names written under them
-    marked: str | None = None  # a column: bars where it is true have another colour
+    has_names: bool = False  # whether bars have their names written under them
+    highlight: str | None = None  # a column: bars where it is true have another colour
     note: str | None = None  # a column of words over each bar
 
 
@@ -135,7 +144,7 @@ def _panels(figure: Figure) -> dict[str, Rows]:
 
 def _lines(altair: Any, figure: Lines, rows: Rows, panel: str) -> Any:
     """Lines with points; stopped runs are hollow, and the legend is shared by all panels."""
-    drawn = [row | {"_stopped": bool(figure.stopped and row[figure.stopped])} for row in rows]
+    drawn = [row | {"_stopped": bool(figure.hollow and row[figure.hollow])} for row in rows]
     drawn = [row for row in drawn if _can_be_shown(row[figure.y.column], figure.y)]
     names = [name for name in figure.order if any(row[figure.series] == name for row in figure.rows)]
     numbers = [row[figure.y.column] for row in figure.rows if _can_be_shown(row[figure.y.column], figure.y)]
@@ -160,22 +169,22 @@ def _lines(altair: Any, figure: Lines, rows: Rows, panel: str) -> Any:
 
 def _bars(altair: Any, figure: Bars, rows: Rows, panel: str) -> Any:
     """Bars in the order of the rows."""
-    kind = "N" if figure.named else "O"
+    kind = "N" if figure.has_names else "O"
     axis = altair.Axis(
         title=figure.x.title,
         labelAngle=0,
         labelLimit=130,
         grid=False,
-        **({} if figure.named else {"values": _some([row[figure.x.column] for row in rows])}),
+        **({} if figure.has_names else {"values": _some([row[figure.x.column] for row in rows])}),
     )
-    width = 110 * len(rows) if figure.named else _WIDTH
+    width = 110 * len(rows) if figure.has_names else _WIDTH
     base = altair.Chart(altair.InlineData(values=rows)).encode(
         x=altair.X(f"{figure.x.column}:{kind}", sort=None, axis=axis),
         y=_y(altair, figure.y, [row[figure.y.column] for row in rows]),
     )
     colour = altair.value(_OURS)
-    if figure.marked is not None:
-        colour = altair.condition(f"datum.{figure.marked}", altair.value(_OTHER), altair.value(_OURS))
+    if figure.highlight is not None:
+        colour = altair.condition(f"datum.{figure.highlight}", altair.value(_OTHER), altair.value(_OURS))
     chart = base.mark_bar(width={"band": 0.75}).encode(color=colour)
     if figure.note is not None:
         chart += base.mark_text(dy=-7, fontSize=11).encode(text=f"{figure.note}:N")

@@ -42,16 +42,16 @@ def every_problem(context: Context) -> Iterator[tuple[str, int, Problem]]:
             yield sensitive, theta, problem(counts, theta)
 
 
-def scaled(counts: ValueCounts, gamma: int, seed: int) -> ValueCounts:
+def scale_domain(counts: ValueCounts, gamma: int, seed: int) -> ValueCounts:
     """Section 7.3.2: every record's value v becomes gamma v + r, r one of 0..gamma-1 with equal chances.
 
     Of the o_v records the numbers that get each r are multinomial, so they are drawn at once.
     """
     chance = np.random.default_rng([2012, gamma, seed])
-    drawn = [chance.multinomial(count, [1 / gamma] * gamma) for count in counts.counts]
+    numbers = [chance.multinomial(count, [1 / gamma] * gamma) for count in counts.counts]
     return ValueCounts.of(
         (f"{value} {r}", int(number))
-        for value, split in zip(counts.values, drawn, strict=True)
+        for value, split in zip(counts.values, numbers, strict=True)
         for r, number in enumerate(split)
         if number
     )

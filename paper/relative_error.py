@@ -44,7 +44,9 @@ class RelativeError:
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line a method."""
         y = Axis("percent", "mean relative error (%)", format=",~f")
-        return Lines(rows, self.title, theta_axis(rows), y, "method", _ORDER, baselines=(ONE_BUCKET,))
+        return Lines(
+            rows=rows, title=self.title, x=theta_axis(rows), y=y, series="method", order=_ORDER, baselines=(ONE_BUCKET,)
+        )
 
     def table(self, rows: Rows) -> Table:
         """A row for each theta, a column for each method."""
@@ -70,17 +72,17 @@ def _occupation(by_case: list[dict[str, float]]) -> list[Claim]:
     spreads = [max(errors[m] for m in _PAPERS) - min(errors[m] for m in _PAPERS) for errors in by_case]
     return [
         Claim(
-            "Section 7.2.2",
-            "for OCC the largest relative error is slightly over 10 %",
-            f"it is {worst:.1f} %; up to {_OVER_TEN:g} % is taken as slightly over",
-            Verdict.of([worst <= _OVER_TEN]),
+            where="Section 7.2.2",
+            paper="for OCC the largest relative error is slightly over 10 %",
+            found=f"it is {worst:.1f} %; up to {_OVER_TEN:g} % is taken as slightly over",
+            verdict=Verdict.of([worst <= _OVER_TEN]),
         ),
         Claim(
-            "Section 7.2.2",
-            "for OCC the errors of TwoSize, MultiSize and Optimal are relatively close to each other",
-            f"the largest and the smallest of the three are {span(spreads, '.1f')} percentage points apart; up to "
-            f"{_CLOSE:g} is taken as close",
-            Verdict.of([spread <= _CLOSE for spread in spreads]),
+            where="Section 7.2.2",
+            paper="for OCC the errors of TwoSize, MultiSize and Optimal are relatively close to each other",
+            found=f"the largest and the smallest of the three are {span(spreads, '.1f')} percentage points apart; up "
+            f"to {_CLOSE:g} is taken as close",
+            verdict=Verdict.of([spread <= _CLOSE for spread in spreads]),
         ),
     ]
 
@@ -92,17 +94,17 @@ def _education(by_case: list[dict[str, float]]) -> list[Claim]:
     low, high = _ABOUT_TWO
     return [
         Claim(
-            "Section 7.2.2",
-            "for EDU all relative errors are no more than 10 %",
-            f"they are {span(errors, '.1f')} %",
-            Verdict.of([error <= 10 for error in errors]),
+            where="Section 7.2.2",
+            paper="for EDU all relative errors are no more than 10 %",
+            found=f"they are {span(errors, '.1f')} %",
+            verdict=Verdict.of([error <= 10 for error in errors]),
         ),
         Claim(
-            "Section 7.2.2",
-            "for EDU MultiSize improves on TwoSize by about 2 %, and Optimal on MultiSize by about 2 %",
-            f"MultiSize improves on TwoSize by {span(multi, '.1f')} percentage points, and Optimal on MultiSize by "
-            f"{span(best, '.1f')}; {low:g} to {high:g} is taken as about 2",
-            Verdict.of([low <= gain <= high for gain in (*multi, *best)]),
+            where="Section 7.2.2",
+            paper="for EDU MultiSize improves on TwoSize by about 2 %, and Optimal on MultiSize by about 2 %",
+            found=f"MultiSize improves on TwoSize by {span(multi, '.1f')} percentage points, and Optimal on MultiSize "
+            f"by {span(best, '.1f')}; {low:g} to {high:g} is taken as about 2",
+            verdict=Verdict.of([low <= gain <= high for gain in (*multi, *best)]),
         ),
     ]
 
@@ -118,19 +120,19 @@ def _worth(by_case: dict[Any, dict[str, float]], rows: Rows) -> list[Claim]:
     queries = sum(row["queries"] or 0 for row in rows if row["method"] == OPTIMAL)
     return [
         Claim(
-            "Section 7.2.2",
-            "TwoSize and MultiSize have relative errors below 10 % for most F'-privacy considered",
-            f"they do in {below} of {len(errors)} cases ({empty:,} of {queries:,} queries match nobody)",
-            Verdict.of([2 * below > len(errors)]),
+            where="Section 7.2.2",
+            paper="TwoSize and MultiSize have relative errors below 10 % for most F'-privacy considered",
+            found=f"they do in {below} of {len(errors)} cases ({empty:,} of {queries:,} queries match nobody)",
+            verdict=Verdict.of([2 * below > len(errors)]),
         ),
         Claim(
-            "Section 7.2.2",
-            "so these solutions are highly accurate for count queries: the relative error is evidence of utility",
-            f"one bucket that holds everybody, that is no association at all, has errors of {one} %, and TwoSize and "
-            f"MultiSize have {percents(shares)} of that ({percents(low)} for θ up to 8); {percents([_ALMOST])} or more "
-            f"is taken as almost the same, which tells an analyst little. Optimal in strata has {percents(strata)} of "
-            "it",
-            Verdict.of([share < _ALMOST for share in shares]),
+            where="Section 7.2.2",
+            paper="so these solutions are highly accurate for count queries: the relative error is evidence of utility",
+            found=f"one bucket that holds everybody, that is no association at all, has errors of {one} %, and TwoSize "
+            f"and MultiSize have {percents(shares)} of that ({percents(low)} for θ up to 8); {percents([_ALMOST])} or "
+            f"more is taken as almost the same, which tells an analyst little. Optimal in strata has "
+            f"{percents(strata)} of it",
+            verdict=Verdict.of([share < _ALMOST for share in shares]),
         ),
     ]
 

@@ -67,7 +67,9 @@ def reproduce(
     settings = settings.within(dataset.rows)
     _prepare(out)
     about = {"data": dataset.fingerprint, "sensitive": dataset.sensitive, "columns": dataset.columns, **machine()}
-    context = Context(dataset, settings, Measurements(out, about, fresh=fresh), progress)
+    context = Context(
+        dataset=dataset, settings=settings, measurements=Measurements(out, about, fresh=fresh), progress=progress
+    )
     run = {"title": dataset.title, "settings": asdict(settings), **about}
     known = _earlier(out, run)
     for experiment in experiments:

@@ -56,7 +56,7 @@ class RuntimeRecords:
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line an algorithm."""
         x = Axis("records", "number of records |T|", ticks=tuple(sorted({row["records"] for row in rows})), format="~s")
-        return Lines(rows, self.title, x, seconds_axis(), "method", ORDER, stopped="stopped")
+        return Lines(rows=rows, title=self.title, x=x, y=seconds_axis(), series="method", order=ORDER, hollow="stopped")
 
     def table(self, rows: Rows) -> Table:
         """Seconds by algorithm."""
@@ -76,40 +76,40 @@ class RuntimeRecords:
         ours = [case[FULL] / case[CLOSED] for case in cases.values()]
         return [
             Claim(
-                "Section 7.3.1",
-                "Full-pruning takes the least time and No-pruning the most",
-                f"of the paper's four, Full-pruning takes the least in {sum(least)} of {len(cases)} cases and "
+                where="Section 7.3.1",
+                paper="Full-pruning takes the least time and No-pruning the most",
+                found=f"of the paper's four, Full-pruning takes the least in {sum(least)} of {len(cases)} cases and "
                 f"No-pruning the most in {sum(most)}; among the three searches No-pruning takes the most in "
                 f"{sum(searches)}. Our closed form is {span(ours, ',.0f')} times as fast as Full-pruning",
-                Verdict.of([*least, *most]),
+                verdict=Verdict.of([*least, *most]),
             ),
             Claim(
-                "Section 7.3.1",
-                "Loss-pruning significantly reduces the time compared to No-pruning",
-                f"No-pruning takes {span(reduced, '.1f')} times as long; {_SIGNIFICANT:g} times or more is taken as "
-                "significant",
-                Verdict.of([ratio >= _SIGNIFICANT for ratio in reduced]),
+                where="Section 7.3.1",
+                paper="Loss-pruning significantly reduces the time compared to No-pruning",
+                found=f"No-pruning takes {span(reduced, '.1f')} times as long; {_SIGNIFICANT:g} times or more is taken "
+                "as significant",
+                verdict=Verdict.of([ratio >= _SIGNIFICANT for ratio in reduced]),
             ),
             Claim(
-                "Section 7.3.1",
-                "the time of Loss-pruning has an increasing trend as |T| increases",
-                f"from the smallest table to the largest it grows {span(loss_growth, '.1f')} times; {_INCREASES:g} "
-                "times or more is taken as a trend",
-                Verdict.of([ratio >= _INCREASES for ratio in loss_growth]),
+                where="Section 7.3.1",
+                paper="the time of Loss-pruning has an increasing trend as |T| increases",
+                found=f"from the smallest table to the largest it grows {span(loss_growth, '.1f')} times; "
+                f"{_INCREASES:g} times or more is taken as a trend",
+                verdict=Verdict.of([ratio >= _INCREASES for ratio in loss_growth]),
             ),
             Claim(
-                "Section 7.3.1",
-                "a larger |T| does not affect Full-pruning much",
-                f"from the smallest table to the largest its time grows {span(full_growth, '.2f')} times; up to "
+                where="Section 7.3.1",
+                paper="a larger |T| does not affect Full-pruning much",
+                found=f"from the smallest table to the largest its time grows {span(full_growth, '.2f')} times; up to "
                 f"{_NOT_MUCH:g} times is taken as not much",
-                Verdict.of([ratio <= _NOT_MUCH for ratio in full_growth]),
+                verdict=Verdict.of([ratio <= _NOT_MUCH for ratio in full_growth]),
             ),
             Claim(
-                "Section 7.3.1",
-                "Optimal takes less time than No-pruning, because the domain is relatively small",
-                f"it does in {faster.count(True)} of {len(cases)} cases: "
+                where="Section 7.3.1",
+                paper="Optimal takes less time than No-pruning, because the domain is relatively small",
+                found=f"it does in {faster.count(True)} of {len(cases)} cases: "
                 f"{span([c[ILP] for c in cases.values()], '.1f')} s against "
                 f"{span([c[NONE] for c in cases.values()], '.1f')} s",
-                Verdict.of(faster),
+                verdict=Verdict.of(faster),
             ),
         ]

@@ -110,26 +110,26 @@ class Inference:
         bad = [f"x = {row['x']} at ε = {row['epsilon']:g}" for row in rows if not _like(row)]
         return [
             Claim(
-                "Section 2.1",
-                "for ε = 0.1, E[Y/X] is 1.02 times y/x at x = 100, and 1.0002 times at x = 1000",
-                f"the theorem's formula gives {factors[0]:.4g} and {factors[1]:.5g} times; simulated medians are "
+                where="Section 2.1",
+                paper="for ε = 0.1, E[Y/X] is 1.02 times y/x at x = 100, and 1.0002 times at x = 1000",
+                found=f"the theorem's formula gives {factors[0]:.4g} and {factors[1]:.5g} times; simulated medians are "
                 f"{example[100]['median'] / SHARE:.4f} and {example[1_000]['median'] / SHARE:.4f} times",
-                Verdict.of([abs(factors[0] - 1.02) < 1e-9, abs(factors[1] - 1.0002) < 1e-9]),
+                verdict=Verdict.of([abs(factors[0] - 1.02) < 1e-9, abs(factors[1] - 1.0002) < 1e-9]),
             ),
             Claim(
-                "Theorem 2",
-                "E[Y/X] = (y/x)(1 + 2b²/x²) and var[Y/X] = (2b²/x²)(1 + (y/x)²)",
-                "neither exists, as X has a density at 0; as an approximation of the central 95 % it is good for "
+                where="Theorem 2",
+                paper="E[Y/X] = (y/x)(1 + 2b²/x²) and var[Y/X] = (2b²/x²)(1 + (y/x)²)",
+                found="neither exists, as X has a density at 0; as an approximation of the central 95 % it is good for "
                 f"{sum(like)} of {len(like)} points (median and both ends within {_CLOSE:g}), and not for "
                 f"{_list_names(bad)}",
-                Verdict.of([False, *like]),
+                verdict=Verdict.of([False, *like]),
             ),
             Claim(
-                "Corollary 1",
-                "as x grows, E[Y/X] gets arbitrarily close to y/x and var[Y/X] to zero",
-                "the simulated central 95 % narrows all the way: to "
+                where="Corollary 1",
+                paper="as x grows, E[Y/X] gets arbitrarily close to y/x and var[Y/X] to zero",
+                found="the simulated central 95 % narrows all the way: to "
                 f"{span([w[-1] for w in widths.values()], '.4f')} wide at x = {SIZES[-1]:,}",
-                Verdict.of(shrinks),
+                verdict=Verdict.of(shrinks),
             ),
         ]
 
@@ -175,9 +175,9 @@ class Remark:
 
     def figure(self, rows: Rows, context: Context) -> Bars:  # noqa: ARG002
         """A bar a reading."""
-        drawn = [{**row, "table": " ", "words": f"{row['settings']:,}"} for row in rows]
+        bars = [{**row, "table": " ", "words": f"{row['settings']:,}"} for row in rows]
         x, y = Axis("reading", "how it is counted"), Axis("settings", "feasible settings", format="~s")
-        return Bars(drawn, self.title, x, y, named=True, marked="paper", note="words")
+        return Bars(rows=bars, title=self.title, x=x, y=y, has_names=True, highlight="paper", note="words")
 
     def table(self, rows: Rows) -> Table | None:  # noqa: ARG002
         """The picture has the numbers."""
@@ -188,12 +188,12 @@ class Remark:
         settings = {row["reading"]: row["settings"] for row in rows}
         return [
             Claim(
-                "Remark 2",
-                f"there are {PAPERS_COUNT:,} feasible settings",
-                f"there are {settings['counted']:,}, or {settings['both sizes used']:,} if both sizes must be used; "
-                "none of the other readings tried gives the paper's number either. That there are too many to try one "
-                "by one holds all the more",
-                Verdict.of([PAPERS_COUNT in (settings["counted"], settings["both sizes used"])]),
+                where="Remark 2",
+                paper=f"there are {PAPERS_COUNT:,} feasible settings",
+                found=f"there are {settings['counted']:,}, or {settings['both sizes used']:,} if both sizes must be "
+                "used; none of the other readings tried gives the paper's number either. That there are too many to "
+                "try one by one holds all the more",
+                verdict=Verdict.of([PAPERS_COUNT in (settings["counted"], settings["both sizes used"])]),
             )
         ]
 

@@ -6,7 +6,7 @@ import pytest
 
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.solve.two_size import find_two_size_setting
-from paper.problems import problem, scaled
+from paper.problems import problem, scale_domain
 from paper.theory import PAPERS_COUNT, count_settings
 from paper.two_size_ilp import two_size_ilp
 from tests.problems import acs, example_3
@@ -31,12 +31,12 @@ def test_the_integer_program_can_be_stopped() -> None:
 
 def test_a_scaled_domain_has_the_same_records() -> None:
     counts = ValueCounts.of([("a", 1000), ("b", 500), ("c", 3)])
-    found = scaled(counts, 4, 0)
+    found = scale_domain(counts, 4, 0)
     assert found.total == counts.total
     assert len([value for value in found.values if value.startswith("a ")]) == 4
     assert sum(n for value, n in zip(found.values, found.counts, strict=True) if value.startswith("b ")) == 500
-    assert scaled(counts, 4, 0) == found
-    assert scaled(counts, 4, 1) != found
+    assert scale_domain(counts, 4, 0) == found
+    assert scale_domain(counts, 4, 1) != found
 
 
 @pytest.mark.parametrize("least", [0, 1])

@@ -99,8 +99,8 @@ class Avoidance:
         """The publisher's notes."""
         if not self.pairs and not self.rounds:
             return (*self.notes, "no negative association was learned from the release, so no fake is ruled out")
-        learned = "1 negative association was" if self.pairs == 1 else f"{self.pairs:,} negative associations were"
-        of_fakes = f"{learned} learned from the release; of {self.fakes:,} fake values"
+        associations = "1 negative association was" if self.pairs == 1 else f"{self.pairs:,} negative associations were"
+        of_fakes = f"{associations} learned from the release; of {self.fakes:,} fake values"
         if not self.rounds:
             return (*self.notes, f"{of_fakes}, {self.ruled_out_after:,} are ruled out for a record of their bucket")
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds:,} rounds"

@@ -196,23 +196,26 @@ def _codes_of_others(
 
 def _indices(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.integer], pa.Array]:
     """Places in a list of different entries; a null has the place after its end."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+    data_type = column.type
+    if pa.types.is_dictionary(data_type):
         whole = pa.concat_arrays(column.unify_dictionaries().chunks)
     else:
-        if pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        if pa.types.is_string_view(data_type) or pa.types.is_null(data_type):
             column = column.cast(pa.large_string())
-        elif pa.types.is_float16(kind):
+        elif pa.types.is_float16(data_type):
             column = column.cast(pa.float32())
-        elif pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
-            column = column.cast(pa.decimal128(38, kind.scale))
+        elif pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
+            column = column.cast(pa.decimal128(38, data_type.scale))
         whole = pa.concat_arrays(column.dictionary_encode().unify_dictionaries().chunks)
     return filled(whole.indices, len(whole.dictionary)), whole.dictionary
 
 
-def _is_ordered(kind: pa.DataType) -> bool:
+def _is_ordered(data_type: pa.DataType) -> bool:
     return not (
-        is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        is_text(data_type)
+        or pa.types.is_boolean(data_type)
+        or pa.types.is_binary(data_type)
+        or pa.types.is_large_binary(data_type)
     )
 
 

@@ -109,8 +109,8 @@ class Numbers:
             ends = np.unique(ordered[len(ordered) * np.arange(1, MOST_RANGES) // MOST_RANGES])
             firsts = firsts[np.searchsorted(numbers, ends)]
             numbers = ends
-        shown = [str(text) for text in texts(values.take(pa.array(firsts)))]
-        names = _ranges(shown) if self._many else shown
+        texts_of_ends = [str(text) for text in texts(values.take(pa.array(firsts)))]
+        names = _ranges(texts_of_ends) if self._many else texts_of_ends
         last = len(names) - 1
 
         def rule(values: pa.Array) -> Integers:
@@ -123,14 +123,14 @@ class Numbers:
         return Cells(self._column, (*names, NULL, NAN), rule), None
 
 
-def new_column(column: str, kind: pa.DataType, rows: int) -> Values | Numbers:
+def new_column(column: str, data_type: pa.DataType, rows: int) -> Values | Numbers:
     """What meets a column of this type."""
-    return Numbers(column, rows) if _is_ordered(kind) else Values(column)
+    return Numbers(column, rows) if _is_ordered(data_type) else Values(column)
 
 
-def _is_ordered(kind: pa.DataType) -> bool:
+def _is_ordered(data_type: pa.DataType) -> bool:
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal)
-    return any(is_kind(kind) for is_kind in kinds) and not pa.types.is_interval(kind)
+    return any(is_kind(data_type) for is_kind in kinds) and not pa.types.is_interval(data_type)
 
 
 def _ranges(ends: list[str]) -> list[str]:

@@ -106,9 +106,9 @@ class Association:
         """For every query its y, a line of `matching`, and C, a line of zeros and ones in `targets`."""
         noise, most, _ = self._noises(matching, _RATIOS)
         weights = self._weights(self._scores_of(matching), noise, most, _RATIOS)
-        return mixture(weights, *self.given(matching, targets, noise, _RATIOS))
+        return mixture(weights, *self.moments_given(matching, targets, noise, _RATIOS))
 
-    def given(self, matching: Floats, targets: Floats, noise: Floats, ratios: Floats) -> tuple[Floats, Floats]:
+    def moments_given(self, matching: Floats, targets: Floats, noise: Floats, ratios: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of N for every query (with its s, or noise) and every ratio τ² / s."""
         gains = ratios[:, None] / (1 + ratios[:, None] * self.singular**2)
         independent, at_random, seen, unseen = self._sums(matching, targets)
@@ -302,8 +302,8 @@ class _Fakes:
 
     def scatter(self, targets: Floats) -> Floats:
         """The variance of the number of records with a value in C, for every query."""
-        chosen = targets @ self.slots.T
-        variance: Floats = (chosen * (self.slots.sum(axis=1) - chosen)) @ self.factor
+        slots_of_targets = targets @ self.slots.T
+        variance: Floats = (slots_of_targets * (self.slots.sum(axis=1) - slots_of_targets)) @ self.factor
         return variance
 
 

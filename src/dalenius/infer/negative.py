@@ -125,11 +125,11 @@ def negative_pairs(
     if (rows + compositions.buckets * fakes != compositions.rows).any():
         raise ReleaseError("some buckets have more rows than values, or fewer", "Run dalenius verify on the release.")
     tests = [_test_pairs(association, matching, least_expected) for matching in counts]
-    chosen = select_significant(np.concatenate([np.zeros(0), *(part.p_values for part in tests)]), level)
+    significant = select_significant(np.concatenate([np.zeros(0), *(part.p_values for part in tests)]), level)
     masks: list[tuple[Cells, Booleans]] = []
     pairs: list[NegativePair] = []
     for cells, part in zip(columns, tests, strict=True):
-        own, chosen = chosen[: len(part.cells)] & (part.ratios <= most_ratio), chosen[len(part.cells) :]
+        own, significant = significant[: len(part.cells)] & (part.ratios <= most_ratio), significant[len(part.cells) :]
         if own.any():
             mask = np.zeros((len(cells.names) + 1, len(values)), dtype=np.bool_)
             mask[part.cells[own], part.values[own]] = True
