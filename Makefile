@@ -14,7 +14,7 @@ help: ## List the targets
 	@sh tools/get-uv.sh
 
 setup: $(filter .uv/bin/uv,$(UV)) ## Install Dalenius and all that its tests need into .venv
-	@$(UV) sync --frozen --quiet
+	@$(UV) sync --frozen --quiet --compile-bytecode
 
 demo: setup ## Run the main job on data made on the spot
 	@$(RUN) python tools/demo.py

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dalenius.cli.failures import OneCommand, reported
+from dalenius.cli.failures import OneCommand, report_errors
 from dalenius.cli.shared_options import quasi_identifiers_option
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def reproduce_command(
     checkout, and needs the extra `report`.
     """
     started = time.perf_counter()
-    with reported(as_json):
-        from dalenius.cli.progress_bar import shown_progress
-        from dalenius.cli.publish_command import names
+    with report_errors(as_json):
+        from dalenius.cli.progress_bar import show_progress
+        from dalenius.cli.shared_options import column_names
         from dalenius.errors import UsageError
         from paper import dataset
         from paper.experiment import FULL, QUICK
@@ -87,11 +87,11 @@ def reproduce_command(
 
         if data is None and (title or table_name or sensitive or quasi_identifiers):
             raise UsageError("roles and titles need a table", "Give one with --data TABLE.")
-        experiments = names(only)
+        experiments = column_names(only)
         choose_experiments(experiments)
         require_altair()
         settings = QUICK if quick else FULL
-        with shown_progress(as_json) as progress:
+        with show_progress(as_json) as progress:
             progress.stage("Reading")
             if data is None:
                 table = dataset.make_dataset(settings.most_rows)
@@ -99,8 +99,8 @@ def reproduce_command(
                 table = dataset.read_dataset(
                     data,
                     settings.most_rows,
-                    sensitive=names(sensitive),
-                    quasi_identifiers=names(quasi_identifiers),
+                    sensitive=column_names(sensitive),
+                    quasi_identifiers=column_names(quasi_identifiers),
                     title=title,
                     table_name=table_name,
                 )

@@ -226,7 +226,7 @@ def test_no_solution_is_exit_code_three(run: Run) -> None:
     [
         (("publish", "hospital.csv", "--out", "r", "--uniform", "1"), "sensitive column is not named"),
         (("publish", "hospital.csv", "--out", "r", "--sensitive", "Disease", "--uniform", "1"), "no quasi-identifiers"),
-        ((*ARGUMENTS, "--memory", "lots"), "--memory wants a size"),
+        ((*ARGUMENTS, "--memory", "lots"), "--memory needs a size"),
         ((*ARGUMENTS, "--memory", "20MB"), "too little"),
         ((*ARGUMENTS, "--quasi-identifiers", '"a'), "quote out of place"),
         (("publish", "nothing.csv", "--job", "job.toml", "--out", "r"), "no file at the path"),
@@ -238,8 +238,8 @@ def test_no_solution_is_exit_code_three(run: Run) -> None:
         ((*ARGUMENTS, "--conf", "spark.ui.enabled=false"), "Spark settings are given without Spark"),
         ((*ARGUMENTS, "--engine", "spark", "--master", "local", "--spark-remote", "sc://x"), "both a master and"),
         ((*ARGUMENTS, "--engine", "spark", "--format", "csv"), "Spark does not write releases as csv"),
-        ((*ARGUMENTS, "--engine", "spark", "--conf", "spark.ui.enabled"), "--conf wants KEY=VALUE"),
-        ((*ARGUMENTS, "--engine", "spark", "--conf", "=x"), "--conf wants KEY=VALUE"),
+        ((*ARGUMENTS, "--engine", "spark", "--conf", "spark.ui.enabled"), "--conf needs KEY=VALUE"),
+        ((*ARGUMENTS, "--engine", "spark", "--conf", "=x"), "--conf needs KEY=VALUE"),
         ((*ARGUMENTS, "--engine", "spark", "--conf", "a=1", "--conf", "a=2"), "--conf is given twice for 'a'"),
     ],
 )
@@ -254,9 +254,9 @@ def test_wrong_use(run: Run, words: tuple[str, ...], message: str) -> None:
     ("text", "size"), [("2GB", 2 * 10**9), ("512MiB", 2**29), ("1.5 gib", 3 * 2**29), ("800m", 8 * 10**8)]
 )
 def test_sizes(text: str, size: int) -> None:
-    from dalenius.cli.publish_command import bytes_of
+    from dalenius.cli.shared_options import parse_size
 
-    assert bytes_of(text) == size
+    assert parse_size(text) == size
 
 
 def interrupted(before: str) -> subprocess.CompletedProcess[str]:

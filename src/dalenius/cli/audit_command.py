@@ -1,4 +1,4 @@
-"""dalenius audit: what do simulated attackers get out of a release?"""
+"""dalenius audit: run simulated attacks on a release, and say in words what they came to."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from dalenius.cli.failures import CHECK_FAILED, reported
-from dalenius.cli.progress_bar import bar_on_terminal
+from dalenius.cli.failures import CHECK_FAILED, report_errors
+from dalenius.cli.progress_bar import show_progress
 from dalenius.cli.text_table import LONGEST_NOTE, TextTable, number, printable, show_notes
 from dalenius.errors import UsageError
 from dalenius.model.attack_result import ATTACKS, Attack, Audit, Share
@@ -29,27 +29,27 @@ Examples:
     "--truth",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="The table that was published: says how often the attackers are right.",
+    help="Table that was published: shows how often the attackers are right.",
 )
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file given as --truth.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file given as --truth.")
 @click.option(
     "--attack",
     "attacks",
     multiple=True,
     type=click.Choice(list(ATTACKS)),
-    help="Play this attacker only. Repeatable; all of them by default.",
+    help="Run only this attack. Repeatable (default: all of them).",
 )
 @click.option(
     "--known",
     type=click.IntRange(min=0),
     metavar="Q",
-    help="Records of a bucket that the corrupting attacker knows. By default what the release withstands, at least 1.",
+    help="Records of a bucket that the corruption attacker knows (default: what the release withstands, at least 1).",
 )
 @click.option(
     "--control",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="People with the same columns who are not in the release: how well are they guessed?",
+    help="Table of people who are not in the release, with the same columns: shows how well they are guessed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def audit_command(
@@ -61,19 +61,19 @@ def audit_command(
     control: Path | None,
     as_json: bool,
 ) -> None:
-    """Play simulated attackers against the release in DIR, and say what each of them gets.
+    """Run simulated attacks on the release in DIR and show what each attacker learns.
 
-    Nothing is written. Exit code 0, or 1 if an attack broke a promise of the release. What --truth shows was computed
-    from the raw table: it is for the publisher, and not for publication.
+    Writes nothing. Exit code 0, or 1 if an attack broke a promise of the release. Results with --truth are computed
+    from the raw table: they are for the publisher, not for publication.
     """
-    with reported(as_json):
+    with report_errors(as_json):
         if table_name is not None and truth is None:
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
         if control is not None and attacks and "learning" not in attacks:
             raise UsageError("--control is for the learning attack", "Give --attack learning, or leave it out.")
         from dalenius.attack.audit import audit
 
-        with bar_on_terminal(as_json) as progress:
+        with show_progress(as_json, lines=False) as progress:
             result = audit(
                 folder,
                 truth=truth,
@@ -94,7 +94,7 @@ def audit_command(
 
 
 def show_audit(result: Audit) -> None:
-    """One line an attack, then what it means."""
+    """Print one line per attack, then what it means."""
     _table(result).show()
     for attack in result.attacks:
         for sentence in _sentences(attack):

@@ -95,7 +95,7 @@ Examples:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
-    """Print a script that completes commands and options in SHELL."""
+    """Print a script that completes commands and options in SHELL (bash, zsh or fish)."""
     from click.shell_completion import get_completion_class
 
     completion = get_completion_class(shell)
@@ -110,7 +110,7 @@ def _load_no_plugins() -> None:
 
 
 def _prepare_output() -> None:
-    """Print what the terminal cannot show as escapes, and end quietly when a pipe closes."""
+    """Escape what the terminal cannot show, and end quietly when a pipe closes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -127,7 +127,7 @@ def _prepare_output() -> None:
 @click.version_option(VERSION, prog_name="dalenius")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Publish tables about people so that analysts can count, and nobody can be pinned to a sensitive value.
+    """Publish tables about people so that analysts can count and nobody can be pinned to a sensitive value.
 
     Exit codes: 0 done, 1 the check failed, 2 wrong use or bad input, 3 no solution exists.
     """
@@ -136,7 +136,7 @@ def main(context: click.Context) -> None:
 
 
 def entry() -> None:
-    """What the installed command runs."""
+    """Run the program, as the installed command does."""
     _load_no_plugins()
     _prepare_output()
     main()

@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, a line a stage elsewhere, nothing for scripts; all on standard error."""
+"""Progress on standard error: bars on a terminal, a line per stage elsewhere, nothing for scripts."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def finishing() -> Iterator[Callable[[Progress], Progress]]:
-    """Makes of any progress one whose last stage cannot be interrupted, nor what follows it to the end of the context.
+def protect_last_stage() -> Iterator[Callable[[Progress], Progress]]:
+    """Wrap a progress so that nothing can be interrupted from its last stage to the end of the context.
 
-    Whoever is told that a run was interrupted can then rely on it that nothing has changed.
+    A run that says it was interrupted has then changed nothing.
     """
     before: dict[signal.Signals, Any] = {}
 
     def begin() -> None:
         if threading.current_thread() is threading.main_thread():
-            for one in (signal.SIGINT, signal.SIGTERM):
-                before[one] = signal.signal(one, signal.SIG_IGN)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before[number] = signal.signal(number, signal.SIG_IGN)
 
     try:
-        yield lambda progress: _Finishing(progress, begin)
+        yield lambda progress: _ProtectedProgress(progress, begin)
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-class _Finishing:
+class _ProtectedProgress:
     def __init__(self, progress: Progress, begin: Callable[[], None]) -> None:
         self._progress, self._begin = progress, begin
         self.advance, self.tell = progress.advance, progress.tell
@@ -49,7 +49,7 @@ class _Finishing:
 
 
 @contextmanager
-def shown_progress(as_json: bool, lines: bool = True) -> Iterator[Progress]:
+def show_progress(as_json: bool, lines: bool = True) -> Iterator[Progress]:
     """Bars on a terminal; elsewhere a line for each stage, unless they are not wanted or the output is JSON."""
     if not sys.stderr.isatty():
         yield _Lines() if lines and not as_json else Silent()
@@ -61,16 +61,6 @@ def shown_progress(as_json: bool, lines: bool = True) -> Iterator[Progress]:
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bars:
         yield _Bars(bars)
-
-
-@contextmanager
-def bar_on_terminal(as_json: bool) -> Iterator[Progress]:
-    """A bar on a terminal, nothing elsewhere."""
-    if as_json or not sys.stderr.isatty():
-        yield Silent()
-        return
-    with shown_progress(as_json) as progress:
-        yield progress
 
 
 class _Lines:

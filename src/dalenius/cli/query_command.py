@@ -1,6 +1,6 @@
-"""dalenius query: count from a release. Engines and rendering are imported when the command runs.
+"""dalenius query counts from a release; dalenius workload measures, with the raw table, how well it counts.
 
-dalenius workload: how well does a release count? For those who hold the raw table.
+Engines are imported when a command runs, so that --help need not wait for them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dalenius.cli.failures import reported
+from dalenius.cli.failures import report_errors
 from dalenius.cli.text_table import TextTable, printable, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
 from dalenius.model.estimate import ASSUMPTION, LEARNING, Estimate, GroupEstimate, LearnedEstimate
@@ -44,24 +44,27 @@ Answer = Estimate | list[GroupEstimate]
     "groups",
     multiple=True,
     metavar="COLUMN[,...]",
-    help="One count for every group of these columns' values. Repeatable.",
+    help="Count every group of these columns' values. Repeatable.",
 )
 @click.option(
-    "--queries", "queries_file", metavar="FILE", help="One expression a line ('-': standard input); # starts a comment."
+    "--queries",
+    "queries_file",
+    metavar="FILE",
+    help="File with one expression per line ('-' for standard input); # starts a comment.",
 )
-@click.option("--learn", is_flag=True, help="Also estimate from what all buckets together show.")
+@click.option("--learn", is_flag=True, help="Also estimate from the patterns that all buckets show together.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, or a list.")
 def query_command(
     folder: Path, expression: str | None, groups: tuple[str, ...], queries_file: str | None, learn: bool, as_json: bool
 ) -> None:
-    """Estimate from the release in DIR how many records meet EXPRESSION, and say what is certain.
+    """Estimate from the release in DIR how many records meet EXPRESSION, with bounds that always hold.
 
-    EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. Bounds always hold; the estimate
-    and its 95 % interval assume that within a bucket every row is equally likely to own every value.
+    EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. The estimate and its 95 %
+    interval assume that, within a bucket, every row is equally likely to have every value.
     """
-    with reported(as_json):
+    with report_errors(as_json):
         if (expression is None) == (queries_file is None):
-            raise UsageError("one of EXPRESSION and --queries is wanted", "Try 'dalenius query --help'.")
+            raise UsageError("give either EXPRESSION or --queries", "Try 'dalenius query --help'.")
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
         answers = _answers(folder, queries, by, learn)
@@ -86,20 +89,20 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
             with Path(name).open(encoding="utf-8-sig") as file:
                 text = file.read(_LONGEST_FILE + 1)
     except OSError as error:
-        raise InputError(f"the file of queries cannot be read: {error.strerror}") from None
+        raise InputError(f"the query file cannot be read: {error.strerror}") from None
     except UnicodeError:
-        raise InputError("the file of queries is not UTF-8 text", "Save it as UTF-8.") from None
+        raise InputError("the query file is not UTF-8 text", "Save it as UTF-8.") from None
     if len(text) > _LONGEST_FILE:
-        raise InputError(f"the file of queries has more than {_LONGEST_FILE:,} characters", "Split it.")
+        raise InputError(f"the query file has more than {_LONGEST_FILE:,} characters", "Split it.")
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1)]
     queries = [(number, line) for number, line in lines if line and not line.startswith("#")]
     if not queries:
-        raise InputError("the file of queries has no query", "Write one expression a line.")
+        raise InputError("the query file has no query", "Write one expression per line.")
     return list(queries)
 
 
 def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequence[str], learn: bool) -> list[Answer]:
-    """All the answers, before anything is printed."""
+    """Answer all queries before anything is printed."""
     from dalenius.query.count import Counter
     from dalenius.release.folder import open_release
 
@@ -215,10 +218,8 @@ Examples:
 
 @click.command("workload", epilog=_WORKLOAD_EPILOG)
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option(
-    "--against", required=True, type=click.Path(path_type=Path), help="The table that the release was made from."
-)
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option("--against", required=True, type=click.Path(path_type=Path), help="Table that was published.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @click.option("--queries", type=int, default=5_000, show_default=True, metavar="N", help="Number of random queries.")
 @click.option(
     "--selectivity",
@@ -226,10 +227,12 @@ Examples:
     default=0.01,
     show_default=True,
     metavar="S",
-    help="Expected share of matching records.",
+    help="Share of the records that a query is expected to match.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Which queries.")
-@click.option("--learn", is_flag=True, help="Also measure estimates from what all buckets together show.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the random queries."
+)
+@click.option("--learn", is_flag=True, help="Also measure estimates from the patterns that all buckets show together.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def workload_command(
     folder: Path,
@@ -241,11 +244,11 @@ def workload_command(
     learn: bool,
     as_json: bool,
 ) -> None:
-    """Compare counts from the release in DIR with the true ones, on the paper's random count queries.
+    """Compare counts from the release in DIR with true counts, on the random queries of the paper.
 
-    A tool for the publisher and for research: it reads the raw table, and what it prints was computed from it.
+    For the publisher and for research: it reads the raw table, and its output is computed from it.
     """
-    with reported(as_json):
+    with report_errors(as_json):
         from dalenius.query.workload import evaluate, workload_object
         from dalenius.release.folder import open_release
 
