@@ -165,7 +165,7 @@ def test_from_another_thread(tmp_path: Path) -> None:
     class Watched(StopAt):
         def _count(self, stage: str | None = None) -> None:
             begun.set()
-            assert stop.wait(30)
+            assert stop.wait(60)
             raise CancelledError
 
     ended: list[BaseException] = []
@@ -178,9 +178,9 @@ def test_from_another_thread(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert begun.wait(30)
+    assert begun.wait(60)
     stop.set()
-    thread.join(30)
+    thread.join(60)
     assert not thread.is_alive()
     assert len(ended) == 1
     assert list(tmp_path.iterdir()) == []
