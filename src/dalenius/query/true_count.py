@@ -20,7 +20,7 @@ from dalenius.errors import InputError, QueryError
 from dalenius.model.estimate import GroupEstimate
 from dalenius.query.count import MOST_GROUPS, Counter
 from dalenius.query.release_tables import Group, ReleaseTables, both, same_group
-from dalenius.tables.connections import connect, literal, lock, quoted
+from dalenius.tables.connections import connect, literal, lock, quote_name
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors, query_errors
 
@@ -82,7 +82,7 @@ def _as_published(tables: ReleaseTables, name: str, null_value: str | None) -> s
     """A column of the table in the type that the release has it in."""
     identifier = tables.identifiers[name]
     kind = tables.types[identifier]
-    value = f"CAST({quoted(name)} AS {kind})"
+    value = f"CAST({quote_name(name)} AS {kind})"
     if identifier == "s" and null_value is not None:
         # where the type has a value with this text, nulls are published as that value; else they stay nulls
         named = f"TRY_CAST({literal(null_value)} AS {kind})"
