@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dalenius.infer.association import learned_estimate
 from dalenius.infer.compositions import find_compositions, first_buckets
-from dalenius.infer.learned import learned_estimate
-from dalenius.infer.pooled import Associations
+from dalenius.infer.pooling import Associations
 from dalenius.model.estimate import Estimate, GroupEstimate, LearnedEstimate
 from dalenius.query.release_tables import Group, ReleaseTables, same_group
 from dalenius.release.folder import ReleaseFolder
