@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dalenius.errors import InputError, UsageError
 from dalenius.infer.compositions import find_compositions
 from dalenius.infer.learned import Association
-from dalenius.query.coded import Answerer, CodedRelease, CodedTable
+from dalenius.query.bitsets import Answerer, CodedRelease, CodedTable
 from dalenius.query.count import Counter
 from dalenius.query.workload import answer, encode, evaluate, generate, summarise
 from dalenius.release.folder import open_release

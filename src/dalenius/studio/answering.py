@@ -20,7 +20,7 @@ from dalenius.errors import DaleniusError
 from dalenius.model.plan import Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
 from dalenius.policy.limits import LimitPolicy
-from dalenius.query.expected import relative_errors
+from dalenius.query.expected_error import relative_errors
 from dalenius.solve.caps import Instance, smallest_size
 from dalenius.solve.glance import Memory, glance
 from dalenius.solve.sizes import most_in_one_bucket
