@@ -147,4 +147,4 @@ def _check(target: Path, replace: bool, source: Any) -> None:
     if isinstance(source, str | os.PathLike) and target.exists() and Path(source).exists() and target.samefile(source):
         raise UsageError("the file of groups would replace the table itself", "Give --groups another name.")
     if not replace:
-        raise UsageError("the file of groups exists already", "Give --groups another name, or --force to replace it.")
+        raise UsageError("the file of groups already exists", "Give --groups another name, or --force to replace it.")
