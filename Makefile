@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre format reproduce bench-solvers bench-publish bench-attacks bench-strata bench-studio bench-spark lock clean
+.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre format reproduce bench-solvers bench-publish bench-attacks bench-strata bench-studio bench-startup bench-spark lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -14,7 +14,7 @@ help: ## List the targets
 	@sh tools/get-uv.sh
 
 setup: $(filter .uv/bin/uv,$(UV)) ## Install Dalenius and all that its tests need into .venv
-	@$(UV) sync --frozen --quiet
+	@$(UV) sync --frozen --quiet --compile-bytecode
 
 demo: setup ## Run the main job on data made on the spot
 	@$(RUN) python tools/demo.py
@@ -72,6 +72,9 @@ bench-strata: setup ## Ways of cutting a census table into strata; TABLE=census.
 bench-studio: setup browser ## Time from moving a slider to the redrawn result, in Chromium; writes bench/results/
 	@$(RUN) --group bench python -m bench.studio $(ARGS)
 
+bench-startup: setup ## Processor seconds of a tiny plan, verify and query; writes bench/results/
+	@$(RUN) python -m bench.startup $(ARGS)
+
 bench-spark: setup jre ## Publish 10 million rows on Spark against Spark's own copy in random order; writes bench/results/
 	@$(RUN) --group bench python -m bench.spark $(ARGS)
 
@@ -79,4 +82,4 @@ lock: ## Bring uv.lock up to date with pyproject.toml
 	@$(UV) lock
 
 clean: ## Remove what was installed and built
-	rm -rf .venv .uv site demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .uv site demo figures dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

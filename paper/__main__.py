@@ -1,16 +1,19 @@
-"""python -m paper: the paper's experiments, on a table or on one that is made up."""
+"""python -m paper: the paper's experiments, on a given table or on a made-up one."""
 
 from __future__ import annotations
 
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dalenius.cli.failures import OneCommand, reported
+from dalenius.cli.failures import OneCommand, report_errors
 from dalenius.cli.shared_options import quasi_identifiers_option
+
+if TYPE_CHECKING:
+    from paper.run import Reproduction
 
 _EPILOG = """\b
 Examples:
@@ -23,32 +26,36 @@ Examples:
 
 @click.command("paper", cls=OneCommand, epilog=_EPILOG)
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The folder for the results."
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="The folder for the results, new or that of an earlier run.",
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="The table to run on (default: a CENSUS-shaped one is made up).",
+    help="The table to run on (default: a made-up table in the shape of CENSUS).",
 )
-@click.option("--title", metavar="TEXT", help="What to call TABLE in pictures (default: by its file's name).")
+@click.option("--title", metavar="TEXT", help="The name of TABLE in pictures (default: its file name).")
 @click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
 @click.option(
     "--sensitive",
     multiple=True,
     metavar="COLUMN",
-    help="A sensitive column of TABLE; repeatable, a panel each (default: Occupation and Education).",
+    help="A sensitive column of TABLE, with a panel of its own; repeatable (default: Occupation and Education).",
 )
-@quasi_identifiers_option("The columns of TABLE to publish beside it (default: all others).")
+@quasi_identifiers_option("The columns of TABLE to publish with it (default: all others).")
 @click.option(
     "--only",
     multiple=True,
     metavar="NAME,...",
-    help="Only these: frequencies, diversity, mse, relative-error, adversary, runtime-records, runtime-domain, "
-    "theorem, remark-2. Repeatable.",
+    help="Run only these experiments: frequencies, diversity, mse, relative-error, adversary, runtime-records, "
+    "runtime-domain, theorem, remark-2; repeatable.",
 )
-@click.option("--quick", is_flag=True, help="Fewer records, thetas and queries: a first look in about a minute.")
-@click.option("--fresh", is_flag=True, help="Measure everything anew, even what an earlier run left in DIR.")
+@click.option("--quick", is_flag=True, help="Use fewer records, thetas and queries: a first look in about a minute.")
+@click.option("--fresh", is_flag=True, help="Measure everything again, even what an earlier run left in DIR.")
 @click.option("--json", "as_json", is_flag=True, help="Print the claims and verdicts as one JSON object.")
 def reproduce_command(
     out: Path,
@@ -64,81 +71,75 @@ def reproduce_command(
 ) -> None:
     """Run the experiments of the paper's Section 7, draw every figure, and judge every claim.
 
-    Each experiment leaves its data (CSV), its picture (SVG and PNG) and, in index.md, what the paper found, what this
-    run found, and whether they agree. A run that was stopped goes on where it was. Needs the extra report.
+    Each experiment writes its data (CSV) and its picture (SVG and PNG) to DIR. DIR/index.md says what the paper found,
+    what this run found, and whether they agree. A run that was stopped continues where it stopped. This runs in a
+    checkout, and needs the extra `report`.
     """
     started = time.perf_counter()
-    with reported(as_json):
-        from dalenius.cli.progress_bar import shown_progress
-        from dalenius.cli.publish_command import names
+    with report_errors(as_json):
+        from dalenius.cli.progress_bar import show_progress
+        from dalenius.cli.shared_options import column_names
         from dalenius.errors import UsageError
         from paper import dataset
+        from paper.experiment import FULL, QUICK
         from paper.pictures import require_altair
-        from paper.run import chosen, reproduce
-        from paper.settings import FULL, QUICK
+        from paper.run import choose_experiments, reproduce
 
         if data is None and (title or table_name or sensitive or quasi_identifiers):
-            raise UsageError("roles and titles are for a table that is given", "Give one with --data TABLE.")
-        wanted = names(only)
-        chosen(wanted)
+            raise UsageError("roles and titles need a table", "Give one with --data TABLE.")
+        experiments = column_names(only)
+        choose_experiments(experiments)
         require_altair()
         settings = QUICK if quick else FULL
-        with shown_progress(as_json) as progress:
+        with show_progress(as_json) as progress:
             progress.stage("Reading")
             if data is None:
-                table = dataset.synthetic(settings.most_rows)
+                table = dataset.make_dataset(settings.most_rows)
             else:
-                table = dataset.given(
+                table = dataset.read_dataset(
                     data,
                     settings.most_rows,
-                    sensitive=names(sensitive),
-                    quasi_identifiers=names(quasi_identifiers),
+                    sensitive=column_names(sensitive),
+                    quasi_identifiers=column_names(quasi_identifiers),
                     title=title,
                     table_name=table_name,
                 )
             try:
-                found = reproduce(table, settings, out, only=wanted, fresh=fresh, progress=progress)
+                reproduction = reproduce(table, settings, out, only=experiments, fresh=fresh, progress=progress)
             except KeyboardInterrupt:
-                progress.tell("What was measured so far is kept: the same command goes on from there.")
+                progress.tell("The measurements so far are saved: the same command continues from there.")
                 raise
-        _print(found, time.perf_counter() - started, as_json)
+        _print(reproduction, time.perf_counter() - started, as_json)
 
 
-def _print(found: Any, seconds: float, as_json: bool) -> None:
-    from paper.page import counted
+def _print(reproduction: Reproduction, seconds: float, as_json: bool) -> None:
+    from paper.page import tally_sentence
 
     if as_json:
-        click.echo(json.dumps(_object(found, seconds)))
+        click.echo(json.dumps(_object(reproduction, seconds)))
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from dalenius.cli.text_table import TextTable, printable
 
-    from dalenius.cli.render_plan import print_whole, printable
-
-    console = Console(soft_wrap=False)
-    table = Table(title=printable(found.data), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("experiment", "claim of the paper", "verdict"):
-        table.add_column(heading, max_width=90)
-    for result in found.results:
+    headings = ("experiment", "claim of the paper", "verdict")
+    table = TextTable(headings, left=headings, title=printable(reproduction.data))
+    for result in reproduction.results:
         for number, claim in enumerate(result.claims):
-            table.add_row(result.name if not number else "", Text(claim.paper), str(claim.verdict))
-    print_whole(console, table)
-    click.echo(f"{counted(found.results)}. {seconds:.0f} s.")
-    click.echo(f"Written: {found.folder}/index.md, and CSV, SVG and PNG for each experiment.")
+            table.add(result.name if not number else "", claim.paper, str(claim.verdict))
+    table.show()
+    click.echo(f"{tally_sentence(reproduction.results)}. {seconds:.0f} s.")
+    click.echo(f"Written: {reproduction.folder}/index.md, and CSV, SVG and PNG for each experiment.")
 
 
-def _object(found: Any, seconds: float) -> dict[str, Any]:
+def _object(reproduction: Reproduction, seconds: float) -> dict[str, Any]:
     from paper.page import tally
 
     return {
         "format": 1,
-        "out": str(found.folder),
-        "data": found.data,
-        "notes": list(found.notes),
-        "machine": found.machine,
-        "verdicts": tally(found.results),
+        "out": str(reproduction.folder),
+        "data": reproduction.data,
+        "notes": list(reproduction.notes),
+        "machine": reproduction.machine,
+        "verdicts": tally(reproduction.results),
         "experiments": [
             {
                 "name": result.name,
@@ -149,7 +150,7 @@ def _object(found: Any, seconds: float) -> dict[str, Any]:
                     for c in result.claims
                 ],
             }
-            for result in found.results
+            for result in reproduction.results
         ],
         "seconds": round(seconds, 3),
     }

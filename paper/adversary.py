@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from paper.experiment import Claim, Context, Table, Verdict, cases, percents, span
-from paper.figure import Axis, Lines, Rows, theta_axis
-from paper.releases import OPTIMAL, STRATA, learned, relative_error
+from paper.pictures import Axis, Lines, Rows, theta_axis
+from paper.releases import OPTIMAL, STRATA, learning_attack, relative_error
 
 _METHODS = {OPTIMAL: "none", STRATA: "auto"}
 _LINES = {
@@ -52,9 +52,17 @@ class Adversary:
             for (method, column), line in _LINES.items()
             if row["method"] == method
         ]
-        y = Axis("percent", "people guessed right (%)", form=",~f")
+        y = Axis("percent", "people guessed right (%)", format=",~f")
         dashed = tuple(line for (_, column), line in _LINES.items() if column == "baseline")
-        return Lines(points, self.title, theta_axis(rows), y, "series", tuple(_LINES.values()), dashed=dashed)
+        return Lines(
+            rows=points,
+            title=self.title,
+            x=theta_axis(rows),
+            y=y,
+            series="series",
+            order=tuple(_LINES.values()),
+            dashed=dashed,
+        )
 
     def table(self, rows: Rows) -> Table:
         """All of it."""
@@ -72,27 +80,27 @@ class Adversary:
     def claims(self, rows: Rows, context: Context) -> Sequence[Claim]:  # noqa: ARG002
         """What bucketization is for, against somebody who learns; and what strata change."""
         top, base, error = (cases(rows, column) for column in ("top1", "baseline", "relative_error"))
-        known = [case for case, found in top.items() if None not in (*found.values(), *base[case].values())]
+        known = [case for case, methods in top.items() if None not in (*methods.values(), *base[case].values())]
         above = [top[case][OPTIMAL] - base[case][OPTIMAL] for case in known]
         in_strata = [top[case][STRATA] - base[case][STRATA] for case in known]
         errors = [error[case][STRATA] / error[case][OPTIMAL] for case in known]
         return [
             Claim(
-                "Section 3.1",
-                "an adversary who knows a person's quasi-identifiers infers a value with its share of the bucket, "
-                "|g, x| / |g|",
-                f"one who learns across buckets guesses {span([100 * a for a in above], '.1f')} percentage points more "
-                f"people right than that, without strata, and {span([100 * a for a in in_strata], '.1f')} with strata; "
-                f"up to {100 * _NOT_MORE:g} point is taken as no more. Strata have {percents(errors)} of the relative "
-                "error",
-                Verdict.of([gain <= _NOT_MORE for gain in above]),
+                where="Section 3.1",
+                paper="an adversary who knows a person's quasi-identifiers infers a value with its share of the "
+                "bucket, |g, x| / |g|",
+                found=f"one who learns across buckets guesses {span([100 * a for a in above], '.1f')} percentage "
+                f"points more people right than that, without strata, and {span([100 * a for a in in_strata], '.1f')} "
+                f"with strata; up to {100 * _NOT_MORE:g} point is taken as no more. Strata have {percents(errors)} of "
+                "the relative error",
+                verdict=Verdict.of([gain <= _NOT_MORE for gain in above]),
             )
         ]
 
 
 def _row(context: Context, sensitive: str, theta: int, method: str) -> dict[str, Any]:
     error = relative_error(context, sensitive, theta, method) or {}
-    attack = learned(context, sensitive, theta, method) or {}
+    attack = learning_attack(context, sensitive, theta, method) or {}
     return {
         "table": context.dataset.panel(sensitive),
         "sensitive": sensitive,

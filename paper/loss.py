@@ -10,7 +10,7 @@ from dalenius.solve.multi_size import find_multi_size_setting
 from dalenius.solve.optimal import find_optimum
 from dalenius.solve.two_size import find_two_size_setting
 from paper.experiment import Claim, Context, Table, Verdict, cases, span
-from paper.figure import Axis, Lines, Rows, theta_axis
+from paper.pictures import Axis, Lines, Rows, theta_axis
 from paper.problems import every_problem
 from paper.releases import MULTI_SIZE, OPTIMAL, STRATA, TWO_SIZE, mse
 
@@ -64,8 +64,8 @@ class Loss:
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line a method."""
-        y = Axis("mse", "MSE (log scale)", "log", form=",~f")
-        return Lines(rows, self.title, theta_axis(rows), y, "method", _ORDER)
+        y = Axis("mse", "MSE (log scale)", "log", format=",~f")
+        return Lines(rows=rows, title=self.title, x=theta_axis(rows), y=y, series="method", order=_ORDER)
 
     def table(self, rows: Rows) -> Table:
         """A row for each theta, a column for each method."""
@@ -78,51 +78,51 @@ class Loss:
 
     def claims(self, rows: Rows, context: Context) -> Sequence[Claim]:  # noqa: ARG002
         """Section 7.2.1."""
-        found = [mses for mses in cases(rows, "mse").values() if None not in mses.values()]
-        anatomies = [case[ANATOMY] / max(case[TWO_SIZE], case[MULTI_SIZE], case[OPTIMAL]) for case in found]
-        two_multi = [case[TWO_SIZE] / case[MULTI_SIZE] for case in found]
-        multi_best = [case[MULTI_SIZE] / case[OPTIMAL] for case in found]
-        two_best = [case[TWO_SIZE] / case[OPTIMAL] for case in found]
-        least = [case[OPTIMAL] <= (1 + _GAP) * min(case[TWO_SIZE], case[MULTI_SIZE]) for case in found]
+        by_case = [mses for mses in cases(rows, "mse").values() if None not in mses.values()]
+        anatomies = [case[ANATOMY] / max(case[TWO_SIZE], case[MULTI_SIZE], case[OPTIMAL]) for case in by_case]
+        two_multi = [case[TWO_SIZE] / case[MULTI_SIZE] for case in by_case]
+        multi_best = [case[MULTI_SIZE] / case[OPTIMAL] for case in by_case]
+        two_best = [case[TWO_SIZE] / case[OPTIMAL] for case in by_case]
+        least = [case[OPTIMAL] <= (1 + _GAP) * min(case[TWO_SIZE], case[MULTI_SIZE]) for case in by_case]
         slight = f"“slightly” is taken as at most {_SLIGHT:g} times"
         return [
             Claim(
-                "Section 7.2.1",
-                "Anatomy has a significantly higher MSE than all other methods for every θ",
-                f"Anatomy's MSE is {span(anatomies, '.1f')} times that of the next worst method; “significantly” is "
-                f"taken as {_SIGNIFICANT:g} times or more",
-                Verdict.of([ratio >= _SIGNIFICANT for ratio in anatomies]),
+                where="Section 7.2.1",
+                paper="Anatomy has a significantly higher MSE than all other methods for every θ",
+                found=f"Anatomy's MSE is {span(anatomies, '.1f')} times that of the next worst method; “significantly” "
+                f"is taken as {_SIGNIFICANT:g} times or more",
+                verdict=Verdict.of([ratio >= _SIGNIFICANT for ratio in anatomies]),
             ),
             Claim(
-                "Section 7.2.1",
-                "TwoSize has only a slightly higher MSE than MultiSize",
-                f"TwoSize's MSE is {span(two_multi, '.2f')} times MultiSize's; {slight}",
-                Verdict.of([ratio <= _SLIGHT for ratio in two_multi]),
+                where="Section 7.2.1",
+                paper="TwoSize has only a slightly higher MSE than MultiSize",
+                found=f"TwoSize's MSE is {span(two_multi, '.2f')} times MultiSize's; {slight}",
+                verdict=Verdict.of([ratio <= _SLIGHT for ratio in two_multi]),
             ),
             Claim(
-                "Section 7.2.1",
-                "MultiSize has only a slightly higher MSE than Optimal: the heuristic is a good approximation",
-                f"MultiSize's MSE is {span(multi_best, '.2f')} times the optimum; {slight}",
-                Verdict.of([ratio <= _SLIGHT for ratio in multi_best]),
+                where="Section 7.2.1",
+                paper="MultiSize has only a slightly higher MSE than Optimal: the heuristic is a good approximation",
+                found=f"MultiSize's MSE is {span(multi_best, '.2f')} times the optimum; {slight}",
+                verdict=Verdict.of([ratio <= _SLIGHT for ratio in multi_best]),
             ),
             Claim(
-                "Section 7.2.1",
-                "the restriction to two sizes causes only a small loss of optimality",
-                f"TwoSize's MSE is {span(two_best, '.2f')} times the optimum over any number of sizes; {slight}",
-                Verdict.of([ratio <= _SLIGHT for ratio in two_best]),
+                where="Section 7.2.1",
+                paper="the restriction to two sizes causes only a small loss of optimality",
+                found=f"TwoSize's MSE is {span(two_best, '.2f')} times the optimum over any number of sizes; {slight}",
+                verdict=Verdict.of([ratio <= _SLIGHT for ratio in two_best]),
             ),
             Claim(
-                "Section 7.2",
-                "Optimal is a lower bound on the loss",
-                f"it is at most that of TwoSize and of MultiSize in {sum(least)} of {len(found)} cases",
-                Verdict.of(least),
+                where="Section 7.2",
+                paper="Optimal is a lower bound on the loss",
+                found=f"it is at most that of TwoSize and of MultiSize in {sum(least)} of {len(by_case)} cases",
+                verdict=Verdict.of(least),
             ),
             Claim(
-                "Section 7, summary",
-                "the proposed methods retain more information than ℓ-diversity",
-                f"TwoSize's MSE is below Anatomy's in {sum(c[TWO_SIZE] < c[ANATOMY] for c in found)} of {len(found)} "
-                "cases",
-                Verdict.of([case[TWO_SIZE] < case[ANATOMY] for case in found]),
+                where="Section 7, summary",
+                paper="the proposed methods retain more information than ℓ-diversity",
+                found=f"TwoSize's MSE is below Anatomy's in {sum(c[TWO_SIZE] < c[ANATOMY] for c in by_case)} of "
+                f"{len(by_case)} cases",
+                verdict=Verdict.of([case[TWO_SIZE] < case[ANATOMY] for case in by_case]),
             ),
         ]
 
@@ -131,9 +131,9 @@ def _loss(setting: Any) -> int | None:
     return None if setting is None else int(setting.loss)
 
 
-def _row(context: Context, sensitive: str, theta: int, method: str, found: float | None) -> dict[str, Any]:
+def _row(context: Context, sensitive: str, theta: int, method: str, mse: float | None) -> dict[str, Any]:
     table = context.dataset.panel(sensitive)
-    return {"table": table, "sensitive": sensitive, "theta": theta, "method": method, "mse": found}
+    return {"table": table, "sensitive": sensitive, "theta": theta, "method": method, "mse": mse}
 
 
 def _ratio(ours: float | None, theirs: float | None) -> float | None:

@@ -1,13 +1,18 @@
-"""The page about a run: every picture with what the paper says, what this run found, and whether they agree."""
+"""The page about a run: every picture with what the paper says, what this run found, and whether they agree.
+
+It names the machine as well, since times depend on it.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dalenius.model import VERSION
 from paper.experiment import Claim, Table, Verdict
-from paper.files import described
 
 _WORDS = {
     Verdict.AGREES: "agree",
@@ -31,7 +36,9 @@ class Result:
 
 def head(data: str, notes: Sequence[str], machine: dict[str, str]) -> str:
     """What was run, and on what."""
-    return "\n\n".join([f"# The paper's experiments on: {data}", *notes, f"Run on {described(machine)}."]) + "\n\n"
+    return (
+        "\n\n".join([f"# The paper's experiments on: {data}", *notes, f"Run on {describe_machine(machine)}."]) + "\n\n"
+    )
 
 
 def body(results: Sequence[Result], images: str = "") -> str:
@@ -44,19 +51,37 @@ def body(results: Sequence[Result], images: str = "") -> str:
 
 def tally(results: Sequence[Result]) -> dict[str, int]:
     """How many claims have each verdict."""
-    found = [claim.verdict for result in results for claim in result.claims]
-    return {str(verdict): found.count(verdict) for verdict in Verdict if verdict in found}
+    verdicts = [claim.verdict for result in results for claim in result.claims]
+    return {str(verdict): verdicts.count(verdict) for verdict in Verdict if verdict in verdicts}
 
 
-def counted(results: Sequence[Result]) -> str:
+def tally_sentence(results: Sequence[Result]) -> str:
     """The same in a sentence."""
     counts = tally(results)
-    said = ", ".join(f"{number} {_WORDS[Verdict(verdict)]}" for verdict, number in counts.items())
-    return f"Of {sum(counts.values())} claims, {said}"
+    parts = ", ".join(f"{number} {_WORDS[Verdict(verdict)]}" for verdict, number in counts.items())
+    return f"Of {sum(counts.values())} claims, {parts}"
+
+
+def machine() -> dict[str, str]:
+    """The machine's description."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {
+        "dalenius": VERSION,
+        "cores": str(cores),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+    }
+
+
+def describe_machine(machine: dict[str, str]) -> str:
+    """In words."""
+    cores = machine["cores"]
+    plural = "" if cores == "1" else "s"
+    return f"{cores} {machine['processor']} core{plural}, Python {machine['python']}, Dalenius {machine['dalenius']}"
 
 
 def _overview(results: Sequence[Result]) -> list[str]:
-    lines = [f"{counted(results)}.", "", "| where | the paper says | verdict |", "|---|---|---|"]
+    lines = [f"{tally_sentence(results)}.", "", "| where | the paper says | verdict |", "|---|---|---|"]
     for result in results:
         lines += [f"| {c.where} | {_cell(c.paper)} | {_MARKS[c.verdict]} {c.verdict} |" for c in result.claims]
     return lines

@@ -1,14 +1,20 @@
-"""Pictures of results as SVG and PNG, drawn by Vega-Lite. The only module that knows Altair."""
+"""Pictures of results as SVG and PNG: a `Figure` says how rows are drawn, and Vega-Lite draws them.
+
+This is the only module that knows Altair.
+"""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from dalenius.errors import MissingExtraError
-from paper.figure import Axis, Bands, Bars, Figure, Lines, Rows
+
+Rows = list[dict[str, Any]]
+Scale = Literal["linear", "log"]
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; their yellow is too pale for lines.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9")
@@ -18,14 +24,83 @@ _WIDTH, _HEIGHT = 340, 250
 _PNG_SCALE = 2
 
 
-def require_altair() -> Any:
-    """Altair; an error that says what to install if it is not there."""
-    try:
-        import altair
-        import vl_convert  # noqa: F401
-    except ImportError:
-        raise MissingExtraError.of("Altair, which draws the pictures,", "report") from None
-    return altair
+@dataclass(frozen=True)
+class Axis:
+    """A column on an axis. `ticks` are marked as they are; `format` is how numbers are shown (d3-format)."""
+
+    column: str
+    title: str
+    scale: Scale = "linear"
+    base: int = 10
+    ticks: tuple[float, ...] = ()
+    format: str = "~s"
+
+
+def theta_axis(rows: Rows) -> Axis:
+    """The privacy coefficient, in powers of 2."""
+    return Axis(
+        column="theta",
+        title="privacy coefficient θ",
+        scale="log",
+        base=2,
+        ticks=tuple(sorted({row["theta"] for row in rows})),
+        format="d",
+    )
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A line for each value of `series`, in that order; a panel for each value of `panel`.
+
+    Rows where the column `hollow` is true have hollow points.
+
+    `baselines` are series that are drawn dashed and in grey: what the others are compared with.
+    """
+
+    rows: Rows
+    title: str
+    x: Axis
+    y: Axis
+    series: str
+    order: tuple[str, ...]
+    panel: str = "table"
+    baselines: tuple[str, ...] = ()
+    dashed: tuple[str, ...] = ()  # each has the colour of the series before it
+    hollow: str | None = None
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A bar for each row, in the order of the rows; a panel for each value of `panel`."""
+
+    rows: Rows
+    title: str
+    x: Axis
+    y: Axis
+    panel: str = "table"  # without a title if that is blank
+    has_names: bool = False  # whether bars have their names written under them
+    highlight: str | None = None  # a column: bars where it is true have another colour
+    note: str | None = None  # a column of words over each bar
+
+
+@dataclass(frozen=True)
+class Bands:
+    """A line with a band around it from simulation, and a dashed line from theory, for each panel."""
+
+    rows: Rows
+    title: str
+    x: Axis
+    y: Axis
+    low: str
+    high: str
+    theory: str
+    theory_low: str
+    theory_high: str
+    truth: float
+    panel: str = "table"
+
+
+Figure = Lines | Bars | Bands
 
 
 def picture(figure: Figure, data: str) -> dict[str, bytes]:
@@ -42,12 +117,22 @@ def picture(figure: Figure, data: str) -> dict[str, bytes]:
     chart = chart.configure_legend(
         orient="bottom", columns=3, labelFontSize=12, labelLimit=320, symbolSize=110, symbolStrokeWidth=2, title=None
     )
-    found = {}
+    files = {}
     for kind, options in (("svg", {}), ("png", {"scale_factor": _PNG_SCALE})):
         out: Any = io.StringIO() if kind == "svg" else io.BytesIO()
         chart.save(out, format=kind, **options)
-        found[kind] = out.getvalue().encode() if kind == "svg" else out.getvalue()
-    return found
+        files[kind] = out.getvalue().encode() if kind == "svg" else out.getvalue()
+    return files
+
+
+def require_altair() -> Any:
+    """Altair; an error that says what to install if it is not there."""
+    try:
+        import altair
+        import vl_convert  # noqa: F401
+    except ImportError:
+        raise MissingExtraError.of("Altair, which draws the pictures,", "report") from None
+    return altair
 
 
 def _panels(figure: Figure) -> dict[str, Rows]:
@@ -59,7 +144,7 @@ def _panels(figure: Figure) -> dict[str, Rows]:
 
 def _lines(altair: Any, figure: Lines, rows: Rows, panel: str) -> Any:
     """Lines with points; stopped runs are hollow, and the legend is shared by all panels."""
-    drawn = [row | {"_stopped": bool(figure.stopped and row[figure.stopped])} for row in rows]
+    drawn = [row | {"_stopped": bool(figure.hollow and row[figure.hollow])} for row in rows]
     drawn = [row for row in drawn if _can_be_shown(row[figure.y.column], figure.y)]
     names = [name for name in figure.order if any(row[figure.series] == name for row in figure.rows)]
     numbers = [row[figure.y.column] for row in figure.rows if _can_be_shown(row[figure.y.column], figure.y)]
@@ -84,22 +169,22 @@ def _lines(altair: Any, figure: Lines, rows: Rows, panel: str) -> Any:
 
 def _bars(altair: Any, figure: Bars, rows: Rows, panel: str) -> Any:
     """Bars in the order of the rows."""
-    kind = "N" if figure.named else "O"
+    kind = "N" if figure.has_names else "O"
     axis = altair.Axis(
         title=figure.x.title,
         labelAngle=0,
         labelLimit=130,
         grid=False,
-        **({} if figure.named else {"values": _some([row[figure.x.column] for row in rows])}),
+        **({} if figure.has_names else {"values": _some([row[figure.x.column] for row in rows])}),
     )
-    width = 110 * len(rows) if figure.named else _WIDTH
+    width = 110 * len(rows) if figure.has_names else _WIDTH
     base = altair.Chart(altair.InlineData(values=rows)).encode(
         x=altair.X(f"{figure.x.column}:{kind}", sort=None, axis=axis),
         y=_y(altair, figure.y, [row[figure.y.column] for row in rows]),
     )
     colour = altair.value(_OURS)
-    if figure.marked is not None:
-        colour = altair.condition(f"datum.{figure.marked}", altair.value(_OTHER), altair.value(_OURS))
+    if figure.highlight is not None:
+        colour = altair.condition(f"datum.{figure.highlight}", altair.value(_OTHER), altair.value(_OURS))
     chart = base.mark_bar(width={"band": 0.75}).encode(color=colour)
     if figure.note is not None:
         chart += base.mark_text(dy=-7, fontSize=11).encode(text=f"{figure.note}:N")
@@ -117,7 +202,7 @@ def _bands(altair: Any, figure: Bands, rows: Rows, panel: str) -> Any:
     scale = altair.Scale(domain=[low, high], clamp=False, nice=False)
 
     def y(column: str) -> Any:
-        axis = altair.Axis(title=figure.y.title, format=figure.y.form, tickCount=7)
+        axis = altair.Axis(title=figure.y.title, format=figure.y.format, tickCount=7)
         return altair.Y(f"{column}:Q", scale=scale, axis=axis)
 
     def colour(name: str) -> Any:
@@ -148,7 +233,7 @@ def _colour(figure: Lines, name: str) -> str:
 
 
 def _x(altair: Any, axis: Axis) -> Any:
-    options: dict[str, Any] = {"title": axis.title, "format": axis.form}
+    options: dict[str, Any] = {"title": axis.title, "format": axis.format}
     if axis.ticks:
         options["values"] = list(axis.ticks)
     scale = altair.Scale(type="log", base=axis.base, nice=False, padding=14) if axis.scale == "log" else (
@@ -163,7 +248,7 @@ def _can_be_shown(number: float | None, axis: Axis) -> bool:
 
 def _y(altair: Any, axis: Axis, numbers: list[float]) -> Any:
     """All panels have the same scale: from 0 up, or whole powers of ten if it is logarithmic."""
-    options: dict[str, Any] = {"title": axis.title, "format": axis.form}
+    options: dict[str, Any] = {"title": axis.title, "format": axis.format}
     numbers = numbers or [1.0]
     if axis.scale == "log":
         low, high = math.floor(math.log10(min(numbers))), math.ceil(math.log10(max(numbers)))

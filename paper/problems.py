@@ -1,7 +1,4 @@
-"""The bucket setting problems of Section 7: counts of a table, the limits of a theta, sizes up to 50.
-
-How large the experiments are: the paper's settings, and smaller ones for a quick look.
-"""
+"""The bucket setting problems of Section 7: counts of a table, the limits of a theta, sizes up to 50."""
 
 from __future__ import annotations
 
@@ -28,7 +25,13 @@ def limits(theta: int) -> LimitPolicy:
 def problem(counts: ValueCounts, theta: int) -> Problem:
     """The counts under the limits of theta, with M = min_i ceil(1 / f'_i) and M' = 50."""
     exact = resolve_limits(limits(theta), counts).limits
-    return Problem(counts.values, counts.counts, exact, least_min_size(exact), MAX_SIZE)
+    return Problem(
+        values=counts.values,
+        counts=counts.counts,
+        limits=exact,
+        min_size=least_min_size(exact),
+        max_size=MAX_SIZE,
+    )
 
 
 def every_problem(context: Context) -> Iterator[tuple[str, int, Problem]]:
@@ -39,16 +42,16 @@ def every_problem(context: Context) -> Iterator[tuple[str, int, Problem]]:
             yield sensitive, theta, problem(counts, theta)
 
 
-def scaled(counts: ValueCounts, gamma: int, seed: int) -> ValueCounts:
+def scale_domain(counts: ValueCounts, gamma: int, seed: int) -> ValueCounts:
     """Section 7.3.2: every record's value v becomes gamma v + r, r one of 0..gamma-1 with equal chances.
 
     Of the o_v records the numbers that get each r are multinomial, so they are drawn at once.
     """
     chance = np.random.default_rng([2012, gamma, seed])
-    drawn = [chance.multinomial(count, [1 / gamma] * gamma) for count in counts.counts]
+    numbers = [chance.multinomial(count, [1 / gamma] * gamma) for count in counts.counts]
     return ValueCounts.of(
         (f"{value} {r}", int(number))
-        for value, split in zip(counts.values, drawn, strict=True)
+        for value, split in zip(counts.values, numbers, strict=True)
         for r, number in enumerate(split)
         if number
     )

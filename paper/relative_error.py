@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paper.experiment import Claim, Context, Table, Verdict, cases, percents, span
-from paper.figure import Axis, Lines, Rows, theta_axis
+from paper.pictures import Axis, Lines, Rows, theta_axis
 from paper.releases import MULTI_SIZE, ONE_BUCKET, OPTIMAL, STRATA, TWO_SIZE, relative_error
 
 _PAPERS = (TWO_SIZE, MULTI_SIZE, OPTIMAL)
@@ -43,94 +43,96 @@ class RelativeError:
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line a method."""
-        y = Axis("percent", "mean relative error (%)", form=",~f")
-        return Lines(rows, self.title, theta_axis(rows), y, "method", _ORDER, baselines=(ONE_BUCKET,))
+        y = Axis("percent", "mean relative error (%)", format=",~f")
+        return Lines(
+            rows=rows, title=self.title, x=theta_axis(rows), y=y, series="method", order=_ORDER, baselines=(ONE_BUCKET,)
+        )
 
     def table(self, rows: Rows) -> Table:
         """A row for each theta, a column for each method."""
-        found = [
+        lines = [
             {"sensitive": sensitive, "θ": theta, **errors}
             for (sensitive, theta), errors in cases(rows, "percent").items()
         ]
         forms = {"sensitive": "s", "θ": "d"}
         heading = "{}, %".format
-        return Table.of({n: (n if n in forms else heading(n), forms.get(n, ".1f")) for n in found[0]}, found)
+        return Table.of({n: (n if n in forms else heading(n), forms.get(n, ".1f")) for n in lines[0]}, lines)
 
     def claims(self, rows: Rows, context: Context) -> Sequence[Claim]:  # noqa: ARG002
         """Section 7.2.2, and what its numbers are worth."""
-        found = {case: errors for case, errors in cases(rows, "percent").items() if None not in errors.values()}
-        occupation = [errors for (sensitive, _), errors in found.items() if sensitive == "Occupation"]
-        education = [errors for (sensitive, _), errors in found.items() if sensitive == "Education"]
+        by_case = {case: errors for case, errors in cases(rows, "percent").items() if None not in errors.values()}
+        occupation = [errors for (sensitive, _), errors in by_case.items() if sensitive == "Occupation"]
+        education = [errors for (sensitive, _), errors in by_case.items() if sensitive == "Education"]
         claims = [*_occupation(occupation), *_education(education)] if occupation and education else []
-        return [*claims, *_worth(found, rows)]
+        return [*claims, *_worth(by_case, rows)]
 
 
-def _occupation(found: list[dict[str, float]]) -> list[Claim]:
-    worst = max(errors[method] for errors in found for method in _PAPERS)
-    spreads = [max(errors[m] for m in _PAPERS) - min(errors[m] for m in _PAPERS) for errors in found]
+def _occupation(by_case: list[dict[str, float]]) -> list[Claim]:
+    worst = max(errors[method] for errors in by_case for method in _PAPERS)
+    spreads = [max(errors[m] for m in _PAPERS) - min(errors[m] for m in _PAPERS) for errors in by_case]
     return [
         Claim(
-            "Section 7.2.2",
-            "for OCC the largest relative error is slightly over 10 %",
-            f"it is {worst:.1f} %; up to {_OVER_TEN:g} % is taken as slightly over",
-            Verdict.of([worst <= _OVER_TEN]),
+            where="Section 7.2.2",
+            paper="for OCC the largest relative error is slightly over 10 %",
+            found=f"it is {worst:.1f} %; up to {_OVER_TEN:g} % is taken as slightly over",
+            verdict=Verdict.of([worst <= _OVER_TEN]),
         ),
         Claim(
-            "Section 7.2.2",
-            "for OCC the errors of TwoSize, MultiSize and Optimal are relatively close to each other",
-            f"the largest and the smallest of the three are {span(spreads, '.1f')} percentage points apart; up to "
-            f"{_CLOSE:g} is taken as close",
-            Verdict.of([spread <= _CLOSE for spread in spreads]),
+            where="Section 7.2.2",
+            paper="for OCC the errors of TwoSize, MultiSize and Optimal are relatively close to each other",
+            found=f"the largest and the smallest of the three are {span(spreads, '.1f')} percentage points apart; up "
+            f"to {_CLOSE:g} is taken as close",
+            verdict=Verdict.of([spread <= _CLOSE for spread in spreads]),
         ),
     ]
 
 
-def _education(found: list[dict[str, float]]) -> list[Claim]:
-    errors = [case[method] for case in found for method in _PAPERS]
-    multi = [case[TWO_SIZE] - case[MULTI_SIZE] for case in found]
-    best = [case[MULTI_SIZE] - case[OPTIMAL] for case in found]
+def _education(by_case: list[dict[str, float]]) -> list[Claim]:
+    errors = [case[method] for case in by_case for method in _PAPERS]
+    multi = [case[TWO_SIZE] - case[MULTI_SIZE] for case in by_case]
+    best = [case[MULTI_SIZE] - case[OPTIMAL] for case in by_case]
     low, high = _ABOUT_TWO
     return [
         Claim(
-            "Section 7.2.2",
-            "for EDU all relative errors are no more than 10 %",
-            f"they are {span(errors, '.1f')} %",
-            Verdict.of([error <= 10 for error in errors]),
+            where="Section 7.2.2",
+            paper="for EDU all relative errors are no more than 10 %",
+            found=f"they are {span(errors, '.1f')} %",
+            verdict=Verdict.of([error <= 10 for error in errors]),
         ),
         Claim(
-            "Section 7.2.2",
-            "for EDU MultiSize improves on TwoSize by about 2 %, and Optimal on MultiSize by about 2 %",
-            f"MultiSize improves on TwoSize by {span(multi, '.1f')} percentage points, and Optimal on MultiSize by "
-            f"{span(best, '.1f')}; {low:g} to {high:g} is taken as about 2",
-            Verdict.of([low <= gain <= high for gain in (*multi, *best)]),
+            where="Section 7.2.2",
+            paper="for EDU MultiSize improves on TwoSize by about 2 %, and Optimal on MultiSize by about 2 %",
+            found=f"MultiSize improves on TwoSize by {span(multi, '.1f')} percentage points, and Optimal on MultiSize "
+            f"by {span(best, '.1f')}; {low:g} to {high:g} is taken as about 2",
+            verdict=Verdict.of([low <= gain <= high for gain in (*multi, *best)]),
         ),
     ]
 
 
-def _worth(found: dict[Any, dict[str, float]], rows: Rows) -> list[Claim]:
-    errors = [case[method] for case in found.values() for method in (TWO_SIZE, MULTI_SIZE)]
+def _worth(by_case: dict[Any, dict[str, float]], rows: Rows) -> list[Claim]:
+    errors = [case[method] for case in by_case.values() for method in (TWO_SIZE, MULTI_SIZE)]
     below = sum(error < 10 for error in errors)
-    shares = [case[method] / case[ONE_BUCKET] for case in found.values() for method in (TWO_SIZE, MULTI_SIZE)]
-    low = [share for (_, theta), case in found.items() if theta <= 8 for share in _shares(case)]
-    strata = [case[STRATA] / case[ONE_BUCKET] for case in found.values()]
-    one = span([case[ONE_BUCKET] for case in found.values()], ".1f")
+    shares = [case[method] / case[ONE_BUCKET] for case in by_case.values() for method in (TWO_SIZE, MULTI_SIZE)]
+    low = [share for (_, theta), case in by_case.items() if theta <= 8 for share in _shares(case)]
+    strata = [case[STRATA] / case[ONE_BUCKET] for case in by_case.values()]
+    one = span([case[ONE_BUCKET] for case in by_case.values()], ".1f")
     empty = sum(row["empty"] or 0 for row in rows if row["method"] == OPTIMAL)
-    asked = sum(row["queries"] or 0 for row in rows if row["method"] == OPTIMAL)
+    queries = sum(row["queries"] or 0 for row in rows if row["method"] == OPTIMAL)
     return [
         Claim(
-            "Section 7.2.2",
-            "TwoSize and MultiSize have relative errors below 10 % for most F'-privacy considered",
-            f"they do in {below} of {len(errors)} cases ({empty:,} of {asked:,} queries match nobody)",
-            Verdict.of([2 * below > len(errors)]),
+            where="Section 7.2.2",
+            paper="TwoSize and MultiSize have relative errors below 10 % for most F'-privacy considered",
+            found=f"they do in {below} of {len(errors)} cases ({empty:,} of {queries:,} queries match nobody)",
+            verdict=Verdict.of([2 * below > len(errors)]),
         ),
         Claim(
-            "Section 7.2.2",
-            "so these solutions are highly accurate for count queries: the relative error is evidence of utility",
-            f"one bucket that holds everybody, that is no association at all, has errors of {one} %, and TwoSize and "
-            f"MultiSize have {percents(shares)} of that ({percents(low)} for θ up to 8); {percents([_ALMOST])} or more "
-            f"is taken as almost the same, which tells an analyst little. Optimal in strata has {percents(strata)} of "
-            "it",
-            Verdict.of([share < _ALMOST for share in shares]),
+            where="Section 7.2.2",
+            paper="so these solutions are highly accurate for count queries: the relative error is evidence of utility",
+            found=f"one bucket that holds everybody, that is no association at all, has errors of {one} %, and TwoSize "
+            f"and MultiSize have {percents(shares)} of that ({percents(low)} for θ up to 8); {percents([_ALMOST])} or "
+            f"more is taken as almost the same, which tells an analyst little. Optimal in strata has "
+            f"{percents(strata)} of it",
+            verdict=Verdict.of([share < _ALMOST for share in shares]),
         ),
     ]
 
@@ -140,8 +142,8 @@ def _shares(case: dict[str, float]) -> list[float]:
 
 
 def _row(context: Context, sensitive: str, theta: int, method: str) -> dict[str, Any]:
-    found = relative_error(context, sensitive, theta, method) or {}
-    mean, median = found.get("mean"), found.get("median")
+    errors = relative_error(context, sensitive, theta, method) or {}
+    mean, median = errors.get("mean"), errors.get("median")
     return {
         "table": context.dataset.panel(sensitive),
         "sensitive": sensitive,
@@ -149,6 +151,6 @@ def _row(context: Context, sensitive: str, theta: int, method: str) -> dict[str,
         "method": method,
         "percent": None if mean is None else 100 * mean,
         "median_percent": None if median is None else 100 * median,
-        "queries": found.get("queries"),
-        "empty": found.get("empty"),
+        "queries": errors.get("queries"),
+        "empty": errors.get("empty"),
     }

@@ -28,47 +28,47 @@ _QUERY_SEED = 7
 def mse(context: Context, sensitive: str, theta: int, method: str) -> float | None:
     """The release's MSE; None if the method has no release under these limits."""
 
-    def measured() -> float | None:
-        made = _made(context, sensitive, theta, method)
-        return None if made is None else made.manifest.loss / (made.manifest.rows - 1)
+    def measure() -> float | None:
+        release = _publish(context, sensitive, theta, method)
+        return None if release is None else release.manifest.loss / (release.manifest.rows - 1)
 
-    return _measure(context, "mse", measured, sensitive, theta, method)  # type: ignore[no-any-return]
+    return _measure(context, "mse", measure, sensitive, theta, method)  # type: ignore[no-any-return]
 
 
 def relative_error(context: Context, sensitive: str, theta: int, method: str) -> dict[str, Any] | None:
     """The paper's count queries: the mean and the median of |act - est| / act, and how many queries match nobody."""
     queries = context.settings.queries
 
-    def measured() -> dict[str, Any] | None:
-        made = _made(context, sensitive, theta, method)
-        if made is None:
+    def measure() -> dict[str, Any] | None:
+        release = _publish(context, sensitive, theta, method)
+        if release is None:
             return None
         table = context.dataset.first(context.settings.rows, sensitive)
-        found = evaluate(open_release(made.path), table, queries=queries, seed=_QUERY_SEED)
+        workload = evaluate(open_release(release.path), table, queries=queries, seed=_QUERY_SEED)
         return {
-            "mean": found.mean_relative_error,
-            "median": found.median_relative_error,
-            "queries": found.queries,
-            "empty": found.empty,
+            "mean": workload.mean_relative_error,
+            "median": workload.median_relative_error,
+            "queries": workload.queries,
+            "empty": workload.empty,
         }
 
-    return _measure(context, "relative error", measured, sensitive, theta, method, queries=queries)  # type: ignore[no-any-return]
+    return _measure(context, "relative error", measure, sensitive, theta, method, queries=queries)  # type: ignore[no-any-return]
 
 
-def learned(context: Context, sensitive: str, theta: int, method: str) -> dict[str, Any] | None:
+def learning_attack(context: Context, sensitive: str, theta: int, method: str) -> dict[str, Any] | None:
     """How often the learning adversary of `dalenius audit` is right, and what the buckets alone and guessing give."""
 
-    def measured() -> dict[str, Any] | None:
-        made = _made(context, sensitive, theta, method)
-        if made is None:
+    def measure() -> dict[str, Any] | None:
+        release = _publish(context, sensitive, theta, method)
+        if release is None:
             return None
         table = context.dataset.first(context.settings.rows, sensitive)
-        attack = made.audit(truth=table, attacks=["learning"])["learning"]
+        attack = release.audit(truth=table, attacks=["learning"])["learning"]
         parts = {"top1": attack.success, "baseline": attack.baseline, "guessing": attack.control}
         shares = {name: part.share if isinstance(part, Share) else None for name, part in parts.items()}
         return {**shares, "learner": attack.details.get("learner")}
 
-    return _measure(context, "learning adversary", measured, sensitive, theta, method)  # type: ignore[no-any-return]
+    return _measure(context, "learning adversary", measure, sensitive, theta, method)  # type: ignore[no-any-return]
 
 
 def _measure(context: Context, what: str, run: Any, sensitive: str, theta: int, method: str, **more: Any) -> Any:
@@ -78,7 +78,7 @@ def _measure(context: Context, what: str, run: Any, sensitive: str, theta: int, 
     return context.measure(what, run, sensitive=sensitive, method=method, rows=rows, **key, **more)
 
 
-def _made(context: Context, sensitive: str, theta: int, method: str) -> Release | None:
+def _publish(context: Context, sensitive: str, theta: int, method: str) -> Release | None:
     rows = context.settings.rows
     one = method == ONE_BUCKET
     try:

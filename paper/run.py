@@ -1,7 +1,9 @@
-"""The whole flow: for each experiment measure, judge, draw and write; then the page about all of them."""
+"""The whole run: measure, judge, draw and write each experiment, and then the page about all of them."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,21 +12,18 @@ from typing import Any
 
 from dalenius.errors import OutputError, UsageError, did_you_mean
 from dalenius.model.progress import Progress, Silent
+from dalenius.release.atomic import writable
 from paper.adversary import Adversary
 from paper.dataset import Dataset
-from paper.diversity import Diversity
-from paper.experiment import FILE, Claim, Context, Experiment, Measured, Table, Verdict
-from paper.files import csv_text, machine, writable, written
-from paper.frequencies import Frequencies
-from paper.inference import Inference
+from paper.experiment import MEASUREMENTS, Claim, Context, Experiment, Measurements, Settings, Table, Verdict, save
+from paper.frequencies import Diversity, Frequencies
 from paper.loss import Loss
-from paper.page import Result, body, head
-from paper.pictures import picture, require_altair
+from paper.page import Result, body, head, machine
+from paper.pictures import Rows, picture, require_altair
 from paper.relative_error import RelativeError
-from paper.remark import Remark
 from paper.runtime_domain import RuntimeDomain
 from paper.runtime_records import RuntimeRecords
-from paper.settings import Settings
+from paper.theory import Inference, Remark
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     Frequencies(),
@@ -43,21 +42,13 @@ PAGE, RESULTS = "index.md", "results.json"
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a run leaves: the results in the folder that belong together, in the paper's order."""
+    """The results of a run, in the paper's order, and the folder that they are in."""
 
     folder: Path
     data: str
     notes: tuple[str, ...]
     machine: dict[str, str]
     results: tuple[Result, ...]
-
-
-def chosen(names: Sequence[str]) -> tuple[Experiment, ...]:
-    """The experiments of these names, or all."""
-    for name in names:
-        if name not in NAMES:
-            raise UsageError(f"there is no experiment {name!r}", did_you_mean(name, NAMES))
-    return tuple(e for e in EXPERIMENTS if not names or e.name in names)
 
 
 def reproduce(
@@ -70,13 +61,15 @@ def reproduce(
     progress: Progress | None = None,
 ) -> Reproduction:
     """Run the experiments and write tables, pictures and the page to a folder. What was measured before is kept."""
-    experiments = chosen(only)
+    experiments = choose_experiments(only)
     require_altair()
     progress = progress or Silent()
     settings = settings.within(dataset.rows)
     _prepare(out)
     about = {"data": dataset.fingerprint, "sensitive": dataset.sensitive, "columns": dataset.columns, **machine()}
-    context = Context(dataset, settings, Measured(out, about, fresh=fresh), progress)
+    context = Context(
+        dataset=dataset, settings=settings, measurements=Measurements(out, about, fresh=fresh), progress=progress
+    )
     run = {"title": dataset.title, "settings": asdict(settings), **about}
     known = _earlier(out, run)
     for experiment in experiments:
@@ -86,13 +79,46 @@ def reproduce(
     return _write_page(out, context, run, known)
 
 
+def choose_experiments(names: Sequence[str]) -> tuple[Experiment, ...]:
+    """The experiments of these names, or all."""
+    for name in names:
+        if name not in NAMES:
+            raise UsageError(f"there is no experiment {name!r}", did_you_mean(name, NAMES))
+    return tuple(e for e in EXPERIMENTS if not names or e.name in names)
+
+
+def load_result(entry: dict[str, Any]) -> Result:
+    """A result as it was saved."""
+    table = entry["table"]
+    if table is not None:
+        table = Table(tuple(table["headings"]), tuple(tuple(line) for line in table["lines"]))
+    claims = tuple(Claim(**{**claim, "verdict": Verdict(claim["verdict"])}) for claim in entry["claims"])
+    return Result(name=entry["name"], title=entry["title"], about=entry["about"], table=table, claims=claims)
+
+
+def csv_text(rows: Rows) -> str:
+    """Rows as CSV; nothing is an empty field."""
+    columns: Sequence[str] = list(dict.fromkeys(name for row in rows for name in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _field(row.get(name)) for name in columns} for row in rows)
+    return out.getvalue()
+
+
 def _result(experiment: Experiment, context: Context, out: Path) -> Result:
     rows = experiment.run(context)
-    written(out / f"{experiment.name}.csv", csv_text(rows))
-    for kind, content in picture(experiment.figure(rows, context), experiment.data(context)).items():
-        written(out / f"{experiment.name}.{kind}", content)
+    save(out / f"{experiment.name}.csv", csv_text(rows))
+    for suffix, content in picture(experiment.figure(rows, context), experiment.data(context)).items():
+        save(out / f"{experiment.name}.{suffix}", content)
     claims = tuple(experiment.claims(rows, context))
-    return Result(experiment.name, experiment.title, experiment.about, experiment.table(rows), claims)
+    return Result(
+        name=experiment.name,
+        title=experiment.title,
+        about=experiment.about,
+        table=experiment.table(rows),
+        claims=claims,
+    )
 
 
 def _write_page(out: Path, context: Context, run: dict[str, Any], known: dict[str, Result]) -> Reproduction:
@@ -100,9 +126,9 @@ def _write_page(out: Path, context: Context, run: dict[str, Any], known: dict[st
     notes = _notes(context, results)
     text = head(context.dataset.title, notes, machine()) + body(results)
     saved = {"run": run, "notes": notes, "results": [asdict(result) for result in results]}
-    written(out / RESULTS, json.dumps(saved, indent=1, default=str))
-    written(out / PAGE, text)
-    return Reproduction(out, context.dataset.title, notes, machine(), results)
+    save(out / RESULTS, json.dumps(saved, indent=1, default=str))
+    save(out / PAGE, text)
+    return Reproduction(folder=out, data=context.dataset.title, notes=notes, machine=machine(), results=results)
 
 
 def _notes(context: Context, results: Sequence[Result]) -> tuple[str, ...]:
@@ -129,24 +155,21 @@ def _earlier(out: Path, run: dict[str, Any]) -> dict[str, Result]:
         text = json.loads((out / RESULTS).read_text(encoding="utf-8"))
         if text["run"] != json.loads(json.dumps(run, default=str)):
             return {}
-        return {entry["name"]: loaded(entry) for entry in text["results"]}
+        return {entry["name"]: load_result(entry) for entry in text["results"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
-def loaded(entry: dict[str, Any]) -> Result:
-    """A result as it was saved."""
-    table = entry["table"]
-    if table is not None:
-        table = Table(tuple(table["headings"]), tuple(tuple(line) for line in table["lines"]))
-    claims = tuple(Claim(c["where"], c["paper"], c["found"], Verdict(c["verdict"])) for c in entry["claims"])
-    return Result(entry["name"], entry["title"], entry["about"], table, claims)
-
-
 def _prepare(out: Path) -> None:
-    with writable():
+    with writable("the results"):
         if out.exists() and not out.is_dir():
             raise OutputError("the path given with --out is a file", "Give a folder, or a path where nothing is.")
         out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()) and not any((out / name).exists() for name in (FILE, RESULTS)):
+        if any(out.iterdir()) and not any((out / name).exists() for name in (MEASUREMENTS, RESULTS)):
             raise OutputError("the folder has other things in it", "Give an empty folder, or that of an earlier run.")
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value

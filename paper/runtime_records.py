@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from paper.experiment import Claim, Context, Table, Verdict, by, span
-from paper.figure import Axis, Lines, Rows
+from paper.experiment import Claim, Context, Table, Verdict, span
+from paper.pictures import Axis, Lines, Rows
 from paper.problems import THETA
-from paper.runtimes import CLOSED, FULL, HOW, ILP, LOSS, NONE, ORDER, measured, steps
+from paper.runtimes import (
+    CLOSED,
+    FULL,
+    HOW,
+    ILP,
+    LOSS,
+    NONE,
+    ORDER,
+    growth,
+    is_slower,
+    measure_case,
+    seconds_axis,
+    seconds_by,
+    seconds_table,
+    steps,
+)
 
 _SIGNIFICANT = 2.0  # "significantly reduces": to a half or less
 _NOT_MUCH = 1.5  # "does not affect much": at most so many times, from the smallest table to the largest
@@ -36,13 +50,13 @@ class RuntimeRecords:
             row
             for sensitive in context.dataset.sensitive
             for size in context.settings.sizes
-            for row in measured(context, context.dataset.counts(sensitive, size), sensitive)
+            for row in measure_case(context, context.dataset.counts(sensitive, size), sensitive)
         ]
 
     def figure(self, rows: Rows, context: Context) -> Lines:  # noqa: ARG002
         """A line an algorithm."""
-        x = Axis("records", "number of records |T|", ticks=tuple(sorted({row["records"] for row in rows})), form="~s")
-        return Lines(rows, self.title, x, seconds_axis(), "method", ORDER, stopped="stopped")
+        x = Axis("records", "number of records |T|", ticks=tuple(sorted({row["records"] for row in rows})), format="~s")
+        return Lines(rows=rows, title=self.title, x=x, y=seconds_axis(), series="method", order=ORDER, hollow="stopped")
 
     def table(self, rows: Rows) -> Table:
         """Seconds by algorithm."""
@@ -57,100 +71,45 @@ class RuntimeRecords:
         searches = [case[NONE] >= max(case[LOSS], case[FULL]) for case in cases.values()]
         reduced = [case[NONE] / case[LOSS] for case in cases.values()]
         loss_growth, full_growth = growth(cases, LOSS), growth(cases, FULL)
-        faster = [slower(rows, place, ILP, NONE) for place in cases]
+        faster = [is_slower(rows, place, ILP, NONE) for place in cases]
         faster = [None if answer is None else not answer for answer in faster]
         ours = [case[FULL] / case[CLOSED] for case in cases.values()]
         return [
             Claim(
-                "Section 7.3.1",
-                "Full-pruning takes the least time and No-pruning the most",
-                f"of the paper's four, Full-pruning takes the least in {sum(least)} of {len(cases)} cases and "
+                where="Section 7.3.1",
+                paper="Full-pruning takes the least time and No-pruning the most",
+                found=f"of the paper's four, Full-pruning takes the least in {sum(least)} of {len(cases)} cases and "
                 f"No-pruning the most in {sum(most)}; among the three searches No-pruning takes the most in "
                 f"{sum(searches)}. Our closed form is {span(ours, ',.0f')} times as fast as Full-pruning",
-                Verdict.of([*least, *most]),
+                verdict=Verdict.of([*least, *most]),
             ),
             Claim(
-                "Section 7.3.1",
-                "Loss-pruning significantly reduces the time compared to No-pruning",
-                f"No-pruning takes {span(reduced, '.1f')} times as long; {_SIGNIFICANT:g} times or more is taken as "
-                "significant",
-                Verdict.of([ratio >= _SIGNIFICANT for ratio in reduced]),
+                where="Section 7.3.1",
+                paper="Loss-pruning significantly reduces the time compared to No-pruning",
+                found=f"No-pruning takes {span(reduced, '.1f')} times as long; {_SIGNIFICANT:g} times or more is taken "
+                "as significant",
+                verdict=Verdict.of([ratio >= _SIGNIFICANT for ratio in reduced]),
             ),
             Claim(
-                "Section 7.3.1",
-                "the time of Loss-pruning has an increasing trend as |T| increases",
-                f"from the smallest table to the largest it grows {span(loss_growth, '.1f')} times; {_INCREASES:g} "
-                "times or more is taken as a trend",
-                Verdict.of([ratio >= _INCREASES for ratio in loss_growth]),
+                where="Section 7.3.1",
+                paper="the time of Loss-pruning has an increasing trend as |T| increases",
+                found=f"from the smallest table to the largest it grows {span(loss_growth, '.1f')} times; "
+                f"{_INCREASES:g} times or more is taken as a trend",
+                verdict=Verdict.of([ratio >= _INCREASES for ratio in loss_growth]),
             ),
             Claim(
-                "Section 7.3.1",
-                "a larger |T| does not affect Full-pruning much",
-                f"from the smallest table to the largest its time grows {span(full_growth, '.2f')} times; up to "
+                where="Section 7.3.1",
+                paper="a larger |T| does not affect Full-pruning much",
+                found=f"from the smallest table to the largest its time grows {span(full_growth, '.2f')} times; up to "
                 f"{_NOT_MUCH:g} times is taken as not much",
-                Verdict.of([ratio <= _NOT_MUCH for ratio in full_growth]),
+                verdict=Verdict.of([ratio <= _NOT_MUCH for ratio in full_growth]),
             ),
             Claim(
-                "Section 7.3.1",
-                "Optimal takes less time than No-pruning, because the domain is relatively small",
-                f"it does in {faster.count(True)} of {len(cases)} cases: "
+                where="Section 7.3.1",
+                paper="Optimal takes less time than No-pruning, because the domain is relatively small",
+                found=f"it does in {faster.count(True)} of {len(cases)} cases: "
                 f"{span([c[ILP] for c in cases.values()], '.1f')} s against "
                 f"{span([c[NONE] for c in cases.values()], '.1f')} s",
-                Verdict.of(faster),
+                verdict=Verdict.of(faster),
             ),
         ]
-
-
-def seconds_axis() -> Axis:
-    """Seconds, over several orders of magnitude."""
-    return Axis("seconds", "runtime (seconds, log scale)", "log", form=",~f")
-
-
-def seconds_by(rows: Rows, column: str) -> dict[tuple[str, int], dict[str, float]]:
-    """Seconds by sensitive column and another one, and within that by algorithm."""
-    found: dict[tuple[str, int], dict[str, float]] = {}
-    for (sensitive, place, method), row in by(rows, "sensitive", column, "method").items():
-        found.setdefault((sensitive, place), {})[method] = row["seconds"]
-    return found
-
-
-def slower(rows: Rows, case: tuple[str, int], method: str, than: str, column: str = "records") -> bool | None:
-    """Whether a method takes longer than another; None if that is not known because it was stopped before."""
-    sensitive, place = case
-    mine = by([row for row in rows if row["sensitive"] == sensitive and row[column] == place], "method")
-    longer = bool(mine[method]["seconds"] > mine[than]["seconds"])
-    return longer if longer or mine[method]["finished"] else None
-
-
-def growth(cases: dict[tuple[str, int], dict[str, float]], method: str) -> list[float]:
-    """How many times as long the last case takes as the first, for each sensitive column."""
-    found = []
-    for sensitive in dict.fromkeys(sensitive for sensitive, _ in cases):
-        times = [case[method] for (name, _), case in sorted(cases.items()) if name == sensitive]
-        found.append(times[-1] / times[0])
-    return found
-
-
-def grown(rows: Rows, method: str, times: float, column: str) -> list[bool | None]:
-    """Whether the last case takes so many times as long as the first; None if runs were stopped before that shows."""
-    found: list[bool | None] = []
-    for sensitive in dict.fromkeys(row["sensitive"] for row in rows):
-        mine = sorted(
-            (r for r in rows if (r["sensitive"], r["method"]) == (sensitive, method)), key=lambda r: r[column]
-        )
-        first, last = mine[0], mine[-1]
-        enough = bool(last["seconds"] >= times * first["seconds"])
-        known = first["finished"] and (enough or last["finished"])
-        found.append(enough if known else None)
-    return found
-
-
-def seconds_table(rows: Rows, column: str, heading: str, form: str) -> Table:
-    """Seconds by algorithm; those that were stopped have the time limit after a sign."""
-    cells: dict[tuple[str, int], dict[str, Any]] = {}
-    for row in rows:
-        line = cells.setdefault((row["sensitive"], row[column]), {"sensitive": row["sensitive"], column: row[column]})
-        line["values"] = row["values"]
-        line[row["method"]] = f"{'' if row['finished'] else '> '}{row['seconds']:.4g}"
-    columns = {"sensitive": ("sensitive", "s"), column: (heading, form), "values": ("values", ",d")}
-    return Table.of(columns | {method: (f"{method}, s", "s") for method in ORDER}, list(cells.values()))

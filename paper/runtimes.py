@@ -1,4 +1,7 @@
-"""Times of all algorithms for the two-size problem, and of the exact optimum over any number of sizes."""
+"""Times of all algorithms for the two-size problem, and of the exact optimum over any number of sizes.
+
+`runtime_records` and `runtime_domain` measure them on their cases, and share the axes, tables and comparisons here.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from dalenius.model.problem import Problem, ValueCounts
 from dalenius.solve.caps import Instance
 from dalenius.solve.optimal import find_optimum
 from dalenius.solve.two_size import find_two_size_setting
-from paper.experiment import Context
+from paper.experiment import Context, Settings, Table, rows_by
+from paper.pictures import Axis, Rows
 from paper.problems import THETA, problem
-from paper.settings import Settings
 from paper.two_size_ilp import GAP, two_size_ilp
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning, pair_lists
 
@@ -34,18 +37,18 @@ HOW = (
 )
 
 
-def measured(context: Context, counts: ValueCounts, sensitive: str, **key: Any) -> list[dict[str, Any]]:
+def measure_case(context: Context, counts: ValueCounts, sensitive: str, **key: Any) -> list[dict[str, Any]]:
     """A row for each algorithm."""
     settings = context.settings
     case = problem(counts, THETA)
     base = {"sensitive": sensitive, "values": len(counts.values), "records": counts.total, **key}
     rows = []
     for method in ORDER:
-        asked: dict[str, Any] = {"method": method, "runs": runs(settings, method)}
+        options: dict[str, Any] = {"method": method, "runs": runs(settings, method)}
         if method in (ILP, EXACT):
-            asked["limit"] = settings.limit
-        found = context.measure("time", partial(_timed, case, **asked), **asked, **base)
-        rows.append({"table": context.dataset.panel(sensitive), **base, "method": method, **found})
+            options["limit"] = settings.limit
+        timing = context.measure("time", partial(_time_method, case, **options), **options, **base)
+        rows.append({"table": context.dataset.panel(sensitive), **base, "method": method, **timing})
     _check(rows)
     pairs = sum(pairs.last + 1 for pairs in pair_lists(Instance(case)))
     more = {"smallest_size": case.min_size, "feasible_pairs": pairs}
@@ -63,7 +66,62 @@ def steps(cases: int) -> int:
     return cases * len(ORDER)
 
 
-def _timed(case: Problem, method: str, runs: int, limit: float = math.inf) -> dict[str, Any]:
+def seconds_axis() -> Axis:
+    """Seconds, over several orders of magnitude."""
+    return Axis("seconds", "runtime (seconds, log scale)", "log", format=",~f")
+
+
+def seconds_table(rows: Rows, column: str, heading: str, form: str) -> Table:
+    """Seconds by algorithm; those that were stopped have the time limit after a sign."""
+    cells: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in rows:
+        line = cells.setdefault((row["sensitive"], row[column]), {"sensitive": row["sensitive"], column: row[column]})
+        line["values"] = row["values"]
+        line[row["method"]] = f"{'' if row['finished'] else '> '}{row['seconds']:.4g}"
+    columns = {"sensitive": ("sensitive", "s"), column: (heading, form), "values": ("values", ",d")}
+    return Table.of(columns | {method: (f"{method}, s", "s") for method in ORDER}, list(cells.values()))
+
+
+def seconds_by(rows: Rows, column: str) -> dict[tuple[str, int], dict[str, float]]:
+    """Seconds by sensitive column and another one, and within that by algorithm."""
+    cases: dict[tuple[str, int], dict[str, float]] = {}
+    for (sensitive, place, method), row in rows_by(rows, "sensitive", column, "method").items():
+        cases.setdefault((sensitive, place), {})[method] = row["seconds"]
+    return cases
+
+
+def growth(cases: dict[tuple[str, int], dict[str, float]], method: str) -> list[float]:
+    """How many times as long the last case takes as the first, for each sensitive column."""
+    ratios = []
+    for sensitive in dict.fromkeys(sensitive for sensitive, _ in cases):
+        times = [case[method] for (name, _), case in sorted(cases.items()) if name == sensitive]
+        ratios.append(times[-1] / times[0])
+    return ratios
+
+
+def grows(rows: Rows, method: str, times: float, column: str) -> list[bool | None]:
+    """Whether the last case takes so many times as long as the first; None if runs were stopped before that shows."""
+    answers: list[bool | None] = []
+    for sensitive in dict.fromkeys(row["sensitive"] for row in rows):
+        mine = sorted(
+            (r for r in rows if (r["sensitive"], r["method"]) == (sensitive, method)), key=lambda r: r[column]
+        )
+        first, last = mine[0], mine[-1]
+        enough = bool(last["seconds"] >= times * first["seconds"])
+        known = first["finished"] and (enough or last["finished"])
+        answers.append(enough if known else None)
+    return answers
+
+
+def is_slower(rows: Rows, case: tuple[str, int], method: str, than: str, column: str = "records") -> bool | None:
+    """Whether a method takes longer than another; None if that is not known because it was stopped before."""
+    sensitive, place = case
+    mine = rows_by([row for row in rows if row["sensitive"] == sensitive and row[column] == place], "method")
+    longer = bool(mine[method]["seconds"] > mine[than]["seconds"])
+    return longer if longer or mine[method]["finished"] else None
+
+
+def _time_method(case: Problem, method: str, runs: int, limit: float = math.inf) -> dict[str, Any]:
     """The median time of several runs, of fewer if they take long; and what the last of them found.
 
     A first run that took a fifth of a second or more counts as well; a shorter one may be slow for other reasons.
@@ -75,28 +133,27 @@ def _timed(case: Problem, method: str, runs: int, limit: float = math.inf) -> di
     first, began = True, time.perf_counter()
     while len(times) < runs and (not times or time.perf_counter() - began < _ENOUGH):
         started = time.perf_counter()
-        loss, finished, gap = _solved(case, method, limit)
+        loss, finished, gap = _solve(case, method, limit)
         seconds = time.perf_counter() - started
         if not first or seconds >= _SLOW:
             times.append(seconds)
         if not finished:
             break
         first = False
-    found = {"seconds": statistics.median(times), "runs": len(times), "finished": finished, "loss": loss}
-    return found if gap is None else {**found, "gap": gap}
+    timing = {"seconds": statistics.median(times), "runs": len(times), "finished": finished, "loss": loss}
+    return timing if gap is None else {**timing, "gap": gap}
 
 
-def _solved(case: Problem, method: str, limit: float) -> tuple[int | None, bool, float | None]:
-    """The loss, and whether the method came to its end: the exact one stops at a time, or at a gap, which comes "
-    "third."""
+def _solve(case: Problem, method: str, limit: float) -> tuple[int | None, bool, float | None]:
+    """The loss, whether the method finished, and the gap of the exact method, which stops at a time or at a gap."""
     if method != EXACT:
         setting = find_two_size_setting(case) if method == CLOSED else SEARCHES[method](case)
         return (None if setting is None else setting.loss), True, None
-    found = find_optimum(case, GAP, limit)
-    if found.setting is None or found.bound is None:
-        return None, found.setting is None, None
-    loss = found.setting.loss
-    gap = (loss - found.bound) / loss if loss else 0.0
+    optimum = find_optimum(case, GAP, limit)
+    if optimum.setting is None or optimum.bound is None:
+        return None, optimum.setting is None, None
+    loss = optimum.setting.loss
+    gap = (loss - optimum.bound) / loss if loss else 0.0
     return loss, gap <= GAP, gap
 
 

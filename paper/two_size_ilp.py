@@ -51,9 +51,9 @@ def two_size_ilp(problem: Problem, seconds: float) -> IlpAnswer:
     run_interruptibly(highs, (signal.SIGINT, signal.SIGTERM))
     took = time.perf_counter() - started
     info = highs.getInfo()
-    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     finished = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return IlpAnswer(took, finished, round(info.objective_function_value) if found else None)
+    return IlpAnswer(took, finished, round(info.objective_function_value) if feasible else None)
 
 
 def _model(total: int, sizes: Integers, counts: Integers, caps: Integers) -> highspy.HighsLp:

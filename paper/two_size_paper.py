@@ -122,13 +122,13 @@ def no_pruning(problem: Problem) -> BucketSetting | None:
     """Validate every feasible pair."""
 
     def search(pairs: PairList, counts: Integers, _best_loss: int | None) -> int | None:
-        found = None
+        position = None
         for start in range(0, pairs.last + 1, _PIECE):
             k = np.arange(start, min(start + _PIECE, pairs.last + 1))
             valid = np.flatnonzero(pairs.valid(k, counts))
-            if found is None and valid.size:
-                found = start + int(valid[0])
-        return found
+            if position is None and valid.size:
+                position = start + int(valid[0])
+        return position
 
     return _best(problem, search)
 

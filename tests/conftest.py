@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from tests.clocks import Clock
 from tests.effort import load_profile
 
 load_profile()
@@ -16,7 +18,6 @@ load_profile()
 GROUPS = {
     "tests/spark/test_cluster.py": "cluster",
     "tests/spark/test_connect.py": "cluster",
-    "tests/verify/test_parquet_mr.py": "cluster",
     "tests/spark/": "spark",
     "tests/browser/": "browser",
 }
@@ -36,6 +37,14 @@ class Longest(LoadScopeScheduling):  # type: ignore[misc]
 
     def _seconds(self, scope: str) -> float:
         return SECONDS.get(scope, len(self.workqueue[scope]) / 1000)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that stands still until the test says how fast it goes."""
+    made = Clock()
+    monkeypatch.setattr(time, "monotonic", made)
+    return made
 
 
 @pytest.hookimpl(optionalhook=True)

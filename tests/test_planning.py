@@ -20,6 +20,7 @@ from dalenius.fakes.quotas import draw_fakes
 from dalenius.model.plan import Plan, PlanOptions
 from dalenius.model.problem import SizeGroup, ValueCounts
 from dalenius.planning import compare_counts
+from tests.clocks import Clock
 
 COUNTS = {"Flu": 90, "HIV": 10}
 
@@ -320,14 +321,16 @@ def test_a_method_that_does_not_finish_says_so(limits: dict[str, Any], options: 
         dalenius.plan(many_values(), limits, method="two-size", **options)
 
 
-def test_a_time_limit_inside_the_relaxation_leaves_a_plan() -> None:
+def test_a_time_limit_inside_the_relaxation_leaves_a_plan(clock: Clock) -> None:
+    clock.step = 0.05
     plan = dalenius.plan(many_values(), {"theta": "1.5", "base": 0}, time_limit=0.2)
     assert plan.solution.setting is not None
     assert plan.solution.setting.records == sum(many_values().values())
     assert plan.solution.bound is None or plan.solution.bound <= plan.solution.setting.loss
 
 
-def test_a_comparison_survives_a_method_that_does_not_finish() -> None:
+def test_a_comparison_survives_a_method_that_does_not_finish(clock: Clock) -> None:
+    clock.step = 0.01
     counts = ValueCounts.of(many_values().items())
     policy = dalenius.LimitPolicy.of(theta=2)
     plans = compare_counts(counts, policy, ["optimal", "two-size"], PlanOptions(time_limit=3))

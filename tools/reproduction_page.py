@@ -14,10 +14,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-from paper.files import described
-from paper.page import body
+from paper.page import body, describe_machine
 from paper.releases import OPTIMAL, STRATA, TWO_SIZE
-from paper.run import NAMES, RESULTS, loaded
+from paper.run import NAMES, RESULTS, load_result
 
 DOCS = Path(__file__).parent.parent / "docs"
 IMAGES = "images/reproduction/"
@@ -26,7 +25,7 @@ MARK = "<!-- what follows is written by tools/reproduction_page.py -->\n"
 
 def main(folder: Path) -> None:
     saved = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
-    results = [loaded(entry) for entry in saved["results"]]
+    results = [load_result(entry) for entry in saved["results"]]
     missing = set(NAMES) - {result.name for result in results}
     if missing:
         raise SystemExit(f"not run yet: {', '.join(sorted(missing))}")
@@ -36,7 +35,7 @@ def main(folder: Path) -> None:
             shutil.copy(folder / f"{name}.{kind}", DOCS / IMAGES)
     page = DOCS / "reproduction.md"
     by_hand = page.read_text(encoding="utf-8").split(MARK)[0]
-    run = f"The run: {saved['run']['title']}. {' '.join(saved['notes'])} On {described(saved['run'])}.\n\n"
+    run = f"The run: {saved['run']['title']}. {' '.join(saved['notes'])} On {describe_machine(saved['run'])}.\n\n"
     (DOCS / "strata-figures.md").write_text(strata_figures(folder), encoding="utf-8")
     page.write_text(by_hand + MARK + "\n" + _fold(run + body(results, IMAGES)), encoding="utf-8")
 

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.attack.audit import audit, audit_object
-from dalenius.attack.minimality_models import MODELS, Merged, Suspicion, any_count, random_matching
-from dalenius.cli.render_audit import show_audit
+from dalenius.attack.minimality_models import MODELS, MergedStratum, Suspicion, any_count, random_matching
+from dalenius.cli.audit_command import show_audit
 from dalenius.errors import ReleaseError
 from dalenius.model.attack_result import Audit
 from tests.effort import examples
@@ -121,8 +121,8 @@ def mixture(model: str, rows: list[int], slots: list[int], limits: list[Fraction
     return {event: weight / whole for event, weight in weights.items()}, posterior
 
 
-def stratum(rows: list[int], slots: list[int]) -> Merged:
-    return Merged(0, np.arange(len(rows)), np.array(rows), np.arange(len(slots)), np.array(slots))
+def stratum(rows: list[int], slots: list[int]) -> MergedStratum:
+    return MergedStratum(0, np.arange(len(rows)), np.array(rows), np.arange(len(slots)), np.array(slots))
 
 
 def concluded(model: str, rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> Suspicion:
@@ -255,7 +255,7 @@ def test_a_small_leaf_that_can_only_be_unfit_by_one_value(tmp_path: Path, capsys
     audited = played(folder, truth=made.source())
     show_audit(audited)
     shown = capsys.readouterr().out
-    assert "1 of 2 strata were merged, of 2 leaves" in shown
+    assert "1 of 2 strata were merged from 2 leaves" in shown
     assert "by the model any count, 1 pairs" in shown
     assert "1 are really above the limit" in shown
     assert "is 2.00 times its limit" in shown
@@ -317,7 +317,7 @@ def test_strata_that_were_not_merged_tell_nothing(tmp_path: Path, capsys: pytest
     assert found.baseline is not None
     assert found.success.share == pytest.approx(found.baseline.share)
     show_audit(audited)
-    assert "nothing to conclude" in capsys.readouterr().out
+    assert "nothing to infer" in capsys.readouterr().out
 
 
 def test_leaves_without_rows_do_not_count(tmp_path: Path) -> None:

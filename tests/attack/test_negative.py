@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,8 @@ import pyarrow as pa
 import pytest
 
 from dalenius.attack.audit import audit
-from dalenius.attack.people import align
-from dalenius.attack.reading import draw, outline, sample
-from dalenius.attack.ruled_out import negative
-from dalenius.attack.truth import truth_classes
 from dalenius.infer.negative import NegativePair
 from dalenius.model.attack_result import Attack
-from dalenius.release.folder import open_release
 from tests.attack.tables import VALUES, add_fakes, table
 
 
@@ -38,22 +33,23 @@ class Known:
         return found
 
 
-def attacked(folder: Path, source: pa.Table, pairs: Known) -> Attack:
-    release = open_release(folder)
-    found = outline(release, lambda _: None, lambda _: None)
-    drawn, _ = sample(release, found, draw(found, 10**6, np.random.default_rng(0)), lambda _: None)
-    rows = drawn.rows.cast(
-        pa.schema([(name, release.schema("qit").field(name).type) for name in drawn.rows.schema.names])
-    )
-    classes = truth_classes(source, None, rows, rows.num_rows, "Disease", VALUES, None)
-    people = align(drawn.candidates, classes, True, release.manifest.rows)
-    limits = [Fraction(2, 5)] * len(VALUES)
-    return negative(drawn.candidates, drawn.rows, pairs, limits, people, np.full(6, 1 / 6))
+Play = Callable[[Path, pa.Table, Known], Attack]
 
 
-def test_it_succeeds_where_everything_else_is_ruled_out(tmp_path: Path) -> None:
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Play the attacker who knows these pairs, against the truth."""
+
+    def played(folder: Path, source: pa.Table, pairs: Known) -> Attack:
+        monkeypatch.setattr("dalenius.attack.ruled_out.negative_pairs", lambda release: pairs)
+        return audit(folder, truth=source, attacks=["negative"])["negative"]
+
+    return played
+
+
+def test_it_succeeds_where_everything_else_is_ruled_out(play: Play, tmp_path: Path) -> None:
     made = table(600, agree=1.0)
-    found = attacked(made.write(tmp_path / "r"), made.source(), Known(everything=True))
+    found = play(made.write(tmp_path / "r"), made.source(), Known(everything=True))
     assert found.success is not None
     assert found.success.share == pytest.approx(1.0)
     assert found.details["left_with_one"] == 600
@@ -62,30 +58,30 @@ def test_it_succeeds_where_everything_else_is_ruled_out(tmp_path: Path) -> None:
     assert found.claims_right == found.claims == 600
 
 
-def test_nothing_ruled_out_is_the_baseline(tmp_path: Path) -> None:
+def test_nothing_ruled_out_is_the_baseline(play: Play, tmp_path: Path) -> None:
     made = table(600, agree=1.0)
-    found = attacked(made.write(tmp_path / "r"), made.source(), Known(everything=False))
+    found = play(made.write(tmp_path / "r"), made.source(), Known(everything=False))
     assert found.success == found.baseline
     assert found.people_above_limit == 0
     assert found.details["strongest"] == []
 
 
-def test_if_all_are_ruled_out_none_is(tmp_path: Path) -> None:
+def test_if_all_are_ruled_out_none_is(play: Play, tmp_path: Path) -> None:
     """Kinds that say nothing: where the bucket lacks the value that the kind names, all candidates stay."""
     made = table(600, agree=0.0)
-    found = attacked(made.write(tmp_path / "r"), made.source(), Known(everything=True))
+    found = play(made.write(tmp_path / "r"), made.source(), Known(everything=True))
     assert 0 < found.details["mean_ruled_out"] < 2
     assert sum(entry["candidates"] for entry in found.details["calibration"]) == 1800
 
 
-def test_fakes_that_quasi_identifiers_rule_out(tmp_path: Path) -> None:
+def test_fakes_that_quasi_identifiers_rule_out(play: Play, tmp_path: Path) -> None:
     made = table(600, agree=1.0, with_id=True)
     folder = made.write(tmp_path / "r")
     held: dict[int, set[str]] = {}
     for bucket, value in zip(made.buckets, made.values, strict=True):
         held.setdefault(bucket, set()).add(value)
     add_fakes(folder, [next(value for value in VALUES if value not in held[bucket]) for bucket in sorted(held)])
-    found = attacked(folder, made.source(), Known(everything=True))
+    found = play(folder, made.source(), Known(everything=True))
     assert found.details["fakes_ruled_out"] == pytest.approx(1.0)
     assert found.details["slots_ruled_out"] == pytest.approx(3 / 4)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.attack.audit import audit
-from dalenius.attack.dealing import Windows, dealt
+from dalenius.attack.dealing import Windows, deal_to_run
 from dalenius.attack.reading import Outline
 from dalenius.model.attack_result import Audit
 from tests.attack.tables import VALUES, table
@@ -208,19 +208,19 @@ def test_a_run_of_buckets_is_decoded_as_all_are(most: int, tmp_path: Path, monke
 def test_runs_have_all_sizes_in_proportion() -> None:
     sizes = np.repeat([2, 3, 7], [3000, 2000, 100])
     found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.zeros_like(sizes))
-    windows = Windows.drawn(found, 1270, np.random.default_rng(0))
+    windows = Windows.draw(found, 1270, np.random.default_rng(0))
     assert {group: number for group, (_, number) in windows.runs.items()} == {(0, 2): 300, (0, 3): 200, (0, 7): 10}
     for (_, size), (first, number) in windows.runs.items():
         group = np.flatnonzero(sizes == size)
         np.testing.assert_array_equal(np.flatnonzero(windows.inside & (sizes == size)), group[first : first + number])
-    assert Windows.drawn(found, 10**6, np.random.default_rng(0)).inside.all()
+    assert Windows.draw(found, 10**6, np.random.default_rng(0)).inside.all()
 
 
 def test_runs_of_many_strata_leave_some_out() -> None:
     """A bucket of each of a thousand strata would be more than there is room for."""
     sizes = np.full(10_000, 5)
     found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.arange(len(sizes)) // 10)
-    windows = Windows.drawn(found, 1000, np.random.default_rng(0))
+    windows = Windows.draw(found, 1000, np.random.default_rng(0))
     assert 100 < len(windows.runs) < 300
     assert windows.inside.sum() == len(windows.runs)
     for (stratum, _), (first, number) in windows.runs.items():
@@ -238,7 +238,7 @@ def test_what_a_run_of_buckets_is_dealt(counts: list[int], number: int, first: i
     """Against dealing the values out one by one."""
     first %= number
     length = min(length, number - first)
-    held, turn = dealt(np.array(counts), number, first, length)
+    held, turn = deal_to_run(np.array(counts), number, first, length)
     at = 0
     for value, count in enumerate(counts):
         hit = [(at + k) % number - first for k in range(count) if 0 <= (at + k) % number - first < length]

@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 SERIOUS = {"serious", "critical"}
+LONGEST = 60_000  # milliseconds that a test waits for anything: the machine may be busy
+expect.set_options(timeout=LONGEST)
 
 
 @pytest.fixture(scope="package")
@@ -57,7 +59,7 @@ class Visits:
             color_scheme="dark" if scheme == "dark" else "light", viewport={"width": width, "height": height}
         )
         self._contexts.append(context)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(LONGEST)
         context.set_offline(offline)
         may = allowed or (lambda requested: _is_same(url, requested))
 

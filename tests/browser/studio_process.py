@@ -29,7 +29,7 @@ def studio(*words: str) -> Iterator[str]:
     finally:
         started.send_signal(signal.SIGTERM)
         try:
-            _, said = started.communicate(timeout=20)
+            _, said = started.communicate(timeout=60)
         finally:
             started.kill()
     assert started.returncode == 0, said

@@ -90,7 +90,7 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         third = settled(page)
         assert third == plan(census, draft_job(page, tmp_path, "protected.toml"))
         hook(page, "strata-price").click()
-        expect(hook(page, "strata-result")).to_contain_text("strata", timeout=60_000)
+        expect(hook(page, "strata-result")).to_contain_text("strata")
         picture(page, screenshots / "studio-3-protection.png")
 
         # 4 publish, verify, audit, the report, the downloads
@@ -98,10 +98,10 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         expect(hook(page, "release-name")).to_have_value("census-release")
         hook(page, "release-name").fill("census-2026")
         hook(page, "publish").click()
-        expect(hook(page, "release-card")).to_be_visible(timeout=60_000)
-        expect(hook(page, "verified-badge")).to_have_text("✓ verified", timeout=60_000)
+        expect(hook(page, "release-card")).to_be_visible()
+        expect(hook(page, "verified-badge")).to_have_text("✓ verified")
         hook(page, "verify").click()
-        expect(hook(page, "verified")).to_have_attribute("data-verified", "true", timeout=60_000)
+        expect(hook(page, "verified")).to_have_attribute("data-verified", "true")
         expect(page.locator('[data-check="source"]')).to_have_attribute("data-outcome", "passed")
         hook(page, "audit").click()
         expect(hook(page, "audit-result")).to_have_attribute("data-broken", "0", timeout=120_000)

@@ -14,8 +14,8 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
 
+from dalenius.cli.audit_command import show_audit
 from dalenius.cli.main import main
-from dalenius.cli.render_audit import show_audit
 from dalenius.model.attack_result import Attack, Audit, Share
 from tests.handmade import edit_manifest, hospital
 

@@ -155,7 +155,7 @@ def test_the_file_of_groups(run: Run) -> None:
     assert json.loads(refused.stdout)["error"]["kind"] == "usage"
     shown = run(*words, "--force", "--least-shown", "1")
     assert shown.exit_code == 0
-    assert "22 rows on all groups are in groups.csv: not for publication." in " ".join(shown.stdout.split())
+    assert "groups.csv has 22 rows on all groups: not for publication." in " ".join(shown.stdout.split())
     assert "zyxlone" in Path("groups.csv").read_text()
 
 

@@ -76,7 +76,9 @@ def test_known_records_and_fakes_are_told_with_their_price_before_anything_is_pl
     lines = result.stderr.splitlines()
     price = next(k for k, line in enumerate(lines) if line.startswith("the price of protection: a loss of "))
     assert price < next(k for k, line in enumerate(lines) if line.startswith("Placing"))
-    assert "whichever record of it is known; 1 of the values of each bucket is fake" in " ".join(result.stdout.split())
+    assert "whichever record of it an attacker knows; 1 of the values of each bucket is fake" in " ".join(
+        result.stdout.split()
+    )
     made = dalenius.load("release").manifest
     assert (made.adversary.known_records, made.adversary.fake_values) == (1, 1)
     assert made.tables.st.rows == made.rows + made.buckets
@@ -224,7 +226,7 @@ def test_no_solution_is_exit_code_three(run: Run) -> None:
     [
         (("publish", "hospital.csv", "--out", "r", "--uniform", "1"), "sensitive column is not named"),
         (("publish", "hospital.csv", "--out", "r", "--sensitive", "Disease", "--uniform", "1"), "no quasi-identifiers"),
-        ((*ARGUMENTS, "--memory", "lots"), "--memory wants a size"),
+        ((*ARGUMENTS, "--memory", "lots"), "--memory needs a size"),
         ((*ARGUMENTS, "--memory", "20MB"), "too little"),
         ((*ARGUMENTS, "--quasi-identifiers", '"a'), "quote out of place"),
         (("publish", "nothing.csv", "--job", "job.toml", "--out", "r"), "no file at the path"),
@@ -233,11 +235,11 @@ def test_no_solution_is_exit_code_three(run: Run) -> None:
         ((*ARGUMENTS, "--engine", "abacus"), "'abacus' is not one of"),
         ((*ARGUMENTS, "--master", "local[2]"), "--master is for Spark"),
         ((*ARGUMENTS, "--spark-remote", "sc://nowhere"), "--spark-remote is for Spark"),
-        ((*ARGUMENTS, "--conf", "spark.ui.enabled=false"), "settings of Spark are given without it"),
+        ((*ARGUMENTS, "--conf", "spark.ui.enabled=false"), "Spark settings are given without Spark"),
         ((*ARGUMENTS, "--engine", "spark", "--master", "local", "--spark-remote", "sc://x"), "both a master and"),
         ((*ARGUMENTS, "--engine", "spark", "--format", "csv"), "Spark does not write releases as csv"),
-        ((*ARGUMENTS, "--engine", "spark", "--conf", "spark.ui.enabled"), "--conf wants KEY=VALUE"),
-        ((*ARGUMENTS, "--engine", "spark", "--conf", "=x"), "--conf wants KEY=VALUE"),
+        ((*ARGUMENTS, "--engine", "spark", "--conf", "spark.ui.enabled"), "--conf needs KEY=VALUE"),
+        ((*ARGUMENTS, "--engine", "spark", "--conf", "=x"), "--conf needs KEY=VALUE"),
         ((*ARGUMENTS, "--engine", "spark", "--conf", "a=1", "--conf", "a=2"), "--conf is given twice for 'a'"),
     ],
 )
@@ -252,9 +254,9 @@ def test_wrong_use(run: Run, words: tuple[str, ...], message: str) -> None:
     ("text", "size"), [("2GB", 2 * 10**9), ("512MiB", 2**29), ("1.5 gib", 3 * 2**29), ("800m", 8 * 10**8)]
 )
 def test_sizes(text: str, size: int) -> None:
-    from dalenius.cli.publish_command import bytes_of
+    from dalenius.cli.shared_options import parse_size
 
-    assert bytes_of(text) == size
+    assert parse_size(text) == size
 
 
 def interrupted(before: str) -> subprocess.CompletedProcess[str]:
@@ -268,12 +270,12 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("module", "stage"),
     [
-        ("processing.local.table", "survey"),
-        ("publishing.preparing", "plan_counts"),
-        ("processing.local.table", "place_records"),
-        ("processing.local.output", "read_manifest"),
-        ("publishing.placing", "manifest_of"),
-        ("publishing", "_verify"),
+        ("publishing.local", "survey"),
+        ("publishing.flow", "plan_counts"),
+        ("publishing.local", "place_records"),
+        ("publishing.local", "read_manifest"),
+        ("publishing.flow", "describe"),
+        ("publishing.flow", "verify"),
     ],
 )
 def test_ctrl_c_leaves_nothing_and_says_so(run: Run, module: str, stage: str) -> None:

@@ -61,7 +61,7 @@ def test_one_count(run: Run) -> None:
 
 def test_an_exact_count_assumes_nothing(run: Run) -> None:
     result = run("query", "release", "Gender = 'F'")
-    assert result.stdout == "count           3  (exact)\n"
+    assert result.stdout == "count  3  (exact)\n"
 
 
 def test_groups(run: Run) -> None:

@@ -34,14 +34,18 @@ def test_the_closed_form_is_gaussian_conditioning(ratio: float) -> None:
     shares = mean + gain.T @ (matching - SLOTS.sum(axis=1) * mean)
     left = prior - prior @ SLOTS.T @ gain
     chosen = SETS * records
-    means, variances = Association(SLOTS).given(np.tile(matching, (16, 1)), SETS, np.full(16, noise), np.array([ratio]))
+    means, variances = Association(SLOTS).moments_given(
+        np.tile(matching, (16, 1)), SETS, np.full(16, noise), np.array([ratio])
+    )
     assert means[:, 0] == pytest.approx(chosen @ shares, abs=1e-5)
     assert variances[:, 0] == pytest.approx(np.einsum("qx,xz,qz->q", chosen, left, chosen), abs=1e-4)
 
 
 def test_without_association_it_is_the_estimate_of_buckets() -> None:
     matching = np.array([[5.0, 2, 4]])
-    means, variances = Association(SLOTS).given(matching, np.array([[1.0, 0, 0, 1]]), np.array([0.24]), np.zeros(1))
+    means, variances = Association(SLOTS).moments_given(
+        matching, np.array([[1.0, 0, 0, 1]]), np.array([0.24]), np.zeros(1)
+    )
     sizes, slots = SLOTS.sum(axis=1), SLOTS[:, [0, 3]].sum(axis=1)
     assert means[0, 0] == pytest.approx((matching[0] * slots / sizes).sum())
     assert variances[0, 0] == pytest.approx(0.24 * (slots * (sizes - slots) / sizes).sum())

@@ -47,7 +47,7 @@ def test_the_closed_form_is_gaussian_conditioning(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pooled, "_OWN", np.array([own]))
     monkeypatch.setattr(pooled, "_COMMON", np.array([0.0, common]))
     associations = Associations(found(FIRST, SECOND))
-    monkeypatch.setattr(associations._pooled, "_common_prior", np.array([0.0, 1.0]))
+    monkeypatch.setattr(associations._pool, "_common_prior", np.array([0.0, 1.0]))
     posterior = associations.posterior(np.tile(MATCHING, (32, 1)), SETS)
 
     vague = 1e5  # the variance of the mean of a stratum, which has none to speak of
@@ -77,7 +77,7 @@ def test_strata_that_share_no_value_add_up(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(pooled, "_OWN", np.array([0.02]))
     one, other, both = (Associations(found(*parts)) for parts in ((FIRST, FIRST), (apart, apart), (FIRST, apart)))
     for association in (one, other, both):
-        monkeypatch.setattr(association._pooled, "_common_prior", np.array([1.0]))
+        monkeypatch.setattr(association._pool, "_common_prior", np.array([1.0]))
     wanted = np.array([[1.0, 0, 0, 1, 0, 1, 0, 1]])
     first = one.posterior(np.array([[50.0, 20, 40, 50, 20, 40]]), wanted[:, :4])
     second = other.posterior(np.array([[60.0, 20, 60, 20]]), wanted)
@@ -192,7 +192,7 @@ def test_a_common_part_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     def error_and_coverage() -> tuple[float, float]:
         associations = Associations(world.found)
         if len(pooled._COMMON) == 1:
-            monkeypatch.setattr(associations._pooled, "_common_prior", np.array([1.0]))
+            monkeypatch.setattr(associations._pool, "_common_prior", np.array([1.0]))
         posterior = associations.posterior(matching, wanted)
         within = (posterior.low <= truth) & (truth <= posterior.high)
         return float(np.abs(posterior.mean - truth).mean()), float(within.mean())
@@ -213,7 +213,7 @@ def test_many_values_are_learned_in_few_directions(monkeypatch: pytest.MonkeyPat
     whole = Associations(world.found).posterior(matching, wanted)
     monkeypatch.setattr(pooled, "_MOST_DIRECTIONS", 8)
     few = Associations(world.found)
-    assert few._pooled._basis.shape == (20, 8)
+    assert few._pool._basis.shape == (20, 8)
     part = few.posterior(matching, wanted)
     within = (np.floor(part.low) <= truth) & (truth <= np.ceil(part.high))
     assert within.mean() >= 0.9

@@ -9,14 +9,14 @@ import pytest
 
 from paper.adversary import Adversary
 from paper.experiment import Experiment, Verdict, percents, span
-from paper.figure import Rows
-from paper.inference import Inference
 from paper.loss import ANATOMY, Loss
+from paper.pictures import Rows
 from paper.relative_error import RelativeError
 from paper.releases import MULTI_SIZE, ONE_BUCKET, OPTIMAL, STRATA, TWO_SIZE
 from paper.runtime_domain import RuntimeDomain
 from paper.runtime_records import RuntimeRecords
 from paper.runtimes import CLOSED, EXACT, FULL, ILP, LOSS, NONE
+from paper.theory import Inference
 from tests.paper.tiny import TINY, context
 
 AGREES, PARTLY, DIFFERS, UNDECIDED = Verdict.AGREES, Verdict.PARTLY, Verdict.DIFFERS, Verdict.UNDECIDED

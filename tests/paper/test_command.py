@@ -1,4 +1,4 @@
-"""reproduce as scripts and people see it."""
+"""The command `python -m paper` as scripts and people see it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.csv
 import pytest
 from click.testing import CliRunner, Result
 
-from paper import remark
+from paper import theory
 from paper.__main__ import reproduce_command
 from paper.dataset import census_shaped
 from paper.run import NAMES
@@ -21,7 +21,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run reproduce --quick in a folder with a table."""
+    """Run python -m paper --quick in a folder with a table."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     pyarrow.csv.write_csv(census_shaped(1_200), "people.csv")
@@ -103,11 +103,11 @@ def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(remark, "counted", interrupted)
+    monkeypatch.setattr(theory, "count_settings", interrupted)
     result = run("--only", "remark-2")
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
-    assert "the same command goes on" in result.stderr
+    assert "the same command continues" in result.stderr
     assert Path("out/index.md").read_bytes() == before
 
 

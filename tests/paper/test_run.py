@@ -11,7 +11,7 @@ import pytest
 
 from dalenius.errors import OutputError
 from paper import releases, run
-from paper.experiment import FILE
+from paper.experiment import MEASUREMENTS
 from paper.run import NAMES, reproduce
 from tests.paper.tiny import TINY, Steps, table
 
@@ -44,7 +44,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch
     def made(_: object, sensitive: str, theta: int, method: str) -> None:
         calls.append((sensitive, theta, method))
 
-    monkeypatch.setattr(releases, "_made", made)
+    monkeypatch.setattr(releases, "_publish", made)
     names = ["relative-error"]
     with pytest.raises(KeyboardInterrupt):
         reproduce(table(), TINY, tmp_path, only=names, progress=Steps(stop_after=5))
@@ -99,4 +99,4 @@ def test_measurements_survive_a_picture_that_fails(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(run, "picture", failing)
     with pytest.raises(RuntimeError):
         reproduce(table(), TINY, tmp_path, only=["mse"])
-    assert len(json.loads((tmp_path / FILE).read_text())["found"]) == 2 * 2 * 5
+    assert len(json.loads((tmp_path / MEASUREMENTS).read_text())["found"]) == 2 * 2 * 5

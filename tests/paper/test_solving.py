@@ -6,8 +6,8 @@ import pytest
 
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.solve.two_size import find_two_size_setting
-from paper.problems import problem, scaled
-from paper.remark import SAID, counted
+from paper.problems import problem, scale_domain
+from paper.theory import PAPERS_COUNT, count_settings
 from paper.two_size_ilp import two_size_ilp
 from tests.problems import acs, example_3
 
@@ -31,12 +31,12 @@ def test_the_integer_program_can_be_stopped() -> None:
 
 def test_a_scaled_domain_has_the_same_records() -> None:
     counts = ValueCounts.of([("a", 1000), ("b", 500), ("c", 3)])
-    found = scaled(counts, 4, 0)
+    found = scale_domain(counts, 4, 0)
     assert found.total == counts.total
     assert len([value for value in found.values if value.startswith("a ")]) == 4
     assert sum(n for value, n in zip(found.values, found.counts, strict=True) if value.startswith("b ")) == 500
-    assert scaled(counts, 4, 0) == found
-    assert scaled(counts, 4, 1) != found
+    assert scale_domain(counts, 4, 0) == found
+    assert scale_domain(counts, 4, 1) != found
 
 
 @pytest.mark.parametrize("least", [0, 1])
@@ -49,8 +49,8 @@ def test_settings_are_counted_as_by_enumeration(total: int, least: int) -> None:
         for n in range(least, total // b + 1)
         if (total - b * n) % a == 0 and total - b * n >= least * a
     )
-    assert counted(total, 3, 8, least) == found
+    assert count_settings(total, 3, 8, least) == found
 
 
 def test_the_papers_number_is_not_what_there_is() -> None:
-    assert (SAID, counted(1_000_000, 3, 20)) == (2_077_869, 2_653_977)
+    assert (PAPERS_COUNT, count_settings(1_000_000, 3, 20)) == (2_077_869, 2_653_977)

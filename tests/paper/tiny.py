@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paper.dataset import Dataset, synthetic
-from paper.experiment import Context, Measured
-from paper.settings import Settings
+from paper.dataset import Dataset, make_dataset
+from paper.experiment import Context, Measurements, Settings
 
 TINY = Settings(
     thetas=(8, 32),
@@ -42,8 +41,8 @@ class Steps:
 
 
 def table() -> Dataset:
-    return synthetic(TINY.most_rows)
+    return make_dataset(TINY.most_rows)
 
 
 def context(folder: Path, settings: Settings = TINY) -> Context:
-    return Context(table(), settings, Measured(folder, {}), Steps())
+    return Context(table(), settings, Measurements(folder, {}), Steps())

@@ -139,7 +139,7 @@ def test_lemma_1_with_fakes(problem: Problem) -> None:
 def test_large_tables(plain: Problem, known: int, fakes: int) -> None:
     limits = tuple(min(Fraction(1), limit + Fraction(1, 10)) for limit in plain.limits)
     problem = Problem(plain.values, plain.counts, limits, plain.min_size + known, plain.max_size, known, fakes)
-    found = find_optimum(problem, gap=1e-3, time_limit=10)
+    found = find_optimum(problem, gap=1e-3, time_limit=60)
     two = find_two_size_setting(problem)
     if found.setting is None:
         assert two is None

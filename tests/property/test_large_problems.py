@@ -23,7 +23,7 @@ from tests.property.test_against_brute_force import assert_partition
 @given(large_problems())
 @settings(max_examples=examples(60))
 def test_methods_are_ordered_and_certified(problem: Problem) -> None:
-    best = find_optimum(problem, gap=1e-4, time_limit=20)
+    best = find_optimum(problem, gap=1e-4, time_limit=60)
     two, many = find_two_size_setting(problem), find_multi_size_setting(problem)
     assert (two is None) == (many is None)
     if best.setting is None:

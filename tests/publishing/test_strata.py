@@ -132,7 +132,7 @@ def test_any_table_in_any_strata(
 ) -> None:
     counts = Counter(table["s"].to_pylist())
     limits = {value: min(Fraction(1), Fraction(count, len(table)) * (1 + slack)) for value, count in counts.items()}
-    asked = {"strata": strata, "time_limit": 5, **protection}
+    asked = {"strata": strata, "time_limit": 60, **protection}
     try:
         release = dalenius.publish(table, limits, sensitive="s", quasi_identifiers=columns, **asked)
     except dalenius.DaleniusError as error:

@@ -236,7 +236,7 @@ def test_learning_without_association_is_the_estimate_of_buckets() -> None:
     every = size + fakes
     association = Association(found.blocks[0].slots, found.buckets, fakes)
     matching = np.array([[float(matches.sum())]])
-    means, variances = association.given(matching, np.eye(3)[:1], np.array([share * (1 - share)]), np.zeros(1))
+    means, variances = association.moments_given(matching, np.eye(3)[:1], np.array([share * (1 - share)]), np.zeros(1))
     assert means[0, 0] == pytest.approx((a * c / every).sum())
     expected = (a * c * (every - a) * (every - c)).sum() / (every**2 * (every - 1))
     assert variances[0, 0] == pytest.approx(expected, rel=0.02)

@@ -10,11 +10,13 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from tests.spark.daemon import PRELOADED
 from tests.spark.java import need_java
-from tests.spark.standalone import JAVA_OPTIONS, LOOPBACK
+from tests.spark.standalone import JAVA_OPTIONS, LOOPBACK, ROOT
 from tests.spark.tables import PIECE_ROWS
 
 LOCAL = {
+    **PRELOADED,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,
     "spark.driver.memory": "1g",
@@ -35,6 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         patch.setenv("JDK_JAVA_OPTIONS", JAVA_OPTIONS)
         patch.setenv("SPARK_LOCAL_IP", LOOPBACK)
         patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", str(ROOT))
         builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         builder = builder.config("spark.local.dir", str(folder / "scratch"))
         for name, value in LOCAL.items():

@@ -10,9 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.spark.standalone import environment
+from tests.spark.standalone import ROOT, environment
 
-ROOT = Path(__file__).parents[2]
 Told = dict[str, Any]
 
 

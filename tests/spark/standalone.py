@@ -20,6 +20,7 @@ from typing import Any, Self
 import pyspark
 
 LOOPBACK = "127.0.0.1"
+ROOT = Path(__file__).parents[2]
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # tests end before better code is worth making: half the work
 _GUARDED = '"$@" & cat >/dev/null; kill -KILL 0'
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -36,6 +37,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
         "SPARK_LOCAL_IP": LOOPBACK,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),  # for the daemon
         **(more or {}),
     }
 

@@ -14,9 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import dalenius
+from dalenius.cli.main import main
 from dalenius.errors import ReleaseError
+from tests.spark.daemon import PRELOADED
 from tests.spark.driving import Driver, Told, events
 from tests.spark.java import need_java
 from tests.spark.standalone import LOOPBACK, Cluster, environment, eventually
@@ -51,6 +54,7 @@ def settings(folder: Path, **more: str) -> dict[str, str]:
     log = folder / "events"
     log.mkdir(parents=True)
     return {
+        **PRELOADED,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
         "spark.eventLog.compress": "false",
@@ -107,20 +111,21 @@ KILLS: dict[str, Callable[[Told], bool]] = {
 }
 
 
-@pytest.mark.parametrize("when", KILLS)
-def test_an_executor_is_killed(
-    when: str, driver: Driver, cluster: Cluster, people: Path, undisturbed: pa.Table, tmp_path: Path
+def test_executors_are_killed(
+    driver: Driver, cluster: Cluster, people: Path, undisturbed: pa.Table, tmp_path: Path
 ) -> None:
-    killed: list[int] = []
+    """One while records are placed, and one while they are sorted."""
+    killed: dict[str, int] = {}
 
     def watch(told: Told) -> None:
-        if not killed and "tasks" in told and KILLS[when](told):
-            killed.append(cluster.kill_executor())
+        for when, is_time in KILLS.items():
+            if when not in killed and "tasks" in told and is_time(told):
+                killed[when] = cluster.kill_executor()
 
     conf = settings(tmp_path)
     assert driver.run(job(cluster, people, tmp_path / "release", conf), watch) == {"done": len(TABLE)}
-    assert len(killed) == 1
-    assert len(list(events(tmp_path / "events", "ExecutorRemoved"))) == 1
+    assert killed.keys() == KILLS.keys()
+    assert len(list(events(tmp_path / "events", "ExecutorRemoved"))) == 2
     release = dalenius.load(tmp_path / "release")
     check_release(release, TABLE)
     assert release.qit.equals(undisturbed)
@@ -178,12 +183,12 @@ def test_a_driver_is_killed_before_the_manifest(driver: Driver, cluster: Cluster
     assert not (out / "manifest.json").exists()
     with pytest.raises(ReleaseError):
         dalenius.load(out)
-    said = command("verify", str(out))
-    assert said.returncode == 1
-    assert "NOT verified" in said.stdout
+    shown = CliRunner().invoke(main, ["verify", str(out)])
+    assert shown.exit_code == 1
+    assert "NOT verified" in shown.stdout
     eventually("the executors are gone", lambda: not cluster.executors())
     again = job(cluster, people, out, settings(tmp_path / "again"))
-    again["options"]["force"] = False
+    again["options"] |= {"force": False, "master": "local[1]"}
     told = driver.run(again)
     assert told["error"] == "usage"
     assert "unfinished" in told["message"]
@@ -195,7 +200,7 @@ def test_a_driver_is_killed_before_the_manifest(driver: Driver, cluster: Cluster
     assert str(tmp_path) not in said.stderr
     check_release(dalenius.load(out), TABLE)
     assert len([path for path in out.iterdir() if path.is_dir()]) == 2  # what the killed run left is gone
-    assert command("verify", str(out), "--against", str(people)).returncode == 0
+    assert CliRunner().invoke(main, ["verify", str(out), "--against", str(people)]).exit_code == 0
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

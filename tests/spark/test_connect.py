@@ -12,6 +12,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import ReleaseError
+from tests.spark.daemon import PRELOADED
 from tests.spark.driving import Driver, Told
 from tests.spark.java import need_java
 from tests.spark.standalone import LOOPBACK, end, environment, eventually, guarded
@@ -26,6 +27,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     need_java()
     folder = tmp_path_factory.mktemp("connect")
     conf = {
+        **PRELOADED,
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": "0",
         "spark.driver.memory": "1g",

@@ -18,7 +18,7 @@ from dalenius.place.packed import Pieces
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, survey
 from dalenius.publishing.spark.placing import PlaceTask, Ranks, SortTask
-from dalenius.publishing.spark.reading import Check, CountTask, PackedRecordsOf, PackTask, RawRecordsOf
+from dalenius.publishing.spark.rereading import Check, CountTask, PackedRecordsOf, PackTask, RawRecordsOf
 from dalenius.publishing.spark.spark_errors import CarriedError, carry_errors, explain, start_error
 from dalenius.publishing.spark.surveying import SurveyTask
 from dalenius.tables.arrow import TableSource

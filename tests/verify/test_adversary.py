@@ -17,7 +17,7 @@ from dalenius.policy.limits import LimitPolicy
 from dalenius.verify.judge import verify
 from tests.handmade import Handmade, edit_manifest, hospital, restate_hashes, rewrite
 from tests.verify.generated import assert_passes_and_lower_limits_fail
-from tests.verify.test_verify import failed, releases
+from tests.verify.test_verify import Steps, failed, releases
 
 FAKES = [(1, "Gout"), (2, "Cold"), (3, "Gout"), (4, "Cold")]
 LIMITS = {"HIV": "1/3", "Flu": "1", "Cold": "1", "Gout": "1"}
@@ -51,9 +51,10 @@ def test_right_releases_pass(tmp_path: Path, kind: str, batch_rows: int, known: 
 
 
 def test_the_rows_of_both_tables_are_watched(release: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    verify(release, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (12 + 16, 12 + 16)
+    progress = Steps()
+    verify(release, progress=progress)
+    assert progress.stages == [("Verifying", 12 + 16)]
+    assert sum(progress.steps) == 12 + 16
 
 
 @pytest.mark.parametrize("table", ["qit", "st"])

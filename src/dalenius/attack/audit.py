@@ -4,49 +4,75 @@ Without the truth, an attack says what the attacker believes and how often that 
 that is right. Only what the release promises can be broken: limits with so many known records, and that order says
 nothing.
 
-An audit as a JSON object, the same for the command line, the report and Studio.
+`ATTACKERS` lists the attackers. A new one is a function of a `Target` in a module of its own, with a line there and one
+in `model.attack_result.ATTACKS`.
+
+`audit_object` is an audit as a JSON object, the same for the command line, the report and Studio.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.attack.corruption import NAME as CORRUPTION
 from dalenius.attack.corruption import Exposure, corruption, numbers_known
-from dalenius.attack.dealing import Dealt
-from dalenius.attack.learning import NAME as LEARNING
-from dalenius.attack.learning import ROUNDS as ROUNDS_TOGETHER
+from dalenius.attack.dealing import SlotCounts
 from dalenius.attack.learning import learning
-from dalenius.attack.minimality import NAME as MINIMALITY
 from dalenius.attack.minimality import minimality
-from dalenius.attack.order import NAME as ORDER
 from dalenius.attack.order import order_attack
 from dalenius.attack.people import ITERATIONS, People, align, plain_rows
-from dalenius.attack.reading import MOST_ENTRIES, Outline, Sample, draw, last_buckets, limits_of, outline, sample
-from dalenius.attack.ruled_out import NAME as NEGATIVE
+from dalenius.attack.reading import (
+    MOST_ENTRIES,
+    Outline,
+    Sample,
+    Target,
+    draw,
+    last_buckets,
+    limits_of,
+    outline,
+    sample,
+)
 from dalenius.attack.ruled_out import negative
 from dalenius.attack.truth import control_people, truth_classes
 from dalenius.errors import InputError, ReleaseError, UsageError
 from dalenius.infer.candidates import Floats
-from dalenius.infer.naive_bayes import ROUNDS
-from dalenius.infer.negative import negative_pairs
-from dalenius.model.attack_result import Attack, Audit, Share
+from dalenius.model.attack_result import ATTACKS, Attack, Audit, Share
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.verify.buckets import Integers, WholeBuckets
 from dalenius.verify.judge import verify
 from dalenius.verify.release_files import require_folder
 
-__all__ = ["ATTACKS", "Audit", "audit"]
+__all__ = ["ATTACKERS", "ATTACKS", "Audit", "audit"]
 
-ATTACKS = (CORRUPTION, NEGATIVE, LEARNING, MINIMALITY, ORDER)
+
+@dataclass(frozen=True)
+class Attacker:
+    """Who plays. `needs_strata`: against a release without any it is played only if it is the one that was asked for.
+
+    `needs_candidates`: where all buckets are too large to look at their rows, it cannot be played.
+    """
+
+    play: Callable[[Target], Attack]
+    needs_strata: bool = False
+    needs_candidates: bool = True
+
+
+ATTACKERS = {
+    "corruption": Attacker(corruption, needs_candidates=False),
+    "negative": Attacker(negative),
+    "learning": Attacker(learning),
+    "minimality": Attacker(minimality, needs_strata=True),
+    "order": Attacker(order_attack),
+}
+
+_FORMAT = 1
 _NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
 _MOST_CONTROL = 100_000  # people outside of the release
 _ENGINE_MEMORY = 2**30  # bytes, before the engine that reads the truth spills to the disk
@@ -57,7 +83,7 @@ def audit(
     *,
     truth: Any = None,
     table: str | None = None,
-    attacks: Sequence[str] = ATTACKS,
+    attacks: Sequence[str] = tuple(ATTACKS),
     known: int | None = None,
     control: Any = None,
     progress: Progress | None = None,
@@ -75,22 +101,22 @@ def audit(
     else:
         require_folder(Path(folder))
         release = open_release(Path(folder))
-    wanted = _wanted(attacks, release.manifest.strata is not None)
+    names = _choose(attacks, release.manifest.strata is not None)
     progress = progress or Silent()
     progress.stage("Verifying")
     failed = [check.check for check in verify(folder).checks if not check.passed]
     if not _NEEDED.isdisjoint(failed) or ("sizes" in failed and "order" not in failed):
         raise _not_whole(failed)
     try:
-        found = _Auditor(release, truth, table, control, progress, most_entries).run(wanted, known)
+        result = _Auditor(release, truth, table, control, progress, most_entries).run(names, known)
     except (ArithmeticError, LookupError, ValueError, pa.ArrowException):
         if not failed:
             raise
         raise _not_whole(failed) from None
     if failed:
         note = f"dalenius verify does not pass this release: {', '.join(failed)}"
-        found = replace(found, notes=(note, *found.notes))
-    return found
+        result = replace(result, notes=(note, *result.notes))
+    return result
 
 
 def _not_whole(failed: Sequence[str]) -> ReleaseError:
@@ -100,17 +126,17 @@ def _not_whole(failed: Sequence[str]) -> ReleaseError:
     )
 
 
-def _wanted(attacks: Sequence[str], with_strata: bool) -> list[str]:
+def _choose(attacks: Sequence[str], with_strata: bool) -> list[str]:
     """The attacks in their order; that on strata, unless it is the only one, if there are any."""
     for name in attacks:
-        if name not in ATTACKS:
-            raise UsageError(f"there is no attack {name!r}", f"There are: {', '.join(ATTACKS)}.")
-    found = [name for name in ATTACKS if name in attacks]
-    return found if with_strata or len(found) == 1 else [name for name in found if name != MINIMALITY]
+        if name not in ATTACKERS:
+            raise UsageError(f"there is no attack {name!r}", f"There are: {', '.join(ATTACKERS)}.")
+    chosen = [name for name in ATTACKERS if name in attacks]
+    return [name for name in chosen if with_strata or len(chosen) == 1 or not ATTACKERS[name].needs_strata]
 
 
 class _Auditor:
-    """What the attacks share: the sample, the truth, frequencies."""
+    """Reads what the attackers share: buckets, a sample of rows, the truth, frequencies."""
 
     def __init__(
         self, release: ReleaseFolder, truth: Any, table: str | None, control: Any, progress: Progress, most: int
@@ -119,45 +145,68 @@ class _Auditor:
         self._progress, self._most = progress, most
         self._limits = limits_of(release)
         adversary = release.manifest.adversary
-        self._dealt = Dealt(len(self._limits), adversary.fake_values, last_buckets(release.manifest))
+        self._slots = SlotCounts(len(self._limits), adversary.fake_values, last_buckets(release.manifest))
         self._notes: list[str] = []
 
-    def run(self, attacks: Sequence[str], known: int | None) -> Audit:
+    def run(self, names: Sequence[str], known: int | None) -> Audit:
         """The attacks in their order."""
         manifest = self._release.manifest
         promised = manifest.adversary.known_records
         known = max(1, promised) if known is None else known
         if known < 0:
             raise UsageError(f"{known} known records cannot be", "Give 0 or more.")
-        numbers = numbers_known(max(group.size for group in manifest.setting))
-        exposure = Exposure(self._limits, manifest.adversary.fake_values, promised, known, numbers)
-        found, drawn, outside = self._read(exposure)
-        people = self._people(drawn) if self._truth is not None and drawn.candidates.rows else None
-        frequencies = self._frequencies(people)
-        results = [
-            corruption(exposure, drawn.candidates, self._limits, people, frequencies, known, promised)
-            if name == CORRUPTION
-            else self._attack(name, found, drawn, people, frequencies, outside)
-            for name in attacks
-        ]
+        target = self._read(known)
+        drawn, people = target.sample, target.people
         return Audit(
-            tuple(results),
-            manifest.rows,
-            manifest.buckets,
-            promised,
-            manifest.adversary.fake_values,
-            drawn.candidates.rows,
-            tuple(self._notes),
-            people is not None and self._is_approximate(people, drawn),
+            attacks=tuple(self._play(name, target) for name in names),
+            rows=manifest.rows,
+            buckets=manifest.buckets,
+            known_records=promised,
+            fake_values=manifest.adversary.fake_values,
+            used=drawn.candidates.rows,
+            notes=tuple(self._notes),
+            approximate=people is not None and self._is_approximate(people, drawn),
         )
 
-    def _read(self, exposure: Exposure) -> tuple[Outline, Sample, Integers | None]:
+    def _play(self, name: str, target: Target) -> Attack:
+        attacker = ATTACKERS[name]
+        if attacker.needs_candidates and not target.candidates.rows:
+            return Attack(name, 0, notes=(f"Every bucket has more than {self._most:,} candidates: too many to attack",))
+        return attacker.play(target)
+
+    def _read(self, known: int) -> Target:
         manifest = self._release.manifest
-        others, outside = self._others() if self._control is not None else (None, None)
+        adversary = manifest.adversary
+        numbers = numbers_known(max(group.size for group in manifest.setting))
+        exposure = Exposure(self._limits, adversary.fake_values, adversary.known_records, known, numbers)
+        others, control = self._others() if self._control is not None else (None, None)
+        every, drawn = self._read_tables(exposure, others)
+        people = self._people(drawn) if self._truth is not None and drawn.candidates.rows else None
+        return Target(
+            release=self._release,
+            outline=every,
+            sample=drawn,
+            limits=self._limits,
+            frequencies=self._frequencies(people),
+            slots=self._slots,
+            exposure=exposure,
+            known=known,
+            people=people,
+            control=control,
+            progress=self._progress,
+        )
+
+    def _read_tables(self, exposure: Exposure, others: pa.Table | None) -> tuple[Outline, Sample]:
+        manifest = self._release.manifest
+
+        def watch(whole: WholeBuckets) -> None:
+            exposure.add(whole)
+            self._slots.add(whole)
+
         self._progress.stage("Reading", 2 * manifest.tables.st.rows + manifest.rows)
-        found = outline(self._release, lambda whole: self._watch(exposure, whole), self._progress.advance)
-        chosen = draw(found, self._most, np.random.default_rng(0))
-        drawn, notes = sample(self._release, found, chosen, self._progress.advance, others)
+        every = outline(self._release, watch, self._progress.advance)
+        chosen = draw(every, self._most, np.random.default_rng(0))
+        drawn, notes = sample(self._release, every, chosen, self._progress.advance, others)
         self._notes += notes
         if not drawn.whole and drawn.candidates.rows:
             self._notes.append(
@@ -165,11 +214,7 @@ class _Auditor:
                 "people above their limit by known records are counted in all of them. "
                 "The learning attacker learns from the sample alone, and gets more out of all rows"
             )
-        return found, drawn, outside
-
-    def _watch(self, exposure: Exposure, whole: WholeBuckets) -> None:
-        exposure.add(whole)
-        self._dealt.add(whole)
+        return every, drawn
 
     def _others(self) -> tuple[pa.Table, Integers]:
         """People who are not in the release, and the numbers of their values; -1 for one that the release has not."""
@@ -206,7 +251,12 @@ class _Auditor:
             _ENGINE_MEMORY,
         )
         people = align(
-            drawn.candidates, classes, drawn.whole, manifest.rows, self._slots(), lambda: self._progress.advance(1)
+            drawn.candidates,
+            classes,
+            drawn.whole,
+            manifest.rows,
+            self._slot_counts(),
+            lambda: self._progress.advance(1),
         )
         everyone = drawn.candidates.rows
         rest = "; for the others, success is estimated from the table's margins" if people.pinned < everyone else ""
@@ -224,59 +274,29 @@ class _Auditor:
     def _is_approximate(self, people: People, drawn: Sample) -> bool:
         return not drawn.whole and people.pinned < drawn.candidates.rows
 
-    def _slots(self) -> Floats:
+    def _slot_counts(self) -> Floats:
         """How often each value is in ST."""
-        return self._dealt.totals.astype(np.float64)
+        return self._slots.totals.astype(np.float64)
 
     def _frequencies(self, people: People | None) -> Floats:
         """The share of every value among all people, as the release shows it, or as the truth has it."""
-        counts = self._slots() if people is None else people.classes.totals.astype(np.float64)
+        counts = self._slot_counts() if people is None else people.classes.totals.astype(np.float64)
         shares: Floats = counts / counts.sum()
         return shares
 
-    def _attack(
-        self,
-        name: str,
-        found: Outline,
-        drawn: Sample,
-        people: People | None,
-        frequencies: Floats,
-        outside: Integers | None,
-    ) -> Attack:
-        candidates, limits = drawn.candidates, self._limits
-        if not candidates.rows:
-            return Attack(name, 0, notes=(f"Every bucket has more than {self._most:,} candidates: too many to attack",))
-        if name == NEGATIVE:
-            self._progress.stage("Negative")
-            pairs = negative_pairs(self._release)
-            return negative(candidates, drawn.rows, pairs, limits, people, frequencies)
-        if name == LEARNING:
-            self._progress.stage("Learning", ROUNDS + ROUNDS_TOGETHER, "rounds")
-            advance = self._progress.advance
-            return learning(candidates, limits, people, frequencies, outside, lambda: advance(1))
-        if name == MINIMALITY:
-            self._progress.stage("Minimality")
-            slots = self._dealt.strata()
-            return minimality(self._release, slots, candidates, drawn.rows, limits, people, frequencies)
-        self._progress.stage("Order")
-        return order_attack(self._release, found, self._dealt, drawn, people)
 
-
-_FORMAT = 1
-
-
-def audit_object(found: Audit) -> dict[str, Any]:
+def audit_object(result: Audit) -> dict[str, Any]:
     """The audit as one JSON object. The keys are a contract (docs/json.md)."""
     return {
         "format": _FORMAT,
-        "rows": found.rows,
-        "buckets": found.buckets,
-        "known_records": found.known_records,
-        "fake_values": found.fake_values,
-        "sampled": {"rows": found.used, "of": found.rows} if found.sampled else None,
-        "broken": list(found.broken),
-        "notes": list(found.notes),
-        **{attack.name: _attack_object(attack) for attack in found.attacks},
+        "rows": result.rows,
+        "buckets": result.buckets,
+        "known_records": result.known_records,
+        "fake_values": result.fake_values,
+        "sampled": {"rows": result.used, "of": result.rows} if result.sampled else None,
+        "broken": list(result.broken),
+        "notes": list(result.notes),
+        **{attack.name: _attack_object(attack) for attack in result.attacks},
     }
 
 

@@ -1,16 +1,16 @@
 """The corrupting attacker: knows the sensitive values of q records of a bucket, and infers those of the rest.
 
-Chosen. Who may choose which records of others to know can put people above their limits: `exposure` says how many.
+There are two of them.
 
 Random. In a possible world, with fakes drawn from the truth where it is given and otherwise at random, records become
 known one after another in random order, and the rest is guessed by the counts that are left. Success, baseline, control
 and claims are this attacker's, about the people who are not yet known.
 
-Who can be put above a limit by somebody who chooses which q records of others of the bucket to know.
-
-Take a bucket of S rows with c of value x, of which k are among the q known records. What is left to x for a person
-whose record is not known is (c - k) / n, with n = S - q, so the fewer of the known ones have x the better. Of the
-S - 1 others, all but c - 1 are without x if the person has it, and all but c if not. So the most that can be left is
+Chosen. An attacker who chooses which q records of others in the bucket to know can put people above their limits;
+`Exposure` counts these people. Take a bucket of S rows with c of value x, of which k are among the q known records.
+What is left to x for a person whose record is not known is (c - k) / n, with n = S - q, so the fewer of the known ones
+have x the better. Of the S - 1 others, all but c - 1 are without x if the person has it, and all but c if not. So the
+most that can be left is
 
     min(c, n) / n           for the c people who have x,
     min(c, n - 1) / n       for the others,
@@ -20,12 +20,12 @@ which is above the limit f, for f < 1, iff
     n < c / f                       for those who have x,
     n < c / f and n > 1 / (1 - f)   for the others;
 
-for f = 1 never. Who knows more records than there are others knows all of these: n = 1.
+for f = 1 never. An attacker who knows more records than there are others knows all of these: n = 1.
 
-With sigma fake values in the bucket this is the promise's rule, n = S - q, which holds whatever the fakes are, up to
-the known records that the release promises to withstand; beyond them n = S + sigma - q, which holds if nobody can tell
-fake from real. Which slots are fakes is not known, so all c may be somebody's, and the people found are at most so
-many: there is somebody iff there may be somebody. Without fakes they are exactly so many.
+With sigma fake values in the bucket, the rule is that of the promise, n = S - q, up to the known records that the
+release promises to withstand: it holds whatever the fakes are. Beyond them n = S + sigma - q, which holds if nobody can
+tell fake from real. Which slots are fakes is not known, so all c may be somebody's, and the number of people is an
+upper bound: it is 0 iff there is nobody. Without fakes it is exact.
 """
 
 from __future__ import annotations
@@ -37,18 +37,24 @@ from typing import Any
 
 import numpy as np
 
-from dalenius.attack.people import People
+from dalenius.attack.reading import Target
 from dalenius.attack.scoring import guesses
-from dalenius.infer.candidates import Block, Candidates, Floats, Integers
+from dalenius.infer.candidates import Block, Floats, Integers
 from dalenius.model.attack_result import Attack, Share
 from dalenius.verify.buckets import WholeBuckets
 
+NAME = "corruption"
 _FAR = 2**40  # more than any bucket has
 _MOST_EXPOSED = 10
+_SWEEP = 64  # numbers of known records that are tried
+_ABOVE = 1e-9
 
 
 class Exposure:
-    """Every bucket in passing, for several numbers of known records; `known` is that of the attack itself."""
+    """The chosen records: sees every bucket in passing, and counts the people who can be put above a limit.
+
+    It does so for several numbers of known records; `known` is that of the attack itself.
+    """
 
     def __init__(
         self, limits: Sequence[Fraction], fakes: int, promised: int, known: int, numbers: Sequence[int] = ()
@@ -71,12 +77,12 @@ class Exposure:
         sizes = whole.sizes - self._fakes
         self.rows += int(sizes.sum())
         needed = self._needed_by_run(whole)
-        others, done = int(sizes.max()) - 1, {}
+        others, above = int(sizes.max()) - 1, {}
         for known in self.numbers:
-            fakes = self._counted(known)
-            if (min(known, others), fakes) not in done:
-                done[min(known, others), fakes] = self._above(whole, sizes, needed, known, fakes)
-            people = done[min(known, others), fakes]
+            fakes = self._fakes_that_count(known)
+            if (min(known, others), fakes) not in above:
+                above[min(known, others), fakes] = self._above(whole, sizes, needed, known, fakes)
+            people = above[min(known, others), fakes]
             self._people[known] += int(people.sum())
             if known == self._known:
                 first = np.argsort(-people, kind="stable")[:_MOST_EXPOSED]
@@ -91,7 +97,7 @@ class Exposure:
     def worst_ratio(self, known: int) -> float:
         """The largest posterior / limit of any value for anybody."""
         limits = np.array([float(limit) for limit in self._limits])
-        fakes = self._counted(known)
+        fakes = self._fakes_that_count(known)
         return max(
             float((np.minimum(1.0, most / (size + fakes - min(known, size - 1))) / limits).max())
             for size, most in self._most.items()
@@ -103,8 +109,8 @@ class Exposure:
             {"bucket": bucket, "size": size, "people_above_limit": -people} for people, bucket, size in self._exposed
         ]
 
-    def _counted(self, known: int) -> int:
-        """The fakes that count."""
+    def _fakes_that_count(self, known: int) -> int:
+        """The fakes of a bucket that the rule counts."""
         return 0 if known <= self._promised else self._fakes
 
     def _above(self, whole: WholeBuckets, sizes: Integers, needed: Integers, known: int, fakes: int) -> Integers:
@@ -115,22 +121,22 @@ class Exposure:
         others = having & (left > self._room[np.minimum(whole.codes, len(self._limits))])
         people = np.add.reduceat(np.where(having, whole.counts, 0), whole.first_runs)
         everyone = np.logical_or.reduceat(others, whole.first_runs)
-        found: Integers = np.where(everyone, sizes, np.minimum(people, sizes))
-        return found
+        above: Integers = np.where(everyone, sizes, np.minimum(people, sizes))
+        return above
 
     def _needed_by_run(self, whole: WholeBuckets) -> Integers:
         """ceil(c / f) of every run: a number is below c / f iff it is below this one."""
         counts = whole.counts
         pairs, inverse = np.unique(np.stack([whole.codes.astype(np.int64), counts]), axis=1, return_inverse=True)
-        found = []
+        by_pair = []
         for pair in zip(*pairs.tolist(), strict=True):
             if pair not in self._needed:
                 code, count = pair
                 limit = self._limits[code] if code < len(self._limits) else Fraction(1)
                 above = limit < 1  # nothing is above a limit of 1
                 self._needed[pair] = min(_FAR, -(-count * limit.denominator // limit.numerator)) if above else 0
-            found.append(self._needed[pair])
-        needed: Integers = np.array(found, np.int64)[inverse.ravel()]
+            by_pair.append(self._needed[pair])
+        needed: Integers = np.array(by_pair, np.int64)[inverse.ravel()]
         return needed
 
     def _add_most(self, whole: WholeBuckets, sizes: Integers) -> None:
@@ -140,11 +146,6 @@ class Exposure:
             most = self._most.setdefault(size, np.zeros(len(self._limits), np.int64))
             runs = (by_run == size) & listed
             np.maximum.at(most, whole.codes[runs], whole.counts[runs])
-
-
-NAME = "corruption"
-_SWEEP = 64  # numbers of known records that are tried
-_ABOVE = 1e-9
 
 
 @dataclass
@@ -163,18 +164,12 @@ class _World:
         return float(self.right[known] / self.people[known]) if self.people[known] else None
 
 
-def corruption(
-    exposure: Exposure,
-    candidates: Candidates,
-    limits: Sequence[Fraction],
-    people: People | None,
-    frequencies: Floats,
-    known: int,
-    promised: int,
-) -> Attack:
+def corruption(target: Target) -> Attack:
     """Both attackers: people above their limit by the chosen records, guesses by random ones."""
+    exposure, candidates, known = target.exposure, target.candidates, target.known
+    promised = target.release.manifest.adversary.known_records
     most = max((block.size for block in candidates.blocks), default=1) - 1  # whoever knows more knows all others
-    world = _simulated(candidates, limits, people, frequencies, most, known)
+    world = _simulate(target, most)
     by_known: list[dict[str, Any]] = [
         {
             "known": q,
@@ -188,34 +183,33 @@ def corruption(
     remaining, above = round(float(world.people[at])), exposure.people_above(known)
     chosen = {"people": exposure.rows, "people_above_limit": above, "worst_ratio": exposure.worst_ratio(known)}
     random = {"people": remaining, "rows": candidates.rows}
-    details = {
-        "known": known,
-        "chosen": chosen,
-        "random": random,
-        "by_known": by_known,
-        "most_exposed": exposure.exposed(),
-    }
     broken = exposure.people_above(promised)
     return Attack(
-        NAME,
-        exposure.rows,
-        Share.of(float(world.right[at]), remaining),
-        Share.of((world.success(0) or 0.0) * remaining, remaining),
-        Share.of(float(world.control[at]), remaining),
-        above,
-        world.claims,
-        round(world.claims_right),
-        world.limits / world.claims if world.claims else None,
-        details,
-        _notes(known, promised, candidates.fakes),
-        (_broken(broken, promised),) if broken else (),
+        name=NAME,
+        people=exposure.rows,
+        success=Share.of(float(world.right[at]), remaining),
+        baseline=Share.of((world.success(0) or 0.0) * remaining, remaining),
+        control=Share.of(float(world.control[at]), remaining),
+        people_above_limit=above,
+        claims=world.claims,
+        claims_right=round(world.claims_right),
+        mean_limit=world.limits / world.claims if world.claims else None,
+        details={
+            "known": known,
+            "chosen": chosen,
+            "random": random,
+            "by_known": by_known,
+            "most_exposed": exposure.exposed(),
+        },
+        notes=_notes(known, promised, candidates.fakes),
+        broken=(_broken(broken, promised),) if broken else (),
     )
 
 
 def numbers_known(largest: int) -> list[int]:
     """0 .. largest - 1; of many, some."""
-    found: list[int] = np.unique(np.linspace(0, max(0, largest - 1), min(largest, _SWEEP)).astype(np.int64)).tolist()
-    return found
+    numbers = np.linspace(0, max(0, largest - 1), min(largest, _SWEEP)).astype(np.int64)
+    return [int(number) for number in np.unique(numbers)]
 
 
 def _broken(people: int, promised: int) -> str:
@@ -234,20 +228,13 @@ def _notes(known: int, promised: int, fakes: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _simulated(
-    candidates: Candidates,
-    limits: Sequence[Fraction],
-    people: People | None,
-    frequencies: Floats,
-    most: int,
-    known: int,
-) -> _World:
+def _simulate(target: Target, most: int) -> _World:
     world = _World(np.zeros(most + 1), np.zeros(most + 1), np.zeros(most + 1))
     rng = np.random.default_rng(0)
-    allowed = np.array([float(limit) for limit in limits])
-    for place, block in enumerate(candidates.blocks):
-        fake = people.truth[place][:, -1] if people is not None and block.fakes else None
-        _reveal(block, fake, allowed, frequencies, world, known, rng)
+    allowed = np.array([float(limit) for limit in target.limits])
+    for place, block in enumerate(target.candidates.blocks):
+        fake = target.people.truth[place][:, -1] if target.people is not None and block.fakes else None
+        _reveal(block, fake, allowed, target.frequencies, world, target.known, rng)
     return world
 
 
@@ -260,8 +247,8 @@ def _reveal(
     known: int,
     rng: np.random.Generator,
 ) -> None:
-    """Records become known in random order: told backwards, from all known to none."""
-    order = _world(block, fake, rng)
+    """Records become known in random order; computed backwards, from all known to none."""
+    order = _draw_order(block, fake, rng)
     buckets = np.arange(len(block.buckets))
     held = np.zeros(block.values.shape)
     for slot in range(block.size, block.slots):
@@ -288,7 +275,7 @@ def _reveal(
             world.limits += left * float(allowed[block.values][claims].sum())
 
 
-def _world(block: Block, fake: Floats | None, rng: np.random.Generator) -> Integers:
+def _draw_order(block: Block, fake: Floats | None, rng: np.random.Generator) -> Integers:
     """The slots of each bucket (places among its values) in random order, the fakes last.
 
     Where the truth says how many fakes of each value to expect, each value has that many, rounded up or down

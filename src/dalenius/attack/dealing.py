@@ -1,4 +1,4 @@
-"""Values dealt out to buckets in turn, and the attacker who walks rows in the order in which they were dealt.
+"""How values are dealt to buckets in turn, and how an attacker decodes rows that are in the order of dealing.
 
 Values are dealt to the buckets of a size, and with strata of a size in a stratum, one value after another, and each
 value goes on where the last one ended. Such buckets are a group: groups have nothing to do with each other.
@@ -18,7 +18,7 @@ from dalenius.verify.buckets import WholeBuckets
 Group = tuple[int, int]  # the stratum, from 0, and the size
 
 
-class Dealt:
+class SlotCounts:
     """How many slots of each value the buckets of each group have together, from every bucket in passing."""
 
     def __init__(self, values: int, fakes: int, last_buckets: Integers) -> None:
@@ -52,12 +52,12 @@ class Dealt:
 
     def strata(self) -> dict[int, tuple[Integers, Integers]]:
         """The same of strata, from 0: (value, slots) pairs as two arrays, a value perhaps more than once."""
-        found: dict[int, list[tuple[Integers, Integers]]] = {}
+        by_stratum: dict[int, list[tuple[Integers, Integers]]] = {}
         for (stratum, _), pair in self._groups.items():
-            found.setdefault(stratum, []).append(pair)
+            by_stratum.setdefault(stratum, []).append(pair)
         return {
             stratum: (np.concatenate([values for values, _ in pairs]), np.concatenate([slots for _, slots in pairs]))
-            for stratum, pairs in found.items()
+            for stratum, pairs in by_stratum.items()
         }
 
 
@@ -69,17 +69,17 @@ class Windows:
     inside: npt.NDArray[np.bool_]  # by bucket of the outline
 
     @classmethod
-    def drawn(cls, found: Outline, most: int, rng: np.random.Generator) -> Windows:
+    def draw(cls, outline: Outline, most: int, rng: np.random.Generator) -> Windows:
         """Runs in proportion to the groups' rows; all buckets if these have no more rows than that.
 
         A run has a bucket at least. Where groups are so many that this alone is too much, some are left out.
         """
-        part = min(1.0, most / int(found.sizes.sum()))
-        groups = found.groups()
+        part = min(1.0, most / int(outline.sizes.sum()))
+        groups = outline.groups()
         numbers = {group: max(1, int(part * len(places))) for group, places in groups.items()}
         rows = sum(number * size for (_, size), number in numbers.items())
         runs: dict[Group, tuple[int, int]] = {}
-        inside = np.zeros(len(found.sizes), bool)
+        inside = np.zeros(len(outline.sizes), bool)
         for group, places in groups.items():
             if rows > 2 * most and rng.random() > most / rows and runs:
                 continue
@@ -89,25 +89,28 @@ class Windows:
         return cls(runs, inside)
 
 
-def walk(buckets: Integers, found: Outline, dealt_out: Dealt, kind: str, windows: Windows | None) -> Integers:
-    """Decode the rows of each group by themselves: rows of all buckets in their order, or those of runs of buckets."""
-    place = np.searchsorted(found.numbers, buckets)
+def walk(buckets: Integers, outline: Outline, slots: SlotCounts, first: str, windows: Windows | None) -> Integers:
+    """Decode the rows of each group by themselves: rows of all buckets in their order, or those of runs of buckets.
+
+    `first` says in which order values were dealt: by "count", the largest first, or by "value".
+    """
+    place = np.searchsorted(outline.numbers, buckets)
     guessed = np.full(len(buckets), -1)
-    of_row = found.group_of[place]
+    of_row = outline.group_of[place]
     order = np.argsort(of_row, kind="stable")
     numbers, starts = np.unique(of_row[order], return_index=True)
-    groups = found.groups()
+    groups = outline.groups()
     listed = list(groups)
     for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
         group = listed[number]
         if windows is not None and group not in windows.runs:
             continue
-        first, length = windows.runs[group] if windows is not None else (0, len(groups[group]))
-        values, counts = dealt_out.of(group)
-        if kind == "count":
+        start, length = windows.runs[group] if windows is not None else (0, len(groups[group]))
+        values, counts = slots.of(group)
+        if first == "count":
             values, counts = values[(turn := np.argsort(-counts, kind="stable"))], counts[turn]
-        held, turns = dealt(counts, len(groups[group]), first, length)
-        guessed[rows] = values[decode(np.searchsorted(groups[group], place[rows]) - first, length, held, turns)]
+        held, turns = deal_to_run(counts, len(groups[group]), start, length)
+        guessed[rows] = values[decode(np.searchsorted(groups[group], place[rows]) - start, length, held, turns)]
     return guessed
 
 
@@ -117,17 +120,17 @@ def decode(buckets: Integers, number: int, counts: Integers, turn: Integers) -> 
     `turn` is the bucket that each value hits first, of `number`; so many of it are dealt out as `counts` says.
     """
     turn, left = turn.copy(), counts.copy()
-    found = np.empty(len(buckets), np.int64)
+    guesses = np.empty(len(buckets), np.int64)
     for row, bucket in enumerate(buckets.tolist()):
         late = np.where(left > 0, (bucket - turn) % number, number)
         guess = int(late.argmin())
-        found[row] = guess
+        guesses[row] = guess
         turn[guess] = (bucket + 1) % number
         left[guess] -= 1
-    return found
+    return guesses
 
 
-def dealt(counts: Integers, number: int, first: int, length: int) -> tuple[Integers, Integers]:
+def deal_to_run(counts: Integers, number: int, first: int, length: int) -> tuple[Integers, Integers]:
     """How many of each value go to a run of the buckets, and which of these is the first to get one.
 
     Values are dealt to `number` buckets in turn, one value after another, and each goes on where the last one ended.

@@ -1,17 +1,14 @@
-"""The learning attacker: what goes together, learned across buckets, used within them.
+"""The learning attacker: learns across buckets what goes together, and uses it within them.
 
-Two learners are played: naive Bayes (`infer.naive_bayes`), and one that fits the columns together (`fitted`), as far as
-there is room for it. The better one is shown, as far as the truth tells; without it, the second.
+F'-privacy as the paper defines it does not cover this, so no success breaks a promise. With the truth the attacker is
+scored twice: knowing each person's row, and knowing the quasi-identifiers alone.
 
-F'-privacy as the paper defines it does not cover this, so no success breaks a promise. With the truth it is scored
-twice: knowing each person's row, and knowing the quasi-identifiers alone.
-
-A learner in which columns are fitted together, and not one by one as in naive Bayes.
+Two learners are played: naive Bayes (`infer.naive_bayes`), and, as far as there is room for it, one that fits the
+columns together. The better one is shown, as far as the truth tells; without the truth, the second.
 
 Naive Bayes counts twice what two columns tell that go together. With strata it does so even more: they are cut by
 quasi-identifiers, so what education tells about an occupation is in the composition of the stratum already, and age,
-which goes with education, repeats it. So here a record has value x with a probability in
-proportion to
+which goes with education, repeats it. In the second learner a record has value x with a probability in proportion to
 
     exp(b_x + sum over columns a of f_a(z_a, x)),
 
@@ -29,27 +26,74 @@ composition of strata leaves out what they show: 26.6 %.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.attack.people import People
-from dalenius.attack.scoring import attack, by_quasi_identifiers, score
+from dalenius.attack.reading import Target
+from dalenius.attack.scoring import attack_result, by_quasi_identifiers, score
 from dalenius.infer.candidates import Beliefs, Candidates, Column, Floats, Integers
+from dalenius.infer.naive_bayes import ROUNDS as NAIVE_ROUNDS
 from dalenius.infer.naive_bayes import NaiveBayes, learn, likelihood, log_scores, match_values
 from dalenius.model.attack_result import Attack, Share
 
+NAME = "learning"
 ROUNDS = 6  # more of them learn noise
 _MOST_CELLS = 2**25  # rows times values, in single precision
 _LARGEST = 8.0  # of f: a value that was never believed in is improbable, and not impossible
+_ROWS_AT_ONCE = 2**14
+_NAIVE, _TOGETHER = "naive Bayes", "columns fitted together"
+_NOT_COVERED = "F'-privacy does not cover what is learned across buckets: beliefs above a limit break no promise"
+_TOO_LARGE = "The release is too large for the learner that fits columns together"
 
 Singles = npt.NDArray[np.float32]
 
 
+def learning(target: Target) -> Attack:
+    """Learn with both learners, and score the better one."""
+    candidates, people = target.candidates, target.people
+    target.progress.stage("Learning", NAIVE_ROUNDS + ROUNDS, "rounds")
+
+    def each_round() -> None:
+        target.progress.advance(1)
+
+    learners = [(_NAIVE, learn(candidates, each_round=each_round))]
+    notes = [_NOT_COVERED]
+    if (together := fit_together(candidates, each_round)) is not None:
+        learners.append((_TOGETHER, together))
+    elif candidates.columns:
+        notes.append(_TOO_LARGE)
+    scored = [(name, learned, score(target, learned.beliefs)) for name, learned in learners]
+    # without the truth nobody is right: then the last counts
+    name, best, scores = max(reversed(scored), key=lambda entry: entry[2].right)
+    details: dict[str, Any] = {"rounds": best.rounds, "columns": [column.name for column in candidates.columns]}
+    details["learner"] = name
+    details["learners"] = [
+        {"learner": name, "success": own.right / own.people if people is not None else None, "claims": own.claims}
+        for name, _, own in scored
+    ]
+    if people is not None:
+        details["by_quasi_identifiers"] = by_quasi_identifiers(candidates, best.beliefs, people)
+    control = _guess_control(target, best, target.control) if target.control is not None else None
+    return attack_result(NAME, scores, target, details, tuple(notes), control)
+
+
+def _guess_control(target: Target, learned: NaiveBayes, truth: Integers) -> Share | None:
+    """People who are not in the release, guessed from what it teaches about anybody."""
+    candidates, right = target.candidates, 0
+    at_once = max(1, _ROWS_AT_ONCE * 64 // max(64, candidates.values))
+    for start in range(0, len(truth), at_once):
+        stop = min(len(truth), start + at_once)
+        rows = candidates.rows + np.arange(start, stop)
+        guessed = log_scores(learned.tables, candidates.columns, rows, target.frequencies).argmax(axis=1)
+        right += int((guessed == truth[start:stop]).sum())
+    return Share.of(right, len(truth))
+
+
 def fit_together(candidates: Candidates, each_round: Callable[[], None] | None = None) -> NaiveBayes | None:
-    """Fit; None if there is no room for it."""
+    """The second learner; None if there is no room for it."""
     if not candidates.columns or candidates.rows * candidates.values > _MOST_CELLS:
         return None
     model = _Model(candidates)
@@ -63,6 +107,8 @@ def fit_together(candidates: Candidates, each_round: Callable[[], None] | None =
 
 
 class _Model:
+    """f, as one table a column, and the logarithm of what the model says of every row."""
+
     def __init__(self, candidates: Candidates) -> None:
         self._candidates = candidates
         rows = candidates.rows
@@ -76,86 +122,38 @@ class _Model:
     def fit(self, beliefs: Beliefs) -> None:
         """One pass over the columns."""
         for table, column, order in zip(self.tables, self._candidates.columns, self._orders, strict=True):
-            believed = self._believed(column, beliefs)
-            said = np.maximum(self._said(column, order), 1e-9)
-            every = said.sum(axis=1, keepdims=True)
-            step = np.log((believed + said / every) / (said * (1 + 1 / every)))
+            sums = self._sum_beliefs(column, beliefs)
+            model = np.maximum(self._sum_model(column, order), 1e-9)
+            every = model.sum(axis=1, keepdims=True)
+            step = np.log((sums + model / every) / (model * (1 + 1 / every)))
             fitted = np.clip(table + step, -_LARGEST, _LARGEST)
             change = (fitted - table).T.astype(np.float32)
             table[:] = fitted
             for rows in self._parts():
                 self._logs[rows] += change[column.codes[rows]]
 
-    def _believed(self, column: Column, beliefs: Beliefs) -> Floats:
+    def _sum_beliefs(self, column: Column, beliefs: Beliefs) -> Floats:
         """N: beliefs by value and code."""
-        found = np.zeros(self._candidates.values * column.kinds)
+        sums = np.zeros(self._candidates.values * column.kinds)
         for block, p in zip(self._candidates.blocks, beliefs, strict=True):
             codes = column.codes[block.rows].astype(np.int64)
             places = block.values[:, None, :] * column.kinds + codes[:, :, None]
             weights = np.ascontiguousarray(p[:, : block.size]).ravel()
-            found += np.bincount(places.ravel(), weights=weights, minlength=len(found))
-        return found.reshape(self._candidates.values, column.kinds)
+            sums += np.bincount(places.ravel(), weights=weights, minlength=len(sums))
+        return sums.reshape(self._candidates.values, column.kinds)
 
-    def _said(self, column: Column, order: Integers) -> Floats:
+    def _sum_model(self, column: Column, order: Integers) -> Floats:
         """E: what the model says, by value and code."""
-        found = np.zeros((column.kinds, self._candidates.values))
+        sums = np.zeros((column.kinds, self._candidates.values))
         for part in self._parts():
             rows = order[part]
-            said = np.exp(self._logs[rows] - self._logs[rows].max(axis=1, keepdims=True))
-            said /= said.sum(axis=1, keepdims=True)
+            p = np.exp(self._logs[rows] - self._logs[rows].max(axis=1, keepdims=True))
+            p /= p.sum(axis=1, keepdims=True)
             codes = column.codes[rows]
             starts = np.flatnonzero(np.diff(codes, prepend=-1))
-            found[codes[starts]] += np.add.reduceat(said, starts, axis=0)
-        return found.T
+            sums[codes[starts]] += np.add.reduceat(p, starts, axis=0)
+        return sums.T
 
     def _parts(self) -> Iterator[slice]:
         for start in range(0, self._candidates.rows, _ROWS_AT_ONCE):
             yield slice(start, min(self._candidates.rows, start + _ROWS_AT_ONCE))
-
-
-NAME = "learning"
-_NOT_COVERED = "F'-privacy does not cover what is learned across buckets: beliefs above a limit break no promise"
-_TOO_LARGE = "The release is too large for the learner that fits columns together"
-_ROWS_AT_ONCE = 2**14
-_NAIVE, _TOGETHER = "naive Bayes", "columns fitted together"
-
-
-def learning(
-    candidates: Candidates,
-    limits: Sequence[Fraction],
-    people: People | None,
-    frequencies: Floats,
-    control: Integers | None = None,
-    each_round: Callable[[], None] | None = None,
-) -> Attack:
-    """Learn, and score. `control` are the values of the people whose codes come after the rows."""
-    tried = [(_NAIVE, learn(candidates, each_round=each_round))]
-    notes = [_NOT_COVERED]
-    if (together := fit_together(candidates, each_round)) is not None:
-        tried.append((_TOGETHER, together))
-    elif candidates.columns:
-        notes.append(_TOO_LARGE)
-    scored = [(name, one, score(candidates, limits, one.beliefs, people, frequencies)) for name, one in tried]
-    # without the truth nobody is right: then the last counts
-    name, learned, found = max(reversed(scored), key=lambda entry: entry[2].right)
-    details: dict[str, object] = {"rounds": learned.rounds, "columns": [column.name for column in candidates.columns]}
-    details["learner"] = name
-    details["learners"] = [
-        {"learner": name, "success": one.right / one.people if people is not None else None, "claims": one.claims}
-        for name, _, one in scored
-    ]
-    if people is not None:
-        details["by_quasi_identifiers"] = by_quasi_identifiers(candidates, learned.beliefs, people)
-    outside = _outside(candidates, learned, frequencies, control) if control is not None else None
-    return attack(NAME, found, people is not None, details, tuple(notes), outside)
-
-
-def _outside(candidates: Candidates, learned: NaiveBayes, frequencies: Floats, truth: Integers) -> Share | None:
-    """People who are not in the release, guessed from what it teaches about anybody."""
-    right = 0
-    for start in range(0, len(truth), max(1, _ROWS_AT_ONCE * 64 // max(64, candidates.values))):
-        stop = min(len(truth), start + max(1, _ROWS_AT_ONCE * 64 // max(64, candidates.values)))
-        rows = candidates.rows + np.arange(start, stop)
-        guessed = log_scores(learned.tables, candidates.columns, rows, frequencies).argmax(axis=1)
-        right += int((guessed == truth[start:stop]).sum())
-    return Share.of(right, len(truth))

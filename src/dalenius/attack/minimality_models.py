@@ -24,9 +24,9 @@ The models differ in w_e and m:
 
 None is a bound on what may be concluded: other weights and other counts give other shares.
 
-Upper tails of the hypergeometric distribution, for many at once, in logarithms: tails may be as small as they like.
-
-Of N slots K have a value; n of them are drawn at random, and X of these have it. With
+Random matching needs the upper tails of the hypergeometric distribution, for many events at once, and in logarithms,
+since they may be as small as they like. Of N slots K have a value; n of them are drawn at random, and X of these have
+it. With
 
     p(k) = P(X = k) = C(K, k) C(N - K, n - k) / C(N, n),
     p(k + 1) / p(k) = (K - k) (n - k) / ((k + 1) (N - K - n + k + 1)),
@@ -49,6 +49,97 @@ _NOTHING = 1e-17  # of a sum
 _STIRLING = 16.0  # above it the series has sixteen digits
 
 
+@dataclass(frozen=True)
+class MergedStratum:
+    """A stratum of several leaves: the leaves with rows, how many these have, its values, and how many slots each."""
+
+    stratum: int
+    leaves: Integers
+    rows: Integers
+    values: Integers
+    slots: Integers
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """By leaf and value of a merged stratum: the weight of its event, and the posterior share."""
+
+    stratum: MergedStratum
+    weights: Floats
+    shares: Floats
+
+    @property
+    def lifts(self) -> Floats:
+        """The posterior share over that of the stratum."""
+        lifts: Floats = self.shares / (self.stratum.slots / self.stratum.slots.sum())
+        return lifts
+
+    @property
+    def most_suspected(self) -> tuple[int, int]:
+        """The leaf and value of the most probable event."""
+        leaf, value = np.unravel_index(int(self.weights.argmax()), self.weights.shape)
+        return int(leaf), int(value)
+
+
+Model = Callable[[MergedStratum, Sequence[Fraction]], Suspicion]
+
+
+def random_matching(stratum: MergedStratum, most: Sequence[Fraction]) -> Suspicion:
+    """Every matching is as likely before: `most` are the largest shares that are fit, of all values."""
+    least = least_above(stratum, most)
+    logs, means = tails(int(stratum.slots.sum()), stratum.slots[None, :], stratum.rows[:, None], least)
+    likely = np.exp(logs - logs.max()) if np.isfinite(logs).any() else np.zeros(logs.shape)
+    return _conclude(stratum, likely, means)
+
+
+def any_count(stratum: MergedStratum, most: Sequence[Fraction]) -> Suspicion:
+    """Every leaf, value and count that are unfit and possible are as likely."""
+    return _conclude(stratum, *_counts(stratum, most))
+
+
+def likely_event(stratum: MergedStratum, most: Sequence[Fraction]) -> Suspicion:
+    """Events as by random matching, and given an event every count that is unfit and possible as likely."""
+    return _conclude(stratum, random_matching(stratum, most).weights, _counts(stratum, most)[1])
+
+
+def _counts(stratum: MergedStratum, most: Sequence[Fraction]) -> tuple[Floats, Floats]:
+    """How many unfit counts are possible, by leaf and value, and the middle of them."""
+    rows, slots = stratum.rows[:, None], stratum.slots[None, :]
+    lowest = np.maximum(least_above(stratum, most), rows + slots - int(stratum.slots.sum()))
+    highest = np.minimum(rows, slots)
+    counts = np.maximum(highest - lowest + 1, 0)
+    return counts.astype(np.float64), np.where(counts > 0, (lowest + highest) / 2, 0.0)
+
+
+MODELS: dict[str, Model] = {
+    "random matching": random_matching,
+    "any count": any_count,
+    "likely event, any count": likely_event,
+}
+
+
+def least_above(stratum: MergedStratum, most: Sequence[Fraction]) -> Integers:
+    """The smallest count of each value with which its share in each leaf is above these, exactly."""
+    shares = [most[value] for value in stratum.values.tolist()]
+    rows = stratum.rows.tolist()
+    return np.array([[share.numerator * n // share.denominator + 1 for share in shares] for n in rows], np.int64)
+
+
+def _conclude(stratum: MergedStratum, likely: Floats, means: Floats) -> Suspicion:
+    """From how likely each event is, in any unit, and the mean count given it."""
+    total, held, rows = int(stratum.slots.sum()), stratum.slots.astype(np.float64), stratum.rows.astype(np.float64)
+    if not likely.any():  # no leaf can be unfit: there was another reason
+        return Suspicion(stratum, np.zeros(likely.shape), np.tile(held / total, (len(rows), 1)))
+    weights = likely / likely.sum()
+    # in the leaf of the event: m of its value, and of the others their part of the rest
+    rest = weights * (rows[:, None] - means) / np.maximum(total - held, 1.0)
+    inside = weights * means + held * (rest.sum(axis=1, keepdims=True) - rest)
+    # in the others: what is left, in proportion to their rows
+    outside = (weights.sum(axis=1, keepdims=True) * held - inside) / np.maximum(total - rows, 1.0)[:, None]
+    elsewhere = outside.sum(axis=0) - outside
+    return Suspicion(stratum, weights, inside / rows[:, None] + elsewhere)
+
+
 def tails(slots: int, having: Integers, drawn: Integers, least: Integers) -> tuple[Floats, Floats]:
     """log P(X >= least) and E(X | X >= least), for arrays that go together; -inf and 0 where it cannot be."""
     having, drawn, least = (np.asarray(part, np.int64) for part in np.broadcast_arrays(having, drawn, least))
@@ -61,12 +152,12 @@ def tails(slots: int, having: Integers, drawn: Integers, least: Integers) -> tup
     means = np.where(certain, mean, 0.0)
     if upwards.any():
         first = least[upwards]
-        total, moment = _summed(slots, having[upwards], drawn[upwards], first, 1)
+        total, moment = _sum_terms(slots, having[upwards], drawn[upwards], first, 1)
         logs[upwards] = log_probability(slots, having[upwards], drawn[upwards], first) + np.log(total)
         means[upwards] = first + moment / total
     if downwards.any():
         first = least[downwards] - 1
-        total, moment = _summed(slots, having[downwards], drawn[downwards], first, -1)
+        total, moment = _sum_terms(slots, having[downwards], drawn[downwards], first, -1)
         part = np.exp(log_probability(slots, having[downwards], drawn[downwards], first))
         below = np.minimum(part * total, 1 - _NOTHING)
         logs[downwards] = np.log1p(-below)
@@ -77,13 +168,13 @@ def tails(slots: int, having: Integers, drawn: Integers, least: Integers) -> tup
 def log_probability(slots: int, having: Integers, drawn: Integers, count: Integers) -> Floats:
     """log P(X = count)."""
     others = slots - having
-    found: Floats = (
+    logs: Floats = (
         _log_choose(having, count) + _log_choose(others, drawn - count) - _log_choose(np.full_like(drawn, slots), drawn)
     )
-    return found
+    return logs
 
 
-def _summed(slots: int, having: Integers, drawn: Integers, first: Integers, step: int) -> tuple[Floats, Floats]:
+def _sum_terms(slots: int, having: Integers, drawn: Integers, first: Integers, step: int) -> tuple[Floats, Floats]:
     """The sums of p(k) / p(first), and of the same times |k - first|, over all k on one side."""
     total, moment = np.ones(len(first)), np.zeros(len(first))
     active = np.arange(len(first))
@@ -104,8 +195,8 @@ def _summed(slots: int, having: Integers, drawn: Integers, first: Integers, step
 
 
 def _log_choose(of: Integers, chosen: Integers) -> Floats:
-    found: Floats = _log_factorial(of) - _log_factorial(chosen) - _log_factorial(of - chosen)
-    return found
+    logs: Floats = _log_factorial(of) - _log_factorial(chosen) - _log_factorial(of - chosen)
+    return logs
 
 
 def _log_factorial(number: Integers) -> Floats:
@@ -117,96 +208,5 @@ def _log_factorial(number: Integers) -> Floats:
         x = np.where(small, x + 1, x)
     square = 1 / (x * x)
     series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x
-    found: Floats = (x - 0.5) * np.log(x) - x + 0.5 * np.log(2 * np.pi) + series - np.log(product)
-    return found
-
-
-@dataclass(frozen=True)
-class Merged:
-    """A stratum of several leaves: the leaves with rows, how many these have, its values, and how many slots each."""
-
-    stratum: int
-    leaves: Integers
-    rows: Integers
-    values: Integers
-    slots: Integers
-
-
-@dataclass(frozen=True)
-class Suspicion:
-    """By leaf and value of a merged stratum: the weight of its event, and the posterior share."""
-
-    merged: Merged
-    weights: Floats
-    shares: Floats
-
-    @property
-    def lifts(self) -> Floats:
-        """The posterior share over that of the stratum."""
-        found: Floats = self.shares / (self.merged.slots / self.merged.slots.sum())
-        return found
-
-    @property
-    def most_suspected(self) -> tuple[int, int]:
-        """The leaf and value of the most probable event."""
-        leaf, value = np.unravel_index(int(self.weights.argmax()), self.weights.shape)
-        return int(leaf), int(value)
-
-
-Model = Callable[[Merged, Sequence[Fraction]], Suspicion]
-
-
-def random_matching(merged: Merged, most: Sequence[Fraction]) -> Suspicion:
-    """Every matching is as likely before: `most` are the largest shares that are fit, of all values."""
-    least = least_above(merged, most)
-    logs, means = tails(int(merged.slots.sum()), merged.slots[None, :], merged.rows[:, None], least)
-    likely = np.exp(logs - logs.max()) if np.isfinite(logs).any() else np.zeros(logs.shape)
-    return _concluded(merged, likely, means)
-
-
-def any_count(merged: Merged, most: Sequence[Fraction]) -> Suspicion:
-    """Every leaf, value and count that are unfit and possible are as likely."""
-    return _concluded(merged, *_counts(merged, most))
-
-
-def likely_event(merged: Merged, most: Sequence[Fraction]) -> Suspicion:
-    """Events as by random matching, and given an event every count that is unfit and possible as likely."""
-    return _concluded(merged, random_matching(merged, most).weights, _counts(merged, most)[1])
-
-
-def _counts(merged: Merged, most: Sequence[Fraction]) -> tuple[Floats, Floats]:
-    """How many unfit counts are possible, by leaf and value, and the middle of them."""
-    rows, slots = merged.rows[:, None], merged.slots[None, :]
-    lowest = np.maximum(least_above(merged, most), rows + slots - int(merged.slots.sum()))
-    highest = np.minimum(rows, slots)
-    counts = np.maximum(highest - lowest + 1, 0)
-    return counts.astype(np.float64), np.where(counts > 0, (lowest + highest) / 2, 0.0)
-
-
-MODELS: dict[str, Model] = {
-    "random matching": random_matching,
-    "any count": any_count,
-    "likely event, any count": likely_event,
-}
-
-
-def least_above(merged: Merged, most: Sequence[Fraction]) -> Integers:
-    """The smallest count of each value with which its share in each leaf is above these, exactly."""
-    shares = [most[value] for value in merged.values.tolist()]
-    rows = merged.rows.tolist()
-    return np.array([[share.numerator * n // share.denominator + 1 for share in shares] for n in rows], np.int64)
-
-
-def _concluded(merged: Merged, likely: Floats, means: Floats) -> Suspicion:
-    """From how likely each event is, in any unit, and the mean count given it."""
-    total, held, rows = int(merged.slots.sum()), merged.slots.astype(np.float64), merged.rows.astype(np.float64)
-    if not likely.any():  # no leaf can be unfit: there was another reason
-        return Suspicion(merged, np.zeros(likely.shape), np.tile(held / total, (len(rows), 1)))
-    weights = likely / likely.sum()
-    # in the leaf of the event: m of its value, and of the others their part of the rest
-    rest = weights * (rows[:, None] - means) / np.maximum(total - held, 1.0)
-    inside = weights * means + held * (rest.sum(axis=1, keepdims=True) - rest)
-    # in the others: what is left, in proportion to their rows
-    outside = (weights.sum(axis=1, keepdims=True) * held - inside) / np.maximum(total - rows, 1.0)[:, None]
-    elsewhere = outside.sum(axis=0) - outside
-    return Suspicion(merged, weights, inside / rows[:, None] + elsewhere)
+    logs: Floats = (x - 0.5) * np.log(x) - x + 0.5 * np.log(2 * np.pi) + series - np.log(product)
+    return logs

@@ -23,14 +23,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.attack.dealing import Dealt, Windows, walk
+from dalenius.attack.dealing import Windows, walk
 from dalenius.attack.people import People
-from dalenius.attack.reading import Outline, Sample, limits_of, published_rows, values_in_file_order
+from dalenius.attack.reading import Sample, Target, published_rows, values_in_file_order
 from dalenius.attack.scoring import guesses
 from dalenius.infer.candidates import Candidates, Floats
 from dalenius.model.attack_result import Attack, Share
@@ -54,6 +55,8 @@ _NOT_CANONICAL = "The tables are not in the canonical order: dalenius verify doe
 
 @dataclass(frozen=True)
 class _Decoder:
+    """A way to read values from the order of rows."""
+
     name: str
     guessed: Integers  # by row, -1 where there is no guess
     chance: bool = False  # whether it goes by dice, to be held against the others
@@ -61,6 +64,8 @@ class _Decoder:
 
 @dataclass(frozen=True)
 class _Result:
+    """How good the guesses of a decoder are."""
+
     decoder: _Decoder
     people: int
     baseline: Share
@@ -73,91 +78,89 @@ class _Result:
         return self.success.share - self.baseline.share if self.success is not None else 0.0
 
 
-def order_attack(folder: ReleaseFolder, found: Outline, counts: Dealt, sample: Sample, people: People | None) -> Attack:
-    """The best of the decoders. `counts` are how many slots of each value the buckets of each group have together."""
-    candidates, canonical = sample.candidates, found.in_order and sample.in_order
+def order_attack(target: Target) -> Attack:
+    """The best of the decoders."""
+    target.progress.stage("Order")
+    outline, candidates, people = target.outline, target.candidates, target.people
+    canonical = outline.in_order and target.sample.in_order
     most = max(1, min(_ROWS, _STEPS // max(1, candidates.values)))
-    windows = Windows.drawn(found, most, np.random.default_rng(0))
-    judged = (
-        _judged(decoder, candidates, people)
-        for decoder in _decoders(folder, found, counts, sample, canonical, windows, most)
-    )
+    windows = Windows.draw(outline, most, np.random.default_rng(0))
+    judged = (_judge(decoder, candidates, people) for decoder in _decoders(target, canonical, windows, most))
     results = [result for result in judged if result is not None]
     notes = [_CANONICAL if canonical else _NOT_CANONICAL]
-    if most < int(found.sizes.sum()) and not all(result.decoder.chance for result in results):
+    if most < int(outline.sizes.sum()) and not all(result.decoder.chance for result in results):
         notes.append(
             f"The order attack walks {most:,} rows: the first ones, or if rows are in the order of buckets, a run of "
             "buckets of each size, at a random place"
         )
-    details = {
-        "decoder": None,
-        "canonical": canonical,
-        "decoders": [
-            {
-                "decoder": result.decoder.name,
-                "success": result.success.share if result.success else None,
-                "baseline": result.baseline.share,
-                "people": result.people,
-            }
-            for result in results
-        ],
-    }
+    details = {"decoder": None, "canonical": canonical, "decoders": [_result_object(result) for result in results]}
     if people is None:
         expected = Share.of(float(_baseline(candidates, None).sum()), candidates.rows)
         return Attack(NAME, candidates.rows, baseline=expected, details=details, notes=(_NO_TRUTH, *notes))
     best = max(results, key=lambda result: result.gain)
-    above, made, right, mean_limit = (
-        _claims(best, limits_of(folder), people, candidates) if _beats(best) else (0, 0, 0, None)
-    )
+    claims, right, mean_limit = _claims(best, target.limits, people, candidates) if _beats(best) else (0, 0, None)
     return Attack(
-        NAME,
-        best.people,
-        best.success,
-        best.baseline,
-        best.control,
-        above,
-        made,
-        right,
-        mean_limit,
-        details | {"decoder": best.decoder.name},
-        tuple(notes),
-        tuple(_sentence(result) for result in results if _beats(result)),
+        name=NAME,
+        people=best.people,
+        success=best.success,
+        baseline=best.baseline,
+        control=best.control,
+        people_above_limit=claims,  # one guess a person
+        claims=claims,
+        claims_right=right,
+        mean_limit=mean_limit,
+        details=details | {"decoder": best.decoder.name},
+        notes=tuple(notes),
+        broken=tuple(_sentence(result) for result in results if _beats(result)),
     )
 
 
-def _decoders(
-    folder: ReleaseFolder,
-    found: Outline,
-    counts: Dealt,
-    sample: Sample,
-    canonical: bool,
-    windows: Windows,
-    most: int,
-) -> Iterator[_Decoder]:
-    candidates = sample.candidates
-    by_place = _by_place(folder, candidates)
+def _result_object(result: _Result) -> dict[str, Any]:
+    return {
+        "decoder": result.decoder.name,
+        "success": result.success.share if result.success else None,
+        "baseline": result.baseline.share,
+        "people": result.people,
+    }
+
+
+def _decoders(target: Target, canonical: bool, windows: Windows, most: int) -> Iterator[_Decoder]:
+    by_place = _by_place(target.release, target.candidates)
     if canonical:
-        yield _Decoder("values in random order", _in_random_order(by_place, candidates), chance=True)
+        yield _Decoder("values in random order", _in_random_order(by_place, target.candidates), chance=True)
     else:
         yield _Decoder("the k-th row has the k-th value", by_place)
-        places, buckets = published_rows(folder, most)
-        if by_bucket := _ascending(buckets):
-            places, buckets = published_rows(folder, folder.manifest.rows, found.numbers[windows.inside])
-        there = np.searchsorted(places, sample.places)
-        walked = np.append(places, -1)[there] == sample.places
-        for kind in ("count", "value"):
-            guessed = np.append(walk(buckets, found, counts, kind, windows if by_bucket else None), -1)
-            yield _Decoder(f"rows as published, values by {kind}", np.where(walked, guessed[there], -1))
-    for name, order in _orders(sample):
-        buckets = candidates.numbers[candidates.bucket_of[order]]
+        yield from _as_published(target, windows, most)
+    yield from _by_columns(target, windows, most)
+
+
+def _as_published(target: Target, windows: Windows, most: int) -> Iterator[_Decoder]:
+    """Rows in the order of the file."""
+    release, outline, sample = target.release, target.outline, target.sample
+    places, buckets = published_rows(release, most)
+    if by_bucket := _ascending(buckets):
+        places, buckets = published_rows(release, release.manifest.rows, outline.numbers[windows.inside])
+    there = np.searchsorted(places, sample.places)
+    walked = np.append(places, -1)[there] == sample.places
+    for first in ("count", "value"):
+        guessed = np.append(walk(buckets, outline, target.slots, first, windows if by_bucket else None), -1)
+        yield _Decoder(f"rows as published, values by {first}", np.where(walked, guessed[there], -1))
+
+
+def _by_columns(target: Target, windows: Windows, most: int) -> Iterator[_Decoder]:
+    """Rows in the order of columns."""
+    candidates = target.candidates
+    for name, order in _orders(target.sample):
+        bucket_of = candidates.bucket_of[order]
+        buckets = candidates.numbers[bucket_of]
         by_bucket = _ascending(buckets)
-        rows = (
-            np.flatnonzero(windows.inside[candidates.bucket_of[order]]) if by_bucket else np.arange(len(order))[:most]
-        )
-        for kind in ("count", "value"):
+        rows = np.flatnonzero(windows.inside[bucket_of]) if by_bucket else np.arange(len(order))[:most]
+        for first in ("count", "value"):
             guessed = np.full(candidates.rows, -1)
-            guessed[order[rows]] = walk(buckets[rows], found, counts, kind, windows if by_bucket else None)
-            yield _Decoder(f"rows by {name!r}, values by {kind}", guessed)
+            guessed[order[rows]] = walk(
+                buckets[rows], target.outline, target.slots, first, windows if by_bucket else None
+            )
+            yield _Decoder(f"rows by {name!r}, values by {first}", guessed)
 
 
 def _ascending(buckets: Integers) -> bool:
@@ -179,9 +182,9 @@ def _by_place(folder: ReleaseFolder, candidates: Candidates) -> Integers:
 def _in_random_order(guessed: Integers, candidates: Candidates) -> Integers:
     """The guesses of each bucket dealt to its rows at random."""
     chance = np.random.default_rng(0).random(candidates.rows)  # nothing secret: an attacker's own dice
-    found: Integers = np.empty_like(guessed)
-    found[np.lexsort((chance, candidates.bucket_of))] = guessed[np.argsort(candidates.bucket_of, kind="stable")]
-    return found
+    shuffled: Integers = np.empty_like(guessed)
+    shuffled[np.lexsort((chance, candidates.bucket_of))] = guessed[np.argsort(candidates.bucket_of, kind="stable")]
+    return shuffled
 
 
 def _orders(sample: Sample) -> Iterator[tuple[str, Integers]]:
@@ -199,7 +202,7 @@ def _orders(sample: Sample) -> Iterator[tuple[str, Integers]]:
                 yield name, order
 
 
-def _judged(decoder: _Decoder, candidates: Candidates, people: People | None) -> _Result | None:
+def _judge(decoder: _Decoder, candidates: Candidates, people: People | None) -> _Result | None:
     """The guesses against the truth, the bucket's most frequent value, and somebody else's truth."""
     guessed = decoder.guessed >= 0
     number = int(guessed.sum())
@@ -213,33 +216,39 @@ def _judged(decoder: _Decoder, candidates: Candidates, people: People | None) ->
     for block, truth in zip(candidates.blocks, people.truth, strict=True):
         np.add.at(totals, block.values, truth[:, : block.size].sum(axis=1))
     control = float((totals / max(1, candidates.rows))[decoder.guessed[guessed]].sum())
-    return _Result(decoder, number, baseline, Share.of(right, number), Share.of(control, number))
+    return _Result(
+        decoder=decoder,
+        people=number,
+        baseline=baseline,
+        success=Share.of(right, number),
+        control=Share.of(control, number),
+    )
 
 
 def _claims(
     result: _Result, limits: Sequence[Fraction], people: People, candidates: Candidates
-) -> tuple[int, int, int, float | None]:
-    """People above their limit, claims, claims that are right, and the mean of their limits."""
+) -> tuple[int, int, float | None]:
+    """Claims, claims that are right, and the mean of their limits."""
     most = np.array([float(limit) for limit in limits])
     rows = np.flatnonzero(result.decoder.guessed >= 0)
     guessed, right = result.decoder.guessed[rows], people.right(candidates, result.decoder.guessed)[rows]
     number = np.bincount(guessed, minlength=len(most))
     believed = np.bincount(guessed, weights=right, minlength=len(most)) / np.maximum(number, 1)
     claimed = (believed > most + _ABOVE)[guessed]
-    made = int(claimed.sum())
-    mean_limit = float(most[guessed[claimed]].mean()) if made else None
-    return made, made, round(float(right[claimed].sum())), mean_limit
+    claims = int(claimed.sum())
+    mean_limit = float(most[guessed[claimed]].mean()) if claims else None
+    return claims, round(float(right[claimed].sum())), mean_limit
 
 
 def _baseline(candidates: Candidates, people: People | None) -> Floats:
     """By row, the probability that the bucket's most frequent value is right; without the truth, its share."""
-    found = np.zeros(candidates.rows)
+    right = np.zeros(candidates.rows)
     for place, block in enumerate(candidates.blocks):
         shares = block.counts / block.slots
         top = guesses(shares)[:, None, :]
         truth = people.truth[place][:, : block.size] if people is not None else shares[:, None, :]
-        found[block.rows] = (top * truth).sum(axis=2)
-    return found
+        right[block.rows] = (top * truth).sum(axis=2)
+    return right
 
 
 def _beats(result: _Result) -> bool:

@@ -64,12 +64,12 @@ class People:
 
     def right(self, candidates: Candidates, guesses: Integers) -> Floats:
         """For a guessed value of every row (-1: none), the probability that it is right."""
-        found = np.zeros(len(guesses))
+        right = np.zeros(len(guesses))
         for block, truth in zip(candidates.blocks, self.truth, strict=True):
             rows = block.rows
             guessed = block.values[:, None, :] == guesses[rows][:, :, None]
-            found[rows] = (truth[:, : block.size] * guessed).sum(axis=2)
-        return found
+            right[rows] = (truth[:, : block.size] * guessed).sum(axis=2)
+        return right
 
 
 def plain_rows(rows: pa.Table) -> pa.Table:
@@ -114,17 +114,17 @@ def align(
     pinned = sum(
         int((p[:, : b.size].max(axis=2) > _PINNED).sum()) for b, p in zip(candidates.blocks, truth, strict=True)
     )
-    return People(truth, classes, pinned, whole, misplaced)
+    return People(truth=truth, classes=classes, pinned=pinned, whole=whole, misplaced=misplaced)
 
 
 def _check(candidates: Candidates, classes: TruthClasses, whole: bool, records: int) -> None:
     """The table and the release as multisets of quasi-identifiers: all of it, or what a sample shows."""
-    found = np.bincount(classes.class_of, minlength=len(classes.records))
-    wrong = found != classes.records if whole else found > classes.records
+    rows_of = np.bincount(classes.class_of, minlength=len(classes.records))
+    wrong = rows_of != classes.records if whole else rows_of > classes.records
     if classes.total != records:
         raise InputError(f"the table has {classes.total:,} rows and the release {records:,}", _FIX)
     if wrong.any():
-        rows = int(np.abs(found - classes.records)[wrong].sum())
+        rows = int(np.abs(rows_of - classes.records)[wrong].sum())
         raise InputError(f"the table is not that of the release: {rows:,} rows of quasi-identifiers differ", _FIX)
     if whole and not candidates.fakes and not np.array_equal(classes.totals, candidates.counts()):
         raise InputError("the table is not that of the release: the sensitive values are others", _FIX)
@@ -203,8 +203,8 @@ def _fit(
 
 def _missed(candidates: Candidates, truth: Beliefs) -> float:
     """How many people are on the wrong side of the buckets' counts, or without a value."""
-    found = 0.0
+    missed = 0.0
     for block, p in zip(candidates.blocks, truth, strict=True):
         rows, held = np.abs(p.sum(axis=2) - block.masses), np.abs(p.sum(axis=1) - block.counts)
-        found += max(float(rows.sum()), float(held.sum())) / 2
-    return found
+        missed += max(float(rows.sum()), float(held.sum())) / 2
+    return missed

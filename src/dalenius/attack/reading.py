@@ -1,5 +1,7 @@
 """A release as attackers read it: every bucket once in passing, and the rows of all buckets, or of a random sample.
 
+`Target` is what every attacker is given: what was read, and the truth where it is known.
+
 A row with d candidate values takes d places in memory. Where the release has more of them than there is room for,
 buckets are drawn at random until the room is full; every bucket is equally likely to be in the sample but for those
 that alone have too many candidates, of which there is little to learn.
@@ -11,18 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import ReleaseError
-from dalenius.infer.candidates import Candidates, Column, encode_column, make_blocks
+from dalenius.infer.candidates import Candidates, Column, Floats, encode_column, make_blocks
+from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, WholeBuckets
 from dalenius.verify.row_order import OrderOfRows, as_arrow, integers
 from dalenius.verify.sensitive_values import ValueCodes
+
+if TYPE_CHECKING:  # they read what is defined here
+    from dalenius.attack.corruption import Exposure
+    from dalenius.attack.dealing import SlotCounts
+    from dalenius.attack.people import People
 
 MOST_ENTRIES = 4_000_000  # of (row, candidate value)
 _ROWS_AT_ONCE = 2**17
@@ -48,8 +57,8 @@ class Outline:
     def group_of(self) -> Integers:
         """The group of each bucket, as a place in `groups`."""
         keys = self.strata * (int(self.sizes.max()) + 1) + self.sizes
-        found: Integers = np.unique(keys, return_inverse=True)[1]
-        return found
+        places: Integers = np.unique(keys, return_inverse=True)[1]
+        return places
 
     def groups(self) -> dict[tuple[int, int], Integers]:
         """By stratum and size, the places of the buckets."""
@@ -70,6 +79,35 @@ class Sample:
     in_order: bool  # whether QIT is in the canonical order
 
 
+@dataclass(frozen=True)
+class Target:
+    """What every attacker is given.
+
+    `limits` and `frequencies` are those of all values in the manifest's order; frequencies are as the release shows
+    them, or as the truth has them. `slots` are the values of groups of buckets, and `exposure` is what is seen of all
+    buckets in passing. `known` is how many records of a bucket the corrupting attacker knows. `people` says who really
+    has what, and is None without the truth. `control` are the values of people who are not in the release, whose
+    quasi-identifiers are coded behind the rows; -1 for a value that the release has not.
+    """
+
+    release: ReleaseFolder
+    outline: Outline
+    sample: Sample
+    limits: Sequence[Fraction]
+    frequencies: Floats
+    slots: SlotCounts
+    exposure: Exposure
+    known: int
+    people: People | None
+    control: Integers | None
+    progress: Progress
+
+    @property
+    def candidates(self) -> Candidates:
+        """The values that rows may have."""
+        return self.sample.candidates
+
+
 def limits_of(folder: ReleaseFolder) -> list[Fraction]:
     """The limits of all values, in the manifest's order."""
     return [Fraction(entry.limit) for entry in folder.manifest.values]
@@ -87,7 +125,13 @@ def outline(folder: ReleaseFolder, watch: Callable[[WholeBuckets], None], step: 
     numbers, sizes, different = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not len(numbers) or (sizes < 1).any():
         raise ReleaseError("there are buckets without a row", _VERIFY)
-    return Outline(numbers, sizes, different, order.falls == 0, strata_of(last_buckets(folder.manifest), numbers))
+    return Outline(
+        numbers=numbers,
+        sizes=sizes,
+        different=different,
+        in_order=order.falls == 0,
+        strata=strata_of(last_buckets(folder.manifest), numbers),
+    )
 
 
 def last_buckets(manifest: Manifest) -> Integers:
@@ -98,13 +142,13 @@ def last_buckets(manifest: Manifest) -> Integers:
 
 def strata_of(last: Integers, numbers: Integers) -> Integers:
     """The stratum of each bucket, from 0; a number beyond all of them counts to the last."""
-    found: Integers = np.minimum(np.searchsorted(last, numbers), len(last) - 1)
-    return found
+    strata: Integers = np.minimum(np.searchsorted(last, numbers), len(last) - 1)
+    return strata
 
 
-def draw(found: Outline, most: int, rng: np.random.Generator) -> Integers:
+def draw(buckets: Outline, most: int, rng: np.random.Generator) -> Integers:
     """The places of the buckets to look at, ascending: all of them, or as many as there is room for."""
-    entries = (found.sizes + 1) * found.different
+    entries = (buckets.sizes + 1) * buckets.different
     if int(entries.sum()) <= most:
         return np.arange(len(entries))
     order = rng.permutation(np.flatnonzero(entries <= most))
@@ -114,7 +158,7 @@ def draw(found: Outline, most: int, rng: np.random.Generator) -> Integers:
 
 def sample(
     folder: ReleaseFolder,
-    found: Outline,
+    every: Outline,
     chosen: Integers,
     step: Callable[[int], None],
     others: pa.Table | None = None,
@@ -122,21 +166,27 @@ def sample(
     """The chosen buckets with their rows. `others` are people who are not in the release, coded as its rows."""
     manifest = folder.manifest
     names = [column.name for column in manifest.columns.quasi_identifiers]
-    numbers = found.numbers[chosen]
+    numbers = every.numbers[chosen]
     rows, buckets, places, in_order = _rows_of(folder, names, numbers, step)
     order = np.argsort(buckets, kind="stable")
     if not np.array_equal(order, np.arange(len(order))):
         rows, buckets, places = rows.take(as_arrow(order)), buckets[order], places[order]
     bucket_of = np.searchsorted(numbers, buckets)
-    if not np.array_equal(np.bincount(bucket_of, minlength=len(numbers)), found.sizes[chosen]):
+    if not np.array_equal(np.bincount(bucket_of, minlength=len(numbers)), every.sizes[chosen]):
         raise ReleaseError("there are buckets with more rows than values, or fewer", _VERIFY)
     cells = _cells_of(folder, numbers, step)
     columns, notes = _columns(rows, others, len(manifest.values))
     fakes = manifest.adversary.fake_values
     candidates = Candidates(
-        numbers, bucket_of, make_blocks(bucket_of, *cells, fakes), len(manifest.values), fakes, tuple(columns)
+        numbers=numbers,
+        bucket_of=bucket_of,
+        blocks=make_blocks(bucket_of, *cells, fakes),
+        values=len(manifest.values),
+        fakes=fakes,
+        columns=tuple(columns),
     )
-    return Sample(candidates, rows, places, len(numbers) == len(found.numbers), in_order), notes
+    whole = len(numbers) == len(every.numbers)
+    return Sample(candidates=candidates, rows=rows, places=places, whole=whole, in_order=in_order), notes
 
 
 def values_in_file_order(folder: ReleaseFolder, numbers: Integers) -> tuple[Integers, Codes]:
@@ -245,12 +295,12 @@ def _places(numbers: Integers, buckets: Integers) -> tuple[Integers, npt.NDArray
 
 
 def _columns(rows: pa.Table, others: pa.Table | None, values: int) -> tuple[list[Column], tuple[str, ...]]:
-    found, left_out = [], []
+    columns, left_out = [], []
     for name in rows.schema.names:
         coded = encode_column(name, rows.column(name), values, others.column(name) if others is not None else None)
         if coded is None:
             left_out.append(name)
         else:
-            found.append(coded)
+            columns.append(coded)
     note = f"Nearly every row has a value of its own in {', '.join(map(repr, left_out))}, so nothing is learned of it"
-    return found, (note,) if left_out else ()
+    return columns, (note,) if left_out else ()

@@ -1,4 +1,4 @@
-"""How well beliefs fare: guesses against the truth, and claims against the limits.
+"""How good beliefs are: guesses against the truth, and claims against the limits.
 
 A guess is a row's most probable value; where several are, each counts for its part. A claim is a (person, value) with
 p > limit: by more than 1e-9, since beliefs are floating point and a count may be at its limit exactly.
@@ -6,14 +6,13 @@ p > limit: by more than 1e-9, since beliefs are floating point and a count may b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from dalenius.attack.people import People
+from dalenius.attack.reading import Target
 from dalenius.infer.candidates import Beliefs, Candidates, Floats
 from dalenius.model.attack_result import Attack, Share
 
@@ -40,36 +39,35 @@ class Scores:
     exposed: list[tuple[int, float, int, int]] = field(default_factory=list)  # above, excess, bucket, size
 
 
-def score(
-    candidates: Candidates, limits: Sequence[Fraction], beliefs: Beliefs, people: People | None, frequencies: Floats
-) -> Scores:
-    """Everything that beliefs are judged by. `frequencies` are the shares of all values, for the control."""
-    most = np.array([float(limit) for limit in limits])
-    found = Scores(candidates.rows)
+def score(target: Target, beliefs: Beliefs) -> Scores:
+    """Everything that beliefs are judged by: how probable every value of a bucket is for each of its rows."""
+    candidates, people, frequencies = target.candidates, target.people, target.frequencies
+    most = np.array([float(limit) for limit in target.limits])
+    scores = Scores(candidates.rows)
     for place, block in enumerate(candidates.blocks):
         p = beliefs[place][:, : block.size]
         shares = block.counts / block.slots
         truth = people.truth[place][:, : block.size] if people is not None else None
         top = guesses(p)
-        found.control += float((top * frequencies[block.values][:, None, :]).sum())
+        scores.control += float((top * frequencies[block.values][:, None, :]).sum())
         if truth is None:
-            found.baseline += block.size * float(shares.max(axis=1).sum())
+            scores.baseline += block.size * float(shares.max(axis=1).sum())
         else:
-            found.right += float((top * truth).sum())
-            found.baseline += float((guesses(shares[:, None, :]) * truth).sum())
+            scores.right += float((top * truth).sum())
+            scores.baseline += float((guesses(shares[:, None, :]) * truth).sum())
         allowed = most[block.values][:, None, :]
         claims = p > allowed + _ABOVE
         above = claims.any(axis=2).sum(axis=1)
-        found.above += int(above.sum())
-        found.claims += int(claims.sum())
-        found.limits += float((claims * allowed).sum())
-        found.beliefs += float(p[claims].sum())
+        scores.above += int(above.sum())
+        scores.claims += int(claims.sum())
+        scores.limits += float((claims * allowed).sum())
+        scores.beliefs += float(p[claims].sum())
         if truth is not None:
-            found.claims_right += float(truth[claims].sum())
-        _add_to_bins(found.bins, p, truth)
+            scores.claims_right += float(truth[claims].sum())
+        _add_to_bins(scores.bins, p, truth)
         excess = ((p - allowed) * claims).sum(axis=(1, 2))
-        _add_exposed(found, above.tolist(), excess.tolist(), candidates.numbers[block.buckets].tolist(), block.size)
-    return found
+        _add_exposed(scores, above.tolist(), excess.tolist(), candidates.numbers[block.buckets].tolist(), block.size)
+    return scores
 
 
 def guesses(p: Floats) -> Floats:
@@ -79,33 +77,33 @@ def guesses(p: Floats) -> Floats:
     return shared
 
 
-def attack(
+def attack_result(
     name: str,
-    found: Scores,
-    with_truth: bool,
+    scores: Scores,
+    target: Target,
     details: dict[str, Any],
-    notes: tuple[str, ...],
+    notes: tuple[str, ...] = (),
     control: Share | None = None,
 ) -> Attack:
-    """The scores as a result; `control` replaces the one of shuffled truth."""
-    people = found.people
+    """The scores as a result; `control` replaces that of somebody else's truth."""
+    people, with_truth = scores.people, target.people is not None
     shared = {
-        "mean_belief": _mean(found.beliefs, found.claims),
-        "calibration": calibration(found.bins, with_truth),
-        "most_exposed": most_exposed(found.exposed),
+        "mean_belief": _mean(scores.beliefs, scores.claims),
+        "calibration": calibration(scores.bins, with_truth),
+        "most_exposed": most_exposed(scores.exposed),
     }
     return Attack(
-        name,
-        people,
-        Share.of(found.right, people) if with_truth else None,
-        Share.of(found.baseline, people),
-        control or (Share.of(found.control, people) if with_truth else None),
-        found.above,
-        found.claims,
-        round(found.claims_right) if with_truth else None,
-        _mean(found.limits, found.claims),
-        {**shared, **details},
-        notes,
+        name=name,
+        people=people,
+        success=Share.of(scores.right, people) if with_truth else None,
+        baseline=Share.of(scores.baseline, people),
+        control=control or (Share.of(scores.control, people) if with_truth else None),
+        people_above_limit=scores.above,
+        claims=scores.claims,
+        claims_right=round(scores.claims_right) if with_truth else None,
+        mean_limit=_mean(scores.limits, scores.claims),
+        details={**shared, **details},
+        notes=notes,
     )
 
 
@@ -166,9 +164,9 @@ def _add_to_bins(bins: Floats, p: Floats, truth: Floats | None) -> None:
         bins[2] += np.bincount(places, weights=truth.ravel(), minlength=_BINS)
 
 
-def _add_exposed(found: Scores, above: list[int], excess: list[float], numbers: list[int], size: int) -> None:
+def _add_exposed(scores: Scores, above: list[int], excess: list[float], numbers: list[int], size: int) -> None:
     rows = [(a, e, number, size) for a, e, number in zip(above, excess, numbers, strict=True) if a]
-    found.exposed = sorted([*found.exposed, *rows], key=lambda row: (-row[0], -row[1], row[2]))[:_MOST_EXPOSED]
+    scores.exposed = sorted([*scores.exposed, *rows], key=lambda row: (-row[0], -row[1], row[2]))[:_MOST_EXPOSED]
 
 
 def _mean(total: float, count: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The table that was published, for whoever plays an attacker and wants to know how often they are right.
+"""The table that was published, against which attackers are scored.
 
 Rows of a release are not linked to rows of the table: all that can be said is which class a row is in, the rows with
 the same quasi-identifiers, and how often each sensitive value occurs among the records of that class. DuckDB finds
@@ -171,7 +171,15 @@ def _classes(connection: duckdb.DuckDBPyConnection, columns: int, values: int) -
     everywhere = connection.sql("SELECT code, sum(n)::BIGINT FROM cells GROUP BY code").to_arrow_table()
     totals = np.zeros(values, np.int64)
     totals[_numbers(everywhere.column(0))] = _numbers(everywhere.column(1))
-    return TruthClasses(class_of, records, classes, codes, counts, totals, int(total))
+    return TruthClasses(
+        class_of=class_of,
+        records=records,
+        cell_classes=classes,
+        cell_values=codes,
+        cell_counts=counts,
+        totals=totals,
+        total=int(total),
+    )
 
 
 def _column(connection: duckdb.DuckDBPyConnection, query: str) -> Integers:

@@ -1,21 +1,20 @@
-"""dalenius audit: what do simulated attackers get out of a release?"""
+"""dalenius audit: run simulated attacks on a release, and say in words what they came to."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from dalenius.cli.failures import CHECK_FAILED, reported
-from dalenius.cli.progress_bar import shown_progress
+from dalenius.cli.failures import CHECK_FAILED, report_errors
+from dalenius.cli.progress_bar import show_progress
+from dalenius.cli.text_table import LONGEST_NOTE, TextTable, number, printable, show_notes
 from dalenius.errors import UsageError
-from dalenius.model.progress import Progress, Silent
+from dalenius.model.attack_result import ATTACKS, Attack, Audit, Share
 
-_NAMES = ("corruption", "negative", "learning", "minimality", "order")
 _EPILOG = """\b
 Examples:
   dalenius audit release
@@ -30,27 +29,27 @@ Examples:
     "--truth",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="The table that was published: says how often the attackers are right.",
+    help="Table that was published: shows how often the attackers are right.",
 )
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file given as --truth.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file given as --truth.")
 @click.option(
     "--attack",
     "attacks",
     multiple=True,
-    type=click.Choice(_NAMES),
-    help="Play this attacker only. Repeatable; all of them by default.",
+    type=click.Choice(list(ATTACKS)),
+    help="Run only this attack. Repeatable (default: all of them).",
 )
 @click.option(
     "--known",
     type=click.IntRange(min=0),
     metavar="Q",
-    help="Records of a bucket that the corrupting attacker knows. By default what the release withstands, at least 1.",
+    help="Records of a bucket that the corruption attacker knows (default: what the release withstands, at least 1).",
 )
 @click.option(
     "--control",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="People with the same columns who are not in the release: how well are they guessed?",
+    help="Table of people who are not in the release, with the same columns: shows how well they are guessed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def audit_command(
@@ -62,24 +61,24 @@ def audit_command(
     control: Path | None,
     as_json: bool,
 ) -> None:
-    """Play simulated attackers against the release in DIR, and say what each of them gets.
+    """Run simulated attacks on the release in DIR and show what each attacker learns.
 
-    Nothing is written. Exit code 0, or 1 if an attack broke a promise of the release. What --truth shows was computed
-    from the raw table: it is for the publisher, and not for publication.
+    Writes nothing. Exit code 0, or 1 if an attack broke a promise of the release. Results with --truth are computed
+    from the raw table: they are for the publisher, not for publication.
     """
-    with reported(as_json):
+    with report_errors(as_json):
         if table_name is not None and truth is None:
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
         if control is not None and attacks and "learning" not in attacks:
             raise UsageError("--control is for the learning attack", "Give --attack learning, or leave it out.")
         from dalenius.attack.audit import audit
 
-        with _progress(as_json) as progress:
-            found = audit(
+        with show_progress(as_json, lines=False) as progress:
+            result = audit(
                 folder,
                 truth=truth,
                 table=table_name,
-                attacks=attacks or _NAMES,
+                attacks=attacks or tuple(ATTACKS),
                 known=known,
                 control=control,
                 progress=progress,
@@ -87,20 +86,133 @@ def audit_command(
         if as_json:
             from dalenius.attack.audit import audit_object
 
-            click.echo(json.dumps(audit_object(found)))
+            click.echo(json.dumps(audit_object(result)))
         else:
-            from dalenius.cli.render_audit import show_audit
-
-            show_audit(found)
-        if found.broken:
+            show_audit(result)
+        if result.broken:
             sys.exit(CHECK_FAILED)
 
 
-@contextmanager
-def _progress(as_json: bool) -> Iterator[Progress]:
-    """A bar on a terminal, nothing elsewhere."""
-    if as_json or not sys.stderr.isatty():
-        yield Silent()
+def show_audit(result: Audit) -> None:
+    """Print one line per attack, then what it means."""
+    _table(result).show()
+    for attack in result.attacks:
+        for sentence in _sentences(attack):
+            click.echo(printable(f"{attack.name}: {sentence}", LONGEST_NOTE))
+    show_notes((*result.notes, *(note for attack in result.attacks for note in attack.notes)))
+    for sentence in result.broken:
+        click.echo(click.style("BROKEN", fg="red", bold=True) + f": {printable(sentence, LONGEST_NOTE)}.")
+    if not result.broken:
+        click.echo(click.style("No promise was broken", fg="green", bold=True) + " by these attacks.")
+
+
+def _table(result: Audit) -> TextTable:
+    numbers = ("people", "success", "baseline", "control", "above limit", "claims", "right", "mean limit")
+    title = f"{result.rows:,} rows in {result.buckets:,} buckets"
+    table = TextTable(("attack", *numbers), left=("attack",), title=title)
+    for attack in result.attacks:
+        table.add(
+            attack.name,
+            f"{attack.people:,}",
+            *(_share(share, result.approximate) for share in (attack.success, attack.baseline, attack.control)),
+            number(attack.people_above_limit),
+            number(attack.claims),
+            _percent(attack.right.share if attack.right else None),
+            _percent(attack.mean_limit),
+        )
+    return table
+
+
+def _sentences(attack: Attack) -> Iterator[str]:
+    """What an attack came to, in words."""
+    if attack.details and attack.name in _WORDS:
+        yield from _WORDS[attack.name](attack)
+
+
+def _corruption(attack: Attack) -> Iterator[str]:
+    chosen, random, known = (attack.details[key] for key in ("chosen", "random", "known"))
+    others = f"{known:,} record{'s' if known != 1 else ''} of other people in each bucket"
+    yield (
+        f"an attacker who chooses and knows {others} can put {chosen['people_above_limit']:,} of "
+        f"{chosen['people']:,} people above a limit; the worst case is {chosen['worst_ratio']:.2f} times the limit. "
+        f"Guesses and claims are those of an attacker who knows {known:,} at random, about {random['people']:,} people."
+    )
+
+
+def _negative(attack: Attack) -> Iterator[str]:
+    details = attack.details
+    yield (
+        f"{details['pairs']:,} pairs of values do not go together. They rule out {details['mean_ruled_out']:.2f} "
+        f"candidates per person; people left with one candidate: {details['left_with_one']:,}."
+    )
+
+
+def _learning(attack: Attack) -> Iterator[str]:
+    yield f"the learner shown is {attack.details['learner']!s}."
+    yield _claims(attack)
+    known = attack.details.get("by_quasi_identifiers")
+    if known:
+        yield (
+            f"an attacker who knows a person's quasi-identifiers, but not the row, is right for {known['success']:.1%} "
+            f"of people, and for {known['baseline']:.1%} by the buckets alone."
+        )
+
+
+def _order(attack: Attack) -> Iterator[str]:
+    if attack.success is not None:
+        yield f"the best decoder: {attack.details['decoder']}."
+
+
+def _minimality(attack: Attack) -> Iterator[str]:
+    details = attack.details
+    if not details["merged_strata"]:
+        yield f"none of the {details['strata']:,} strata was merged from several leaves: there is nothing to infer."
         return
-    with shown_progress(as_json) as progress:
-        yield progress
+    yield (
+        f"{details['merged_strata']:,} of {details['strata']:,} strata were merged from {details['merged_leaves']:,} "
+        f"leaves. Guesses and claims use the model {details['guesses_by']}."
+    )
+    for model in details["models"]:
+        yield (
+            f"by the model {model['model']}, {model['pairs_above_limit']:,} pairs of a leaf and a value have a share "
+            f"above the value's limit; the largest share is {model['worst_ratio']:.2f} times the limit."
+        )
+        truth = model.get("truth")
+        if truth:
+            yield (
+                f"of the {truth['suspected']:,} pairs it suspects most, one per stratum, {truth['suspected_unfit']:,} "
+                f"are unfit and {truth['suspected_above_limit']:,} are really above the limit."
+            )
+    if details.get("truth"):
+        yield (
+            f"in truth {details['truth']['pairs_unfit']:,} pairs of merged leaves are unfit, and the largest share of "
+            f"a value in one of them is {details['truth']['worst_true_ratio']:.2f} times its limit."
+        )
+
+
+def _claims(attack: Attack) -> str:
+    if not attack.claims:
+        return "the attacker believes nothing with a probability above its limit."
+    believed = f"believed with a mean probability of {attack.details['mean_belief']:.1%}"
+    right = f", and {attack.right.share:.1%} are true" if attack.right is not None else ""
+    return f"{attack.claims:,} claims are above their limits (mean {attack.mean_limit or 0:.1%}), {believed}{right}."
+
+
+def _share(share: Share | None, approximate: bool) -> str:
+    """With its interval, unless that would promise too much."""
+    if share is None or approximate:
+        return _percent(share.share if share else None)
+    return f"{share.share:.1%} ({share.low:.1%} to {share.high:.1%})"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+_WORDS = {
+    "corruption": _corruption,
+    "negative": _negative,
+    "learning": _learning,
+    "minimality": _minimality,
+    "order": _order,
+}

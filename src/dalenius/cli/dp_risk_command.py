@@ -1,4 +1,4 @@
-"""dalenius dp-risk: what do differentially private counts tell about people? Imports wait until the command runs."""
+"""dalenius dp-risk: what do differentially private counts reveal about people? Imports wait until it runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 
 import click
 
-from dalenius.cli.failures import reported
-from dalenius.cli.publish_command import names
-from dalenius.cli.shared_options import policy_options, quasi_identifiers_option, read_request, solver_options
+from dalenius.cli.failures import report_errors
+from dalenius.cli.shared_options import (
+    column_names,
+    policy_options,
+    quasi_identifiers_option,
+    read_request,
+    solver_options,
+)
 from dalenius.errors import UsageError
 
 _EPILOG = """\b
@@ -25,12 +30,21 @@ Examples:
 
 @click.command("dp-risk", epilog=_EPILOG)
 @click.argument("table", type=click.Path(path_type=Path), metavar="TABLE")
-@click.option("--sensitive", metavar="COLUMN", help="The sensitive column.")
-@quasi_identifiers_option("The columns that make the groups.")
-@click.option("--epsilon", "epsilons", multiple=True, required=True, metavar="E,...", help="Each above 0. Repeatable.")
-@click.option("--where", metavar="EXPRESSION", help="One more group: all who meet this SQL condition.")
-@click.option("--draws", type=int, default=1_000, show_default=True, metavar="N", help="Draws of the noise, by OpenDP.")
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option("--sensitive", metavar="COLUMN", help="Sensitive column.")
+@quasi_identifiers_option("Columns that form the groups.")
+@click.option(
+    "--epsilon",
+    "epsilons",
+    multiple=True,
+    required=True,
+    metavar="E,...",
+    help="Privacy parameters, each above 0. Repeatable.",
+)
+@click.option("--where", metavar="EXPRESSION", help="Another group: everybody who meets this SQL condition.")
+@click.option(
+    "--draws", type=int, default=1_000, show_default=True, metavar="N", help="How often to draw the noise (by OpenDP)."
+)
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
 @click.option(
     "--top",
@@ -38,7 +52,7 @@ Examples:
     default=20,
     show_default=True,
     metavar="N",
-    help="List so many groups: those with most people pinned rightly at the smallest epsilon, where there are any.",
+    help="List this many groups: those with the most people pinned rightly at the smallest epsilon.",
 )
 @click.option(
     "--least-shown",
@@ -46,16 +60,15 @@ Examples:
     default=10,
     show_default=True,
     metavar="K",
-    help="Show the quasi-identifiers of groups of at least so many people, in the list and in the file of --groups.",
+    help="Name only groups of at least this many people, in the list and in the file of --groups.",
 )
 @click.option(
     "--groups",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write every group, a row for each value in it and each epsilon, to FILE (.parquet or .csv). "
-    "Not for publication.",
+    help="Write all groups to FILE (.parquet or .csv), with a row for each value and epsilon. Not for publication.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE, once the new one is complete.")
+@click.option("--force", is_flag=True, help="Replace FILE once the new one is complete.")
 @policy_options
 @solver_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -73,42 +86,42 @@ def dp_risk_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Show whom noisy counts of TABLE would pin above the limits, beside an F'-private release of it.
+    """Show whom noisy counts of TABLE would pin above the limits, next to an F'-private release of it.
 
-    The observer asks how many people a group has and how many of them carry a value, gets both counts with Laplace
-    noise of scale 1/epsilon each, and divides. This is inference from population statistics, which differential
-    privacy does not promise to prevent. For the publisher, and not for publication: it reads the raw table. Needs
-    the extra dp.
+    The observer asks how many people a group has and how many of them have a value, gets both counts with Laplace
+    noise of scale 1/epsilon, and divides. This is inference from population statistics, which differential privacy
+    does not promise to prevent. For the publisher, not for publication: it reads the raw table. Needs the extra dp.
     """
-    with reported(as_json):
-        asked = read_request(given)
-        if asked.sensitive is None:
+    with report_errors(as_json):
+        plan_request = read_request(given)
+        if plan_request.sensitive is None:
             raise UsageError(
                 "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
             )
         if force and groups is None:
-            raise UsageError("--force is given, and there is no file to replace", "It goes with --groups FILE.")
+            raise UsageError("--force has no file to replace", "Give --groups FILE as well, or leave out --force.")
         listed = _numbers(epsilons)
-        from dalenius.cli.progress_bar import shown_progress
+        from dalenius.cli.progress_bar import show_progress
         from dalenius.dp_risk.risk import dp_risk
 
-        with shown_progress(as_json) as progress:
+        with show_progress(as_json) as progress:
             risk = dp_risk(
                 table,
-                asked.policy,
-                sensitive=asked.sensitive,
+                plan_request.policy,
+                sensitive=plan_request.sensitive,
                 epsilons=listed,
-                quasi_identifiers=names(quasi_identifiers) or (asked.quasi_identifiers if where is None else ()),
+                quasi_identifiers=column_names(quasi_identifiers)
+                or (plan_request.quasi_identifiers if where is None else ()),
                 where=where,
                 draws=draws,
                 top=top,
                 least_shown=least_shown,
                 groups_file=groups,
                 force=force,
-                null_value=asked.null_value,
+                null_value=plan_request.null_value,
                 table=table_name,
-                method=asked.method,
-                options=asked.options,
+                method=plan_request.method,
+                options=plan_request.options,
                 progress=progress,
             )
         from dalenius.cli.render_dp_risk import risk_object, show_risk
@@ -125,5 +138,5 @@ def _numbers(texts: tuple[str, ...]) -> list[float]:
         try:
             numbers.append(float(text))
         except ValueError:
-            raise UsageError(f"--epsilon wants numbers above 0, got {text!r}", "Write --epsilon 0.01,0.1,1") from None
+            raise UsageError(f"--epsilon needs numbers above 0, got {text!r}", "Write --epsilon 0.01,0.1,1") from None
     return numbers

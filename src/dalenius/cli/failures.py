@@ -34,8 +34,8 @@ def fail(as_json: bool, code: int, kind: str, message: str, hint: str | None = N
 
 
 @contextmanager
-def reported(as_json: bool) -> Iterator[None]:
-    """Turn whatever ends a command early into an exit code and an error without anybody's data in it."""
+def report_errors(as_json: bool) -> Iterator[None]:
+    """Turn whatever ends a command early into an exit code and an error that holds nobody's data."""
     try:
         yield
     except click.exceptions.Exit:
@@ -60,7 +60,7 @@ def reported(as_json: bool) -> Iterator[None]:
 
 
 def _discard_output() -> None:
-    """Send what could not be written nowhere, or Python would try again at exit and fail with a code of its own."""
+    """Discard what could not be written; otherwise Python tries again at exit and fails with its own code."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -70,23 +70,23 @@ def _help_for(error: click.ClickException) -> str | None:
     return f"Try '{context.command_path} --help'." if context is not None else None
 
 
-class _Reported(click.Command):
-    """Usage errors keep the JSON contract too."""
+class _Command(click.Command):
+    """A command whose usage errors keep the JSON contract too."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run, with errors in the options reported like all others."""
+        """Run, and report errors in the options like all others."""
         words = list(extra.get("args") or (args[0] if args and args[0] is not None else sys.argv[1:]))
         try:
-            with reported("--json" in words):
+            with report_errors("--json" in words):
                 code = super().main(*args, **{**extra, "standalone_mode": False})
         except click.exceptions.Exit as ending:
             sys.exit(ending.exit_code)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-class OneCommand(_Reported):
+class OneCommand(_Command):
     """A program of a single command."""
 
 
-class Commands(_Reported, click.Group):
+class Commands(_Command, click.Group):
     """A program of several commands."""

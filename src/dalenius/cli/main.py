@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -94,7 +95,7 @@ Examples:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
-    """Print a script that completes commands and options in SHELL."""
+    """Print a script that completes commands and options in SHELL (bash, zsh or fish)."""
     from click.shell_completion import get_completion_class
 
     completion = get_completion_class(shell)
@@ -103,8 +104,13 @@ def completion_command(context: click.Context, shell: str) -> None:
     click.echo(completion(context.find_root().command, {}, "dalenius", "_DALENIUS_COMPLETE").source())
 
 
+def _load_no_plugins() -> None:
+    """Keep pydantic from searching every installed package for plugins, which could also read what it checks."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
 def _prepare_output() -> None:
-    """Print what the terminal cannot show as escapes, and end quietly when a pipe closes."""
+    """Escape what the terminal cannot show, and end quietly when a pipe closes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -119,14 +125,18 @@ def _prepare_output() -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(VERSION, prog_name="dalenius")
-def main() -> None:
-    """Publish tables about people so that analysts can count, and nobody can be pinned to a sensitive value.
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Publish tables about people so that analysts can count and nobody can be pinned to a sensitive value.
 
     Exit codes: 0 done, 1 the check failed, 2 wrong use or bad input, 3 no solution exists.
     """
+    if os.environ.get("NO_COLOR"):
+        context.color = False
 
 
 def entry() -> None:
-    """What the installed command runs."""
+    """Run the program, as the installed command does."""
+    _load_no_plugins()
     _prepare_output()
     main()

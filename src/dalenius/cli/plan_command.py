@@ -1,6 +1,6 @@
 """dalenius plan: what would it cost?
 
-Engines, solvers and rendering are imported when a command runs: --help and shell completion are not to wait for them.
+Engines, solvers and rendering are imported when the command runs, so that --help need not wait for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from dalenius.cli.failures import NO_SOLUTION, reported
+from dalenius.cli.failures import NO_SOLUTION, report_errors
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -45,16 +45,16 @@ Examples:
     "--counts",
     "counts_file",
     type=click.Path(path_type=Path),
-    help="CSV with the header value,count, instead of a table.",
+    help="CSV file with the header value,count, instead of a table.",
 )
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
-@click.option("--sensitive", metavar="COLUMN", help="The sensitive column.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
+@click.option("--sensitive", metavar="COLUMN", help="Sensitive column.")
 @click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
 @policy_options
 @solver_options
 @adversary_options
 @engine_options
-@click.option("--compare", is_flag=True, help="All methods side by side.")
+@click.option("--compare", is_flag=True, help="Compare all methods side by side.")
 @click.option(
     "--certificate",
     type=click.Path(path_type=Path),
@@ -74,18 +74,18 @@ def plan_command(
 
     TABLE is a CSV, TSV, Parquet or DuckDB file, or a folder of Parquet files. The limits come from a rule (--theta and
     --base, --uniform, --l-diversity or --beta), from --limit for single values, or from a --job file. With --engine
-    spark a cluster counts, and TABLE may be a URL or a table of its catalog.
+    spark, a cluster counts the values, and TABLE may be a URL or a table of its catalog.
     """
-    with reported(as_json):
-        asked = read_request(given)
-        counts = _counts(table, counts_file, table_name, asked, given, as_json)
+    with report_errors(as_json):
+        plan_request = read_request(given)
+        counts = _counts(table, counts_file, table_name, plan_request, given, as_json)
         from dalenius.planning import compare_counts, plan_counts
 
         with _working("Solving", as_json):
             if compare:
-                plans = compare_counts(counts, asked.policy, Method, asked.options)
+                plans = compare_counts(counts, plan_request.policy, Method, plan_request.options)
             else:
-                plans = [plan_counts(counts, asked.policy, asked.method, asked.options)]
+                plans = [plan_counts(counts, plan_request.policy, plan_request.method, plan_request.options)]
         if plans[0].status is not Status.INFEASIBLE and certificate is not None:
             _write_certificate(certificate, plans[0])
         _print(plans, compare, as_json)
@@ -97,21 +97,21 @@ def _counts(
     table: str | None,
     counts_file: Path | None,
     table_name: str | None,
-    asked: PlanRequest,
+    plan_request: PlanRequest,
     given: dict[str, Any],
     as_json: bool,
 ) -> ValueCounts:
     if (table is None) == (counts_file is None):
-        raise UsageError("one of TABLE and --counts is wanted", "Try 'dalenius plan --help'.")
+        raise UsageError("give either TABLE or --counts", "Try 'dalenius plan --help'.")
     if counts_file is not None:
         if table_name is not None or given["sensitive"] is not None or given["null_value"] is not None:
             raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
         if not is_local(given):
-            raise UsageError("--counts are counted already: no engine is needed", "Leave the options of Spark out.")
+            raise UsageError("--counts needs no engine", "Leave out the Spark options.")
         from dalenius.tables.delimited import read_counts
 
         return read_counts(counts_file)
-    if asked.sensitive is None:
+    if plan_request.sensitive is None:
         raise UsageError(
             "the sensitive column is not named",
             "Name it with --sensitive COLUMN, or in the job file's [table].",
@@ -120,13 +120,13 @@ def _counts(
         from dalenius.publishing.engine import count_on_engine
         from dalenius.publishing.options import PublishOptions
 
-        options = PublishOptions(null_value=asked.null_value, table=table_name, **engine_fields(given))
+        options = PublishOptions(null_value=plan_request.null_value, table=table_name, **engine_fields(given))
         with _working("Counting", as_json):
-            return count_on_engine(table, asked.sensitive, options)
+            return count_on_engine(table, plan_request.sensitive, options)
     from dalenius.tables.open_table import open_table
 
     with _working("Counting", as_json), open_table(Path(table or ""), table_name) as opened:
-        return opened.count_by_value(asked.sensitive, asked.null_value)
+        return opened.count_by_value(plan_request.sensitive, plan_request.null_value)
 
 
 def _working(what: str, as_json: bool) -> AbstractContextManager[Any]:
@@ -142,7 +142,7 @@ def _write_certificate(path: Path, plan: Plan) -> None:
     from dalenius.cli.render_plan import certificate_object
 
     if plan.solution.certificate is None:
-        raise UsageError("there is no certificate to write: the method proved no bound", "Leave --certificate out.")
+        raise UsageError("there is no certificate to write: the method proved no bound", "Leave out --certificate.")
     try:
         path.write_text(
             json.dumps(certificate_object(plan, plan.solution.certificate), indent=1) + "\n", encoding="utf-8"
@@ -152,16 +152,12 @@ def _write_certificate(path: Path, plan: Plan) -> None:
 
 
 def _print(plans: list[Plan], compare: bool, as_json: bool) -> None:
-    from rich.console import Console
-
     from dalenius.cli.render_plan import plan_object, show_comparison, show_plan
 
     if as_json:
         objects = [plan_object(plan) for plan in plans]
         click.echo(json.dumps({"plans": objects} if compare else objects[0]))
-        return
-    console = Console(soft_wrap=False)
-    if compare:
-        show_comparison(console, plans)
+    elif compare:
+        show_comparison(plans)
     else:
-        show_plan(console, plans[0])
+        show_plan(plans[0])

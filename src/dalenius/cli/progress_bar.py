@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, a line a stage elsewhere, nothing for scripts; all on standard error."""
+"""Progress on standard error: bars on a terminal, a line per stage elsewhere, nothing for scripts."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def finishing() -> Iterator[Callable[[Progress], Progress]]:
-    """Makes of any progress one whose last stage cannot be interrupted, nor what follows it to the end of the context.
+def protect_last_stage() -> Iterator[Callable[[Progress], Progress]]:
+    """Wrap a progress so that nothing can be interrupted from its last stage to the end of the context.
 
-    Whoever is told that a run was interrupted can then rely on it that nothing has changed.
+    A run that says it was interrupted has then changed nothing.
     """
     before: dict[signal.Signals, Any] = {}
 
     def begin() -> None:
         if threading.current_thread() is threading.main_thread():
-            for one in (signal.SIGINT, signal.SIGTERM):
-                before[one] = signal.signal(one, signal.SIG_IGN)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before[number] = signal.signal(number, signal.SIG_IGN)
 
     try:
-        yield lambda progress: _Finishing(progress, begin)
+        yield lambda progress: _ProtectedProgress(progress, begin)
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-class _Finishing:
+class _ProtectedProgress:
     def __init__(self, progress: Progress, begin: Callable[[], None]) -> None:
         self._progress, self._begin = progress, begin
         self.advance, self.tell = progress.advance, progress.tell
@@ -49,10 +49,10 @@ class _Finishing:
 
 
 @contextmanager
-def shown_progress(as_json: bool) -> Iterator[Progress]:
-    """Progress in the form that suits where the output goes."""
+def show_progress(as_json: bool, lines: bool = True) -> Iterator[Progress]:
+    """Bars on a terminal; elsewhere a line for each stage, unless they are not wanted or the output is JSON."""
     if not sys.stderr.isatty():
-        yield Silent() if as_json else _Lines()
+        yield _Lines() if lines and not as_json else Silent()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

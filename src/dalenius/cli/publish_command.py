@@ -1,36 +1,38 @@
-"""dalenius publish: the main job."""
+"""dalenius publish: read a table, find the buckets, write and verify the release."""
 
 from __future__ import annotations
 
-import csv
 import ctypes
 import json
-import re
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dalenius.cli.failures import NO_SOLUTION, reported
+from dalenius.cli.failures import NO_SOLUTION, report_errors
 from dalenius.cli.shared_options import (
+    PlanRequest,
     adversary_options,
+    column_names,
     engine_fields,
     engine_options,
+    parse_size,
+    parse_strata,
     policy_options,
     quasi_identifiers_option,
     read_request,
     solver_options,
 )
 from dalenius.errors import NoSolutionError, UsageError
-from dalenius.model.progress import Progress
 
 if TYPE_CHECKING:
-    from dalenius.publishing.options import PublishRequest
+    from dalenius.model.plan import Plan
+    from dalenius.publishing.options import PublishOptions, PublishRequest
     from dalenius.publishing.published import Release
+    from dalenius.release.writer import Format
 
 
 _EPILOG = """\b
@@ -47,47 +49,46 @@ Examples:
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 _PLENTY = 15 * 10**8  # bytes
-_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 @click.command("publish", epilog=_EPILOG)
 @click.argument("table", type=click.Path(), metavar="TABLE")
-@click.option("--sensitive", metavar="COLUMN", help="The sensitive column.")
-@quasi_identifiers_option("The columns to publish beside it.")
+@click.option("--sensitive", metavar="COLUMN", help="Sensitive column.")
+@quasi_identifiers_option("Columns to publish along with it.")
 @click.option(
     "--identifiers",
     multiple=True,
     metavar="N,...",
-    help="Columns that identify people: never published. Repeatable.",
+    help="Columns that identify people; never published. Repeatable.",
 )
-@click.option("--out", type=click.Path(), required=True, metavar="DIR", help="The folder to make.")
+@click.option("--out", type=click.Path(), required=True, metavar="DIR", help="Folder to create for the release.")
 @click.option(
     "--format",
-    "kind",
+    "file_format",
     type=click.Choice(["parquet", "csv", "parts"]),
-    help="How to write the two tables: a file each, or in parts, a folder of Parquet files each (default parquet; "
-    "with Spark always parts).",
+    help="Write each of the two tables as one Parquet or CSV file, or as a folder of Parquet files (default parquet; "
+    "always parts with Spark).",
 )
-@click.option("--force", is_flag=True, help="Replace the release in DIR, once the new one is complete and verified.")
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option("--force", is_flag=True, help="Replace the release in DIR once the new one is complete and verified.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
 @click.option(
     "--memory",
     metavar="SIZE",
-    help="The most memory that the whole program may take: 2GB, 512MiB (default: half of the machine's).",
+    help="Memory that the program may use: 2GB, 512MiB (default: half of the machine's).",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     metavar="N",
-    help="A reproducible release for tests; the manifest then says that it is not for publication.",
+    help="Make a reproducible release for tests; its manifest says that it is not for publication.",
 )
 @click.option(
     "--strata",
     metavar="auto|none|N|A,...",
     shell_complete=lambda _context, _option, begun: [word for word in ("auto", "none") if word.startswith(begun)],
-    help="Cut the table by quasi-identifiers, and put each part into buckets of its own: as many parts as are good for "
-    "counts, one, at most N, or by the values of columns (default auto).",
+    help="Cut the table by quasi-identifiers and give each part its own buckets: as many parts as help counts (auto, "
+    "the default), no cut (none), at most N parts, or a cut by the named columns.",
 )
 @policy_options
 @solver_options
@@ -95,7 +96,7 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 @click.option(
     "--avoid-ruled-out",
     is_flag=True,
-    help="Exchange fakes that what can be learned from the release rules out; it has a price (see the documentation).",
+    help="Exchange fake values that an attacker could rule out; this has a price (see the documentation).",
 )
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
@@ -104,7 +105,7 @@ def publish_command(
     quasi_identifiers: tuple[str, ...],
     identifiers: tuple[str, ...],
     out: str,
-    kind: Any,
+    file_format: Format | None,
     force: bool,
     table_name: str | None,
     memory: str | None,
@@ -114,70 +115,88 @@ def publish_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Publish TABLE as two tables that are linked by bucket alone, under limits on what may be inferred.
+    """Publish TABLE as two tables, linked only by bucket, that keep your limits on what anybody can infer.
 
-    Reads TABLE (CSV, TSV, Parquet or DuckDB, or a folder of Parquet files), cuts it into strata, solves for the best
-    bucket sizes, places every record at random within its stratum, writes DIR with qit, st and manifest.json, and
-    verifies it. Columns that are in no role are left out. DIR appears only when all of this is done. With --engine
-    spark a cluster does the same, and TABLE and DIR may be URLs.
+    Reads TABLE (a CSV, TSV, Parquet or DuckDB file, or a folder of Parquet files), cuts it into strata, finds the best
+    bucket sizes, places every record at random within its stratum, writes qit, st and manifest.json to DIR, and
+    verifies them. Columns without a role are left out. DIR appears only when all of this is done. With --engine spark,
+    a cluster does the work, and TABLE and DIR may be URLs.
     """
     started = time.perf_counter()
-    with reported(as_json):
-        asked = read_request(given)
-        if asked.sensitive is None:
-            raise UsageError(
-                "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
-            )
-        columns = names(quasi_identifiers) or asked.quasi_identifiers
-        hidden = names(identifiers) or asked.identifiers
-        size = bytes_of(memory) if memory is not None else None
+    with report_errors(as_json):
+        size = parse_size(memory) if memory is not None else None
         if size is None or size >= _PLENTY:
             _keep_freed_memory()
-        avoid = avoid_ruled_out or asked.avoid_ruled_out
-        if avoid and not asked.options.fake_values:
-            raise UsageError(
-                "there are no fake values, so none is to be exchanged",
-                "Give --fakes N as well, or leave --avoid-ruled-out (in a job file: avoid_ruled_out) out.",
-            )
-        from dalenius.cli.progress_bar import finishing
-        from dalenius.policy.roles import Roles
-        from dalenius.publishing.options import PublishOptions, PublishRequest
+        from dalenius.publishing.options import PublishOptions
 
-        cut = strata_of(strata) if strata is not None else asked.strata
+        plan = read_request(given)
+        cut = parse_strata(strata) if strata is not None else plan.strata
         options = PublishOptions(
-            null_value=asked.null_value,
+            null_value=plan.null_value,
             table=table_name,
-            format=kind,
+            format=file_format,
             force=force,
             memory=size,
             seed=seed,
-            avoid_ruled_out=avoid,
+            avoid_ruled_out=avoid_ruled_out or plan.avoid_ruled_out,
             strata=cut if cut is not None else "auto",
             **engine_fields(given),
         )
         if options.engine == "duckdb":
             table, out = str(Path(table)), str(Path(out))
-        request = PublishRequest(
-            table=table,
-            roles=Roles(asked.sensitive, columns, hidden),
-            limits=asked.policy,
-            method=asked.method,
-            solving=asked.options,
-            options=options,
+        columns = column_names(quasi_identifiers), column_names(identifiers)
+        _run(_request(table, plan, options, *columns), out, started, as_json)
+
+
+def _request(
+    table: str,
+    plan: PlanRequest,
+    options: PublishOptions,
+    quasi_identifiers: tuple[str, ...],
+    identifiers: tuple[str, ...],
+) -> PublishRequest:
+    """The whole request; columns given as options override those of the job file."""
+    if plan.sensitive is None:
+        raise UsageError(
+            "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
         )
-        with finishing() as to_the_end:
-            try:
-                release = _publish(request, out, as_json, to_the_end)
-            except NoSolutionError as error:
-                _print_no_solution(error, as_json)
-                sys.exit(NO_SOLUTION)
-            _print(release, out, time.perf_counter() - started, as_json)
+    if options.avoid_ruled_out and not plan.options.fake_values:
+        raise UsageError(
+            "there are no fake values to exchange",
+            "Give --fakes N as well, or leave out --avoid-ruled-out (in a job file: avoid_ruled_out).",
+        )
+    from dalenius.policy.roles import Roles
+    from dalenius.publishing.options import PublishRequest
+
+    return PublishRequest(
+        table=table,
+        roles=Roles(plan.sensitive, quasi_identifiers or plan.quasi_identifiers, identifiers or plan.identifiers),
+        limits=plan.policy,
+        method=plan.method,
+        solving=plan.options,
+        options=options,
+    )
+
+
+def _run(request: PublishRequest, out: str, started: float, as_json: bool) -> None:
+    """Publish, and print the summary or why there is no release. Neither can be interrupted halfway."""
+    from dalenius.cli.progress_bar import protect_last_stage, show_progress
+    from dalenius.publishing.flow import publish_request
+
+    with protect_last_stage() as protect:
+        try:
+            with show_progress(as_json) as progress:
+                release = publish_request(request, out, protect(progress))
+        except NoSolutionError as error:
+            _print_no_solution(cast("Plan", error.plan), as_json)
+            sys.exit(NO_SOLUTION)
+        _print(release, out, time.perf_counter() - started, as_json)
 
 
 def _keep_freed_memory() -> None:
-    """Let the C library use freed memory again, rather than give it back: every new page has to be cleared first.
+    """Make the C library reuse freed memory instead of giving it back, because every new page has to be cleared.
 
-    Batches and pieces come and go by the hundred, so without this a fifth of the time goes into clearing pages.
+    Batches and pieces come and go by the hundred; without this, a fifth of the time goes into clearing pages.
     """
     with suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -185,59 +204,19 @@ def _keep_freed_memory() -> None:
         mallopt(_TRIM_THRESHOLD, 64 * 2**20)
 
 
-def names(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Column names from comma-separated lists; double quotes as in CSV."""
-    found: list[str] = []
-    for text in texts:
-        try:
-            fields = next(csv.reader([text], skipinitialspace=True, strict=True), [])
-        except csv.Error:
-            raise UsageError(f"the list of columns {text!r} has a quote out of place", 'Write "A, B",C.') from None
-        found += [name for name in fields if name]
-    return tuple(found)
-
-
-def strata_of(text: str) -> str | tuple[str, ...]:
-    """One word as it is, which may be auto, none or a number; several, or one in quotes, are names of columns."""
-    found = names((text,))
-    return text.strip() if found == (text.strip(),) else found
-
-
-def bytes_of(text: str, option: str = "--memory") -> int:
-    """A size such as 2GB (10^9 bytes each) or 512MiB (2^20 bytes each)."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"{option} wants a size, got {text!r}", "Write 2GB, or 512MiB.")
-    power = " kmgt".index(match[2].lower() or " ")
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
-
-
-def _publish(request: PublishRequest, out: str, as_json: bool, to_the_end: Callable[[Progress], Progress]) -> Release:
-    from dalenius.cli.progress_bar import shown_progress
-    from dalenius.publishing.flow import publish_request
-
-    with shown_progress(as_json) as progress:
-        return publish_request(request, out, to_the_end(progress))
-
-
-def _print(release: Any, out: Any, seconds: float, as_json: bool) -> None:
-    from rich.console import Console
-
+def _print(release: Release, out: str, seconds: float, as_json: bool) -> None:
     from dalenius.cli.render_release import release_object, show_release
 
     if as_json:
         click.echo(json.dumps(release_object(release, out, seconds)))
     else:
-        show_release(Console(soft_wrap=False), release, out, seconds)
+        show_release(release, out, seconds)
 
 
-def _print_no_solution(error: NoSolutionError, as_json: bool) -> None:
-    from rich.console import Console
-
+def _print_no_solution(plan: Plan, as_json: bool) -> None:
     from dalenius.cli.render_plan import plan_object, show_plan
 
-    plan: Any = error.plan
     if as_json:
         click.echo(json.dumps(plan_object(plan)))
     else:
-        show_plan(Console(soft_wrap=False), plan)
+        show_plan(plan)

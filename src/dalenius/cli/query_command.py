@@ -1,6 +1,6 @@
-"""dalenius query: count from a release. Engines and rendering are imported when the command runs.
+"""dalenius query counts from a release; dalenius workload measures, with the raw table, how well it counts.
 
-dalenius workload: how well does a release count? For those who hold the raw table.
+Engines are imported when a command runs, so that --help need not wait for them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ import csv
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dalenius.cli.failures import reported
+from dalenius.cli.failures import report_errors
+from dalenius.cli.text_table import TextTable, printable, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
-from dalenius.model.estimate import Estimate, GroupEstimate
+from dalenius.model.estimate import ASSUMPTION, LEARNING, Estimate, GroupEstimate, LearnedEstimate
+
+if TYPE_CHECKING:
+    from dalenius.query.workload import WorkloadResult
 
 _QUERY_EPILOG = """\b
 Examples:
@@ -25,6 +30,8 @@ Examples:
   dalenius query release --queries queries.txt --json
 """
 _LONGEST_FILE = 2**24  # characters of a file of queries
+_LONGEST_QUERY = 60  # characters of a query that are printed
+_LOOSE = "Note: the condition has too many patterns to try them all; the bounds hold, but tighter ones may exist."
 
 Answer = Estimate | list[GroupEstimate]
 
@@ -37,24 +44,27 @@ Answer = Estimate | list[GroupEstimate]
     "groups",
     multiple=True,
     metavar="COLUMN[,...]",
-    help="One count for every group of these columns' values. Repeatable.",
+    help="Count every group of these columns' values. Repeatable.",
 )
 @click.option(
-    "--queries", "queries_file", metavar="FILE", help="One expression a line ('-': standard input); # starts a comment."
+    "--queries",
+    "queries_file",
+    metavar="FILE",
+    help="File with one expression per line ('-' for standard input); # starts a comment.",
 )
-@click.option("--learn", is_flag=True, help="Also estimate from what all buckets together show.")
+@click.option("--learn", is_flag=True, help="Also estimate from the patterns that all buckets show together.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, or a list.")
 def query_command(
     folder: Path, expression: str | None, groups: tuple[str, ...], queries_file: str | None, learn: bool, as_json: bool
 ) -> None:
-    """Estimate from the release in DIR how many records meet EXPRESSION, and say what is certain.
+    """Estimate from the release in DIR how many records meet EXPRESSION, with bounds that always hold.
 
-    EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. Bounds always hold; the estimate
-    and its 95 % interval assume that within a bucket every row is equally likely to own every value.
+    EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. The estimate and its 95 %
+    interval assume that, within a bucket, every row is equally likely to have every value.
     """
-    with reported(as_json):
+    with report_errors(as_json):
         if (expression is None) == (queries_file is None):
-            raise UsageError("one of EXPRESSION and --queries is wanted", "Try 'dalenius query --help'.")
+            raise UsageError("give either EXPRESSION or --queries", "Try 'dalenius query --help'.")
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
         answers = _answers(folder, queries, by, learn)
@@ -62,9 +72,7 @@ def query_command(
         if as_json:
             _print_json(texts if queries_file is not None else None, answers, learn)
         else:
-            from dalenius.cli.render_estimates import show_answers
-
-            show_answers(texts if queries_file is not None else None, answers)
+            _show_answers(texts if queries_file is not None else None, answers)
 
 
 def _columns(groups: Sequence[str]) -> list[str]:
@@ -81,20 +89,20 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
             with Path(name).open(encoding="utf-8-sig") as file:
                 text = file.read(_LONGEST_FILE + 1)
     except OSError as error:
-        raise InputError(f"the file of queries cannot be read: {error.strerror}") from None
+        raise InputError(f"the query file cannot be read: {error.strerror}") from None
     except UnicodeError:
-        raise InputError("the file of queries is not UTF-8 text", "Save it as UTF-8.") from None
+        raise InputError("the query file is not UTF-8 text", "Save it as UTF-8.") from None
     if len(text) > _LONGEST_FILE:
-        raise InputError(f"the file of queries has more than {_LONGEST_FILE:,} characters", "Split it.")
+        raise InputError(f"the query file has more than {_LONGEST_FILE:,} characters", "Split it.")
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1)]
     queries = [(number, line) for number, line in lines if line and not line.startswith("#")]
     if not queries:
-        raise InputError("the file of queries has no query", "Write one expression a line.")
+        raise InputError("the query file has no query", "Write one expression per line.")
     return list(queries)
 
 
 def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequence[str], learn: bool) -> list[Answer]:
-    """All the answers, before anything is printed."""
+    """Answer all queries before anything is printed."""
     from dalenius.query.count import Counter
     from dalenius.release.folder import open_release
 
@@ -123,6 +131,84 @@ def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer], learn:
     click.echo(json.dumps(objects))
 
 
+def _show_answers(queries: Sequence[str] | None, answers: Sequence[Answer]) -> None:
+    """Print answers for people, then once what they rest on."""
+    for i, answer in enumerate(answers):
+        if queries is not None:
+            click.echo(("\n" if i else "") + printable(queries[i], _LONGEST_QUERY))
+        if isinstance(answer, Estimate):
+            _show_estimate(answer)
+        else:
+            _show_groups(answer)
+    for sentence in _reservations([estimate for answer in answers for estimate in _estimates(answer)]):
+        click.echo(f"\n{sentence}")
+
+
+def _estimates(answer: Answer) -> list[Estimate]:
+    return [answer] if isinstance(answer, Estimate) else [group.estimate for group in answer]
+
+
+def _reservations(estimates: Sequence[Estimate]) -> Iterator[str]:
+    """What to keep in mind about these estimates."""
+    if not all(estimate.tight for estimate in estimates):
+        yield _LOOSE
+    if not all(estimate.exact for estimate in estimates):
+        yield ASSUMPTION
+    for reason in dict.fromkeys(estimate.not_learned for estimate in estimates if estimate.not_learned is not None):
+        yield f"Note: nothing was learned. {reason}"
+    if any(estimate.learned is not None and not estimate.exact for estimate in estimates):
+        yield LEARNING
+
+
+def _show_estimate(estimate: Estimate) -> None:
+    low, high = estimate.bounds
+    if estimate.exact:
+        show_pairs([("count", f"{low:,}  (exact)")])
+        return
+    bounds = ("certain bounds", f"{low:,} to {high:,}")
+    show_pairs([("estimate", f"{estimate.estimate:,.1f}"), bounds, *_spread(estimate)])
+    if (learned := estimate.learned) is not None:
+        click.echo("\nlearned from all buckets together")
+        show_pairs([("estimate", f"{learned.estimate:,.1f}"), *_spread(learned)])
+
+
+def _spread(estimate: Estimate | LearnedEstimate) -> list[tuple[str, str]]:
+    low, high = estimate.interval
+    return [("standard error", f"{estimate.standard_error:,.2f}"), ("95 % interval", f"{low:,} to {high:,}")]
+
+
+def _show_groups(groups: Sequence[GroupEstimate]) -> None:
+    if not groups:
+        click.echo("no groups")
+        return
+    learned = any(group.estimate.learned is not None for group in groups)
+    by = [printable(name) for name in groups[0].group]
+    numbers = ["estimate", "certain bounds", "standard error", "95 % interval"]
+    table = TextTable([*by, *numbers, *(["learned estimate", "learned 95 % interval"] if learned else [])], left=by)
+    for group in groups:
+        names = ("" if value is None else printable(str(value)) for value in group.group.values())
+        more = _learned_cells(group.estimate) if learned else ()
+        table.add(*names, *_cells(group.estimate), *more)
+    table.show()
+
+
+def _cells(estimate: Estimate) -> tuple[str, str, str, str]:
+    low, high = estimate.bounds
+    if estimate.exact:
+        return f"{low:,}", "exact", "0", "exact"
+    (_, error), (_, interval) = _spread(estimate)
+    return f"{estimate.estimate:,.1f}", f"{low:,} to {high:,}", error, interval
+
+
+def _learned_cells(estimate: Estimate) -> tuple[str, str]:
+    learned = estimate.learned
+    if learned is None:
+        return "", ""
+    if estimate.exact:
+        return f"{estimate.bounds[0]:,}", "exact"
+    return f"{learned.estimate:,.1f}", f"{learned.interval[0]:,} to {learned.interval[1]:,}"
+
+
 _WORKLOAD_EPILOG = """\b
 Examples:
   dalenius workload release --against hospital.parquet --seed 1
@@ -132,10 +218,8 @@ Examples:
 
 @click.command("workload", epilog=_WORKLOAD_EPILOG)
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option(
-    "--against", required=True, type=click.Path(path_type=Path), help="The table that the release was made from."
-)
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option("--against", required=True, type=click.Path(path_type=Path), help="Table that was published.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @click.option("--queries", type=int, default=5_000, show_default=True, metavar="N", help="Number of random queries.")
 @click.option(
     "--selectivity",
@@ -143,10 +227,12 @@ Examples:
     default=0.01,
     show_default=True,
     metavar="S",
-    help="Expected share of matching records.",
+    help="Share of the records that a query is expected to match.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Which queries.")
-@click.option("--learn", is_flag=True, help="Also measure estimates from what all buckets together show.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the random queries."
+)
+@click.option("--learn", is_flag=True, help="Also measure estimates from the patterns that all buckets show together.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def workload_command(
     folder: Path,
@@ -158,12 +244,11 @@ def workload_command(
     learn: bool,
     as_json: bool,
 ) -> None:
-    """Compare counts from the release in DIR with the true ones, on the paper's random count queries.
+    """Compare counts from the release in DIR with true counts, on the random queries of the paper.
 
-    A tool for the publisher and for research: it reads the raw table, and what it prints was computed from it.
+    For the publisher and for research: it reads the raw table, and its output is computed from it.
     """
-    with reported(as_json):
-        from dalenius.cli.render_estimates import show_workload
+    with report_errors(as_json):
         from dalenius.query.workload import evaluate, workload_object
         from dalenius.release.folder import open_release
 
@@ -180,4 +265,25 @@ def workload_command(
         if as_json:
             click.echo(json.dumps(workload_object(result, selectivity, seed, time.perf_counter() - start, learn)))
         else:
-            show_workload(result)
+            _show_workload(result)
+
+
+def _show_workload(result: WorkloadResult) -> None:
+    """Print the result for people."""
+    pairs = [
+        ("queries", f"{result.queries:,}; {result.empty:,} of them match nobody and have no relative error"),
+        ("relative error", f"mean {result.mean_relative_error:.4f}, median {result.median_relative_error:.4f}"),
+        ("bounds", f"hold for {result.bounds_hold:,}; mean width {result.mean_bounds_width:,.1f}"),
+        (
+            "95 % interval",
+            f"contains the truth for {result.coverage:.1%}; mean width {result.mean_interval_width:,.1f}",
+        ),
+    ]
+    if (learned := result.learned) is not None:
+        errors = f"mean {learned.mean_relative_error:.4f}, median {learned.median_relative_error:.4f}"
+        width = f"mean width {learned.mean_interval_width:,.1f}"
+        pairs.append(("learned: relative error", errors))
+        pairs.append(("learned: 95 % interval", f"contains the truth for {learned.coverage:.1%}; {width}"))
+    elif result.not_learned is not None:
+        pairs.append(("learned", f"nothing. {result.not_learned}"))
+    show_pairs(pairs)

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import click
 
-from dalenius.cli.render_plan import print_whole, printable, show_notes
+from dalenius.cli.text_table import TextTable, printable, show_notes
 from dalenius.dp_risk.results import (
     PROMISE,
     DpRisk,
@@ -135,32 +132,35 @@ def _release_object(release: ReleaseRisk) -> dict[str, Any]:
 
 
 def show_risk(risk: DpRisk, file: Path | None = None) -> None:
-    """The answer for people; `file` has all groups."""
-    console = Console(soft_wrap=False)
+    """Print the answer for people; `file` has all groups."""
     if risk.epsilons:
-        print_whole(console, _by_epsilon(risk))
-        for number in range(len(risk.epsilons)):
-            print_whole(console, _by_size(risk.sizes, number))
+        _by_epsilon(risk).show()
+        for place in range(len(risk.epsilons)):
+            _by_size(risk.sizes, place).show()
         if risk.top:
-            print_whole(console, _top(risk))
+            _top(risk).show()
         elif not any(entry.pinned_rightly for entry in risk.epsilons):
-            console.print(Text("In no group is anybody above a limit, so nobody is pinned rightly.\n"))
+            click.echo("No group has anybody above a limit, so nobody is pinned rightly.\n")
     if risk.predicate is not None:
-        print_whole(console, _predicate(risk.predicate))
-    print_whole(console, _theorem(risk))
-    show_notes(console, risk.notes)
+        _predicate(risk.predicate).show()
+    _theorem(risk).show()
+    show_notes(risk.notes)
     if file is not None:
-        unnamed = f"Groups of fewer than {risk.least_shown:,} people are not named there."
-        rows = f"{risk.group_rows:,} rows on all groups are in {printable(str(file))}: not for publication."
-        console.print(Text(f"{rows} {unnamed if risk.least_shown > 1 else 'All groups are named there.'}"))
-    console.print(Text(PROMISE))
+        click.echo(_about_file(risk, file))
+    click.echo(PROMISE)
     if risk.release is not None:
-        console.print(Text(_RELEASE))
+        click.echo(_RELEASE)
+
+
+def _about_file(risk: DpRisk, file: Path) -> str:
+    unnamed = f"It does not name groups of fewer than {risk.least_shown:,} people."
+    rows = f"{printable(str(file))} has {risk.group_rows:,} rows on all groups: not for publication."
+    return f"{rows} {unnamed if risk.least_shown > 1 else 'It names all groups.'}"
 
 
 _RELEASE = (
-    "The release keeps the limits against an observer of buckets. Somebody who learns across buckets may know more, "
-    "and unlike differential privacy it gives no guarantee for several releases together."
+    "The release keeps the limits against an observer of buckets. Somebody who learns across buckets may know more. "
+    "Unlike differential privacy, it gives no guarantee for several releases together."
 )
 
 
@@ -171,18 +171,12 @@ def _shares_cells(shares: ReleaseShares | None) -> tuple[str, str]:
     return (f"{shares.mean_share:.4f}", f"{shares.largest_share:.4f}") if shares is not None else ("-", "-")
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
-def _by_epsilon(risk: DpRisk) -> Table:
+def _by_epsilon(risk: DpRisk) -> TextTable:
     title = f"{risk.people:,} people in {risk.groups:,} groups; share pinned above the limit ({risk.draws:,} draws)"
-    table = _table(title, "observer sees", "pinned", "rightly", "mean estimate", "median relative error")
+    columns = ("observer sees", "pinned", "rightly", "mean estimate", "median relative error")
+    table = TextTable(columns, left=("observer sees",), title=title)
     for entry in risk.epsilons:
-        table.add_row(
+        table.add(
             f"noisy counts, epsilon {entry.epsilon:g}",
             f"{entry.pinned:.2%} ± {entry.pinned_error:.2%}",
             f"{entry.pinned_rightly:.2%} ± {entry.pinned_rightly_error:.2%}",
@@ -190,19 +184,20 @@ def _by_epsilon(risk: DpRisk) -> Table:
             f"{entry.median_relative_error:.3g}",
         )
     if risk.noise_alone is not None:
-        table.add_row("noise and no counts", f"{risk.noise_alone:.2%}", "-", "-", "-")
+        table.add("noise and no counts", f"{risk.noise_alone:.2%}", "-", "-", "-")
     if risk.exact is not None and risk.mean_share is not None:
-        table.add_row("exact counts", f"{risk.exact:.2%}", f"{risk.exact:.2%}", f"{risk.mean_share:.4f}", "0")
+        table.add("exact counts", f"{risk.exact:.2%}", f"{risk.exact:.2%}", f"{risk.mean_share:.4f}", "0")
     if (release := risk.release) is not None:
         above = f"{release.above_limit / risk.people:.2%}"
-        table.add_row("F'-private release", above, above, f"{release.mean_share:.4f}", "-")
+        table.add("F'-private release", above, above, f"{release.mean_share:.4f}", "-")
     return table
 
 
-def _by_size(sizes: Sequence[SizeRisk], number: int) -> Table:
+def _by_size(sizes: Sequence[SizeRisk], number: int) -> TextTable:
     title = f"By size of the group, epsilon {sizes[0].epsilons[number].epsilon:g}"
     columns = ("noise alone", "pinned", "rightly", "mean estimate", "median relative error")
-    table = _table(title, "people in group", "groups", "people", "exact", *columns, *_SHARES, "above limit")
+    first = ("people in group", "groups", "people", "exact")
+    table = TextTable((*first, *columns, *_SHARES, "above limit"), title=title)
     for entry in sizes:
         e = entry.epsilons[number]
         cells = [f"{e.pinned:.1%}", f"{e.pinned_rightly:.1%}", f"{e.mean_estimate:.4f}"]
@@ -210,48 +205,42 @@ def _by_size(sizes: Sequence[SizeRisk], number: int) -> Table:
         cells.append(f"{entry.release.above_limit:,}" if entry.release is not None else "-")
         span = f"{entry.least:,}" if entry.least == entry.most else f"{entry.least:,} to {entry.most:,}"
         numbers = (f"{entry.groups:,}", f"{entry.people:,}", f"{entry.exact:.1%}", f"{entry.noise_alone:.1%}")
-        table.add_row(span, *numbers, *cells)
+        table.add(span, *numbers, *cells)
     return table
 
 
-def _top(risk: DpRisk) -> Table:
+def _top(risk: DpRisk) -> TextTable:
     """A row for each epsilon, about the value that most people are pinned rightly to."""
     title = "Groups with most people pinned rightly (at the smallest epsilon), and the value that is pinned on most"
     columns = ("y", "limit", "epsilon", "theorem: mean", "variance", "median", "95 % interval", "pinned", "rightly")
-    table = _table(title, "x", "value", *columns, *_SHARES)
-    table.add_column("group")
-    table.caption = f"Groups of fewer than {risk.least_shown:,} people are not named."
-    table.caption_justify = "left"
+    caption = f"Groups of fewer than {risk.least_shown:,} people are not named."
+    table = TextTable(("x", "value", *columns, *_SHARES, "group"), ("value", "group"), title, caption)
     for group in risk.top:
         value, pairs = group.values[0], (group.group or {}).items()
         shown = ", ".join(f"{printable(k)}={'null' if v is None else printable(v)}" for k, v in pairs)
-        first = (f"{group.size:,}", Text(printable(value.value)), f"{value.count:,}", f"{float(value.limit):.4f}")
-        last = (*_shares_cells(group.release), Text(shown or "-"))
+        first = (f"{group.size:,}", printable(value.value), f"{value.count:,}", f"{float(value.limit):.4f}")
+        last = (*_shares_cells(group.release), shown or "-")
         for number, (ratio, chance) in enumerate(zip(value.ratios, value.pinned, strict=True)):
             cells = (*_ratio_cells(ratio), f"{chance:.1%}", f"{group.pinned_rightly[number]:,.1f}")
-            table.add_row(*(("",) * len(first) if number else first), *cells, *(("",) * len(last) if number else last))
+            table.add(*(("",) * len(first) if number else first), *cells, *(("",) * len(last) if number else last))
     return table
 
 
-def _predicate(group: GroupRisk) -> Table:
+def _predicate(group: GroupRisk) -> TextTable:
     title = f"Who meets the condition: x = {group.size:,} people; Y/X, and the chance that it is above the limit"
     columns = ("y", "y/x", "limit", "epsilon", "theorem: mean", "variance", "median", "95 % interval", "pinned")
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("value")
-    for column in (*columns, *_SHARES):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = TextTable(("value", *columns, *_SHARES), left=("value",), title=title)
     if (shares := group.release) is not None:
         table.caption = (
             f"All {group.size:,} people together: {_SHARES[0]} {shares.mean_share:.4f}, "
             f"{_SHARES[1]} {shares.largest_share:.4f}, people above their limit {shares.above_limit:,}."
         )
     if group.more_values:
-        table.caption = f"{table.caption or ''} {group.more_values:,} more values are left out.".lstrip()
-    table.caption_justify = "left"
+        table.caption = f"{table.caption} {group.more_values:,} more values are left out.".lstrip()
     for value in group.values:
         for ratio, chance in zip(value.ratios, value.pinned, strict=True):
-            table.add_row(
-                Text(printable(value.value)),
+            table.add(
+                printable(value.value),
                 f"{value.count:,}",
                 f"{value.count / group.size:.4f}",
                 f"{float(value.limit):.4f}",
@@ -263,12 +252,12 @@ def _predicate(group: GroupRisk) -> Table:
     return table
 
 
-def _theorem(risk: DpRisk) -> Table:
+def _theorem(risk: DpRisk) -> TextTable:
     title = "Theorem 2 and the simulation, where half of a group carry the value (y/x = 0.5)"
     columns = ("x", "factor", "epsilon", "theorem: mean", "variance", "median", "95 % interval")
-    table = _table(title, *columns)
+    table = TextTable(columns, title=title)
     for point in risk.theorem:
-        table.add_row(f"{point.size:,}", f"{point.factor:.8g}", *_ratio_cells(point.ratio))
+        table.add(f"{point.size:,}", f"{point.factor:.8g}", *_ratio_cells(point.ratio))
     return table
 
 

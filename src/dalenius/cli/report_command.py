@@ -1,20 +1,17 @@
-"""dalenius report: one page about a release that somebody can sign."""
+"""dalenius report: a page about a release that somebody can sign."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dalenius.cli.failures import CHECK_FAILED, reported
-from dalenius.cli.progress_bar import shown_progress
+from dalenius.cli.failures import CHECK_FAILED, report_errors
+from dalenius.cli.progress_bar import show_progress
 from dalenius.errors import UsageError
-from dalenius.model.progress import Progress, Silent
 
 _EPILOG = """\b
 Examples:
@@ -26,19 +23,19 @@ Examples:
 
 @click.command("report", epilog=_EPILOG)
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--audit", "with_audit", is_flag=True, help="Play the simulated attackers, and say what they get.")
+@click.option("--audit", "with_audit", is_flag=True, help="Run the simulated attacks and include their results.")
 @click.option(
     "--truth",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="The table that was published: compare its records, measure count queries, and score the attackers.",
+    help="Table that was published: compare its records, measure count queries and score the attackers.",
 )
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file given as --truth.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file given as --truth.")
 @click.option(
     "--control",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="People with the same columns who are not in the release: how well does the learning attacker guess them?",
+    help="Table of people who are not in the release, with the same columns: shows how well they are guessed.",
 )
 @click.option(
     "-o",
@@ -47,10 +44,10 @@ Examples:
     default="report.html",
     show_default=True,
     metavar="FILE",
-    help="The page. Its JSON twin goes beside it, as FILE with .json in the place of .html.",
+    help="Page to write. Its JSON twin goes beside it, with .json in place of .html.",
 )
-@click.option("--force", is_flag=True, help="Replace a page and a twin that are there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the JSON twin, too. Both files are written as without.")
+@click.option("--force", is_flag=True, help="Replace an existing page and its twin.")
+@click.option("--json", "as_json", is_flag=True, help="Print the JSON twin as well; both files are still written.")
 def report_command(
     folder: Path,
     with_audit: bool,
@@ -61,20 +58,21 @@ def report_command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Verify the release in DIR, and write one HTML page about it that needs nothing else, with a JSON twin.
+    """Verify the release in DIR and write a self-contained HTML page about it, with a JSON twin.
 
-    The page says what was published and promised, in plain words, and what is not; it can be printed and signed. Exit
-    code 0, or 1 if a check failed or an attack broke a promise: the page is written then, too, and says so. What
-    --truth and --control show was computed from raw tables: such a page is for the publisher, not for publication.
+    The page says in plain words what was published, what is promised and what is not; it can be printed and signed.
+    Exit code 0, or 1 if a check failed or an attack broke a promise; the page is written all the same and says so.
+    Results with --truth and --control are computed from raw tables: such a page is for the publisher, not for
+    publication.
     """
-    with reported(as_json):
+    with report_errors(as_json):
         if table_name is not None and truth is None:
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
         if control is not None and not with_audit:
             raise UsageError("--control is for the attackers", "Give --audit, or leave it out.")
         from dalenius.report.report_files import make_report, twin_path
 
-        with _progress(as_json) as progress:
+        with show_progress(as_json, lines=False) as progress:
             twin = make_report(
                 folder,
                 out,
@@ -94,22 +92,12 @@ def report_command(
 
 
 def _show(twin: dict[str, Any], page: Path, beside: Path) -> None:
-    """What the page says first, and where it is."""
-    from dalenius.cli.render_plan import printable
+    """Print what the page says first, and where it is."""
+    from dalenius.cli.text_table import LONGEST_NOTE, printable
     from dalenius.report.statements import statements
 
     colors = {"good": "green", "bad": "red", "warn": "yellow"}
     for one in statements(twin):  # split() also takes the no-break spaces of the page
         title = click.style(one.title, fg=colors.get(one.tone), bold=True)
-        click.echo(f"{title}: {printable(' '.join(' '.join(one.sentences).split()), 2000)}")
+        click.echo(f"{title}: {printable(' '.join(' '.join(one.sentences).split()), LONGEST_NOTE)}")
     click.echo(f"Written: {page}, {beside}")
-
-
-@contextmanager
-def _progress(as_json: bool) -> Iterator[Progress]:
-    """A bar on a terminal, nothing elsewhere."""
-    if as_json or not sys.stderr.isatty():
-        yield Silent()
-        return
-    with shown_progress(as_json) as progress:
-        yield progress

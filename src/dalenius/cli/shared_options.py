@@ -1,10 +1,9 @@
-"""Options that several commands share: where the data is, the limits, the solver, the adversary.
-
-The options that say who does the work: this machine, or Spark.
-"""
+"""Options that several commands share: the job file, limits, solver, attacker and engine; and how they are read."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,7 @@ def quasi_identifiers_option(what: str) -> Callable[[Command], Command]:
         "--quasi-identifiers",
         multiple=True,
         metavar="A,B,...",
-        help=f"{what} Repeatable; names with commas go in double quotes.",
+        help=f"{what} Repeatable; put names with commas in double quotes.",
     )
 
 
@@ -41,23 +40,23 @@ def policy_options(command: Command) -> Command:
             click.option(
                 "--job",
                 type=click.Path(path_type=Path),
-                help="Job file (TOML) with roles, limits and solver settings; options go before it.",
+                help="Job file (TOML) with roles, limits and solver settings; options override the job file.",
             ),
             click.option(
                 "--theta",
                 metavar="NUMBER",
-                help="Limit theta * frequency + base, at most 1, for every value.",
+                help="Limit for every value: theta * frequency + base, at most 1.",
             ),
-            click.option("--base", metavar="NUMBER", help="The base that goes with --theta (default 0)."),
-            click.option("--uniform", metavar="NUMBER", help="The same limit for every value."),
-            click.option("--l-diversity", metavar="L", help="The limit 1/L for every value."),
-            click.option("--beta", metavar="NUMBER", help="Limit (1 + beta) * frequency, at most 1, for every value."),
+            click.option("--base", metavar="NUMBER", help="Base for --theta (default 0)."),
+            click.option("--uniform", metavar="NUMBER", help="Limit for every value: this number."),
+            click.option("--l-diversity", metavar="L", help="Limit for every value: 1/L."),
+            click.option("--beta", metavar="NUMBER", help="Limit for every value: (1 + beta) * frequency, at most 1."),
             click.option(
                 "--limit",
                 "limits",
                 multiple=True,
                 metavar="VALUE=NUMBER",
-                help="The limit of one value, before any rule. Repeatable.",
+                help="Limit for one value; overrides the rule. Repeatable.",
             ),
         ]
     ):
@@ -72,27 +71,27 @@ def solver_options(command: Command) -> Command:
             click.option(
                 "--method",
                 type=click.Choice([str(method) for method in Method]),
-                help="How to find the bucket setting (default optimal).",
+                help="Method that finds the bucket setting (default optimal).",
             ),
             click.option(
                 "--min-size",
                 type=int,
                 metavar="N",
-                help="Smallest bucket size; 2 keeps any value from being published outright.",
+                help="Smallest bucket size; 2 makes sure that no record is alone in its bucket.",
             ),
             click.option("--max-size", type=int, metavar="N", help="Largest bucket size (default: automatic)."),
             click.option(
                 "--gap",
                 type=float,
                 metavar="X",
-                help="Stop at a loss proven to be within this share of the optimum (default 1e-4, with strata 0.01; "
-                "0: full proof).",
+                help="Stop once the loss is proven to be within this share of the optimum (default 1e-4, with strata "
+                "0.01; 0 asks for a full proof).",
             ),
             click.option(
                 "--time-limit",
                 type=float,
                 metavar="SECONDS",
-                help="Return the best setting found by then, with its true gap (default 60).",
+                help="Stop after this time, with the best setting so far and its true gap (default 60).",
             ),
         ]
     ):
@@ -101,14 +100,14 @@ def solver_options(command: Command) -> Command:
 
 
 def adversary_options(command: Command) -> Command:
-    """What the adversary may know, and what is added against it."""
+    """What the attacker may know, and the fake values added against it."""
     for option in reversed(
         [
             click.option(
                 "--corrupted",
                 type=int,
                 metavar="Q",
-                help="Keep the limits even for an adversary who knows any Q records of a bucket (default 0).",
+                help="Keep the limits against an attacker who knows any Q records of a bucket (default 0).",
             ),
             click.option(
                 "--fakes",
@@ -124,7 +123,7 @@ def adversary_options(command: Command) -> Command:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What the options and the job file ask for together."""
+    """Options and job file, merged."""
 
     policy: LimitPolicy
     method: Method
@@ -199,7 +198,7 @@ def _value_limits(texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         value, equals, limit = text.rpartition("=")
         if not equals:
-            raise UsageError(f"--limit wants VALUE=NUMBER, got {text!r}", "For example: --limit HIV=0.02")
+            raise UsageError(f"--limit needs VALUE=NUMBER, got {text!r}", "For example: --limit HIV=0.02")
         if value in limits:
             raise UsageError(f"--limit is given twice for {value!r}", "Keep one of them.")
         limits[value] = limit
@@ -210,7 +209,7 @@ _NAMES = ("engine", "master", "spark_remote")
 
 
 def engine_options(command: Command) -> Command:
-    """The engine, and where its cluster is."""
+    """The engine, and where to find its cluster."""
     for option in reversed(
         [
             click.option(
@@ -218,16 +217,16 @@ def engine_options(command: Command) -> Command:
                 type=click.Choice(["duckdb", "spark"]),
                 default="duckdb",
                 show_default=True,
-                help="Who does the work: DuckDB on this machine, or Spark. With Spark, TABLE is whatever it reads: "
-                "files of Parquet, ORC or text by path or URL, or a table of its catalog.",
+                help="Engine that does the work: DuckDB on this machine, or Spark. With Spark, TABLE is anything Spark "
+                "reads: Parquet, ORC or text files by path or URL, or a table of its catalog.",
             ),
-            click.option("--master", metavar="URL", help="The master of the Spark cluster, such as spark://HOST:7077."),
-            click.option("--spark-remote", metavar="URL", help="A Spark Connect server instead: sc://HOST:PORT."),
+            click.option("--master", metavar="URL", help="Master of the Spark cluster, such as spark://HOST:7077."),
+            click.option("--spark-remote", metavar="URL", help="Spark Connect server to use instead: sc://HOST:PORT."),
             click.option(
                 "--conf",
                 multiple=True,
                 metavar="KEY=VALUE",
-                help="A setting of Spark for the session. Repeatable.",
+                help="Spark setting for this session. Repeatable.",
             ),
         ]
     ):
@@ -241,7 +240,7 @@ def engine_fields(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_local(given: dict[str, Any]) -> bool:
-    """Whether nothing is said of another engine. Whether what is said goes together is checked later."""
+    """Whether no option names another engine. Whether the options fit together is checked later."""
     return given["engine"] == "duckdb" and given["master"] is given["spark_remote"] is None and not given["conf"]
 
 
@@ -250,8 +249,38 @@ def _settings(texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         key, equals, setting = text.partition("=")
         if not key.strip() or not equals:
-            raise UsageError(f"--conf wants KEY=VALUE, got {text!r}", "For example: --conf spark.executor.memory=8g")
+            raise UsageError(f"--conf needs KEY=VALUE, got {text!r}", "For example: --conf spark.executor.memory=8g")
         if key.strip() in settings:
             raise UsageError(f"--conf is given twice for {key.strip()!r}", "Keep one of them.")
         settings[key.strip()] = setting
     return settings
+
+
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+def column_names(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Column names from comma-separated lists; double quotes as in CSV."""
+    names: list[str] = []
+    for text in texts:
+        try:
+            fields = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+        except csv.Error:
+            raise UsageError(f"the list of columns {text!r} has a quote out of place", 'Write "A, B",C.') from None
+        names += [name for name in fields if name]
+    return tuple(names)
+
+
+def parse_strata(text: str) -> str | tuple[str, ...]:
+    """A single word as it is: auto, none, a number or a column. Several words, or one in quotes, are columns."""
+    columns = column_names((text,))
+    return text.strip() if columns == (text.strip(),) else columns
+
+
+def parse_size(text: str, option: str = "--memory") -> int:
+    """A size such as 2GB (10^9 bytes each) or 512MiB (2^20 bytes each)."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{option} needs a size, got {text!r}", "Write 2GB, or 512MiB.")
+    power = " kmgt".index(match[2].lower() or " ")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)

@@ -1,4 +1,4 @@
-"""dalenius studio: set the limits by looking at what they cost, in the browser."""
+"""dalenius studio: choose limits in the browser and see what they cost."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from dalenius.cli.failures import reported
-from dalenius.cli.publish_command import bytes_of
+from dalenius.cli.failures import report_errors
+from dalenius.cli.shared_options import parse_size
 from dalenius.errors import MissingExtraError, UsageError
 
 _EPILOG = """\b
@@ -24,9 +24,9 @@ Examples:
 
 @click.command("studio", epilog=_EPILOG)
 @click.argument("table", required=False, type=click.Path(path_type=Path), metavar="[TABLE]")
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @click.option(
-    "--job", type=click.Path(path_type=Path), help="Job file (TOML) to begin with: roles, limits and protection."
+    "--job", type=click.Path(path_type=Path), help="Job file (TOML) to start from: roles, limits and protection."
 )
 @click.option(
     "--release",
@@ -34,28 +34,28 @@ Examples:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="A release to look at and to count from. Repeatable.",
+    help="Release to look at and count from. Repeatable.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The folder to keep releases in, each in a folder of its name. Without it they are removed at the end.",
+    help="Folder to keep releases in, each in a folder of its own. Without it, releases are removed at the end.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     default=0,
     metavar="N",
-    help="The port to answer at, on this machine alone (default: one that is free).",
+    help="Port to listen on, reachable from this machine only (default: a free one).",
 )
-@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 @click.option(
     "--upload-limit",
     default="4GB",
     show_default=True,
     metavar="SIZE",
-    help="The largest file that can be dragged in: 500MB, 4GB.",
+    help="Largest file that can be dragged in: 500MB, 4GB.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON object.")
 def studio_command(
@@ -69,15 +69,15 @@ def studio_command(
     upload_limit: str,
     as_json: bool,
 ) -> None:
-    """Choose limits, publish, verify, audit and count in the browser, on this machine alone.
+    """Choose limits, publish, verify, audit and count in the browser, without leaving this machine.
 
-    Prints an address with a secret token in it, and runs until Ctrl-C. TABLE (CSV, TSV, Parquet or DuckDB) is read
-    where it is; more tables can be dragged into the page. Raw rows are never sent to the browser.
+    Prints an address with a secret token and runs until Ctrl-C. TABLE (CSV, TSV, Parquet or DuckDB) is read in place;
+    more tables can be dragged into the page. Raw rows are never sent to the browser.
     """
-    with reported(as_json):
-        most = bytes_of(upload_limit, "--upload-limit")
+    with report_errors(as_json):
+        most = parse_size(upload_limit, "--upload-limit")
         if most < 1:
-            raise UsageError("--upload-limit has to be above 0", "Write 4GB, or 500MiB.")
+            raise UsageError("--upload-limit must be above 0", "Write 4GB, or 500MiB.")
         _require_extras()
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get into each other's way
         from dalenius.policy.job import read_job

@@ -1,18 +1,17 @@
-"""dalenius verify: is the release what it says, and does it keep every limit? Does a certificate prove its bound?"""
+"""dalenius verify: check a release against its limits and its manifest, or a certificate against its bound."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dalenius.cli.failures import CHECK_FAILED, reported
+from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.shared_options import policy_options, read_request
+from dalenius.cli.text_table import LONGEST_NOTE, printable, show_notes
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
 
@@ -40,21 +39,21 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     "--against",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="The table that was published: check that the release has exactly its records.",
+    help="Table that was published: check that the release has exactly its records.",
 )
-@click.option("--table", "table_name", metavar="NAME", help="The table to read from a DuckDB file.")
+@click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @click.option(
     "--certificate",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Check this certificate of 'dalenius plan' instead of a release. Give --counts, or a table in place of DIR, "
-    "and the limits.",
+    help="Check this certificate from 'dalenius plan' instead of a release. Give the limits, and --counts or a table "
+    "in place of DIR.",
 )
 @click.option(
     "--counts",
     "counts_file",
     type=click.Path(path_type=Path),
-    help="With --certificate: CSV with the header value,count, instead of a table.",
+    help="With --certificate: CSV file with the header value,count, instead of a table.",
 )
 @click.option("--sensitive", metavar="COLUMN", help="With --certificate and a table: the sensitive column.")
 @click.option(
@@ -64,7 +63,10 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
 @click.option("--min-size", type=int, metavar="N", help="With --certificate: smallest bucket size (default: its own).")
 @click.option("--max-size", type=int, metavar="N", help="With --certificate: largest bucket size (default: its own).")
 @click.option(
-    "--corrupted", type=int, metavar="Q", help="With --certificate: records of a bucket that are known (default 0)."
+    "--corrupted",
+    type=int,
+    metavar="Q",
+    help="With --certificate: records of a bucket that the attacker knows (default 0).",
 )
 @click.option("--fakes", type=int, metavar="N", help="With --certificate: fake values in every bucket (default 0).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -77,15 +79,14 @@ def verify_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Check the release in DIR from its files alone: every bucket against every limit, and all that the manifest says.
+    """Check the release in DIR from its files alone: every bucket against every limit, and the whole manifest.
 
-    With --job, hold the release against the limits of that job file. With --certificate, recompute in exact fractions
-    which bound on the loss a certificate proves for your own counts and limits.
+    With --job, use the limits of that job file instead of the manifest's. With --certificate, compute in exact
+    fractions which bound on the loss a certificate proves for your own counts and limits.
 
-    Shares no code with what plans and publishes. Nothing is written. Exit code 0 if every check passed, 1 if one did
-    not.
+    Shares no code with planning and publishing. Writes nothing. Exit code 0 if every check passed, 1 if not.
     """
-    with reported(as_json):
+    with report_errors(as_json):
         if certificate is not None:
             if against is not None:
                 raise UsageError("--against is for a release, and a certificate is given", "Leave one of them out.")
@@ -98,7 +99,7 @@ def verify_command(
 
 
 def _refuse_certificate_options(given: dict[str, Any], counts_file: Path | None) -> None:
-    """Of a release, the limits come from the manifest or from a job file."""
+    """The limits of a release come from its manifest or from a job file."""
     options = {"counts": counts_file, **given}
     for name, setting in options.items():
         if name != "job" and setting not in (None, ()):
@@ -114,9 +115,10 @@ def _check_release(
     if table_name is not None and against is None:
         raise UsageError("--table is for a DuckDB file given as --against", "Give --against, or leave it out.")
     policy = _policy(job) if job is not None else None
+    from dalenius.cli.progress_bar import show_progress
     from dalenius.verify.judge import verify
 
-    with _progress(as_json) as progress:
+    with show_progress(as_json, lines=False) as progress:
         verdict = verify(folder, policy=policy, against=against, table=table_name, progress=progress)
     if as_json:
         from dalenius.verify.findings import verdict_object
@@ -165,9 +167,6 @@ def _counts(
     null_value: str | None,
     given: dict[str, Any],
 ) -> ValueCounts:
-    from dalenius.tables.delimited import read_counts
-    from dalenius.tables.open_table import open_table
-
     if (table is None) == (counts_file is None):
         raise UsageError(
             "a certificate is checked with the counts that it is about",
@@ -176,20 +175,22 @@ def _counts(
     if counts_file is not None:
         if table_name is not None or given["sensitive"] is not None or given["null_value"] is not None:
             raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
+        from dalenius.tables.delimited import read_counts
+
         return read_counts(counts_file)
     if sensitive is None:
         raise UsageError(
             "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
         )
+    from dalenius.tables.open_table import open_table
+
     with open_table(table, table_name) as opened:
         return opened.count_by_value(sensitive, null_value)
 
 
 def _show_proof(verdict: ProofVerdict) -> None:
-    from dalenius.cli.render_plan import printable
-
     for finding in verdict.findings:
-        click.echo(click.style("FAILED", fg="red") + f"  {printable(finding, 2000)}.")
+        click.echo(click.style("FAILED", fg="red") + f"  {printable(finding, LONGEST_NOTE)}.")
     proven = _proof_sentence(verdict)
     if verdict.verified:
         click.echo(click.style("Verified", fg="green", bold=True) + f": {proven}.")
@@ -239,18 +240,15 @@ def _policy(job: Path) -> LimitPolicy:
 
 
 def _show(verdict: Verdict) -> None:
-    from dalenius.cli.render_plan import printable
-
     longest = max(len(check.check) for check in verdict.checks)
     for check in verdict.checks:
         mark, color = _MARKS[check.outcome]
         lines = [found.message for found in check.findings] or [check.summary]
         start = f"{check.check:<{longest}}  {click.style(f'{mark:<6}', fg=color)}  "
         for line in lines:
-            click.echo(start + printable(line, 2000))
+            click.echo(start + printable(line, LONGEST_NOTE))
             start = " " * (longest + 10)
-    for note in verdict.notes:
-        click.echo(click.style(f"Note: {printable(note, 2000)}.", fg="yellow"))
+    show_notes(verdict.notes)
     click.echo(_sentence(verdict))
 
 
@@ -268,17 +266,3 @@ def _sentence(verdict: Verdict) -> str:
 
 def _number(checks: tuple[Check, ...], outcome: Outcome) -> int:
     return sum(1 for check in checks if check.outcome is outcome)
-
-
-@contextmanager
-def _progress(as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if as_json or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Verifying", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,11 +1,9 @@
 """Round by round: learn negative associations from the release as it stands, and exchange the fakes they rule out.
 
-The fakes are chosen before the release is learned from, and an exchange moves two records, so what can be learned
+The fakes are chosen before anybody learns from the release, and an exchange moves two records, so what can be learned
 changes a little with every round: pairs near the threshold come and go. What was learned in any round is avoided in all
-later ones, or the rounds would chase each other. They end when no fake is ruled out, when no exchange is found, or
-after `MOST_ROUNDS`. What is reported is what can be learned from the release that is published.
-
-What was done so that no fake value is one that a negative association rules out.
+later ones, or the rounds would chase each other. They end when no fake is ruled out, when there is no exchange left, or
+after `MOST_ROUNDS`. The report (`Avoidance`) is about what can be learned from the release that is published.
 """
 
 from __future__ import annotations
@@ -21,6 +19,58 @@ from dalenius.model.problem import Partition
 from dalenius.place.marks import Marks
 from dalenius.place.slots import SlotMap
 from dalenius.release.folder import ReleaseFolder
+
+MOST_ROUNDS = 6
+
+
+class FakeImprover:
+    """The rounds of one release. `report` is about the release that was looked at last."""
+
+    def __init__(self, parts: Sequence[Partition], rng: Random, most_rounds: int = MOST_ROUNDS) -> None:
+        """With no rounds at all it only looks."""
+        self._parts, self._rng, self._most = parts, rng, most_rounds
+        self._rounds = 0
+        self._before: int | None = None
+        self._pairs: list[NegativePairs] = []
+        self.report: Avoidance | None = None
+
+    def improve(self, folder: ReleaseFolder, marks: Marks) -> Marks | None:
+        """Marks with fewer fakes that are ruled out in the release; None if there is nothing more to do."""
+        pairs = negative_pairs(folder)
+        self._pairs.append(pairs)
+        now = _ruled_out_by(folder, pairs)
+        values, slots = marks.fake_slots()
+        buckets = SlotMap(self._parts).bucket_of(values, slots)
+        values %= len(self._parts[0].quotas)
+        bad = now.of(buckets, values)
+        self._before = int(bad.sum()) if self._before is None else self._before
+        self.report = Avoidance(
+            rounds=self._rounds,
+            pairs=len(pairs.pairs),
+            fakes=len(values),
+            ruled_out_before=self._before,
+            ruled_out_after=int(bad.sum()),
+            buckets_left=len(np.unique(buckets[bad])),
+            notes=pairs.notes,
+        )
+        if not bad.any() or self._rounds == self._most:
+            return None
+        earlier = [_ruled_out_by(folder, pairs_before) for pairs_before in self._pairs[:-1]]
+        exchanges = find_exchanges(self._parts, marks, AnyRuledOut([now, *earlier]), self._rng)
+        if not len(exchanges.moves):
+            return None
+        self._rounds += 1
+        return marks.move(exchanges.moves)
+
+    def sentences(self) -> tuple[str, ...]:
+        """The publisher's notes."""
+        return self.report.sentences() if self.report is not None else ()
+
+
+def _ruled_out_by(folder: ReleaseFolder, pairs: NegativePairs) -> RuledOut:
+    bucket = folder.manifest.columns.bucket
+    batches = folder.batches("qit", [*pairs.columns, bucket])
+    return ruled_out_values(batches, pairs, bucket=bucket, buckets=folder.manifest.buckets)
 
 
 @dataclass(frozen=True)
@@ -49,70 +99,16 @@ class Avoidance:
         """The publisher's notes."""
         if not self.pairs and not self.rounds:
             return (*self.notes, "no negative association was learned from the release, so no fake is ruled out")
-        learned = "1 negative association was" if self.pairs == 1 else f"{self.pairs:,} negative associations were"
-        of_fakes = f"{learned} learned from the release; of {self.fakes:,} fake values"
+        associations = "1 negative association was" if self.pairs == 1 else f"{self.pairs:,} negative associations were"
+        of_fakes = f"{associations} learned from the release; of {self.fakes:,} fake values"
         if not self.rounds:
-            told = f"{of_fakes}, {self.ruled_out_after:,} are ruled out for a record of their bucket"
-            return (*self.notes, told)
+            return (*self.notes, f"{of_fakes}, {self.ruled_out_after:,} are ruled out for a record of their bucket")
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds:,} rounds"
-        told = (
+        sentence = (
             f"{of_fakes}, {self.ruled_out_before:,} were ruled out for a record of their bucket before exchanges, and "
             f"{self.ruled_out_after:,} are after {rounds}"
         )
         if self.complete:
-            return (*self.notes, told)
+            return (*self.notes, sentence)
         left = f"in {self.buckets_left:,} buckets no exchange was found that lasts, and their fakes stay as they are"
-        return (*self.notes, told, left)
-
-
-MOST_ROUNDS = 6
-
-
-class FakeImprover:
-    """The rounds of one release. `report` is about the release that was looked at last."""
-
-    def __init__(self, parts: Sequence[Partition], rng: Random, most_rounds: int = MOST_ROUNDS) -> None:
-        """With no rounds at all it only looks."""
-        self._parts, self._rng, self._most = parts, rng, most_rounds
-        self._rounds = 0
-        self._before: int | None = None
-        self._learned: list[NegativePairs] = []
-        self.report: Avoidance | None = None
-
-    def improve(self, folder: ReleaseFolder, marks: Marks) -> Marks | None:
-        """Marks with fewer fakes that are ruled out in the release; None if there is nothing more to do."""
-        pairs = negative_pairs(folder)
-        self._learned.append(pairs)
-        now = _ruled_out(folder, pairs)
-        values, slots = marks.fake_slots()
-        buckets = SlotMap(self._parts).bucket_of(values, slots)
-        values %= len(self._parts[0].quotas)
-        bad = now.of(buckets, values)
-        self._before = int(bad.sum()) if self._before is None else self._before
-        self.report = Avoidance(
-            rounds=self._rounds,
-            pairs=len(pairs.pairs),
-            fakes=len(values),
-            ruled_out_before=self._before,
-            ruled_out_after=int(bad.sum()),
-            buckets_left=len(np.unique(buckets[bad])),
-            notes=pairs.notes,
-        )
-        if not bad.any() or self._rounds == self._most:
-            return None
-        earlier = [_ruled_out(folder, learned) for learned in self._learned[:-1]]
-        found = find_exchanges(self._parts, marks, AnyRuledOut([now, *earlier]), self._rng)
-        if not len(found.moves):
-            return None
-        self._rounds += 1
-        return marks.move(found.moves)
-
-    def sentences(self) -> tuple[str, ...]:
-        """The publisher's notes."""
-        return self.report.sentences() if self.report is not None else ()
-
-
-def _ruled_out(folder: ReleaseFolder, pairs: NegativePairs) -> RuledOut:
-    bucket = folder.manifest.columns.bucket
-    batches = folder.batches("qit", [*pairs.columns, bucket])
-    return ruled_out_values(batches, pairs, bucket=bucket, buckets=folder.manifest.buckets)
+        return (*self.notes, sentence, left)

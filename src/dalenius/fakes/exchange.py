@@ -16,10 +16,10 @@ real in its bucket and not ruled out there; if there is none, it stays as it is.
 that all exchanges can be made together, each by what was known before. A candidate that is used up is dropped when it
 is met, so the time is proportional to the slots of values with bad fakes, times the fakes of a bucket.
 
-Which sensitive values are ruled out in which buckets: by a negative association of any record of the bucket.
-
-One bit for every bucket and every value that some negative pair is about: 8 ceil(values / 64) bytes a bucket, found in
-one pass over QIT. Pairs are few, so that is mostly 8 bytes (80 MB for 10 million buckets); other values have no bit.
+`RuledOut` says which sensitive values are ruled out in which buckets, by a negative association of any record of the
+bucket. It has one bit for every bucket and every value that some negative pair is about: 8 ceil(values / 64) bytes a
+bucket, set in one pass over QIT. Pairs are few, so that is mostly 8 bytes (80 MB for 10 million buckets); other values
+have no bit.
 """
 
 from __future__ import annotations
@@ -34,43 +34,49 @@ import pyarrow as pa
 
 from dalenius.infer.negative import NegativePairs, Words
 from dalenius.model.problem import Partition
+from dalenius.place.domains import Integers
 from dalenius.place.marks import Marks
 from dalenius.place.slots import SlotMap
 
-_WORD = 64
-
 Booleans = npt.NDArray[np.bool_]
 
-
-class RuledOut:
-    """Asked for any bucket, numbered from 1, and any value, by its place in the manifest."""
-
-    def __init__(self, values: int, concerned: Integers, words: Words) -> None:
-        self._place = np.full(values, -1, dtype=np.int64)  # of the bit of each value
-        self._place[concerned] = np.arange(len(concerned))
-        self._words = words
-
-    def of(self, buckets: npt.ArrayLike, values: npt.ArrayLike) -> Booleans:
-        """Whether each value is ruled out in the bucket that goes with it (or one for all)."""
-        bucket, value = np.broadcast_arrays(np.asarray(buckets, dtype=np.int64), np.asarray(values, dtype=np.int64))
-        place = self._place[value]
-        found = np.zeros(value.shape, dtype=np.bool_)
-        asked = place >= 0
-        word, bit = np.divmod(place[asked], _WORD)
-        found[asked] = self._words[bucket[asked] - 1, word] >> bit.astype(np.uint64) & np.uint64(1)
-        return found
+_WORD = 64
+_BLOCK = 2**16  # slots of buckets with bad fakes that are looked at together
 
 
-class AnyRuledOut:
-    """Ruled out by any of several."""
+def find_exchanges(
+    parts: Sequence[Partition], marks: Marks, ruled_out: RuledOut | AnyRuledOut, rng: Random
+) -> Exchanges:
+    """A round of exchanges for the bad fakes among the marks. Without any, there are no moves.
 
-    def __init__(self, several: Sequence[RuledOut]) -> None:
-        self._several = several
+    Strata are independent of each other: each has a round of its own.
+    """
+    values, slots = marks.fake_slots()
+    rounds = []
+    first_value, first_bucket = 0, 1
+    for part in parts:
+        here = slice(*np.searchsorted(values, (first_value, first_value + len(part.quotas))).tolist())
+        fakes = _Fakes(values[here] - first_value, slots[here])
+        exchanges = _Round(part, first_bucket, fakes, ruled_out, rng).run()
+        rounds.append(replace(exchanges, moves=exchanges.moves + np.asarray([first_value, 0, 0])))
+        first_value += len(part.quotas)
+        first_bucket += part.setting.buckets
+    return Exchanges(
+        moves=np.concatenate([one.moves for one in rounds]),
+        bad_before=sum(one.bad_before for one in rounds),
+        unresolved=sum(one.unresolved for one in rounds),
+        buckets_left=sum(one.buckets_left for one in rounds),
+    )
 
-    def of(self, buckets: npt.ArrayLike, values: npt.ArrayLike) -> Booleans:
-        """As `RuledOut.of`."""
-        found: Booleans = np.logical_or.reduce([one.of(buckets, values) for one in self._several])
-        return found
+
+@dataclass(frozen=True)
+class Exchanges:
+    """One round: the moves that `Marks.move` makes, the bad fakes before, and how many of them stay."""
+
+    moves: Integers
+    bad_before: int
+    unresolved: int
+    buckets_left: int  # with a fake that stays and is bad
 
 
 def ruled_out_values(batches: Iterable[pa.RecordBatch], pairs: NegativePairs, *, bucket: str, buckets: int) -> RuledOut:
@@ -85,51 +91,42 @@ def ruled_out_values(batches: Iterable[pa.RecordBatch], pairs: NegativePairs, *,
     return RuledOut(pairs.values, pairs.concerned, words)
 
 
-_BLOCK = 2**16  # slots of buckets with bad fakes that are looked at together
+class RuledOut:
+    """Whether a value, by its place in the manifest, is ruled out in a bucket, numbered from 1."""
 
-Integers = npt.NDArray[np.int64]
+    def __init__(self, values: int, concerned: Integers, words: Words) -> None:
+        self._place = np.full(values, -1, dtype=np.int64)  # of the bit of each value
+        self._place[concerned] = np.arange(len(concerned))
+        self._words = words
+
+    def of(self, buckets: npt.ArrayLike, values: npt.ArrayLike) -> Booleans:
+        """Whether each value is ruled out in the bucket that goes with it (or one for all)."""
+        bucket, value = np.broadcast_arrays(np.asarray(buckets, dtype=np.int64), np.asarray(values, dtype=np.int64))
+        place = self._place[value]
+        is_ruled_out = np.zeros(value.shape, dtype=np.bool_)
+        known = place >= 0
+        word, bit = np.divmod(place[known], _WORD)
+        is_ruled_out[known] = self._words[bucket[known] - 1, word] >> bit.astype(np.uint64) & np.uint64(1)
+        return is_ruled_out
+
+
+class AnyRuledOut:
+    """Ruled out by any of several."""
+
+    def __init__(self, several: Sequence[RuledOut]) -> None:
+        self._several = several
+
+    def of(self, buckets: npt.ArrayLike, values: npt.ArrayLike) -> Booleans:
+        """As `RuledOut.of`."""
+        is_ruled_out: Booleans = np.logical_or.reduce([one.of(buckets, values) for one in self._several])
+        return is_ruled_out
 
 
 class Random(Protocol):
-    """What is asked of a source of randomness: `secrets.SystemRandom()`, or `random.Random(seed)` for tests."""
+    """A source of randomness: `secrets.SystemRandom()`, or `random.Random(seed)` for tests."""
 
     def randrange(self, start: int, stop: int, /) -> int:
         """A random whole number from `start` to `stop` - 1."""
-
-
-@dataclass(frozen=True)
-class Exchanges:
-    """One round: the moves that `Marks.moved` takes, the bad fakes before, and how many of them stay."""
-
-    moves: Integers
-    bad_before: int
-    unresolved: int
-    buckets_left: int  # with a fake that stays and is bad
-
-
-def find_exchanges(
-    parts: Sequence[Partition], marks: Marks, ruled_out: RuledOut | AnyRuledOut, rng: Random
-) -> Exchanges:
-    """A round of exchanges for the bad fakes among the marks. Without any, there are no moves.
-
-    Strata are independent of each other: each has a round of its own.
-    """
-    values, slots = marks.fake_slots()
-    found = []
-    first_value, first_bucket = 0, 1
-    for part in parts:
-        here = slice(*np.searchsorted(values, (first_value, first_value + len(part.quotas))).tolist())
-        fakes = _Fakes(values[here] - first_value, slots[here])
-        made = _Round(part, first_bucket, fakes, ruled_out, rng).run()
-        found.append(replace(made, moves=made.moves + np.asarray([first_value, 0, 0])))
-        first_value += len(part.quotas)
-        first_bucket += part.setting.buckets
-    return Exchanges(
-        np.concatenate([one.moves for one in found]),
-        sum(one.bad_before for one in found),
-        sum(one.unresolved for one in found),
-        sum(one.buckets_left for one in found),
-    )
 
 
 @dataclass(frozen=True)
@@ -146,17 +143,17 @@ class _Candidates:
     def __init__(self, slots: Integers, fakes: Integers, values: Integers) -> None:
         order = np.argsort(values, kind="stable")
         self._slots, self._fakes = slots[order], fakes[order]
-        found, starts, lengths = np.unique(values[order], return_index=True, return_counts=True)
-        self._starts = dict(zip(found.tolist(), starts.tolist(), strict=True))
-        self.lengths: dict[int, int] = dict(zip(found.tolist(), lengths.tolist(), strict=True))
+        different, starts, lengths = np.unique(values[order], return_index=True, return_counts=True)
+        self._starts = dict(zip(different.tolist(), starts.tolist(), strict=True))
+        self.lengths: dict[int, int] = dict(zip(different.tolist(), lengths.tolist(), strict=True))
 
-    def drawn(self, value: int, turn: int) -> tuple[int, int]:
+    def draw(self, value: int, turn: int) -> tuple[int, int]:
         """One of those with this value; the last one takes its place."""
         self.lengths[value] -= 1
         place, last = self._starts[value] + turn, self._starts[value] + self.lengths[value]
-        found = int(self._slots[place]), int(self._fakes[place])
+        candidate = int(self._slots[place]), int(self._fakes[place])
         self._slots[place], self._fakes[place] = self._slots[last], self._fakes[last]
-        return found
+        return candidate
 
 
 class _Round:
@@ -182,7 +179,7 @@ class _Round:
         buckets = self._bucket_of(values, slots)
         order = np.argsort(buckets, kind="stable")  # sigma fakes for each bucket, from the first on
         self._values, self._fakes, self._buckets = values[order], slots[order], buckets[order]
-        self._numbers = self._first[values] + slots  # ascending, as `current` has them
+        self._numbers = self._first[values] + slots  # ascending, as `fake_slots` has them
         self._bad = ruled_out.of(self._buckets, self._values)
         self._used = np.zeros(len(order), dtype=np.bool_)
         self._taken: set[int] = set()  # numbers of real slots that become fake
@@ -195,23 +192,28 @@ class _Round:
         order = np.argsort(cell, kind="stable")
         cells, firsts = np.unique(cell[order], return_index=True)
         parts = np.split(bad[order], firsts[1:]) if len(bad) else []
-        for k in self._shuffled(len(cells)):
+        for k in self._shuffle(len(cells)):
             j, value = divmod(int(cells[k]), len(self._slots))
-            self._settle(j, value, parts[k])
+            self._exchange(j, value, parts[k])
         left = self._bad & ~self._used
         moves = np.asarray(self._moves, dtype=np.int64).reshape(-1, 3)
-        return Exchanges(moves, len(bad), int(left.sum()), len(np.unique(self._buckets[left])))
+        return Exchanges(
+            moves=moves,
+            bad_before=len(bad),
+            unresolved=int(left.sum()),
+            buckets_left=len(np.unique(self._buckets[left])),
+        )
 
-    def _settle(self, j: int, value: int, bad: Integers) -> None:
+    def _exchange(self, j: int, value: int, bad: Integers) -> None:
         """The bad fakes of one value in one size group."""
         candidates = self._candidates(j, value)
-        for fake, offered in self._offers(j, bad[self._shuffled(len(bad))]):
+        for fake, offered in self._offers(j, bad[self._shuffle(len(bad))]):
             if self._used[fake]:
                 continue
-            found = self._pick(value, candidates, list(offered))
-            if found is None:
+            candidate = self._pick(value, candidates, list(offered))
+            if candidate is None:
                 continue
-            slot, other = found
+            slot, other = candidate
             theirs = int(self._values[other])
             self._moves.append((value, int(self._fakes[fake]), slot))
             self._moves.append((theirs, int(self._fakes[other]), offered[theirs]))
@@ -227,7 +229,7 @@ class _Round:
                 if turn < candidates.lengths.get(y, 0):
                     break
                 turn -= candidates.lengths.get(y, 0)
-            slot, fake = candidates.drawn(y, turn)
+            slot, fake = candidates.draw(y, turn)
             if not self._used[fake] and int(self._first[value]) + slot not in self._taken:
                 return slot, fake
         return None
@@ -269,10 +271,10 @@ class _Round:
 
     def _are_fake(self, numbers: Integers) -> npt.NDArray[np.bool_]:
         place = np.minimum(np.searchsorted(self._numbers, numbers), max(len(self._numbers) - 1, 0))
-        found: npt.NDArray[np.bool_] = self._numbers[place] == numbers
-        return found
+        are_fake: npt.NDArray[np.bool_] = self._numbers[place] == numbers
+        return are_fake
 
-    def _shuffled(self, number: int) -> list[int]:
+    def _shuffle(self, number: int) -> list[int]:
         order = list(range(number))
         for last in range(number - 1, 0, -1):
             pick = self._rng.randrange(0, last + 1)

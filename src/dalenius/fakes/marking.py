@@ -1,4 +1,4 @@
-"""Which slots are fake: over-fill the buckets, then mark.
+"""The draw of the fake slots: over-fill the buckets, then mark.
 
 ST is dealt round-robin from the inflated quotas a'_ij = a_ij + phi_ij: b_j buckets of S_j + sigma slots each
 (slots.py). Then sigma slots of every bucket are marked as fake, phi_ij of them of value i in size group j, and the
@@ -50,15 +50,15 @@ def draw_marks(parts: Sequence[Partition], key: bytes) -> Marks:
 
     There is one partition a stratum, as in slots.py. A `SelfCheckError` if no marks have these margins.
     """
-    own, found = [], []
+    slots_by_value, numbers_of_fakes = [], []
     before = groups = 0
     for part in parts:
         slots, numbers = _marks_of_stratum(part, key, groups)
-        own.append(slots)
-        found.append(numbers + before)
+        slots_by_value.append(slots)
+        numbers_of_fakes.append(numbers + before)
         before += int(slots.sum())
         groups += len(part.setting.groups)
-    return Marks(np.concatenate(own), np.concatenate(found))
+    return Marks(np.concatenate(slots_by_value), np.concatenate(numbers_of_fakes))
 
 
 def _marks_of_stratum(partition: Partition, key: bytes, groups: int) -> tuple[Integers, Integers]:
@@ -67,15 +67,15 @@ def _marks_of_stratum(partition: Partition, key: bytes, groups: int) -> tuple[In
     fakes = np.asarray(partition.fakes, dtype=np.int64) if partition.fakes else np.zeros_like(slots)
     own = slots.sum(axis=1)
     shift = (np.cumsum(own) - own)[:, None] + np.cumsum(slots, axis=1) - slots - (np.cumsum(slots, axis=0) - slots)
-    found = np.empty(int(fakes.sum()), dtype=np.int64)
-    done = 0
+    numbers = np.empty(int(fakes.sum()), dtype=np.int64)
+    filled = 0
     for j, group in enumerate(partition.setting.groups if partition.fakes else ()):
         stream = KeyStream(key, Purpose.MARKS, groups + j)
-        for values, positions in _Group(slots[:, j], fakes[:, j], group.buckets, stream).marked():
-            found[done : done + len(positions)] = positions + shift[values, j]
-            done += len(positions)
-    found.sort()
-    return own, found
+        for values, positions in _Group(slots[:, j], fakes[:, j], group.buckets, stream).marks():
+            numbers[filled : filled + len(positions)] = positions + shift[values, j]
+            filled += len(positions)
+    numbers.sort()
+    return own, numbers
 
 
 class _Group:
@@ -96,9 +96,9 @@ class _Group:
         self._values: Turns = np.empty((self._sigma, buckets), dtype=np.int32)
         self._draw()
         self._repair(fakes)
-        self._forget()
+        self._mix()
 
-    def marked(self) -> Iterator[tuple[Turns, Integers]]:
+    def marks(self) -> Iterator[tuple[Turns, Integers]]:
         """Values and positions of the marks, some at a time."""
         for span, buckets in self._blocks():
             for turns, values in zip(self._marks[:, span], self._values[:, span], strict=True):
@@ -126,10 +126,10 @@ class _Group:
 
     # 2. repair
 
-    def _repair(self, wanted: Integers) -> None:
-        excess = np.bincount(self._values.ravel(), minlength=len(wanted)) - wanted
+    def _repair(self, fakes: Integers) -> None:
+        excess = np.bincount(self._values.ravel(), minlength=len(fakes)) - fakes
         least, idle = int(np.abs(excess).sum()), 0
-        while least and idle < _PATIENCE + len(wanted):
+        while least and idle < _PATIENCE + len(fakes):
             self._wander(excess, surplus=True)
             self._wander(excess, surplus=False)
             left = int(np.abs(excess).sum())
@@ -206,7 +206,7 @@ class _Group:
 
     # 3. the chain
 
-    def _forget(self) -> None:
+    def _mix(self) -> None:
         """Rounds of disjoint cycles: how many buckets each has, from stretches of which length, and which marks."""
         longest = min(self._buckets, int((self._slots > 0).sum()))
         if longest < 2 or self._sigma == self._turns:
@@ -238,15 +238,15 @@ class _Group:
 
     def _turn(self, buckets: Integers, rows: npt.NDArray[np.intp], direction: int) -> None:
         """Turn each cycle of marks by one bucket, where it can be."""
-        given = np.roll(self._values[rows, buckets], direction, axis=0)
+        handed_on = np.roll(self._values[rows, buckets], direction, axis=0)
         random = self._stream.halves(buckets.size).reshape(buckets.shape)
-        turns = (random & self._places[given]).astype(np.int32)
-        turns += self._turn_of[given]
-        turns += self._rest_of[given] > buckets
-        following = given + 1
+        turns = (random & self._places[handed_on]).astype(np.int32)
+        turns += self._turn_of[handed_on]
+        turns += self._rest_of[handed_on] > buckets
+        following = handed_on + 1
         fit = turns < self._turn_of[following] + (self._rest_of[following] > buckets)
         some = np.flatnonzero(fit.all(axis=0) & (random[0] >> np.uint32(31) == 0))
-        turns, buckets, given = turns[:, some], buckets[:, some], given[:, some]
+        turns, buckets, handed_on = turns[:, some], buckets[:, some], handed_on[:, some]
         free = np.flatnonzero((self._marks[:, buckets] != turns).all(axis=(0, 1)))
         self._marks[rows, buckets[:, free]] = turns[:, free]
-        self._values[rows, buckets[:, free]] = given[:, free]
+        self._values[rows, buckets[:, free]] = handed_on[:, free]

@@ -1,4 +1,4 @@
-"""Who may have what, as a release leaves it open: the rows of buckets, and the values that each row may have.
+"""The candidates that a release leaves open: the rows of buckets, and the values that each row may have.
 
 Buckets with the same number S of rows and d of different values are a `Block`, in which everything is a dense array:
 bucket b of the block has the values v[b, 1..d] with counts c[b, 1..d], and the rows first[b] ... first[b] + S - 1. What
@@ -20,15 +20,15 @@ import pyarrow.compute as pc
 from dalenius.release.two_tables import is_text
 from dalenius.tables.arrays import filled
 
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Beliefs = list[Floats]
+
 _BLOCK_ENTRIES = 2**18  # of a block: what is worked out for it stays small
 _MOST_KINDS = 200  # values of an ordered column that are told apart; where there are more, ranges are
 _RANGES = 50
 _CELLS = 2**20  # of a table of sensitive values by values of a column
 _FEW_TEXTS = 20  # that a column of text may have, however few the rows
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Beliefs = list[Floats]
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ class Candidates:
 
     def counts(self) -> Floats:
         """How often each value is there."""
-        found = np.zeros(self.values)
+        counts = np.zeros(self.values)
         for block in self.blocks:
-            np.add.at(found, block.values, block.counts)
-        return found
+            np.add.at(counts, block.values, block.counts)
+        return counts
 
 
 def make_blocks(
@@ -120,21 +120,21 @@ def make_blocks(
     shapes = sizes * (int(different.max(initial=0)) + 1) + different
     order = np.argsort(shapes, kind="stable")
     ends = np.flatnonzero(np.diff(shapes[order])) + 1
-    found = []
+    blocks = []
     for alike in np.split(order, ends):
         for buckets in _split(alike, int(sizes[alike[0]]) + 1, int(different[alike[0]])) if len(alike) else ():
             cells = first_cells[buckets][:, None] + np.arange(different[buckets[0]])
-            found.append(
+            blocks.append(
                 Block(
-                    buckets,
-                    first_rows[buckets],
-                    int(sizes[buckets[0]]),
-                    fakes,
-                    cell_values[cells].astype(np.int64),
-                    cell_counts[cells].astype(np.int64),
+                    buckets=buckets,
+                    first_rows=first_rows[buckets],
+                    size=int(sizes[buckets[0]]),
+                    fakes=fakes,
+                    values=cell_values[cells].astype(np.int64),
+                    counts=cell_counts[cells].astype(np.int64),
                 )
             )
-    return tuple(found)
+    return tuple(blocks)
 
 
 def _split(alike: Integers, rows: int, different: int) -> Iterator[Integers]:
@@ -169,12 +169,12 @@ def encode_column(
     elif len(used) > most:
         codes[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(len(used)), most - 1)
     kinds = int(codes.max()) + 1
-    found = codes[rows]
+    codes_of_rows = codes[rows]
     if others is not None:
         code_of = np.full(len(entries) + 1, kinds)
         code_of[used] = codes
-        found = np.append(found, _codes_of_others(others, entries, code_of, kinds, ranges > 0))
-    return Column(name, found.astype(np.int32), kinds)
+        codes_of_rows = np.append(codes_of_rows, _codes_of_others(others, entries, code_of, kinds, ranges > 0))
+    return Column(name, codes_of_rows.astype(np.int32), kinds)
 
 
 def _codes_of_others(
@@ -190,29 +190,32 @@ def _codes_of_others(
         known = np.flatnonzero(codes[order] < kinds)
         last = np.searchsorted(known, np.arange(len(order)), side="right") - 1
         codes[order] = codes[order][known[np.maximum(last, 0)]]
-    found: Integers = codes[indices[len(entries) :]]
-    return found
+    own: Integers = codes[indices[len(entries) :]]
+    return own
 
 
 def _indices(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.integer], pa.Array]:
     """Places in a list of different entries; a null has the place after its end."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+    data_type = column.type
+    if pa.types.is_dictionary(data_type):
         whole = pa.concat_arrays(column.unify_dictionaries().chunks)
     else:
-        if pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        if pa.types.is_string_view(data_type) or pa.types.is_null(data_type):
             column = column.cast(pa.large_string())
-        elif pa.types.is_float16(kind):
+        elif pa.types.is_float16(data_type):
             column = column.cast(pa.float32())
-        elif pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
-            column = column.cast(pa.decimal128(38, kind.scale))
+        elif pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
+            column = column.cast(pa.decimal128(38, data_type.scale))
         whole = pa.concat_arrays(column.dictionary_encode().unify_dictionaries().chunks)
     return filled(whole.indices, len(whole.dictionary)), whole.dictionary
 
 
-def _is_ordered(kind: pa.DataType) -> bool:
+def _is_ordered(data_type: pa.DataType) -> bool:
     return not (
-        is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        is_text(data_type)
+        or pa.types.is_boolean(data_type)
+        or pa.types.is_binary(data_type)
+        or pa.types.is_large_binary(data_type)
     )
 
 
@@ -227,5 +230,5 @@ def _ranges(used: npt.NDArray[np.integer], counts: Integers, entries: pa.Array, 
     there = max(1, int(counts[used < len(entries)].sum()))
     place[order] = np.minimum(middles * ranges / there, ranges - 1).astype(np.int64)
     place[used == len(entries)] = ranges
-    found: Integers = np.unique(place, return_inverse=True)[1]
-    return found
+    range_of_entry: Integers = np.unique(place, return_inverse=True)[1]
+    return range_of_entry

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dalenius.infer.candidates import Floats, Integers
 from dalenius.tables.arrays import texts
 
 MOST_RANGES = 16
@@ -23,9 +23,6 @@ MOST_TEXTS = 100_000  # distinct ones, that a column may have
 MOST_CELLS = 1_000  # the most frequent values of a column
 NULL, NAN = "(null)", "(NaN)"
 _SAMPLE = 2**16
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Values:
         """Meet a batch."""
         if self._counts is None:
             return
-        places, known = _encoded(values)
+        places, known = _encode(values)
         for text, count in zip(known, np.bincount(places, minlength=len(known)).tolist(), strict=True):
             if count:
                 self._counts[text] = self._counts.get(text, 0) + count
@@ -64,13 +61,13 @@ class Values:
         counts = self._counts
         if counts is None:
             note = f"{self._column} has more than {MOST_TEXTS:,} different values, so nothing is learned of it"
-            return Cells(self._column, (), _none), note
+            return Cells(self._column, (), _no_codes), note
         often = [text for text, count in counts.items() if count >= least]
         chosen = sorted(often, key=lambda text: (-counts[text], text or ""))[:MOST_CELLS]
         code = {text: number for number, text in enumerate(chosen)}
 
         def rule(values: pa.Array) -> Integers:
-            places, known = _encoded(values)
+            places, known = _encode(values)
             codes: Integers = np.array([code.get(text, -1) for text in known], dtype=np.int64)[places]
             return codes
 
@@ -95,25 +92,25 @@ class Numbers:
         """Meet a batch."""
         there = values.filter(pa.array(~np.isnan(_floats(values))))
         if not self._many:
-            found = pc.unique(there)
-            self._few = found if self._few is None else pc.unique(pa.concat_arrays([self._few, found]))
+            new = pc.unique(there)
+            self._few = new if self._few is None else pc.unique(pa.concat_arrays([self._few, new]))
             self._many = len(self._few) > MOST_RANGES
         chosen = random.random(len(there)) < self._share if self._share < 1 else np.ones(len(there), dtype=np.bool_)
         self._sample.append(there.filter(pa.array(chosen)))
 
     def cells(self, least: float) -> tuple[Cells, str | None]:  # noqa: ARG002
         """The values or ranges."""
-        met = pa.concat_arrays(self._sample) if self._many else self._few
-        if met is None:
-            return Cells(self._column, (), _none), None
-        numbers, firsts = np.unique(_floats(met), return_index=True)
+        values = pa.concat_arrays(self._sample) if self._many else self._few
+        if values is None:
+            return Cells(self._column, (), _no_codes), None
+        numbers, firsts = np.unique(_floats(values), return_index=True)
         if self._many:
-            ordered = np.sort(_floats(met))
+            ordered = np.sort(_floats(values))
             ends = np.unique(ordered[len(ordered) * np.arange(1, MOST_RANGES) // MOST_RANGES])
             firsts = firsts[np.searchsorted(numbers, ends)]
             numbers = ends
-        shown = [str(text) for text in texts(met.take(pa.array(firsts)))]
-        names = _ranges(shown) if self._many else shown
+        texts_of_ends = [str(text) for text in texts(values.take(pa.array(firsts)))]
+        names = _ranges(texts_of_ends) if self._many else texts_of_ends
         last = len(names) - 1
 
         def rule(values: pa.Array) -> Integers:
@@ -126,14 +123,14 @@ class Numbers:
         return Cells(self._column, (*names, NULL, NAN), rule), None
 
 
-def new_column(column: str, kind: pa.DataType, rows: int) -> Values | Numbers:
+def new_column(column: str, data_type: pa.DataType, rows: int) -> Values | Numbers:
     """What meets a column of this type."""
-    return Numbers(column, rows) if _is_ordered(kind) else Values(column)
+    return Numbers(column, rows) if _is_ordered(data_type) else Values(column)
 
 
-def _is_ordered(kind: pa.DataType) -> bool:
+def _is_ordered(data_type: pa.DataType) -> bool:
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal)
-    return any(is_kind(kind) for is_kind in kinds) and not pa.types.is_interval(kind)
+    return any(is_kind(data_type) for is_kind in kinds) and not pa.types.is_interval(data_type)
 
 
 def _ranges(ends: list[str]) -> list[str]:
@@ -142,7 +139,7 @@ def _ranges(ends: list[str]) -> list[str]:
     return [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
 
 
-def _none(values: pa.Array) -> Integers:
+def _no_codes(values: pa.Array) -> Integers:
     """The codes of a column without cells."""
     return np.full(len(values), -1, dtype=np.int64)
 
@@ -156,7 +153,7 @@ def _floats(values: pa.Array) -> Floats:
     return np.asarray(pc.fill_null(cast, np.nan), dtype=np.float64)
 
 
-def _encoded(values: pa.Array) -> tuple[Integers, list[str | None]]:
+def _encode(values: pa.Array) -> tuple[Integers, list[str | None]]:
     """Places in a list of texts, whose last is None for nulls."""
     if pa.types.is_string_view(values.type):
         values = values.cast(pa.large_string())

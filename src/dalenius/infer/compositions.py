@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.learned import MOST_CLASSES, MOST_VALUES
 from dalenius.release.manifest import Strata
 
@@ -23,9 +24,6 @@ MOST_RUNS = 2**20
 MOST_CELLS = 2**23  # classes times values, added up over strata
 _CODES = 2**11  # more than MOST_VALUES: a bucket and a code in one number
 _MOST_BUCKET = 2**51
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class UnsupportedError(Exception):
@@ -51,8 +49,8 @@ class Compositions:
 
     def of(self, buckets: Integers) -> Integers:
         """The class of each bucket."""
-        found: Integers = self.classes[np.searchsorted(self.firsts, buckets, side="right") - 1]
-        return found
+        classes: Integers = self.classes[np.searchsorted(self.firsts, buckets, side="right") - 1]
+        return classes
 
     @property
     def number(self) -> int:
@@ -101,7 +99,7 @@ class _Finder:
         self._blocks: list[Block] = []  # of strata that are over
         self._begun = self._cells = 0  # classes and cells in them
         self._known: dict[bytes, int] = {}
-        self._held: list[tuple[Integers, Integers]] = []  # codes and counts, by class of this stratum
+        self._compositions: list[tuple[Integers, Integers]] = []  # codes and counts, by class of this stratum
         self._buckets: list[int] = []  # by class of this stratum
         self._firsts: list[int] = []
         self._classes: list[int] = []
@@ -133,18 +131,18 @@ class _Finder:
 
     def _close(self) -> None:
         """The stratum is over."""
-        if not self._held:
+        if not self._compositions:
             return
-        values = np.unique(np.concatenate([codes for codes, _ in self._held]))
-        self._cells += len(self._held) * len(values)
+        values = np.unique(np.concatenate([codes for codes, _ in self._compositions]))
+        self._cells += len(self._compositions) * len(values)
         if self._cells > MOST_CELLS:
             raise UnsupportedError(f"Compositions and values are more than {MOST_CELLS:,} numbers.")
-        slots = np.zeros((len(self._held), len(values)))
-        for number, (codes, counts) in enumerate(self._held):
+        slots = np.zeros((len(self._compositions), len(values)))
+        for number, (codes, counts) in enumerate(self._compositions):
             slots[number, np.searchsorted(values, codes)] = counts * float(self._buckets[number])
         self._blocks.append(Block(values, slots, np.array(self._buckets, dtype=np.int64)))
-        self._begun += len(self._held)
-        self._known, self._held, self._buckets = {}, [], []
+        self._begun += len(self._compositions)
+        self._known, self._compositions, self._buckets = {}, [], []
 
     def _take(self, keys: Integers, counts: Integers) -> None:
         """Whole buckets: each is compared with the one before, and looked up if it is different."""
@@ -163,24 +161,24 @@ class _Finder:
         changed[0] = True
         changes = np.flatnonzero(changed)
         for change, repeats in zip(changes, np.diff(changes, append=len(numbers)), strict=True):
-            held = slice(int(starts[change]), int(ends[change]))
+            own = slice(int(starts[change]), int(ends[change]))
             if strata[change] != self._stratum:
                 self._close()
                 self._stratum = int(strata[change])
-            self._run(int(numbers[change]), codes[held], counts[held], int(repeats))
+            self._run(int(numbers[change]), codes[own], counts[own], int(repeats))
 
     def _run(self, first: int, codes: Integers, counts: Integers, buckets: int) -> None:
-        kind = self._known.setdefault(codes.tobytes() + counts.tobytes(), len(self._held))
-        if kind == len(self._held):
-            if kind == MOST_CLASSES:
+        number = self._known.setdefault(codes.tobytes() + counts.tobytes(), len(self._compositions))
+        if number == len(self._compositions):
+            if number == MOST_CLASSES:
                 where = "of a stratum " if len(self._cuts) else ""
                 raise UnsupportedError(f"The buckets {where}have more than {MOST_CLASSES:,} different compositions.")
-            self._held.append((codes.copy(), counts.copy()))
+            self._compositions.append((codes.copy(), counts.copy()))
             self._buckets.append(0)
-        self._buckets[kind] += buckets
-        kind += self._begun
-        if not self._classes or self._classes[-1] != kind:
+        self._buckets[number] += buckets
+        number += self._begun
+        if not self._classes or self._classes[-1] != number:
             if len(self._classes) == MOST_RUNS:
                 raise UnsupportedError(f"Buckets and their successors differ more than {MOST_RUNS:,} times.")
             self._firsts.append(first)
-            self._classes.append(kind)
+            self._classes.append(number)

@@ -1,8 +1,8 @@
 """Counts that learn across buckets how quasi-identifiers and sensitive values go together.
 
 Value x has o_x records, of which an unknown share p_x satisfies a condition q on quasi-identifiers. For a set C of
-values, N = Σ_{x in C} o_x p_x is wanted. Buckets of equal composition are one class; class d has X_dx slots of value x,
-and y_d of its rows satisfy q.
+values, we estimate N = Σ_{x in C} o_x p_x. Buckets of equal composition are one class; class d has X_dx slots of value
+x, and y_d of its rows satisfy q.
 
 What is certain. The publisher gave the o_x records of every value to its slots at random, whatever the data are. So the
 matching records of value x are spread over classes by a multivariate hypergeometric distribution, values independently:
@@ -49,8 +49,6 @@ Two variances are added, both rather too large than too small:
 - N = Σ_{x in C} o_x p_x has the o_x that R gives: (E N / o_C)² Σ_d Var R_dC. For τ = 0 and many buckets this makes the
   variance that of the estimate from single buckets; that y says something of R is left out. Where fake values are
   marked so that their shares are fixed for the whole table, as `publish` does, o_x is known better than that.
-
-Mixtures of normal distributions: what is known of a count whose mean and variance depend on what is uncertain.
 """
 
 from __future__ import annotations
@@ -60,52 +58,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.infer.candidates import Floats, Integers
 from dalenius.model.estimate import LearnedEstimate
 
 _HALVINGS = 48
 _QUANTILES = (0.025, 0.975)
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """Of every query: the mean, the standard deviation, and the quantiles between which 95 % lie."""
-
-    mean: Floats
-    deviation: Floats
-    low: Floats
-    high: Floats
-
-
-def mixture(weights: Floats, means: Floats, variances: Floats) -> Posterior:
-    """A line for every query, a column for every part of its mixture; the weights of a line add up to 1."""
-    mean = (weights * means).sum(axis=1)
-    deviation = np.sqrt((weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1))
-    low, high = (_quantile(weights, means, np.sqrt(variances), share) for share in _QUANTILES)
-    return Posterior(mean, deviation, low, high)
-
-
-def _quantile(weights: Floats, means: Floats, deviations: Floats, share: float) -> Floats:
-    """Where a mixture of normal distributions has this share below: by halving."""
-    low, high = (means - 9 * deviations).min(axis=1), (means + 9 * deviations).max(axis=1)
-    safe = np.where(deviations > 0, deviations, 1.0)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        gap = middle[:, None] - means
-        below = (weights * np.where(deviations > 0, _normal(gap / safe), gap >= 0)).sum(axis=1) < share
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    found: Floats = high
-    return found
-
-
-def _normal(z: Floats) -> Floats:
-    """The normal distribution function, to 1e-7 (Abramowitz and Stegun 1964, 26.2.17)."""
-    t = 1 / (1 + 0.2316419 * np.abs(z))
-    polynomial = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
-    tail = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * polynomial
-    result: Floats = np.where(z > 0, 1 - tail, tail)
-    return result
-
-
 MOST_CLASSES = 2_000
 MOST_VALUES = 2_000
 _LEAST_NOISE = 0.05  # of the noise that there is without association: what a first round is trusted to find
@@ -114,56 +71,9 @@ _RATIOS = np.concatenate([[0.0], np.geomspace(1e-8, 1 / _LEAST_NOISE, 64)])  # �
 _COARSE = _RATIOS[::8]
 _CELLS_AT_ONCE = 2**20
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Fakes:
-    """What fake values do to the slots of every class."""
-
-    any: bool
-    real: Floats  # S / (S + σ)
-    part: float  # f
-    slots: Floats  # v, by class and value
-    factor: Floats  # b S σ / ((S + σ)² (S + σ - 1))
-
-    @classmethod
-    def of(cls, slots: Floats, buckets: Integers | None, fake_values: int) -> _Fakes:
-        if buckets is None or not fake_values:
-            nothing = np.zeros(len(slots))
-            return cls(False, np.ones(len(slots)), 0.0, slots[:, :0], nothing)
-        each = slots / buckets[:, None]
-        every = each.sum(axis=1)  # S + σ
-        records = every - fake_values
-        factor = buckets * records * fake_values / (every**2 * np.maximum(every - 1, 1))
-        return cls(True, records / every, float((fake_values / np.maximum(every - 1, 1)).max()), each, factor)
-
-    def scatter(self, wanted: Floats) -> Floats:
-        """The variance of the number of records with a value in C, for every query."""
-        chosen = wanted @ self.slots.T
-        variance: Floats = (chosen * (self.slots.sum(axis=1) - chosen)) @ self.factor
-        return variance
-
-
-@dataclass(frozen=True)
-class Traits:
-    """Of every query what the distribution of N is made of, given τ, in the words of the module's text.
-
-    With unit vectors u_j (`Association.directions`), E[N | y, δ] = independent + Σ_j seen_j u_j δ + unseen δ.
-    """
-
-    independent: Floats  # Σ_d y_d X_dC / n_d
-    variance: Floats  # of N for τ = 0
-    noise: Floats  # s
-    most: Floats  # what τ² may be
-    scores: Floats  # z, by query and direction
-    seen: Floats  # h, by query and direction
-    unseen: Floats  # by query and value
-
 
 class Association:
-    """What a release says of the association: made once from the slots, by class (rows) and value (columns).
+    """The association as a release shows it: made once from the slots, by class (rows) and value (columns).
 
     Where there are fake values in each bucket, the `buckets` of every class are needed as well.
     """
@@ -185,68 +95,76 @@ class Association:
         self._slots, self._mix = slots, slots / self._rows[:, None]
         self._members = (self._value_part[:, None] == np.arange(parts)).astype(np.float64)
         left, self.singular, self.directions = np.linalg.svd(
-            self._centred(slots / np.sqrt(self._rows)[:, None]), full_matrices=False
+            self._centre(slots / np.sqrt(self._rows)[:, None]), full_matrices=False
         )
         self._scores = left / np.sqrt(self._rows)[:, None]
         self._seen = self._open_directions(np.eye(len(self.records))) @ self.directions.T  # h, by value
         telling = self.singular[self.singular > _LEAST_SINGULAR * self.singular.max()]
         self._smallest = float(1 / np.median(telling)) if len(telling) else 1.0  # c, for s = 1
 
-    def posterior(self, matching: Floats, wanted: Floats) -> Posterior:
-        """For every query its y, a line of `matching`, and C, a line of zeros and ones in `wanted`."""
+    def posterior(self, matching: Floats, targets: Floats) -> Posterior:
+        """For every query its y, a line of `matching`, and C, a line of zeros and ones in `targets`."""
         noise, most, _ = self._noises(matching, _RATIOS)
-        weights = self._weights(self._scored(matching), noise, most, _RATIOS)
-        return mixture(weights, *self.given(matching, wanted, noise, _RATIOS))
+        weights = self._weights(self._scores_of(matching), noise, most, _RATIOS)
+        return mixture(weights, *self.moments_given(matching, targets, noise, _RATIOS))
 
-    def given(self, matching: Floats, wanted: Floats, noise: Floats, ratios: Floats) -> tuple[Floats, Floats]:
+    def moments_given(self, matching: Floats, targets: Floats, noise: Floats, ratios: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of N for every query (with its s, or noise) and every ratio τ² / s."""
         gains = ratios[:, None] / (1 + ratios[:, None] * self.singular**2)
-        independent, at_random, seen, unseen = self._sums(matching, wanted)
-        means = independent[:, None] + (seen * self._scored(matching) * self.singular) @ gains.T
+        independent, at_random, seen, unseen = self._sums(matching, targets)
+        means = independent[:, None] + (seen * self._scores_of(matching) * self.singular) @ gains.T
         hidden = (unseen**2).sum(axis=1)[:, None] * ratios
         variances = noise[:, None] * (at_random[:, None] + hidden + seen**2 @ gains.T)
         if self._fakes.any:
-            variances += self._scatter(wanted, means)
+            variances += self._scatter(targets, means)
         return means, variances
 
-    def traits(self, matching: Floats, wanted: Floats) -> Traits:
+    def traits(self, matching: Floats, targets: Floats) -> Traits:
         """For those who put several of these together."""
         noise, most, shares = self._noises(matching, _COARSE)
-        independent, at_random, seen, unseen = self._sums(matching, wanted)
+        independent, at_random, seen, unseen = self._sums(matching, targets)
         variance = noise * at_random
         if self._fakes.any:
-            variance += self._scatter(wanted, (wanted * shares) @ self.records[:, None])[:, 0]
-        return Traits(independent, variance, noise, most, self._scored(matching), seen, unseen)
+            variance += self._scatter(targets, (targets * shares) @ self.records[:, None])[:, 0]
+        return Traits(
+            independent=independent,
+            variance=variance,
+            noise=noise,
+            most=most,
+            scores=self._scores_of(matching),
+            seen=seen,
+            unseen=unseen,
+        )
 
-    def _sums(self, matching: Floats, wanted: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        slots = wanted @ self._slots.T
+    def _sums(self, matching: Floats, targets: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        slots = targets @ self._slots.T
         at_random = (slots * (1 - slots / self._rows)).sum(axis=1)
-        open_directions = self._open_directions(wanted)
+        open_directions = self._open_directions(targets)
         seen = open_directions @ self.directions.T
         unseen = open_directions - seen @ self.directions
-        return (wanted * (matching @ self._mix)).sum(axis=1), at_random, seen, unseen
+        return (targets * (matching @ self._mix)).sum(axis=1), at_random, seen, unseen
 
-    def _open_directions(self, wanted: Floats) -> Floats:
+    def _open_directions(self, targets: Floats) -> Floats:
         """Πᵀ (diag(o) - Xᵀ diag(1 / n_d) X) C of every query."""
-        return self._centred(wanted * self.records - (wanted @ self._slots.T) @ self._mix)
+        return self._centre(targets * self.records - (targets @ self._slots.T) @ self._mix)
 
-    def _centred(self, lines: Floats) -> Floats:
+    def _centre(self, lines: Floats) -> Floats:
         """Every line times Π."""
         sums = (lines @ self._members) / self.sizes
         centred: Floats = lines - (sums @ self._members.T) * self.records
         return centred
 
-    def _scatter(self, wanted: Floats, means: Floats) -> Floats:
+    def _scatter(self, targets: Floats, means: Floats) -> Floats:
         """What fake values add to the variance, for every mean of every query."""
-        records = np.maximum(wanted @ self.records, 1.0)[:, None]
-        scatter: Floats = np.clip(means / records, 0, 1) ** 2 * self._fakes.scatter(wanted)[:, None]
+        records = np.maximum(targets @ self.records, 1.0)[:, None]
+        scatter: Floats = np.clip(means / records, 0, 1) ** 2 * self._fakes.scatter(targets)[:, None]
         return scatter
 
     def _noises(self, matching: Floats, ratios: Floats) -> tuple[Floats, Floats, Floats]:
         """The s of every query, from the shares of a first round; what τ² may be; and these shares."""
         centres = self._centres(matching)
         most = (centres * (1 - centres)) @ self._open  # τ² is at most this
-        scores = self._scored(matching)
+        scores = self._scores_of(matching)
         weights = self._weights(scores, self._noise(centres[:, self._value_part], most), most, ratios)
         gains = weights @ (ratios[:, None] / (1 + ratios[:, None] * self.singular**2))
         moved = (gains * scores * self.singular) @ self._seen.T
@@ -259,7 +177,7 @@ class Association:
         centres: Floats = totals / self.sizes
         return centres
 
-    def _scored(self, matching: Floats) -> Floats:
+    def _scores_of(self, matching: Floats) -> Floats:
         """The z of every query."""
         scores: Floats = (matching - self._centres(matching)[:, self._class_part] * self._rows) @ self._scores
         return scores
@@ -290,6 +208,40 @@ class Association:
         return normal
 
 
+@dataclass(frozen=True)
+class Traits:
+    """Of every query what the distribution of N is made of, given τ, in the words of the module's text.
+
+    With unit vectors u_j (`Association.directions`), E[N | y, δ] = independent + Σ_j seen_j u_j δ + unseen δ.
+    """
+
+    independent: Floats  # Σ_d y_d X_dC / n_d
+    variance: Floats  # of N for τ = 0
+    noise: Floats  # s
+    most: Floats  # what τ² may be
+    scores: Floats  # z, by query and direction
+    seen: Floats  # h, by query and direction
+    unseen: Floats  # by query and value
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Of every query: the mean, the standard deviation, and the quantiles between which 95 % lie."""
+
+    mean: Floats
+    deviation: Floats
+    low: Floats
+    high: Floats
+
+
+def mixture(weights: Floats, means: Floats, variances: Floats) -> Posterior:
+    """A line for every query, a column for every part of its mixture; the weights of a line add up to 1."""
+    mean = (weights * means).sum(axis=1)
+    deviation = np.sqrt((weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1))
+    low, high = (_quantile(weights, means, np.sqrt(variances), share) for share in _QUANTILES)
+    return Posterior(mean=mean, deviation=deviation, low=low, high=high)
+
+
 def prior(ratios: Floats, smallest: float) -> Floats:
     """1 / (τ + c), for the stretch of τ for which each ratio stands."""
     roots = np.sqrt(ratios)
@@ -300,14 +252,19 @@ def prior(ratios: Floats, smallest: float) -> Floats:
 
 def learned_estimate(posterior: Posterior, position: int, bounds: tuple[int, int]) -> LearnedEstimate:
     """One query's answer, cut to bounds that always hold; the interval in whole counts, rounded outwards."""
-    mean, deviation = float(posterior.mean[position]), float(posterior.deviation[position])
-    return LearnedEstimate.of(mean, deviation, float(posterior.low[position]), float(posterior.high[position]), bounds)
+    return LearnedEstimate.of(
+        mean=float(posterior.mean[position]),
+        deviation=float(posterior.deviation[position]),
+        low=float(posterior.low[position]),
+        high=float(posterior.high[position]),
+        bounds=bounds,
+    )
 
 
 def components(linked: npt.NDArray[np.bool_]) -> tuple[Integers, Integers]:
     """The component of every class (row) and of every value (column), numbered from 0."""
     classes, values = (np.full(size, -1, dtype=np.int64) for size in linked.shape)
-    found = 0
+    number = 0
     for first in range(len(classes)):
         if classes[first] >= 0:
             continue
@@ -315,8 +272,58 @@ def components(linked: npt.NDArray[np.bool_]) -> tuple[Integers, Integers]:
         edge = np.array([first])
         while edge.size:
             reached[edge] = True
-            values[linked[edge].any(axis=0)] = found
-            edge = np.flatnonzero(linked[:, values == found].any(axis=1) & ~reached)
-        classes[reached] = found
-        found += 1
+            values[linked[edge].any(axis=0)] = number
+            edge = np.flatnonzero(linked[:, values == number].any(axis=1) & ~reached)
+        classes[reached] = number
+        number += 1
     return classes, values
+
+
+@dataclass(frozen=True)
+class _Fakes:
+    """What fake values do to the slots of every class."""
+
+    any: bool
+    real: Floats  # S / (S + σ)
+    part: float  # f
+    slots: Floats  # v, by class and value
+    factor: Floats  # b S σ / ((S + σ)² (S + σ - 1))
+
+    @classmethod
+    def of(cls, slots: Floats, buckets: Integers | None, fake_values: int) -> _Fakes:
+        if buckets is None or not fake_values:
+            return cls(any=False, real=np.ones(len(slots)), part=0.0, slots=slots[:, :0], factor=np.zeros(len(slots)))
+        each = slots / buckets[:, None]
+        every = each.sum(axis=1)  # S + σ
+        records = every - fake_values
+        factor = buckets * records * fake_values / (every**2 * np.maximum(every - 1, 1))
+        part = float((fake_values / np.maximum(every - 1, 1)).max())
+        return cls(any=True, real=records / every, part=part, slots=each, factor=factor)
+
+    def scatter(self, targets: Floats) -> Floats:
+        """The variance of the number of records with a value in C, for every query."""
+        slots_of_targets = targets @ self.slots.T
+        variance: Floats = (slots_of_targets * (self.slots.sum(axis=1) - slots_of_targets)) @ self.factor
+        return variance
+
+
+def _quantile(weights: Floats, means: Floats, deviations: Floats, share: float) -> Floats:
+    """Where a mixture of normal distributions has this share below: by halving."""
+    low, high = (means - 9 * deviations).min(axis=1), (means + 9 * deviations).max(axis=1)
+    safe = np.where(deviations > 0, deviations, 1.0)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        gap = middle[:, None] - means
+        below = (weights * np.where(deviations > 0, _normal(gap / safe), gap >= 0)).sum(axis=1) < share
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    quantile: Floats = high
+    return quantile
+
+
+def _normal(z: Floats) -> Floats:
+    """The normal distribution function, to 1e-7 (Abramowitz and Stegun 1964, 26.2.17)."""
+    t = 1 / (1 + 0.2316419 * np.abs(z))
+    polynomial = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    tail = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * polynomial
+    result: Floats = np.where(z > 0, 1 - tail, tail)
+    return result

@@ -5,16 +5,14 @@ other quasi-identifiers. Nobody knows who has x, so theta is learned together wi
 
     M   N_a(x, z)  = sum of p(r, x) over the rows r with value z in a,
         theta_a    = (N_a(x, z) + P_a(z)) / (sum over z of N_a(x, z) + 1),      P_a(z) the share of z among all rows;
-    E   p(r, .)    in proportion to the product over a of theta_a(z_ra | x) / P_a(z_ra), and matched within r's bucket
-                   (`matching`),
+    E   p(r, .)    in proportion to the product over a of theta_a(z_ra | x) / P_a(z_ra), and matched within r's bucket,
 
 from p(r, x) = count / size. It converges slowly and learns noise when it is left to run: a dozen rounds are enough.
 
-Beliefs that fit a bucket: every row has one value, and every value as many rows as the bucket has of it.
-
-Let w[r, s] be the weight of giving slot s of a bucket to row r, and let every one-to-one assignment of slots to rows
-have a probability in proportion to the product of its weights. The marginal p[r, s] is exact if it is summed over all
-of them, by dynamic programming over the set of rows that the first slots went to:
+**Matching** (`match_values`) makes beliefs fit a bucket: every row has one value, and every value as many rows as the
+bucket has of it. Let w[r, s] be the weight of giving slot s of a bucket to row r, and let every one-to-one assignment
+of slots to rows have a probability in proportion to the product of its weights. The marginal p[r, s] is exact if it is
+summed over all of them, by dynamic programming over the set of rows that the first slots went to:
 
     F(A) = sum over assignments of the first |A| slots to the rows A,   R(A) = the same of the other slots and rows,
     p[r, s] = sum over A of size s without r of F(A) w[r, s] R(A + r) / F(all),
@@ -34,6 +32,65 @@ from dalenius.infer.candidates import Beliefs, Block, Candidates, Column, Floats
 
 MOST_SLOTS = 8  # of a bucket whose marginals are exact
 PASSES = 4
+ROUNDS = 12
+_CHANGE = 1e-3  # of a row's beliefs, in the mean, below which nothing more is to be learned
+_LEAST = -60.0  # the logarithm of the smallest likelihood: products of eight of them are still numbers
+
+
+@dataclass(frozen=True)
+class NaiveBayes:
+    """The fitted model: beliefs, and for every column log theta(z | x) / P(z) by x and z."""
+
+    beliefs: Beliefs
+    tables: tuple[Floats, ...]
+    rounds: int
+
+
+def learn(candidates: Candidates, rounds: int = ROUNDS, each_round: Callable[[], None] | None = None) -> NaiveBayes:
+    """Fit, until beliefs hardly change or for so many rounds."""
+    beliefs = candidates.shares()
+    sums = _zeros(candidates)
+    for block, p in zip(candidates.blocks, beliefs, strict=True):
+        _add(sums, candidates, block, p)
+    tables = _tables(candidates, sums)
+    round_number = 0
+    while round_number < rounds:
+        round_number += 1
+        change, sums = 0.0, _zeros(candidates)
+        for place, block in enumerate(candidates.blocks):
+            p = match_values(block, likelihood(candidates, block, tables))
+            change += float(np.abs(p - beliefs[place]).sum())
+            beliefs[place] = p
+            _add(sums, candidates, block, p)
+        tables = _tables(candidates, sums)
+        if each_round is not None:
+            each_round()
+        if change < _CHANGE * candidates.rows:
+            break
+    return NaiveBayes(beliefs, tuple(tables), round_number)
+
+
+def likelihood(candidates: Candidates, block: Block, tables: list[Floats]) -> Floats:
+    """The product over columns for each row's values, the largest of a row being 1; fakes can be anything."""
+    buckets, rows, different = block.shape
+    logs = np.zeros((buckets, rows, different))
+    for column, table in zip(candidates.columns, tables, strict=True):
+        logs[:, : block.size] += table.ravel().take(_places(column, block))
+    logs -= logs.max(axis=2, keepdims=True)
+    np.maximum(logs, _LEAST, out=logs)
+    return np.exp(logs, out=logs)
+
+
+def log_scores(tables: tuple[Floats, ...], columns: tuple[Column, ...], rows: Integers, frequencies: Floats) -> Floats:
+    """For people without a bucket: log (frequency of x times the product over columns), rows x values.
+
+    A cell that nobody in the release has says nothing: the code after the last has the logarithm 0.
+    """
+    with np.errstate(divide="ignore"):
+        scores = np.tile(np.log(frequencies), (len(rows), 1))
+    for column, table in zip(columns, tables, strict=True):
+        scores += np.pad(table, ((0, 0), (0, 1)))[:, column.codes[rows]].T
+    return scores
 
 
 def match_values(block: Block, likelihood: Floats, passes: int = PASSES) -> Floats:
@@ -67,10 +124,10 @@ def exact_beliefs(block: Block, likelihood: Floats) -> Floats:
     by_slot = marginals(np.take_along_axis(rows, value_of[:, None, :], axis=2))
     sums = np.zeros((*by_slot.shape[:2], slots + 1))
     np.cumsum(by_slot, axis=2, out=sums[:, :, 1:])
-    found: Floats = np.diff(np.take_along_axis(sums, ends[:, None, :], axis=2), axis=2, prepend=0.0)
+    by_value: Floats = np.diff(np.take_along_axis(sums, ends[:, None, :], axis=2), axis=2, prepend=0.0)
     if block.fakes:
-        found = np.concatenate([found[:, :size], found[:, size:].sum(axis=1, keepdims=True)], axis=1)
-    return np.maximum(found, 0.0)
+        by_value = np.concatenate([by_value[:, :size], by_value[:, size:].sum(axis=1, keepdims=True)], axis=1)
+    return np.maximum(by_value, 0.0)
 
 
 def marginals(weights: Floats) -> Floats:
@@ -85,14 +142,14 @@ def marginals(weights: Floats) -> Floats:
     for taken in order:
         for row in _others(taken, rows):
             first[taken | 1 << row] += first[taken] * by_slot[taken.bit_count(), row]
-    found = np.zeros((slots, rows, buckets))
+    sums = np.zeros((slots, rows, buckets))
     for taken in reversed(order):
         slot = taken.bit_count()
         for row in _others(taken, rows):
             part = by_slot[slot, row] * rest[taken | 1 << row]
             rest[taken] += part
-            found[slot, row] += first[taken] * part
-    result: Floats = (found / rest[0]).transpose(2, 1, 0)
+            sums[slot, row] += first[taken] * part
+    result: Floats = (sums / rest[0]).transpose(2, 1, 0)
     return result
 
 
@@ -102,69 +159,8 @@ def _others(taken: int, rows: int) -> list[int]:
 
 def _values_of_slots(ends: Integers, slots: int) -> Integers:
     """Which of its bucket's values each slot has."""
-    found: Integers = (np.arange(slots)[None, :, None] >= ends[:, None, :]).sum(axis=2)
-    return found
-
-
-ROUNDS = 12
-_CHANGE = 1e-3  # of a row's beliefs, in the mean, below which nothing more is to be learned
-_LEAST = -60.0  # the logarithm of the smallest likelihood: products of eight of them are still numbers
-
-
-@dataclass(frozen=True)
-class NaiveBayes:
-    """What was learned: beliefs, and for every column log theta(z | x) / P(z) by x and z."""
-
-    beliefs: Beliefs
-    tables: tuple[Floats, ...]
-    rounds: int
-
-
-def learn(candidates: Candidates, rounds: int = ROUNDS, each_round: Callable[[], None] | None = None) -> NaiveBayes:
-    """Fit, until beliefs hardly change or for so many rounds."""
-    beliefs = candidates.shares()
-    sums = _zeros(candidates)
-    for block, p in zip(candidates.blocks, beliefs, strict=True):
-        _add(sums, candidates, block, p)
-    tables = _tables(candidates, sums)
-    done = 0
-    while done < rounds:
-        done += 1
-        change, sums = 0.0, _zeros(candidates)
-        for place, block in enumerate(candidates.blocks):
-            p = match_values(block, likelihood(candidates, block, tables))
-            change += float(np.abs(p - beliefs[place]).sum())
-            beliefs[place] = p
-            _add(sums, candidates, block, p)
-        tables = _tables(candidates, sums)
-        if each_round is not None:
-            each_round()
-        if change < _CHANGE * candidates.rows:
-            break
-    return NaiveBayes(beliefs, tuple(tables), done)
-
-
-def likelihood(candidates: Candidates, block: Block, tables: list[Floats]) -> Floats:
-    """The product over columns for each row's values, the largest of a row being 1; fakes can be anything."""
-    buckets, rows, different = block.shape
-    logs = np.zeros((buckets, rows, different))
-    for column, table in zip(candidates.columns, tables, strict=True):
-        logs[:, : block.size] += table.ravel().take(_places(column, block))
-    logs -= logs.max(axis=2, keepdims=True)
-    np.maximum(logs, _LEAST, out=logs)
-    return np.exp(logs, out=logs)
-
-
-def log_scores(tables: tuple[Floats, ...], columns: tuple[Column, ...], rows: Integers, frequencies: Floats) -> Floats:
-    """For people without a bucket: log (frequency of x times the product over columns), rows x values.
-
-    A cell that nobody in the release has says nothing: the code after the last has the logarithm 0.
-    """
-    with np.errstate(divide="ignore"):
-        scores = np.tile(np.log(frequencies), (len(rows), 1))
-    for column, table in zip(columns, tables, strict=True):
-        scores += np.pad(table, ((0, 0), (0, 1)))[:, column.codes[rows]].T
-    return scores
+    values: Integers = (np.arange(slots)[None, :, None] >= ends[:, None, :]).sum(axis=2)
+    return values
 
 
 def _places(column: Column, block: Block) -> Integers:
@@ -186,12 +182,12 @@ def _add(sums: list[Floats], candidates: Candidates, block: Block, p: Floats) ->
 
 
 def _tables(candidates: Candidates, sums: list[Floats]) -> list[Floats]:
-    found = []
+    tables = []
     for column, flat in zip(candidates.columns, sums, strict=True):
         counts = flat.reshape(candidates.values, column.kinds)
         shares = np.bincount(column.codes[: candidates.rows], minlength=column.kinds) / max(1, candidates.rows)
         theta = (counts + shares) / (counts.sum(axis=1, keepdims=True) + 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             # a value that nobody in the release has says nothing
-            found.append(np.where(shares > 0, np.log(theta / shares), 0.0))
-    return found
+            tables.append(np.where(shares > 0, np.log(theta / shares), 0.0))
+    return tables

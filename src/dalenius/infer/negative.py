@@ -42,22 +42,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.errors import ReleaseError
+from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.cells import Cells, new_column
 from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.pooled import Associations
 from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.arrays import texts
 
+Booleans = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+
 LEVEL = 0.01
 MOST_RATIO = 0.25
 LEAST_EXPECTED = 20.0
 _ROWS_AT_ONCE = 2**16
 _WORD = 64
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -74,36 +73,36 @@ class NegativePair:
 
 
 class NegativePairs:
-    """What was found. `columns` are those with a pair, all that a batch must have; `concerned` the values with one."""
+    """All pairs. `columns` are those with a pair, all that a batch must have; `concerned` the values with one."""
 
     def __init__(
         self,
         values: int,
-        found: Sequence[tuple[Cells, Booleans]] = (),
+        masks: Sequence[tuple[Cells, Booleans]] = (),
         pairs: Sequence[NegativePair] = (),
         notes: Sequence[str] = (),
     ) -> None:
         self.values = values
-        self.columns = tuple(cells.column for cells, _ in found)
+        self.columns = tuple(cells.column for cells, _ in masks)
         self.pairs, self.notes = tuple(pairs), tuple(notes)
-        some = np.logical_or.reduce([np.zeros(values, dtype=np.bool_), *(mask.any(axis=0) for _, mask in found)])
+        some = np.logical_or.reduce([np.zeros(values, dtype=np.bool_), *(mask.any(axis=0) for _, mask in masks)])
         self.concerned: Integers = np.flatnonzero(some)
-        self._masks = [(cells, _packed(mask[:, self.concerned])) for cells, mask in found]
+        self._masks = [(cells, _pack(mask[:, self.concerned])) for cells, mask in masks]
 
     def words(self, batch: pa.RecordBatch) -> Words:
         """Rows x words: bit k of a row, 64 a word, is set if any of its values rules out `concerned[k]`."""
-        found = np.zeros((batch.num_rows, -(-len(self.concerned) // _WORD)), dtype=np.uint64)
+        words = np.zeros((batch.num_rows, -(-len(self.concerned) // _WORD)), dtype=np.uint64)
         for cells, mask in self._masks:
-            found |= mask[cells.codes(batch)]  # the last line, that of the code -1, is empty
-        return found
+            words |= mask[cells.codes(batch)]  # the last line, that of the code -1, is empty
+        return words
 
     def ruled_out(self, batch: pa.RecordBatch) -> Booleans:
         """Rows x values, in the manifest's order: ruled out by any of the row's values."""
-        found = np.zeros((batch.num_rows, self.values), dtype=np.bool_)
+        ruled_out = np.zeros((batch.num_rows, self.values), dtype=np.bool_)
         octets = self.words(batch).astype("<u8").view(np.uint8)
         bits = np.unpackbits(octets, axis=1, count=len(self.concerned), bitorder="little")
-        found[:, self.concerned] = bits.view(np.bool_)
-        return found
+        ruled_out[:, self.concerned] = bits.view(np.bool_)
+        return ruled_out
 
 
 def negative_pairs(
@@ -116,23 +115,21 @@ def negative_pairs(
     """The pairs that a release shows, in one pass over ST and two over QIT."""
     values = [entry.value for entry in folder.manifest.values]
     try:
-        found = find_compositions(_coded_values(folder, values), first_buckets(folder.manifest.strata))
+        compositions = find_compositions(_coded_values(folder, values), first_buckets(folder.manifest.strata))
     except UnsupportedError as reason:
         return NegativePairs(len(values), notes=[f"{str(reason).rstrip('.')}: no negative associations are learned"])
     fakes = folder.manifest.adversary.fake_values
-    association = Associations(found, fakes)
+    association = Associations(compositions, fakes)
     columns, notes = _columns(folder, least_expected * association.records.sum() / association.records.max())
-    held, rows = _counted(folder, columns, found)
-    if (rows + found.buckets * fakes != found.rows).any():
-        raise ReleaseError(
-            "there are buckets with more rows than values, or fewer", "Run dalenius verify on the release."
-        )
-    tested = [_tested(association, matching, least_expected) for matching in held]
-    chosen = select_significant(np.concatenate([np.zeros(0), *(part.p_values for part in tested)]), level)
+    counts, rows = _count_cells(folder, columns, compositions)
+    if (rows + compositions.buckets * fakes != compositions.rows).any():
+        raise ReleaseError("some buckets have more rows than values, or fewer", "Run dalenius verify on the release.")
+    tests = [_test_pairs(association, matching, least_expected) for matching in counts]
+    significant = select_significant(np.concatenate([np.zeros(0), *(part.p_values for part in tests)]), level)
     masks: list[tuple[Cells, Booleans]] = []
     pairs: list[NegativePair] = []
-    for cells, part in zip(columns, tested, strict=True):
-        own, chosen = chosen[: len(part.cells)] & (part.ratios <= most_ratio), chosen[len(part.cells) :]
+    for cells, part in zip(columns, tests, strict=True):
+        own, significant = significant[: len(part.cells)] & (part.ratios <= most_ratio), significant[len(part.cells) :]
         if own.any():
             mask = np.zeros((len(cells.names) + 1, len(values)), dtype=np.bool_)
             mask[part.cells[own], part.values[own]] = True
@@ -151,7 +148,7 @@ def select_significant(p_values: Floats, level: float) -> Booleans:
 
 
 @dataclass(frozen=True)
-class _Tested:
+class _PairTests:
     """Of the pairs of one column: the cell, the value, and what is expected and estimated."""
 
     cells: Integers
@@ -175,10 +172,18 @@ class _Tested:
     def pair(self, k: int, cells: Cells, values: Sequence[str]) -> NegativePair:
         mean, value = max(float(self.means[k]), 0.0), values[self.values[k]]
         name, expected, p_value = cells.names[self.cells[k]], float(self.expected[k]), float(self.p_values[k])
-        return NegativePair(cells.column, name, value, expected, mean, mean / expected, p_value)
+        return NegativePair(
+            column=cells.column,
+            value=name,
+            sensitive=value,
+            expected=expected,
+            estimated=mean,
+            ratio=mean / expected,
+            p_value=p_value,
+        )
 
 
-def _tested(association: Associations, matching: Integers, least: float) -> _Tested:
+def _test_pairs(association: Associations, matching: Integers, least: float) -> _PairTests:
     """Of one column, whose rows by cell and class are given: the pairs of which enough is expected."""
     records = association.records
     expected = matching.sum(axis=1)[:, None] * records / records.sum()
@@ -186,11 +191,11 @@ def _tested(association: Associations, matching: Integers, least: float) -> _Tes
     means, deviations = np.zeros(len(cells)), np.zeros(len(cells))
     for first in range(0, len(cells), association.at_once):
         part = slice(first, first + association.at_once)
-        wanted = np.zeros((len(cells[part]), len(records)))
-        wanted[np.arange(len(wanted)), values[part]] = 1
-        posterior = association.posterior(matching[cells[part]].astype(np.float64), wanted)
+        targets = np.zeros((len(cells[part]), len(records)))
+        targets[np.arange(len(targets)), values[part]] = 1
+        posterior = association.posterior(matching[cells[part]].astype(np.float64), targets)
         means[part], deviations[part] = posterior.mean, posterior.deviation
-    return _Tested(cells, values, expected[cells, values], means, deviations)
+    return _PairTests(cells=cells, values=values, expected=expected[cells, values], means=means, deviations=deviations)
 
 
 def _coded_values(folder: ReleaseFolder, values: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:
@@ -212,31 +217,33 @@ def _coded_values(folder: ReleaseFolder, values: Sequence[str]) -> Iterator[tupl
 def _columns(folder: ReleaseFolder, least_rows: float) -> tuple[list[Cells], list[str]]:
     """The columns of QIT cut into cells, and notes on what is not looked at."""
     entries, schema = folder.manifest.columns.quasi_identifiers, folder.schema("qit")
-    met = [new_column(entry.name, schema.field(entry.name).type, folder.manifest.rows) for entry in entries]
+    columns = [new_column(entry.name, schema.field(entry.name).type, folder.manifest.rows) for entry in entries]
     random = np.random.default_rng(0)  # for a sample of published rows: nothing secret
     for batch in folder.batches("qit", [entry.name for entry in entries], rows=_ROWS_AT_ONCE, coded=True):
-        for column, entry in zip(met, entries, strict=True):
+        for column, entry in zip(columns, entries, strict=True):
             column.add(batch[entry.name], random)
-    found = [column.cells(least_rows) for column in met]
-    return [cells for cells, _ in found], [note for _, note in found if note]
+    cells_and_notes = [column.cells(least_rows) for column in columns]
+    return [cells for cells, _ in cells_and_notes], [note for _, note in cells_and_notes if note]
 
 
-def _counted(folder: ReleaseFolder, columns: Sequence[Cells], found: Compositions) -> tuple[list[Integers], Integers]:
+def _count_cells(
+    folder: ReleaseFolder, columns: Sequence[Cells], compositions: Compositions
+) -> tuple[list[Integers], Integers]:
     """Of every column the rows by cell and class; and all rows by class."""
-    bucket, classes = folder.manifest.columns.bucket, found.number
-    held = [np.zeros((len(cells.names), classes), dtype=np.int64) for cells in columns]
+    bucket, classes = folder.manifest.columns.bucket, compositions.number
+    by_cell = [np.zeros((len(cells.names), classes), dtype=np.int64) for cells in columns]
     rows = np.zeros(classes, dtype=np.int64)
     for batch in folder.batches("qit", rows=_ROWS_AT_ONCE, coded=True):
-        kinds = found.of(np.asarray(batch[bucket], dtype=np.int64))
+        kinds = compositions.of(np.asarray(batch[bucket], dtype=np.int64))
         rows += np.bincount(kinds, minlength=classes)
-        for cells, counts in zip(columns, held, strict=True):
+        for cells, counts in zip(columns, by_cell, strict=True):
             codes = cells.codes(batch)
             keys = (codes * classes + kinds)[codes >= 0]
             counts += np.bincount(keys, minlength=counts.size).reshape(counts.shape)
-    return held, rows
+    return by_cell, rows
 
 
-def _packed(mask: Booleans) -> Words:
+def _pack(mask: Booleans) -> Words:
     octets = np.packbits(mask, axis=1, bitorder="little")
     width = -(-mask.shape[1] // _WORD) * 8
     padded = np.pad(octets, ((0, 0), (0, width - octets.shape[1])))

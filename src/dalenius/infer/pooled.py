@@ -49,6 +49,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.compositions import Block, Compositions
 from dalenius.infer.learned import Association, Posterior, mixture, prior
 
@@ -61,9 +62,6 @@ _CELLS_AT_ONCE = 2**22
 _NO_NOISE = 1e-12
 _LEAST_SINGULAR = 1e-9  # of the largest: below, there is rounding alone
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
 
 class Associations:
     """What a release says of the association in all its strata: `Association`, for one or many of them.
@@ -71,23 +69,23 @@ class Associations:
     Queries are lines of matching rows by class, as `Compositions` numbers them, and of wanted values by code.
     """
 
-    def __init__(self, found: Compositions, fake_values: int = 0) -> None:
-        self._strata = [_Stratum.of(block, fake_values) for block in found.blocks]
-        self.values, self.classes = found.values, found.number
+    def __init__(self, compositions: Compositions, fake_values: int = 0) -> None:
+        self._strata = [_Stratum.of(block, fake_values) for block in compositions.blocks]
+        self.values, self.classes = compositions.values, compositions.number
         self.records = np.zeros(self.values)  # by code
         for stratum in self._strata:
             self.records[stratum.values] += stratum.association.records
         if len(self._strata) == 1:
             self.at_once = self._strata[0].association.at_once
         else:
-            self._pooled = _Pooled(self._strata, self.values)
-            self.at_once = self._pooled.at_once(self.classes)
+            self._pool = _Pool(self._strata, self.values)
+            self.at_once = self._pool.at_once(self.classes)
 
-    def posterior(self, matching: Floats, wanted: Floats) -> Posterior:
+    def posterior(self, matching: Floats, targets: Floats) -> Posterior:
         """At most about `at_once` queries should come together, to bound the memory."""
         if len(self._strata) == 1:
-            return self._strata[0].association.posterior(matching, wanted[:, self._strata[0].values])
-        return self._pooled.posterior(matching, wanted)
+            return self._strata[0].association.posterior(matching, targets[:, self._strata[0].values])
+        return self._pool.posterior(matching, targets)
 
 
 @dataclass(frozen=True)
@@ -115,22 +113,22 @@ class _Sums:
     most: Floats  # by stratum: of ω
 
 
-class _Pooled:
+class _Pool:
     def __init__(self, strata: Sequence[_Stratum], values: int) -> None:
         self._strata, self._values = strata, values
         self._singular = np.concatenate([stratum.association.singular for stratum in strata])
         ends = np.cumsum([len(stratum.association.singular) for stratum in strata]).tolist()
         self._spans = [slice(first, last) for first, last in pairwise([0, *ends])]
         self._basis = self._directions()
-        self._turned = np.concatenate(
+        self._rotation = np.concatenate(
             [stratum.association.directions @ self._basis[stratum.values] for stratum in strata]
         )  # R of all strata, in the common directions
         self._precise = 1 / (1 + _OWN[:, None] * self._singular**2)  # Λ, by level and direction
         self._logs = np.array([np.log(self._precise[:, span]).sum(axis=1) for span in self._spans])
-        self._informed = self._information()
+        self._level_information = self._information()
         own = prior(_OWN, _smallest(self._singular))
         self._own_prior = own / own.sum()
-        everything = (self._turned.T * self._singular**2) @ self._turned
+        everything = (self._rotation.T * self._singular**2) @ self._rotation
         self._common_prior = prior(_COMMON, _smallest(np.sqrt(np.maximum(np.linalg.eigvalsh(everything), 0.0))))
 
     def at_once(self, classes: int) -> int:
@@ -138,12 +136,12 @@ class _Pooled:
         cells = len(self._singular) + classes + self._values + (directions + 2) ** 2 + len(self._strata) * len(_OWN)
         return max(1, _CELLS_AT_ONCE // cells)
 
-    def posterior(self, matching: Floats, wanted: Floats) -> Posterior:
-        sums = self._sums(matching, wanted)
+    def posterior(self, matching: Floats, targets: Floats) -> Posterior:
+        sums = self._sums(matching, targets)
         levels = self._levels(sums)
         means, variances, precise = self._own(sums, levels)
-        b = (sums.scores * self._singular * precise) @ self._turned
-        t = sums.common + (sums.seen * precise) @ self._turned
+        b = (sums.scores * self._singular * precise) @ self._rotation
+        t = sums.common + (sums.seen * precise) @ self._rotation
         information = self._common_information(levels)
         shape = (len(matching), len(_COMMON))
         fits, all_means, all_variances = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -185,7 +183,7 @@ class _Pooled:
             precise[:, span] = level @ self._precise[:, span]
         return mean, variance, precise
 
-    def _sums(self, matching: Floats, wanted: Floats) -> _Sums:
+    def _sums(self, matching: Floats, targets: Floats) -> _Sums:
         queries, strata = len(matching), len(self._strata)
         scores, seen = np.zeros((queries, len(self._singular))), np.zeros((queries, len(self._singular)))
         noisy, hidden, most = (np.zeros((queries, strata)) for _ in range(3))
@@ -194,7 +192,7 @@ class _Pooled:
         first = 0
         for k, (stratum, span) in enumerate(zip(self._strata, self._spans, strict=True)):
             association, last = stratum.association, first + stratum.association.classes
-            traits = association.traits(matching[:, first:last], wanted[:, stratum.values])
+            traits = association.traits(matching[:, first:last], targets[:, stratum.values])
             first = last
             noise = np.where(traits.noise > _NO_NOISE, traits.noise, 0.0)
             root = np.sqrt(noise)[:, None]
@@ -209,7 +207,17 @@ class _Pooled:
             if self._basis.shape[1] < self._values:
                 every[:, stratum.values] += root * traits.unseen + seen[:, span] @ association.directions
         beyond = np.maximum((every**2).sum(axis=1) - ((every @ self._basis) ** 2).sum(axis=1), 0.0)
-        return _Sums(scores, seen, noisy, independent, variance, hidden, unseen @ self._basis, beyond, most)
+        return _Sums(
+            scores=scores,
+            seen=seen,
+            noisy=noisy,
+            independent=independent,
+            variance=variance,
+            hidden=hidden,
+            common=unseen @ self._basis,
+            beyond=beyond,
+            most=most,
+        )
 
     def _directions(self) -> Floats:
         """What γ is learned in: the values, or if they are many, what B says most about, by value and direction."""
@@ -224,19 +232,19 @@ class _Pooled:
 
     def _information(self) -> npt.NDArray[np.float32]:
         """R diag(σ² Λ) Rᵀ of every stratum and level. Half the digits do: 1 is added to what is made of them."""
-        size = self._turned.shape[1]
-        found = np.zeros((len(self._spans), len(_OWN), size * size), dtype=np.float32)
+        size = self._rotation.shape[1]
+        information = np.zeros((len(self._spans), len(_OWN), size * size), dtype=np.float32)
         for k, span in enumerate(self._spans):
-            turned, weights = self._turned[span], self._singular[span] ** 2 * self._precise[:, span]
+            turned, weights = self._rotation[span], self._singular[span] ** 2 * self._precise[:, span]
             for level, weight in enumerate(weights):
-                found[k, level] = ((turned.T * weight) @ turned).ravel()
-        return found.reshape(-1, size * size)
+                information[k, level] = ((turned.T * weight) @ turned).ravel()
+        return information.reshape(-1, size * size)
 
     def _common_information(self, levels: Floats) -> Floats:
         """The B of every query."""
-        size = self._turned.shape[1]
-        found = levels.reshape(len(levels), -1).astype(np.float32) @ self._informed
-        return found.astype(np.float64).reshape(-1, size, size)
+        size = self._rotation.shape[1]
+        information = levels.reshape(len(levels), -1).astype(np.float32) @ self._level_information
+        return information.astype(np.float64).reshape(-1, size, size)
 
 
 def _shares(weights: Floats) -> Floats:
@@ -266,5 +274,5 @@ def _common(information: Floats, ends: Floats, ratio: float) -> tuple[Floats, Fl
     diagonal[:, size:] = 2 * ratio * (ends**2).sum(axis=2) + 1  # enough for it to be positive definite
     lower = np.linalg.cholesky(whole)
     logs = np.log(np.einsum("qii->qi", lower)[:, :size]).sum(axis=1)
-    found, wanted = lower[:, size, :size], lower[:, size + 1, :size]
-    return (found**2).sum(axis=1) / 2 - logs, (found * wanted).sum(axis=1), (wanted**2).sum(axis=1)
+    end_b, end_t = lower[:, size, :size], lower[:, size + 1, :size]
+    return (end_b**2).sum(axis=1) / 2 - logs, (end_b * end_t).sum(axis=1), (end_t**2).sum(axis=1)

@@ -7,6 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+# The attackers in the order in which they are played and shown, and what each of them does.
+ATTACKS = {
+    "corruption": "Knows the sensitive values of some records of a bucket, and infers the others.",
+    "negative": "Rules out values that, as the release shows, hardly ever occur with a person's quasi-identifiers.",
+    "learning": "Learns from all buckets together how quasi-identifiers and values are related, and uses it in each.",
+    "minimality": "Asks why parts of the table were merged into one stratum: which of them has too much of a value?",
+    "order": "Knows how the program works, and tries to read values from the order of rows.",
+}
+
 _NORMAL_95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
 
 

@@ -76,7 +76,7 @@ class Estimate:
         centre = min(max(mean if error else round(mean), low), high)
         reach = NORMAL_95 * error
         interval = (max(low, math.floor(centre - reach)), min(high, math.ceil(centre + reach)))
-        return cls(float(centre), (low, high), error, interval, tight)
+        return cls(estimate=float(centre), bounds=(low, high), standard_error=error, interval=interval, tight=tight)
 
 
 @dataclass(frozen=True)

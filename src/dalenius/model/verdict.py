@@ -79,7 +79,12 @@ class Verdict:
 def conclude_check(name: str, holds: str, findings: Sequence[Finding], obstacles: Sequence[str]) -> Check:
     """The check that follows from its findings, or from the obstacles to it; findings weigh more."""
     if findings:
-        return Check(name, Outcome.FAILED, "; ".join(finding.message for finding in findings), tuple(findings))
+        return Check(
+            check=name,
+            outcome=Outcome.FAILED,
+            summary="; ".join(finding.message for finding in findings),
+            findings=tuple(findings),
+        )
     if obstacles:
         return Check(name, Outcome.NOT_CHECKED, "; ".join(dict.fromkeys(obstacles)))
     return Check(name, Outcome.PASSED, holds)

@@ -31,7 +31,7 @@ _RESERVE = 150 * MIB  # that allocators keep, and that nobody can give back
 _KEY_BYTES = 8
 _COPY_BYTES = 16  # its quasi-identifiers, its value and its stratum
 _UNPACKED = 40  # bytes of working arrays for each record of a piece, of which a few are under way
-_PLACED = 64  # bytes of working arrays for each record that is being placed
+_PLACING = 64  # bytes of working arrays for each record that is being placed
 _LONGEST_LIST = 64 * MIB
 _FAKE_BYTES = 48  # for each fake value while marks are drawn, at most
 _VALUE_BYTES = 4500  # that solving, and describing in the manifest, take for each sensitive value
@@ -78,7 +78,7 @@ class Budget:
 
     def batch_rows(self, row_bytes: int) -> int:
         """How many records are read and placed at a time: a few such batches are under way, with working arrays."""
-        return max(min(self.spare // 8 // (2 * row_bytes + _PLACED), _MOST_BATCH_ROWS), _LEAST_BATCH_ROWS)
+        return max(min(self.spare // 8 // (2 * row_bytes + _PLACING), _MOST_BATCH_ROWS), _LEAST_BATCH_ROWS)
 
     def check_values(self, values: int) -> None:
         """Refuse more sensitive values than the solver and the manifest have room for."""

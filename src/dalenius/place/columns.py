@@ -43,8 +43,8 @@ _DIGITS = 18  # decimals of more do not fit into 64 bits
 class RangeTracker:
     """Integer-like values: their range, and as long as it is long and they are few, the values."""
 
-    def __init__(self, kind: pa.DataType, known: tuple[int, int, bool] | None = None) -> None:
-        self._kind = kind
+    def __init__(self, data_type: pa.DataType, known: tuple[int, int, bool] | None = None) -> None:
+        self._data_type = data_type
         self._low: int | None = None if known is None else known[0]
         self._high: int | None = None if known is None else known[1]
         self.has_nulls = known is not None and known[2]
@@ -62,7 +62,7 @@ class RangeTracker:
         low, high = int(integers.min()), int(integers.max())
         self._low = low if self._low is None else min(low, self._low)
         self._high = high if self._high is None else max(high, self._high)
-        if self._list_of_values is not None and self._kind.bit_width > _SHORT_BITS:
+        if self._list_of_values is not None and self._data_type.bit_width > _SHORT_BITS:
             self._list(distinct_values(array))
 
     def _list(self, values: pa.Array) -> None:
@@ -83,15 +83,15 @@ class RangeTracker:
 
     def bytes(self, rows: int) -> int:
         """What so many values take."""
-        return rows * -(-int(self._kind.bit_width) // 8)
+        return rows * -(-int(self._data_type.bit_width) // 8)
 
     def domain(self) -> Domain:
         """What the column holds."""
         if self._low is None or self._high is None:
-            return Listing(self._kind, pa.nulls(0, pa.int64()), self.has_nulls)
+            return Listing(self._data_type, pa.nulls(0, pa.int64()), self.has_nulls)
         if self._high - self._low >= _SHORT_RANGE and self._list_of_values is not None:
-            return Listing(self._kind, sort_values(self._list_of_values), self.has_nulls)
-        return Range(self._kind, self._low, self._high, self.has_nulls)
+            return Listing(self._data_type, sort_values(self._list_of_values), self.has_nulls)
+        return Range(data_type=self._data_type, low=self._low, high=self._high, has_nulls=self.has_nulls)
 
 
 class ListTracker:
@@ -99,10 +99,10 @@ class ListTracker:
 
     needs_data = True
 
-    def __init__(self, kind: pa.DataType, most_bytes: int) -> None:
-        self._kind, self._most_bytes = kind, most_bytes
-        self._parts: list[pa.Array] = [pa.nulls(0, listing_type(kind))]
-        self._merged = self._pending = self._pending_bytes = 0
+    def __init__(self, data_type: pa.DataType, most_bytes: int) -> None:
+        self._data_type, self._most_bytes = data_type, most_bytes
+        self._parts: list[pa.Array] = [pa.nulls(0, listing_type(data_type))]
+        self._merged_values = self._pending = self._pending_bytes = 0
         self._bytes = 0
         self.has_nulls = False
         self._too_many = False
@@ -113,11 +113,11 @@ class ListTracker:
         self._bytes += _length(array)
         if self._too_many:
             return
-        part = distinct_values(array).cast(listing_type(self._kind))
+        part = distinct_values(array).cast(listing_type(self._data_type))
         self._parts.append(part)
         self._pending += len(part)
         self._pending_bytes += part.nbytes
-        if self._pending > 2 * self._merged + 10_000 or self._pending_bytes > self._most_bytes:
+        if self._pending > 2 * self._merged_values + 10_000 or self._pending_bytes > self._most_bytes:
             self._merge()
 
     def merge(self, other: ListTracker) -> None:
@@ -131,7 +131,7 @@ class ListTracker:
 
     def _merge(self) -> None:
         values = pa.chunked_array(self._parts).unique()
-        self._parts, self._merged, self._pending, self._pending_bytes = [values], len(values), 0, 0
+        self._parts, self._merged_values, self._pending, self._pending_bytes = [values], len(values), 0, 0
         if len(values) > _LONGEST_LIST or values.nbytes > self._most_bytes:
             self._too_many = True
             self._parts = []
@@ -144,7 +144,7 @@ class ListTracker:
         """What the column holds; None if that is more than fits into a list."""
         if not self._too_many:
             self._merge()
-        return None if self._too_many else Listing(self._kind, sort_values(self._parts[0]), self.has_nulls)
+        return None if self._too_many else Listing(self._data_type, sort_values(self._parts[0]), self.has_nulls)
 
 
 Tracker = RangeTracker | ListTracker
@@ -152,29 +152,29 @@ Tracker = RangeTracker | ListTracker
 
 def tracker_of(field: pa.Field, source: Source, most_bytes: int) -> Tracker:
     """A tracker for a column of the source, with the range that the source knows by itself."""
-    kind = field.type
-    if not is_integer_like(kind):
-        return ListTracker(kind, most_bytes)
-    same = source.schema([field.name]).field(0).type == kind
-    tracked = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
+    data_type = field.type
+    if not is_integer_like(data_type):
+        return ListTracker(data_type, most_bytes)
+    same = source.schema([field.name]).field(0).type == data_type
+    tracked = pa.types.is_integer(data_type) or pa.types.is_boolean(data_type) or pa.types.is_date32(data_type)
     known = source.known_range(field.name) if tracked and same else None
-    return RangeTracker(kind, _as_integers(known, kind) if known is not None else None)
+    return RangeTracker(data_type, _as_integers(known, data_type) if known is not None else None)
 
 
 def published_field(field: pa.Field) -> pa.Field:
     """A column with the type that it is published with; an error if it does not hold single values."""
-    kind = _plain_type(field.type)
+    data_type = _plain_type(field.type)
     t = pa.types
-    if t.is_dictionary(kind):
-        value = _plain_type(kind.value_type)
-        kind = pa.dictionary(kind.index_type, value) if _is_bytes(value) else value
-    inner = kind.value_type if t.is_dictionary(kind) else kind
+    if t.is_dictionary(data_type):
+        value = _plain_type(data_type.value_type)
+        data_type = pa.dictionary(data_type.index_type, value) if _is_bytes(value) else value
+    inner = data_type.value_type if t.is_dictionary(data_type) else data_type
     if not (_is_bytes(inner) or t.is_null(inner) or t.is_decimal(inner) or is_integer_like(inner)):
         raise InputError(
             f"the column {field.name!r} has the type {field.type}, and only single values can be published",
             "Unnest it, turn it into text, or leave it out.",
         )
-    return field.with_type(kind)
+    return field.with_type(data_type)
 
 
 def lossless_type(values: pa.Array) -> pa.DataType:
@@ -183,10 +183,10 @@ def lossless_type(values: pa.Array) -> pa.DataType:
         return values.type
     places = len(values[0].as_py().partition(".")[2])
     decimal = [pa.decimal128(_DIGITS, places)] if 0 < places < _DIGITS else []
-    for kind in (pa.int64(), *decimal, pa.date32(), pa.bool_()):
+    for data_type in (pa.int64(), *decimal, pa.date32(), pa.bool_()):
         try:
-            if values.cast(kind).cast(values.type).equals(values):
-                return kind
+            if values.cast(data_type).cast(values.type).equals(values):
+                return data_type
         except pa.ArrowException:
             continue
     return values.type
@@ -201,16 +201,16 @@ def lossless_types(schema: pa.Schema, domains: dict[str, Domain | None]) -> pa.S
     return schema
 
 
-def cast_to_published(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def cast_to_published(column: pa.Array, data_type: pa.DataType) -> pa.Array:
     """A column of the source in the type that it is published with. Text may stay coded."""
-    if column.type == kind:
+    if column.type == data_type:
         return column
     if pa.types.is_dictionary(column.type):
-        inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+        inner = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
         if _is_bytes(inner) and column.type.value_type == inner:
             return column
     try:
-        return column.cast(kind)
+        return column.cast(data_type)
     except pa.ArrowException:
         raise changed_table_error() from None
 
@@ -225,27 +225,27 @@ def _length(array: pa.Array) -> int:
     return int(array.nbytes)
 
 
-def _as_integers(known: tuple[Any, Any, int], kind: pa.DataType) -> tuple[int, int, bool] | None:
+def _as_integers(known: tuple[Any, Any, int], data_type: pa.DataType) -> tuple[int, int, bool] | None:
     try:
-        low, high = (_as_integer(value, kind) for value in known[:2])
+        low, high = (_as_integer(value, data_type) for value in known[:2])
     except (TypeError, ValueError):
         return None
     return (low, high, known[2] > 0) if low <= high else None
 
 
-def _as_integer(value: Any, kind: pa.DataType) -> int:
+def _as_integer(value: Any, data_type: pa.DataType) -> int:
     if isinstance(value, date):
         return value.toordinal() - _EPOCH
-    return int(value) - (2**63 if pa.types.is_uint64(kind) else 0)
+    return int(value) - (2**63 if pa.types.is_uint64(data_type) else 0)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
+def _plain_type(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(data_type):
         return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+    return pa.large_binary() if pa.types.is_binary_view(data_type) else data_type
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def _is_bytes(data_type: pa.DataType) -> bool:
     t = pa.types
-    text = t.is_string(kind) or t.is_large_string(kind)
-    return bool(text or t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind))
+    text = t.is_string(data_type) or t.is_large_string(data_type)
+    return bool(text or t.is_binary(data_type) or t.is_large_binary(data_type) or t.is_fixed_size_binary(data_type))

@@ -35,7 +35,7 @@ class OrderedColumn:
     @classmethod
     def if_possible(cls, domain: Domain | None) -> OrderedColumn | None:
         """None if the column cannot be cut: its values are too many to be listed, or have no order or no exact text."""
-        return cls(domain) if domain is not None and _can_be_cut(domain.kind) else None
+        return cls(domain) if domain is not None and _can_be_cut(domain.data_type) else None
 
     def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
         """The codes of an array of the type that is published."""
@@ -50,8 +50,8 @@ class OrderedColumn:
         return [str(text) for text in texts(self._domain.decode(codes.astype(np.uint64)))]
 
 
-def _can_be_cut(kind: pa.DataType) -> bool:
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+def _can_be_cut(data_type: pa.DataType) -> bool:
+    plain = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
     tests = (
         pa.types.is_integer,
         pa.types.is_floating,

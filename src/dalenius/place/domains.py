@@ -39,7 +39,7 @@ _LONGEST_TABLE = 2**16
 class Range:
     """Integer-like values from `low` to `high`."""
 
-    kind: pa.DataType
+    data_type: pa.DataType
     low: int
     high: int
     has_nulls: bool
@@ -70,20 +70,20 @@ class Range:
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """The array whose codes these are."""
         nulls = codes == self.codes - 1 if self.has_nulls else None
-        if pa.types.is_integer(self.kind) and not pa.types.is_uint64(self.kind):
-            own = codes.astype(self.kind.to_pandas_dtype())  # modulo its width, in which the sum is exact
+        if pa.types.is_integer(self.data_type) and not pa.types.is_uint64(self.data_type):
+            own = codes.astype(self.data_type.to_pandas_dtype())  # modulo its width, in which the sum is exact
             own += np.asarray(self.low % _WRAP, dtype=np.uint64).astype(own.dtype)
-            return arrow_array(own, nulls, self.kind)
+            return arrow_array(own, nulls, self.data_type)
         integers = codes.astype(np.uint64)
         integers += np.uint64(self.low % _WRAP)
-        return from_integers(integers.view(np.int64), self.kind, nulls)
+        return from_integers(integers.view(np.int64), self.data_type, nulls)
 
 
 @dataclass(frozen=True)
 class Listing:
     """Distinct values in their order. For integer-like types `values` are their integers."""
 
-    kind: pa.DataType
+    data_type: pa.DataType
     values: pa.Array
     has_nulls: bool
 
@@ -118,7 +118,7 @@ class Listing:
     @cached_property
     def _table(self) -> tuple[int, Codes] | None:
         """Integers that are near each other: the smallest, and the code of every integer from there on."""
-        if not is_integer_like(self.kind) or not len(self.values):
+        if not is_integer_like(self.data_type) or not len(self.values):
             return None
         integers = numpy_array(self.values)
         low, high = int(integers[0]), int(integers[-1])
@@ -140,15 +140,15 @@ class Listing:
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """The array whose codes these are; text comes as a dictionary in the order of the values."""
-        if pa.types.is_null(self.kind):
+        if pa.types.is_null(self.data_type):
             return pa.nulls(len(codes))
         nulls = codes == len(self.values) if self.has_nulls else None
-        if self.values.type == pa.int64() and is_integer_like(self.kind):
+        if self.values.type == pa.int64() and is_integer_like(self.data_type):
             integers = np.append(numpy_array(self.values), 0)
-            if pa.types.is_integer(self.kind):  # look up in the narrow type, rather than turn the result into it
-                own = numpy_array(from_integers(integers, self.kind))
-                return arrow_array(own.take(codes), nulls, self.kind)
-            return from_integers(integers.take(codes), self.kind, nulls)
+            if pa.types.is_integer(self.data_type):  # look up in the narrow type, rather than turn the result into it
+                own = numpy_array(from_integers(integers, self.data_type))
+                return arrow_array(own.take(codes), nulls, self.data_type)
+            return from_integers(integers.take(codes), self.data_type, nulls)
         indices = codes.astype(np.int16 if self.codes < 2**15 else np.int32)
         return pa.DictionaryArray.from_arrays(arrow_array(indices, nulls), self.values)
 
@@ -187,11 +187,11 @@ def sort_values(values: pa.Array) -> pa.Array:
     return values.take(pc.sort_indices(values)) if len(values) else values
 
 
-def listing_type(kind: pa.DataType) -> Any:
+def listing_type(data_type: pa.DataType) -> Any:
     """The type of the values in a listing of a column of this type."""
-    if pa.types.is_dictionary(kind):
-        return kind.value_type
-    return pa.int64() if is_integer_like(kind) else kind
+    if pa.types.is_dictionary(data_type):
+        return data_type.value_type
+    return pa.int64() if is_integer_like(data_type) else data_type
 
 
 def null_count(array: pa.Array) -> int:
@@ -206,62 +206,62 @@ def changed_table_error() -> ChangedInputError:
     return ChangedInputError("the table changed between its readings", "Run again when nothing writes to it.")
 
 
-def is_integer_like(kind: pa.DataType) -> bool:
+def is_integer_like(data_type: pa.DataType) -> bool:
     """Whether the values of a type are integers of at most 64 bits in disguise."""
     t = pa.types
-    if t.is_decimal(kind):
-        return bool(kind.precision <= 18 and kind.bit_width <= 128)
+    if t.is_decimal(data_type):
+        return bool(data_type.precision <= 18 and data_type.bit_width <= 128)
     return bool(
-        t.is_boolean(kind)
-        or t.is_integer(kind)
-        or t.is_floating(kind)
-        or (t.is_temporal(kind) and not _is_interval(kind))
+        t.is_boolean(data_type)
+        or t.is_integer(data_type)
+        or t.is_floating(data_type)
+        or (t.is_temporal(data_type) and not _is_interval(data_type))
     )
 
 
 def to_integers(array: pa.Array) -> npt.NDArray[Any]:
     """The values as integers of some width, in the order of the values; what stands where a null is means nothing."""
-    kind, count = array.type, len(array)
+    data_type, count = array.type, len(array)
     if count == 0:
         return np.empty(0, dtype=np.int64)
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(data_type):
         array = array.cast(pa.uint8())
-        kind = array.type
+        data_type = array.type
     data = array.buffers()[1]
     if data is None:
         return np.zeros(count, dtype=np.int64)
-    if pa.types.is_decimal(kind) and kind.bit_width == 128:
+    if pa.types.is_decimal(data_type) and data_type.bit_width == 128:
         return np.frombuffer(data, dtype="<i8")[2 * array.offset : 2 * (array.offset + count) : 2]
-    raw = np.frombuffer(data, dtype=_raw_type(kind))[array.offset : array.offset + count]
-    if pa.types.is_floating(kind):
-        return _float_order(raw, kind.bit_width)
-    if pa.types.is_uint64(kind):
+    raw = np.frombuffer(data, dtype=_raw_type(data_type))[array.offset : array.offset + count]
+    if pa.types.is_floating(data_type):
+        return _float_order(raw, data_type.bit_width)
+    if pa.types.is_uint64(data_type):
         return (raw ^ _TOP).view(np.int64)
     return raw
 
 
-def from_integers(integers: Integers, kind: pa.DataType, nulls: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def from_integers(integers: Integers, data_type: pa.DataType, nulls: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """The array whose integers these are, with nulls where `nulls` says."""
-    if pa.types.is_boolean(kind):
-        return arrow_array(integers.astype(np.uint8), nulls).cast(kind)
-    if pa.types.is_decimal(kind) and kind.bit_width == 128:
+    if pa.types.is_boolean(data_type):
+        return arrow_array(integers.astype(np.uint8), nulls).cast(data_type)
+    if pa.types.is_decimal(data_type) and data_type.bit_width == 128:
         raw = np.stack((integers, integers >> 63), axis=1)
-    elif pa.types.is_floating(kind):
-        raw = _float_bits(integers, kind.bit_width)
-    elif pa.types.is_uint64(kind):
+    elif pa.types.is_floating(data_type):
+        raw = _float_bits(integers, data_type.bit_width)
+    elif pa.types.is_uint64(data_type):
         raw = integers.view(np.uint64) ^ _TOP
     else:
-        raw = integers.astype(_raw_type(kind), copy=False)
-    return arrow_array(raw, nulls, kind)
+        raw = integers.astype(_raw_type(data_type), copy=False)
+    return arrow_array(raw, nulls, data_type)
 
 
-def _is_interval(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_interval(kind))
+def _is_interval(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_interval(data_type))
 
 
-def _raw_type(kind: pa.DataType) -> np.dtype[Any]:
-    sign = "u" if pa.types.is_unsigned_integer(kind) else "i"
-    return np.dtype(f"<{sign}{kind.bit_width // 8}")
+def _raw_type(data_type: pa.DataType) -> np.dtype[Any]:
+    sign = "u" if pa.types.is_unsigned_integer(data_type) else "i"
+    return np.dtype(f"<{sign}{data_type.bit_width // 8}")
 
 
 def _float_order(raw: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:

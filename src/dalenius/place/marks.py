@@ -21,20 +21,20 @@ class Marks:
 
     def __init__(self, slots: Integers, numbers: Integers) -> None:
         """`slots[i]` slots of value i, of which the ascending `numbers` are fake."""
-        kind = narrow_type(2 * int(slots.sum()))
+        dtype = narrow_type(2 * int(slots.sum()))
         first = np.concatenate(([0], np.cumsum(slots)))
-        self._first: Unsigned = first.astype(kind)
-        self._first_real: Unsigned = (first - np.searchsorted(numbers, first)).astype(kind)
-        self._reals_before: Unsigned = np.full(len(numbers) + 1, np.iinfo(kind).max, dtype=kind)
+        self._first: Unsigned = first.astype(dtype)
+        self._first_real: Unsigned = (first - np.searchsorted(numbers, first)).astype(dtype)
+        self._reals_before: Unsigned = np.full(len(numbers) + 1, np.iinfo(dtype).max, dtype=dtype)
         self._reals_before[:-1] = numbers
-        self._reals_before[:-1] -= np.arange(len(numbers), dtype=kind)
-        self._shift = kind((int(first[-1]) // max(len(numbers), 1)).bit_length())  # one or two fakes to a block
+        self._reals_before[:-1] -= np.arange(len(numbers), dtype=dtype)
+        self._shift = dtype((int(first[-1]) // max(len(numbers), 1)).bit_length())  # one or two fakes to a block
         block = (self._reals_before[:-1] >> self._shift).astype(np.intp)
         block += 1
         before = np.bincount(block, minlength=int(self._first_real[-1] >> self._shift) + 1)
-        self._index: Unsigned = np.cumsum(before, out=before).astype(kind)  # fakes before each block
-        self._left: Unsigned = np.empty(0, dtype=kind)  # real slots by these marks whose record has another slot now,
-        self._taken: Unsigned = np.empty(0, dtype=kind)  # namely this
+        self._index: Unsigned = np.cumsum(before, out=before).astype(dtype)  # fakes before each block
+        self._left: Unsigned = np.empty(0, dtype=dtype)  # real slots by these marks whose record has another slot now,
+        self._taken: Unsigned = np.empty(0, dtype=dtype)  # namely this
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +86,7 @@ class Marks:
         now = self._numbers()
         if not np.isin(fake, now).all() or np.isin(real, now).any():
             raise ValueError("a move goes from a fake slot to a real one")
-        kind = self._first.dtype
+        dtype = self._first.dtype
         left, taken = self._left.astype(np.int64), self._taken.astype(np.int64)
         # a record that had moved already keeps the slot by which it is known, and only takes another
         order = np.argsort(taken)
@@ -94,11 +94,11 @@ class Marks:
         again = taken[order][place] == real if len(taken) else np.zeros(len(real), dtype=bool)
         taken[order[place[again]]] = fake[again]
         left, taken = np.concatenate((left, real[~again])), np.concatenate((taken, fake[~again]))
-        changed = np.flatnonzero(left != taken)
-        changed = changed[np.argsort(left[changed])]
+        moved_records = np.flatnonzero(left != taken)
+        moved_records = moved_records[np.argsort(left[moved_records])]
         after = Marks.__new__(Marks)
         after.__dict__.update(self.__dict__)
-        after._left, after._taken = left[changed].astype(kind), taken[changed].astype(kind)
+        after._left, after._taken = left[moved_records].astype(dtype), taken[moved_records].astype(dtype)
         return after
 
     def _numbers(self) -> Unsigned:

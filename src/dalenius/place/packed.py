@@ -122,11 +122,11 @@ class Layout:
 
     def columns(self, codes: Codes, names: Sequence[str] | None = None) -> dict[str, Codes]:
         """The codes of single columns, of those named or of all."""
-        chosen = set(self._domains if names is None else names)
+        names_of_columns = set(self._domains if names is None else names)
         return {
             name: _field(codes, shift, width)
             for name, shift, width in zip(self._domains, self._shifts, self._widths, strict=True)
-            if name in chosen
+            if name in names_of_columns
         }
 
     def keys(self, codes: Codes, order: Integers, buckets: Integers) -> Keys:

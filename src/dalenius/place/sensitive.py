@@ -65,23 +65,23 @@ class SensitiveColumn:
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """The published values."""
-        published = Listing(self.listing.kind, self.listing.values, self.publishes_nulls)
+        published = Listing(self.listing.data_type, self.listing.values, self.publishes_nulls)
         return published.decode(codes)
 
 
 class SensitiveCounter:
     """Counts values batch by batch."""
 
-    def __init__(self, name: str, kind: pa.DataType) -> None:
-        self.name, self._kind = name, kind
-        self._values: list[pa.Array] = [pa.nulls(0, listing_type(kind))]
+    def __init__(self, name: str, data_type: pa.DataType) -> None:
+        self.name, self._data_type = name, data_type
+        self._values: list[pa.Array] = [pa.nulls(0, listing_type(data_type))]
         self._counts: list[Integers] = [np.empty(0, dtype=np.int64)]
         self._pending = 0
         self._nulls = 0
 
     def add(self, array: pa.Array) -> None:
         """Count a batch."""
-        if not array.null_count and pa.types.is_integer(self._kind) and self._kind.bit_width <= 16:
+        if not array.null_count and pa.types.is_integer(self._data_type) and self._data_type.bit_width <= 16:
             self._add_short(to_integers(array))
         else:
             self._add_any(dictionary_of(array))
@@ -93,7 +93,7 @@ class SensitiveCounter:
         indices = numpy_array(coded.indices.drop_null())
         counts = np.bincount(indices, minlength=len(coded.dictionary))
         used = np.flatnonzero(counts)
-        self._values.append(coded.dictionary.take(arrow_array(used)).cast(listing_type(self._kind)))
+        self._values.append(coded.dictionary.take(arrow_array(used)).cast(listing_type(self._data_type)))
         self._counts.append(counts[used])
         self._pending += len(used)
 
@@ -121,10 +121,10 @@ class SensitiveCounter:
             self._merge()
 
     def _merge(self) -> None:
-        merged = pa.concat_arrays(self._values).dictionary_encode()
-        counts = np.zeros(len(merged.dictionary), dtype=np.int64)
-        np.add.at(counts, numpy_array(merged.indices), np.concatenate(self._counts))
-        self._values, self._counts = [merged.dictionary], [counts]
+        values = pa.concat_arrays(self._values).dictionary_encode()
+        counts = np.zeros(len(values.dictionary), dtype=np.int64)
+        np.add.at(counts, numpy_array(values.indices), np.concatenate(self._counts))
+        self._values, self._counts = [values.dictionary], [counts]
         self._pending = len(counts)
         if len(counts) > MOST_VALUES:
             raise TooManyValuesError.in_column(self.name, MOST_VALUES)
@@ -157,24 +157,26 @@ class SensitiveCounter:
             totals.append(self._nulls)
         if len(set(names)) < len(names):
             raise InputError(
-                f"different values of the sensitive column {self.name!r} have the same text ({self._kind})",
+                f"different values of the sensitive column {self.name!r} have the same text ({self._data_type})",
                 "Turn the column into text first, or give nulls another name.",
             )
-        listing = Listing(self._kind, ordered, self._nulls > 0)
-        return SensitiveColumn(self.name, listing, tuple(names), tuple(totals), null_code)
+        listing = Listing(self._data_type, ordered, self._nulls > 0)
+        return SensitiveColumn(
+            name=self.name, listing=listing, texts=tuple(names), counts=tuple(totals), null_code=null_code
+        )
 
     def _native(self, text: str) -> pa.Array | None:
         """The value of the column's type that has this text, if there is one."""
-        kind = self._kind.value_type if pa.types.is_dictionary(self._kind) else self._kind
+        data_type = self._data_type.value_type if pa.types.is_dictionary(self._data_type) else self._data_type
         try:
-            native = pa.array([text]).cast(kind)
+            native = pa.array([text]).cast(data_type)
             if texts(native) != [text]:
                 return None
         except (pa.ArrowException, InputError):
             return None
-        return dictionary_of(native).dictionary if is_integer_like(self._kind) else native
+        return dictionary_of(native).dictionary if is_integer_like(self._data_type) else native
 
     def _texts(self, values: pa.Array) -> list[str | None]:
-        if is_integer_like(self._kind):
-            values = from_integers(numpy_array(values), self._kind)
+        if is_integer_like(self._data_type):
+            values = from_integers(numpy_array(values), self._data_type)
         return texts(values)

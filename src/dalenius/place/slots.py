@@ -51,13 +51,13 @@ class Placement:
         counts = np.bincount(values, minlength=len(starts))
         begins = np.cumsum(counts) - counts
         buckets = np.empty(len(values), dtype=np.int64)
-        done = 0
+        placed = 0
         for value in np.flatnonzero(counts >= _LONG_RUN).tolist():
             first, count = int(begins[value]), int(counts[value])
-            self._place_mixed(buckets, values, order, starts - begins, slice(done, first))
+            self._place_mixed(buckets, values, order, starts - begins, slice(placed, first))
             self._place_run(buckets, value, int(starts[value]), slice(first, first + count))
-            done = first + count
-        self._place_mixed(buckets, values, order, starts - begins, slice(done, len(values)))
+            placed = first + count
+        self._place_mixed(buckets, values, order, starts - begins, slice(placed, len(values)))
         return order, buckets
 
     def _place_run(self, buckets: Integers, value: int, start: int, where: slice) -> None:

@@ -50,7 +50,7 @@ def place_records(
 
     def encode(batch: pa.RecordBatch) -> tuple[list[pa.Array], Numbers, Integers]:
         columns = [cast_to_published(column, field.type) for column, field in zip(batch.columns, schema, strict=False)]
-        values = cast_to_published(batch.column(len(schema)), stratum_values.sensitive.listing.kind)
+        values = cast_to_published(batch.column(len(schema)), stratum_values.sensitive.listing.data_type)
         codes = stratum_values.encode(values, dict(zip(schema.names, columns, strict=True)))
         return columns, codes, np.bincount(codes, minlength=stratum_values.number)
 

@@ -147,12 +147,14 @@ def first_row_bytes(source: Source, columns: Sequence[str]) -> int:
     return 0 if first is None or not first.num_rows else int(first.nbytes) // int(first.num_rows)
 
 
-def retype(domain: Domain | None, kind: pa.DataType) -> Domain | None:
+def retype(domain: Domain | None, data_type: pa.DataType) -> Domain | None:
     """The domain of a text column whose texts can all be read as values of another type."""
-    if not isinstance(domain, Listing) or kind == domain.kind:
+    if not isinstance(domain, Listing) or data_type == domain.data_type:
         return domain
-    tracker = RangeTracker(kind)
-    tracker.add(pa.concat_arrays([cast_to_published(domain.values, kind), pa.nulls(int(domain.has_nulls), kind)]))
+    tracker = RangeTracker(data_type)
+    tracker.add(
+        pa.concat_arrays([cast_to_published(domain.values, data_type), pa.nulls(int(domain.has_nulls), data_type)])
+    )
     return tracker.domain()
 
 

@@ -29,7 +29,7 @@ Number = str | int | float | Decimal | Fraction
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
 _RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)")
 _LONGEST = 100
-_LISTED = 10
+_MOST_LISTED = 10
 _RULE_KEYS = ("theta", "base", "uniform", "l_diversity", "beta", "values")
 
 
@@ -251,8 +251,8 @@ def _absent_notes(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
 
 
 def _quote_names(values: list[str]) -> str:
-    listed = ", ".join(repr(value) for value in values[:_LISTED])
-    return listed + (f" and {len(values) - _LISTED} more" if len(values) > _LISTED else "")
+    listed = ", ".join(repr(value) for value in values[:_MOST_LISTED])
+    return listed + (f" and {len(values) - _MOST_LISTED} more" if len(values) > _MOST_LISTED else "")
 
 
 def _not_negative(number: Number, name: str) -> Fraction:

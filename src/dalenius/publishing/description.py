@@ -64,12 +64,12 @@ def _is_short(domain: Domain | None) -> bool:
     """Whole numbers in a narrow range, which a file can store in a few bits each without a dictionary."""
     if not isinstance(domain, Range) or domain.codes > _FEW_CODES:
         return False
-    return bool(pa.types.is_integer(domain.kind) or pa.types.is_date(domain.kind))
+    return bool(pa.types.is_integer(domain.data_type) or pa.types.is_date(domain.data_type))
 
 
 def _short_sensitive(survey: Survey) -> tuple[str, ...]:
     listing = survey.sensitive.listing
-    return (survey.sensitive.name,) if pa.types.is_integer(listing.kind) and listing.codes <= _FEW_CODES else ()
+    return (survey.sensitive.name,) if pa.types.is_integer(listing.data_type) and listing.codes <= _FEW_CODES else ()
 
 
 def _bucket_name(columns: Sequence[str]) -> str:

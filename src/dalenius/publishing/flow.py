@@ -148,23 +148,22 @@ def publish_request(
         open_engine(request.table, options, request.budget) as engine,
         engine.output(os.fspath(out), options.force) as output,
     ):
-        with engine.open(request.table, options.table) as table:
+        with engine.open(request.table, options.table) as table:  # read
             unused = find_columns(table, request.roles)
-            survey = count(table, request, progress)
-            policy = as_policy(request.limits, survey.sensitive.value_counts)
-            plan = solve(survey, policy, request, progress)
-            arrangement = cut(table, survey, plan, request, progress)
-            placements = _Placements(arrangement, request)
+            survey = count(table, request, progress)  # count
+            policy = as_policy(request.limits, survey.sensitive.value_counts)  # resolve the limits
+            plan = solve(survey, policy, request, progress)  # solve
+            arrangement = cut(table, survey, plan, request, progress)  # cut
             specs = table_specs(request.roles, survey, request.format)
+            placements = _Placements(arrangement, request)
             placement = placements.first()
-            while placement is not None:  # once, or with fake values until none is ruled out, as far as possible
-                with table.place(arrangement, placement, progress) as placed:
-                    qit, st = output.write(arrangement, placed, specs.qit, specs.st, progress)
+            while placement is not None:  # once; with fake values again, as long as fewer of them can be ruled out
+                with table.place(arrangement, placement, progress) as placed:  # place
+                    qit, st = output.write(arrangement, placed, specs.qit, specs.st, progress)  # write
                 manifest = describe(request, arrangement, specs, qit, st)
                 folder = output.read_back(manifest)
                 placement = placements.next(folder, progress)
-        progress.stage("Verifying", qit.rows + st.rows)
-        check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)
+        check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
         published = output.commit(manifest)
     notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
@@ -234,24 +233,13 @@ def cut(table: OpenTable, survey: Survey, plan: Plan, request: PublishRequest, p
 def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> None:
     """Verify the release as anybody could who knows the limits, before anybody else can see it."""
     with writable():  # the files may be gone by now
-        verdict = verify(folder, policy=policy, progress=_RowsDone(progress), batch_rows=batch_rows)
+        verdict = verify(folder, policy=policy, progress=progress, batch_rows=batch_rows)
     if not verdict.verified:
         failed = ", ".join(check.check for check in verdict.checks if not check.passed)
         raise SelfCheckError(
             f"the release did not pass its own verification ({failed}), and was not published",
             "This is probably a bug in Dalenius: please report it.",
         )
-
-
-class _RowsDone:
-    """Verification reports the rows done so far; progress counts the steps between."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress, self._done = progress, 0
-
-    def __call__(self, done: int, _total: int) -> None:
-        self._progress.advance(done - self._done)
-        self._done = done
 
 
 class _Placements:

@@ -109,7 +109,7 @@ class Release:
         """
         from dalenius.attack.audit import ATTACKS, audit
 
-        names = ATTACKS if attacks is None else attacks
+        names = tuple(ATTACKS) if attacks is None else attacks
         return audit(self._where, truth=truth, table=table, attacks=names, known=known, control=control)
 
     def report(
@@ -155,9 +155,8 @@ class Release:
         return self.path if isinstance(self._folder.store, LocalStore) else self._folder
 
     def __repr__(self) -> str:
-        manifest = self.manifest
-        rows, buckets, values = manifest.rows, manifest.buckets, len(manifest.values)
-        return f"<Release: {rows:,} records in {buckets:,} buckets, {values:,} sensitive values>"
+        made = self.manifest
+        return f"<Release: {made.rows:,} records in {made.buckets:,} buckets, {len(made.values):,} sensitive values>"
 
 
 def load(path: str | os.PathLike[str]) -> Release:

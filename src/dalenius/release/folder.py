@@ -1,8 +1,7 @@
-"""A release on disk, as a stream of Arrow batches. Reading trusts nothing: what the files say is checked elsewhere.
+"""A release where it is stored, as a stream of Arrow batches. Reading trusts nothing: `verify` checks what files say.
 
-Where the bytes of a release are: on this machine, or wherever else somebody can open them.
-
-Files go by their names in the folder of the release: `manifest.json`, `qit.parquet`, `qit/part-00000.parquet`.
+A `Store` has the bytes: a folder of this machine, or wherever else somebody can open files. Files go by their names in
+the folder of the release: `manifest.json`, `qit.parquet`, `qit/part-00000.parquet`.
 """
 
 from __future__ import annotations
@@ -19,6 +18,10 @@ from dalenius.release.two_tables import TableFile, is_text, named_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+TableName = Literal["qit", "st"]
+BATCH_ROWS = 2**18
 
 
 class Store(Protocol):
@@ -46,22 +49,18 @@ class LocalStore:
 
     def names(self) -> list[str]:
         """Whatever is in the folder, and in folders within it; links are not followed."""
-        found: list[str] = []
+        names: list[str] = []
         for entry in os.scandir(self._folder):
             if entry.is_dir(follow_symlinks=False):
                 within = LocalStore(self._folder / entry.name).names()
-                found += [f"{entry.name}/{name}" for name in within] or [f"{entry.name}/"]
+                names += [f"{entry.name}/{name}" for name in within] or [f"{entry.name}/"]
             else:
-                found.append(entry.name)
-        return sorted(found)
+                names.append(entry.name)
+        return sorted(names)
 
     def local(self, name: str) -> Path:
         """The path."""
         return self._folder / name
-
-
-TableName = Literal["qit", "st"]
-BATCH_ROWS = 2**18
 
 
 class ReleaseFolder:
@@ -142,14 +141,14 @@ class ReleaseFolder:
             return
         import pyarrow.parquet
 
-        found: list[tuple[str, pa.DataType]] | None = None
+        before: list[tuple[str, pa.DataType]] | None = None
         for name in self.files(table):
             with _reading(name), self.opened(name) as source:
                 schema = pyarrow.parquet.read_schema(source)
             layout = [(field.name, _plain(field.type)) for field in schema]
-            if found is not None and layout != found:
+            if before is not None and layout != before:
                 raise ReleaseError(f"{name} has other columns or types than the parts before it")
-            found = layout
+            before = layout
 
     def _parquet_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int, coded: bool
@@ -206,11 +205,11 @@ def _reading(name: str) -> Iterator[None]:
         raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _plain(data_type: pa.DataType) -> pa.DataType:
     """Categories are stored as what they stand for."""
     import pyarrow as pa
 
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 def open_release(folder: Path) -> ReleaseFolder:

@@ -222,10 +222,10 @@ def _in_this_format(document: dict[str, Any]) -> dict[str, Any]:
 
 def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys are all different: readers disagree about which of two counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise ValueError("a key is there twice")
-    return found
+    return document
 
 
 def tables_of_release(folder: Path) -> list[str] | None:

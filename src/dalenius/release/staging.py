@@ -77,9 +77,9 @@ def _is_release(folder: Path) -> bool:
     tables = tables_of_release(folder)
     if tables is None:
         return False
-    found = LocalStore(folder).names()
-    paths = [folder / name for name in found]
-    return {FILE, *tables} >= set(found) and all(path.is_file() and not path.is_symlink() for path in paths)
+    names = LocalStore(folder).names()
+    paths = [folder / name for name in names]
+    return {FILE, *tables} >= set(names) and all(path.is_file() and not path.is_symlink() for path in paths)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
         raise UsageError("the output path has no name", "Give --out a folder that can be made.")
     with writable():
         check_target(target, replace)
-        made = [parent for parent in target.parents if not parent.exists()]
+        new_parents = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_left_behind(target)
         stage = Staging(hidden_name(target, "new"), target)
@@ -105,7 +105,7 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
             yield stage
     finally:
         shutil.rmtree(stage.folder, ignore_errors=True)
-        for parent in made:  # folders that were made for a release that is not there
+        for parent in new_parents:  # folders that were made for a release that is not there
             with suppress(OSError):
                 parent.rmdir()
 

@@ -1,6 +1,7 @@
-"""The two tables as the manifest has them: a file each, or a folder of parts.
+"""The two tables as the manifest has them: a file or a folder of parts each, and the Arrow types of their columns.
 
-Arrow types by the names that the manifest gives them, and what text can carry.
+The manifest names a type by Arrow's own text for it, such as int64 or timestamp[us, tz=UTC]. `named_type` reads these
+names, and `text_can_carry` says which types a CSV file can hold.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 Count = Annotated[int, Field(ge=1)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+_DECIMAL = re.compile(r"decimal(32|64|128|256)\((\d+), (-?\d+)\)")
+_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
+_FIXED = re.compile(r"fixed_size_binary\[(\d+)\]")
+_DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>")
 
 
 class Entry(BaseModel):
@@ -99,12 +105,6 @@ class Tables(Entry):
     st: Annotated[TableFile, Field(description="The bucket and the sensitive value: one row a record or fake value.")]
 
 
-_DECIMAL = re.compile(r"decimal(32|64|128|256)\((\d+), (-?\d+)\)")
-_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
-_FIXED = re.compile(r"fixed_size_binary\[(\d+)\]")
-_DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>")
-
-
 def named_type(name: str) -> pa.DataType:
     """The Arrow type whose text is `name`; ValueError if there is none that a table may publish."""
     import pyarrow as pa  # here and below, because a query reads the manifest and needs no Arrow
@@ -128,25 +128,27 @@ def named_type(name: str) -> pa.DataType:
         raise ValueError(f"there is no type {name!r}") from None
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text(data_type: pa.DataType) -> bool:
     """Strings of any layout."""
     import pyarrow as pa
 
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(
+        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
+    )
 
 
-def text_can_carry(kind: pa.DataType) -> bool:
+def text_can_carry(data_type: pa.DataType) -> bool:
     """Whether a value of this type comes back unchanged from a CSV file."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(kind):
-        return is_text(kind.value_type)
+    if pa.types.is_dictionary(data_type):
+        return is_text(data_type.value_type)
     return bool(
-        is_text(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_date(kind)
-        or pa.types.is_timestamp(kind)
+        is_text(data_type)
+        or pa.types.is_boolean(data_type)
+        or pa.types.is_integer(data_type)
+        or pa.types.is_floating(data_type)
+        or pa.types.is_decimal(data_type)
+        or pa.types.is_date(data_type)
+        or pa.types.is_timestamp(data_type)
     )

@@ -25,9 +25,9 @@ FORMATS: tuple[Format, ...] = ("parquet", "csv", "parts")
 _CHUNK = 2**20
 
 
-def published_schema(schema: pa.Schema, form: Format) -> pa.Schema:
+def published_schema(schema: pa.Schema, file_format: Format) -> pa.Schema:
     """The types that a reader will find: Parquet stores a few in a wider one."""
-    if form == "csv":
+    if file_format == "csv":
         for field in schema:
             if not text_can_carry(field.type):
                 raise OutputError(
@@ -48,8 +48,10 @@ class TableWriter:
     them faster to write and to read.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, form: Format, group: int, short: Collection[str] = ()) -> None:
-        self._path, self._schema, self._form, self._short = path, schema, form, short
+    def __init__(
+        self, path: Path, schema: pa.Schema, file_format: Format, group: int, short: Collection[str] = ()
+    ) -> None:
+        self._path, self._schema, self._format, self._short = path, schema, file_format, short
         self._group = group
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
@@ -61,7 +63,7 @@ class TableWriter:
         """Append rows. Text may come as dictionaries: they are stored as text all the same."""
         fields = [field.with_type(column.type) for field, column in zip(self._schema, columns, strict=True)]
         batch = pa.record_batch(columns, schema=pa.schema(fields))
-        if self._form == "csv":
+        if self._format == "csv":
             if self._csv is None:
                 self._csv = pyarrow.csv.CSVWriter(self._path, self._schema)
             self._csv.write(batch.cast(self._schema))
@@ -82,10 +84,10 @@ class TableWriter:
 
     def finish(self) -> TableFile:
         """Close the file and describe it."""
-        size, digest = self.finished()
+        size, digest = self.close_and_hash()
         return TableFile(file=self._path.name, rows=self._rows, bytes=size, sha256=digest, parts=None)
 
-    def finished(self) -> tuple[int, str]:
+    def close_and_hash(self) -> tuple[int, str]:
         """Close the file; gives its length and its SHA-256."""
         if self._waiting_rows:
             self._write_groups(self._waiting_rows)
@@ -166,7 +168,7 @@ class PartsWriter:
         return self._open
 
     def _finish_part(self) -> None:
-        size, digest = self._writer().finished()
+        size, digest = self._writer().close_and_hash()
         self._parts.append(TablePart(file=self._name(), rows=self._rows, bytes=size, sha256=digest))
         self._open, self._rows = None, 0
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dalenius.model.attack_result import ATTACKS
 from dalenius.report.formatting import interval, number, part, percent, plural, sentence, times
 
-ORDER = ("corruption", "negative", "learning", "minimality", "order")
-_WHO = {
-    "corruption": "Knows the sensitive values of some records of a bucket, and infers the others.",
-    "negative": "Rules out values that, as the release shows, hardly ever occur with a person's quasi-identifiers.",
-    "learning": "Learns from all buckets together how quasi-identifiers and values are related, and uses it in each.",
-    "minimality": "Asks why parts of the table were merged into one stratum: which of them has too much of a value?",
-    "order": "Knows how the program works, and tries to read values from the order of rows.",
-}
 _ORDER_PROMISE = "The release promises that the order of rows reveals nothing."
 _NO_PROMISE = "Nothing is promised against this attacker."
 
@@ -33,7 +26,7 @@ class Attacker:
 
 def attackers(audit: dict[str, Any]) -> list[Attacker]:
     """The attackers who were played."""
-    return [_attacker(name, audit[name], audit) for name in ORDER if name in audit]
+    return [_attacker(name, audit[name], audit) for name in ATTACKS if name in audit]
 
 
 def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attacker:
@@ -52,7 +45,7 @@ def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attac
     known = audit["known_records"]
     return Attacker(
         name=name,
-        who=_WHO[name],
+        who=ATTACKS[name],
         promise=_promise(name, known),
         cells=cells,
         sentences=tuple(_sentences(name, attack, known)),
@@ -162,7 +155,7 @@ def _true(right: int, claims: int) -> str:
 def audit_in_words(audit: dict[str, Any]) -> str:
     """What the chart of attacks shows."""
     attacks = []
-    for name in ORDER:
+    for name in ATTACKS:
         if name in audit:
             attack = audit[name]
             parts = [

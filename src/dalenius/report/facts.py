@@ -117,7 +117,7 @@ def collect(
         )
     progress = progress or Silent()
     before = _manifest(folder)
-    verdict = _verify(folder, before[0], truth, table, progress)
+    verdict = verify(folder, against=truth, table=table, progress=progress)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None)
     if audit:
@@ -153,19 +153,6 @@ def _other_files(folder: Path, manifest: Manifest | None) -> int:
     if manifest is None:
         return 0
     return len(other_files(ReleaseFolder(folder, manifest)))
-
-
-def _verify(folder: Path, manifest: Manifest | None, truth: Any, table: str | None, progress: Progress) -> Verdict:
-    rows = (manifest.rows + manifest.slots) * (2 if truth is not None else 1) if manifest is not None else None
-    progress.stage("Verifying", rows)
-    done = 0
-
-    def advance(rows_done: int, _: int) -> None:
-        nonlocal done
-        progress.advance(rows_done - done)
-        done = rows_done
-
-    return verify(folder, against=truth, table=table, progress=advance)
 
 
 def _with_audit(facts: Facts, folder: Path, truth: Any, table: str | None, control: Any, progress: Progress) -> Facts:

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import MissingExtraError
+from dalenius.model.attack_result import ATTACKS
 from dalenius.report import attackers, charts, words
 from dalenius.report.formatting import (
     NOTHING,
@@ -119,7 +120,7 @@ def _template() -> Template:
 
 def _drawings(twin: Twin) -> dict[str, str | None]:
     release, audit = twin["release"], twin["audit"]
-    played = [name for name in attackers.ORDER if audit is not None and name in audit]
+    played = [name for name in ATTACKS if audit is not None and name in audit]
     return {
         "values": charts.values_chart(release) if release is not None else None,
         "sizes": charts.sizes_chart(release) if release is not None else None,

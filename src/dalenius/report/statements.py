@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from dalenius.model.attack_result import ATTACKS
 from dalenius.release.manifest import SEEDED
-from dalenius.report.attackers import ORDER
 from dalenius.report.formatting import listed, number, percent, plural, sentence, visible
 from dalenius.verify.findings import SOURCE
 
@@ -155,7 +155,7 @@ def compared(twin: Twin) -> bool:
 
 def not_played(audit: Twin) -> list[str]:
     """Attackers who had nobody to attack."""
-    return [name for name in ORDER if name in audit and audit[name]["people"] == 0]
+    return [name for name in ATTACKS if name in audit and audit[name]["people"] == 0]
 
 
 def is_free(value: Twin) -> bool:

@@ -58,7 +58,7 @@ class ExactBound:
             for cut, weight in zip(self.cuts, self.weights, strict=True)
             if isinstance(cut, Cut)
         )
-        return Certificate(self.bound, tuple(rows), proves, self.units)
+        return Certificate(bound=self.bound, rows=tuple(rows), proves=proves, units=self.units)
 
 
 def loss_costs(sizes: Integers) -> list[int]:

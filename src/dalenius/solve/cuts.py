@@ -183,12 +183,12 @@ def privacy_cut(demand: Demand, value: int) -> Cut:
     """PC for one value."""
     mask = np.zeros(len(demand.counts), dtype=np.bool_)
     mask[value] = True
-    return Cut(mask, (), int(demand.counts[value]), demand.units)
+    return Cut(values=mask, sizes=(), right=int(demand.counts[value]), units=demand.units)
 
 
 def size_cut(demand: Demand, saturated: Mask, sizes: tuple[tuple[int, int], ...]) -> Cut:
     """Gale's condition for some sizes, with the saturated values in I."""
-    return Cut(saturated, sizes, -int(demand.counts[saturated].sum()), demand.units)
+    return Cut(values=saturated, sizes=sizes, right=-int(demand.counts[saturated].sum()), units=demand.units)
 
 
 def violated_cuts(

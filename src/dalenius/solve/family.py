@@ -158,7 +158,7 @@ class Family:
         rows = self._rows[used]
         matrix, rights = rows.coefficients(self.caps, self.sizes, member.own), rows.rights(member.counts)
         cuts = [
-            Cut(self._cuts[k].values[member.own], self._cuts[k].sizes, right, member.units)
+            Cut(values=self._cuts[k].values[member.own], sizes=self._cuts[k].sizes, right=right, units=member.units)
             for k, right in zip(used.tolist(), rights.tolist(), strict=True)
         ]
         bound = dense_bound(member, self.sizes, matrix, cuts, multipliers[used])
@@ -204,4 +204,4 @@ class Family:
 def _member(problem: Problem, own: Integers, values: int, units: int) -> Member:
     counts = np.zeros(values, dtype=np.int64)
     counts[own] = np.asarray(problem.counts, dtype=np.int64) * units
-    return Member(problem, counts, own, units)
+    return Member(problem=problem, counts=counts, own=own, units=units)

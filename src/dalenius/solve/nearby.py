@@ -52,7 +52,7 @@ class Neighbourhood:
         base = [math.floor(b + 1e-7) for b in buckets]
         low = [max(-radius, -b) for b in base]
         high = [min(radius, total // int(size) - b) for size, b in zip(sizes, base, strict=True)]
-        return cls(sizes, base, low, high)
+        return cls(sizes=sizes, base=base, low=low, high=high)
 
     @property
     def base_loss(self) -> int:

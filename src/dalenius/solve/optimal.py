@@ -114,7 +114,9 @@ class _Region:
             (max(few, -(-(total - most + size * many) // size)), min(many, (total - least + size * few) // size))
             for size, few, many in zip(sizes, self.low, self.high, strict=True)
         ]
-        return _Region(self.sizes, [few for few, _ in ranges], [many for _, many in ranges], self.complete)
+        return _Region(
+            sizes=self.sizes, low=[few for few, _ in ranges], high=[many for _, many in ranges], complete=self.complete
+        )
 
 
 class _Search:
@@ -233,7 +235,9 @@ class _Search:
         if self.best is None:
             complete = self.instance.last_size - self.instance.first_size < _MANY_SIZES
             sizes = self.instance.sizes if complete else np.sort(relaxed.master.sizes)
-            return _Region(sizes, [0] * len(sizes), [total // int(size) for size in sizes], complete)
+            return _Region(
+                sizes=sizes, low=[0] * len(sizes), high=[total // int(size) for size in sizes], complete=complete
+            )
         loss = self.best.loss - 1
         sizes, high = possible_sizes(self.instance, relaxed.bound, loss)
         low = [0] * len(high)
@@ -253,7 +257,7 @@ class _Search:
         ]
         low = [max(few - b, -_WIDEST) for (few, _), b in zip(ranges, base, strict=True)]
         high = [min(most - b, _WIDEST) for (_, most), b in zip(ranges, base, strict=True)]
-        near = Neighbourhood(sizes, base, low, high)
+        near = Neighbourhood(sizes=sizes, base=base, low=low, high=high)
         return self._search_box(relaxed, near, self.deadline), near.base_loss
 
     def _search_box(self, relaxed: Relaxation, near: Neighbourhood, until: float) -> BoxAnswer:

@@ -115,7 +115,9 @@ def _relaxation(instance: Instance, master: LinearMaster, answer: LinearAnswer, 
     buckets = np.zeros(len(master.sizes))
     buckets[: len(answer.buckets)] = answer.buckets
     rows = master.rows[: len(answer.multipliers)]
-    return Relaxation(master, buckets, exact_bound(instance, rows, answer.multipliers), complete)
+    return Relaxation(
+        master=master, buckets=buckets, bound=exact_bound(instance, rows, answer.multipliers), complete=complete
+    )
 
 
 def _first_columns(instance: Instance) -> Integers:
@@ -126,8 +128,8 @@ def _first_columns(instance: Instance) -> Integers:
     known = instance.problem.known_records
     first_allowed = {smallest_size(limit, known) for limit in instance.problem.limits}
     spread = np.geomspace(instance.first_size, instance.last_size, _ALL_SIZES // 4)
-    chosen = np.unique(np.concatenate([sorted(first_allowed)[-_ALL_SIZES:], np.rint(spread), [instance.last_size]]))
-    return np.asarray(chosen[(chosen >= instance.first_size) & (chosen <= instance.last_size)], dtype=np.int64)
+    columns = np.unique(np.concatenate([sorted(first_allowed)[-_ALL_SIZES:], np.rint(spread), [instance.last_size]]))
+    return np.asarray(columns[(columns >= instance.first_size) & (columns <= instance.last_size)], dtype=np.int64)
 
 
 def _separate(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> int:

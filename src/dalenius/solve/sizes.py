@@ -111,7 +111,7 @@ def most_in_one_bucket(problem: Problem) -> list[int]:
 def _ineligible_value(problem: Problem, value: str, count: int, limit: Fraction) -> IneligibleValue:
     unknown = problem.total - problem.known_records
     smallest = Fraction(count, unknown) if count <= unknown else None
-    return IneligibleValue(value, Fraction(count, problem.total), limit, smallest)
+    return IneligibleValue(value=value, frequency=Fraction(count, problem.total), limit=limit, smallest_limit=smallest)
 
 
 def check_options(options: PlanOptions, total: int) -> None:

@@ -215,9 +215,9 @@ class _Sample:
         if not gains[best] > _gain_of_noise(len(present) - 1, len(gains)):
             return None
         place = int(used[allowed][best])
-        chosen = int(self._column_of_bin[place])
-        last_bin = place - int(self._first[chosen])
-        return _Cut(gain=float(gains[best]), column=chosen, last_bin=last_bin, rows=rows, histogram=histogram)
+        column_of_cut = int(self._column_of_bin[place])
+        last_bin = place - int(self._first[column_of_cut])
+        return _Cut(gain=float(gains[best]), column=column_of_cut, last_bin=last_bin, rows=rows, histogram=histogram)
 
 
 def _gain_of_noise(freedom: int, cuts: int) -> float:

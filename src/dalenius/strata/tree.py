@@ -193,7 +193,11 @@ class Lookup:
             here = nodes.column == column
             at_most[here] = np.searchsorted(thresholds, at_most[here])
         ranks = {column: len(thresholds) + 1 for column, thresholds in self._thresholds.items()}
-        self._cells = _Cells(Nodes(nodes.column, at_most, nodes.below, nodes.above, nodes.leaf), ranks, most_cells)
+        self._cells = _Cells(
+            Nodes(column=nodes.column, at_most=at_most, below=nodes.below, above=nodes.above, leaf=nodes.leaf),
+            ranks,
+            most_cells,
+        )
         self._ranks_of_codes = {
             column: np.searchsorted(thresholds, np.arange(thresholds[-1] + 2)).astype(np.int64)
             for column, thresholds in self._thresholds.items()
@@ -273,7 +277,7 @@ def _above(nodes: Nodes, roots: Sequence[int]) -> Nodes:
     """The tree above the roots of subtrees, which become its leaves, in their order."""
     column, leaf = nodes.column.copy(), np.full(len(nodes.column), -1, np.int64)
     column[roots], leaf[roots] = -1, np.arange(len(roots))
-    return Nodes(column, nodes.at_most, nodes.below, nodes.above, leaf)
+    return Nodes(column=column, at_most=nodes.at_most, below=nodes.below, above=nodes.above, leaf=leaf)
 
 
 def _table(nodes: Nodes, root: int) -> tuple[Table, dict[int, Integers]]:

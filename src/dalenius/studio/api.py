@@ -41,8 +41,6 @@ from dalenius.studio.tasks import Task
 from dalenius.studio.worker import Abandoned
 from dalenius.verify.findings import verdict_object
 
-_VERIFYING = "Verifying"
-
 
 def start_price(studio: Studio) -> Task:
     """What strata would cost or save. Nothing is placed or written."""
@@ -107,7 +105,7 @@ def start_verifying(studio: Studio, release: StudioRelease, against: bool) -> Ta
     table = release.source() if against else None
 
     def work(task: Task) -> dict[str, Any]:
-        return verdict_object(release.verify(table, task.rows_of(_VERIFYING)))
+        return verdict_object(release.verify(table, task))
 
     return studio.tasks.start("verify", table.id if table is not None else "", work)
 

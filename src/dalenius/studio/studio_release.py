@@ -31,7 +31,6 @@ from dalenius.report.twin import report_object
 from dalenius.studio.messages import RequestError, not_found
 from dalenius.studio.table_entries import TableEntry
 from dalenius.verify.judge import verify as judge
-from dalenius.verify.release_files import Progress as RowsDone
 
 _OURS = re.compile(rf"{re.escape(FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
 
@@ -171,7 +170,7 @@ class StudioRelease:
             known = self._knowledge = Knowledge(about)
         return known
 
-    def verify(self, table: TableEntry | None = None, progress: RowsDone | None = None) -> Verdict:
+    def verify(self, table: TableEntry | None = None, progress: Progress | None = None) -> Verdict:
         """Check every promise, and compare the release with its table if that is given."""
 
         def work() -> Verdict:

@@ -61,17 +61,6 @@ class Task:
             if len(self._sentences) < _MOST_SENTENCES:
                 self._sentences.append(sentence)
 
-    def rows_of(self, stage: str) -> Callable[[int, int], None]:
-        """A callback for progress by rows done and rows in all, as verification reports it."""
-
-        def report(done: int, total: int) -> None:
-            with self._lock:
-                self._check()
-                self._stage, self._done, self._total, self._unit = stage, done, total, "rows"
-
-        self.stage(stage)
-        return report
-
     def cancel(self) -> None:
         """Ask it to stop. It does so at its next step."""
         with self._lock:

@@ -1,9 +1,9 @@
-"""numpy to Arrow and back without a copy, and without what pyarrow does on the side.
+"""numpy to Arrow and back without a copy, and the texts by which sensitive values are known.
 
-`pyarrow.array`, `pyarrow.scalar` and `Array.to_numpy` import pandas if it is there, which takes longer than
-publishing a small table.
+`pyarrow.array`, `pyarrow.scalar` and `Array.to_numpy` import pandas if it is there, which takes longer than publishing
+a small table. So none of them is used here.
 
-The texts by which sensitive values are known: what DuckDB's CAST to VARCHAR makes of them.
+The text of a value is what DuckDB's CAST to VARCHAR makes of it.
 """
 
 from __future__ import annotations

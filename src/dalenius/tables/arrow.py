@@ -12,7 +12,6 @@ from dalenius.errors import ChangedInputError, InputError
 from dalenius.tables.delimited import check_names, readable
 
 BATCH_ROWS = 2**18
-PARQUET_SUFFIXES = {".parquet", ".pq"}
 Batches = Generator[pa.RecordBatch, None, None]
 _REFERENCE_BYTES, _SMALL_DICTIONARY = 4, 2**16
 _READ_BYTES = 2**20  # at a time from each column: a row group may be as large as the file
@@ -177,5 +176,5 @@ class _whole_parquet:  # noqa: N801 (used like a function)
             raise InputError("the file is not a complete Parquet file") from None
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))

@@ -75,10 +75,10 @@ class SourceTable:
         with open_table(self._source, self._table, self._memory) as opened, plain_errors():
             opened.require_column(column)
             counted = opened.relation.aggregate(f"{_text(column, null_value)} AS text, count(*) AS n")
-            found = counted.limit(MOST_VALUES + 1).fetchall()
-        if len(found) > MOST_VALUES:
+            rows = counted.limit(MOST_VALUES + 1).fetchall()
+        if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
-        return {text: int(count) for text, count in found if text is not None}
+        return {text: int(count) for text, count in rows if text is not None}
 
     @contextmanager
     def _both_sides(
@@ -105,8 +105,8 @@ def _text(column: str, null_value: str | None) -> str:
 
 def column_types(connection: duckdb.DuckDBPyConnection, side: str) -> dict[str, str]:
     """The columns of one side, with their types."""
-    described = connection.execute(f"DESCRIBE {side}").fetchall()
-    return {name: kind for name, kind, *_ in described}
+    rows = connection.execute(f"DESCRIBE {side}").fetchall()
+    return {name: data_type for name, data_type, *_ in rows}
 
 
 def comparable(name: str, source: str, release: str) -> list[str]:
@@ -118,9 +118,9 @@ def comparable(name: str, source: str, release: str) -> list[str]:
     return [name]
 
 
-def _is_local_time(kind: str) -> bool:
+def _is_local_time(data_type: str) -> bool:
     """Dates and times of every resolution, which SQL compares exactly; those with a time zone are another thing."""
-    return kind == "DATE" or (kind.startswith("TIMESTAMP") and "ZONE" not in kind)
+    return data_type == "DATE" or (data_type.startswith("TIMESTAMP") and "ZONE" not in data_type)
 
 
 def _left_over(connection: duckdb.DuckDBPyConnection, keys: Sequence[str]) -> Difference:

@@ -1,10 +1,9 @@
-"""Connections to DuckDB, and how names and paths are written in its SQL.
+"""Connections to DuckDB, what they may reach, and how names and paths are written in its SQL.
 
-DuckDB files, which anybody may have made: what they define is theirs, and reaches nothing but the file.
-
-A file is attached beside the connection's own catalog, which is where the names in our SQL are looked up: a function of
-the file does not stand in for a built-in one. Views are the file's own SQL. They are read, but the connection is locked
-first, so that neither they nor computed columns can read any other file of this machine.
+Anybody may have made a DuckDB file. What it defines is its own, and reaches nothing but the file: it is attached beside
+the connection's own catalog, which is where the names in our SQL are looked up, so that a function of the file does not
+stand in for a built-in one. Views are the file's own SQL. They are read, but the connection is locked first, so that
+neither they nor computed columns can read any other file of this machine.
 """
 
 from __future__ import annotations
@@ -18,6 +17,9 @@ from pathlib import Path
 import duckdb
 
 from dalenius.errors import InputError, UsageError, did_you_mean
+
+_ATTACHED = "dalenius_attached_file"
+_FILES = ("", ".wal", ".wal.checkpoint", ".wal.recovery")  # the file itself, and what may lie beside it
 
 
 def connect(scratch: str | None, stack: ExitStack, memory: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -40,7 +42,7 @@ def connect(scratch: str | None, stack: ExitStack, memory: int | None = None) ->
 
 def lock(connection: duckdb.DuckDBPyConnection, files: Iterable[Path] = ()) -> None:
     """From here on the connection reaches these files and its scratch folder, nothing else, whatever is executed."""
-    allowed = ", ".join(literal(form) for path in files for form in dict.fromkeys([str(path), literal_path(path)]))
+    allowed = ", ".join(literal(text) for path in files for text in dict.fromkeys([str(path), literal_path(path)]))
     for setting in (f"allowed_paths = [{allowed}]", "enable_external_access = false", "lock_configuration = true"):
         connection.execute(f"SET {setting}")
 
@@ -58,10 +60,6 @@ def literal_path(path: Path) -> str:
 def quoted(name: str) -> str:
     """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
-
-
-_ATTACHED = "dalenius_attached_file"
-_FILES = ("", ".wal", ".wal.checkpoint", ".wal.recovery")  # the file itself, and what may lie beside it
 
 
 def attach(path: Path, connection: duckdb.DuckDBPyConnection) -> None:
@@ -101,9 +99,9 @@ def attached_tables(connection: duckdb.DuckDBPyConnection, views: bool = True) -
         [_ATTACHED],
     ).fetchall()
     names = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
-    often = Counter(names)
+    number_of = Counter(names)
     return {
-        shown: (schema, name)
-        for shown, (schema, name, kind) in zip(names, rows, strict=True)
-        if views or (kind == "BASE TABLE" and often[shown] == 1)
+        full: (schema, name)
+        for full, (schema, name, kind) in zip(names, rows, strict=True)
+        if views or (kind == "BASE TABLE" and number_of[full] == 1)
     }

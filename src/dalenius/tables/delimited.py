@@ -1,17 +1,16 @@
-"""Delimited text without an engine: the header line of a table, and files of counts.
-
-Whether a text file is whole, before an engine reads it: quotes that pair, and as many fields as the header has.
+"""Delimited text without an engine: header lines, files of counts, and whether all records of a file are whole.
 
 DuckDB cuts a text file into pieces, and looks for the first record of each. A record that is not as it should be may
 then be taken for the end of another one and be lost without a word, with all that follows in its piece; so may records
 with line ends inside their values. Nobody would notice rows that are missing from a release. So records are checked
-here first, and a file with such values is not cut into pieces.
+here first, and a file with such values is not cut into pieces (`is_in_one_piece`).
+
+A field is in quotes (with blanks around them, perhaps, and quotes doubled inside), or it is text without delimiters and
+line ends that does not begin with a quote. Every record has as many fields as the header. All lines end alike. An empty
+line is no record.
 
 Most text is checked at a glance, by the places of its delimiters, quotes and line ends. Where quotes stand anywhere but
 around fields, and where something is wrong, regular expressions say what is a record.
-
-A field is in quotes (with blanks around them, perhaps, and quotes doubled inside), or it is text without delimiters and
-line ends that does not begin with a quote. All lines end alike. An empty line is no record.
 """
 
 from __future__ import annotations
@@ -39,9 +38,16 @@ if TYPE_CHECKING:
     Truths = npt.NDArray[np.bool_]
 
 
+LONGEST = 2_000_000  # bytes in a record, as in DuckDB
+_BLOCK = 2**22
+_QUOTE, _LF, _CR = b'"\n\r'
+
+Explanation = tuple[str, str]  # a message and a hint
+
+
 @contextmanager
 def readable() -> Iterator[None]:
-    """Files that cannot be read, or are not text, as errors of ours."""
+    """Turn the errors of files that cannot be read, or are not text, into ours."""
     try:
         yield
     except OSError as error:
@@ -146,18 +152,13 @@ def _open_text(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-LONGEST = 2_000_000  # bytes in a record, as in DuckDB
-_BLOCK = 2**22
-_QUOTE, _LF, _CR = b'"\n\r'
-
-
 def is_in_one_piece(path: Path, delimiter: str, fields: int) -> bool:
     """Check all records of a text file; whether it must be read from its beginning to its end, by one thread."""
-    return _checked(path, FileState(path), delimiter.encode(), fields)
+    return _check_records(path, FileState(path), delimiter.encode(), fields)
 
 
 @lru_cache(maxsize=16)  # a table is opened more than once
-def _checked(path: Path, state: FileState, delimiter: bytes, fields: int) -> bool:  # noqa: ARG001
+def _check_records(path: Path, state: FileState, delimiter: bytes, fields: int) -> bool:  # noqa: ARG001
     check = _Check(delimiter, fields)
     with open_bytes(path) as file:
         block = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
@@ -243,11 +244,11 @@ def _outside(cells: Bytes) -> Truths:
     return ~inside
 
 
-def _places(cells: Bytes, wanted: int, where: Truths | None = None) -> npt.NDArray[np.int64]:
+def _places(cells: Bytes, byte: int, where: Truths | None = None) -> npt.NDArray[np.int64]:
     import numpy as np
 
-    found = cells == wanted
-    return np.flatnonzero(found if where is None else found & where)
+    same = cells == byte
+    return np.flatnonzero(same if where is None else same & where)
 
 
 def _around_fields(cells: Bytes, delimiter: int) -> bool:
@@ -285,24 +286,24 @@ class _Grammar:
         """Where the records end that text begins with."""
         return _end_of_all(self._records, text)
 
-    def fault(self, text: bytes, line: int) -> Explained:
+    def fault(self, text: bytes, line: int) -> Explanation:
         """What is wrong with the record that text begins with."""
-        found = self._any_line.match(text)
-        if found is None:
+        line_match = self._any_line.match(text)
+        if line_match is None:
             stray = self._closed_early.match(text, _end_of_all(self._whole_fields, text))
             return bad_quote(line) if stray or len(text) <= LONGEST else too_long(line)
-        if found.end() > LONGEST:
+        if line_match.end() > LONGEST:
             return too_long(line)
-        if found[1] != self.line_end:
+        if line_match[1] != self.line_end:
             return not_csv(line)
-        return ragged(line, len(self._field.findall(found[0])), self._fields)
+        return ragged(line, len(self._field.findall(line_match[0])), self._fields)
 
 
 def _end_of_all(pattern: re.Pattern[bytes], text: bytes) -> int:
     """Where the matches end, one right after another, that text begins with."""
     end = 0
-    while found := pattern.match(text, end):
-        end = found.end()
+    while match := pattern.match(text, end):
+        end = match.end()
     return end
 
 
@@ -321,16 +322,15 @@ class FileState:
         return hash(self._state)
 
 
-# Here and not in table_errors, because `plan --counts` reads text and needs no DuckDB.
-Explained = tuple[str, str]  # a message and a hint
+# What is wrong with a record. Here and not in table_errors, because `plan --counts` reads text and needs no DuckDB.
 
 
-def not_utf8(line: int | None) -> Explained:
+def not_utf8(line: int | None) -> Explanation:
     """Bytes that are no text."""
     return f"the table is not UTF-8 text{at_line(line)}", "Save it as UTF-8."
 
 
-def ragged(line: int | None, fields: int, columns: int) -> Explained:
+def ragged(line: int | None, fields: int, columns: int) -> Explanation:
     """A record with more fields than the header, or fewer."""
     return (
         f"the table is ragged{at_line(line)}: {fields} fields where the header has {columns}",
@@ -338,17 +338,17 @@ def ragged(line: int | None, fields: int, columns: int) -> Explained:
     )
 
 
-def bad_quote(line: int | None) -> Explained:
+def bad_quote(line: int | None) -> Explanation:
     """A quote inside a quoted value, or one that is not closed."""
     return f"the table has a quote that does not fit{at_line(line)}", 'Double the quotes inside quoted values: "".'
 
 
-def too_long(line: int | None) -> Explained:
+def too_long(line: int | None) -> Explanation:
     """A record of megabytes."""
     return f"the table has a line that is too long{at_line(line)}", "Is a closing quote missing?"
 
 
-def not_csv(line: int | None) -> Explained:
+def not_csv(line: int | None) -> Explanation:
     """Something else."""
     return (
         f"the table is not valid CSV{at_line(line)}",

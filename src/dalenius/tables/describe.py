@@ -1,12 +1,11 @@
-"""What a table's columns are, in one reading: types, nulls, and how many different values. Never a cell.
+"""What is known of a table before it has any roles: its columns with types, nulls and different values, never a cell.
 
-A sketch of fixed size says about how many different values a column has (DuckDB's HyperLogLog, a few percent off), so
-that memory does not grow with the table. Where the table has at most `EXACT_ROWS` rows, columns of not too many values
-are counted exactly in a second reading.
+It takes one reading. A sketch of fixed size says about how many different values a column has (DuckDB's HyperLogLog, a
+few percent off), so that memory does not grow with the table. Where the table has at most `EXACT_ROWS` rows, columns of
+not too many values are counted exactly in a second reading.
 
-Text files are read as text. What kind a column of texts is, its first rows say: numbers or dates, if nearly all are.
-
-What is known of a table before it has any roles: its columns, and never a cell of them.
+Text files are read as text. The first rows of a column of texts say whether it holds numbers or dates: it does if
+nearly all of them are.
 """
 
 from __future__ import annotations
@@ -21,6 +20,14 @@ from dalenius.tables.open_table import Table, open_table, tables_of_file
 from dalenius.tables.table_errors import plain_errors
 
 Kind = Literal["text", "number", "date", "boolean", "other"]
+
+EXACT_ROWS = 2_000_000
+_EXACT_VALUES = 100_000  # of a column, about: more of them are known well enough
+_NEARLY_ALL = 0.95  # of the values, beside codes such as "N/A"
+_FIRST_ROWS = 100_000  # rows that say what kind of texts a column has
+_MEMORY = 2**30  # bytes, before the engine spills to the disk
+_NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)")
+_DATES = re.compile(r"DATE|TIME.*")
 
 
 @dataclass(frozen=True)
@@ -46,19 +53,10 @@ class TableFacts:
     columns: tuple[ColumnFacts, ...]
 
 
-EXACT_ROWS = 2_000_000
-_EXACT_VALUES = 100_000  # of a column, about: more of them are known well enough
-_NEARLY_ALL = 0.95  # of the values, beside codes such as "N/A"
-_LOOKED_AT = 100_000  # rows that say what kind of texts a column has
-_MEMORY = 2**30  # bytes, before the engine spills to the disk
-_NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)")
-_DATES = re.compile(r"DATE|TIME.*")
-
-
 def describe(source: Any, table: str | None = None) -> TableFacts:
-    """The columns of a table: a path, or whatever else `engines.duckdb.open_table` opens."""
+    """The columns of a table: a path, or whatever else `open_table` opens."""
     with open_table(source, table, _MEMORY) as opened, plain_errors():
-        rows, columns = _described(opened)
+        rows, columns = _describe_columns(opened)
         few = [column for column in columns if rows <= EXACT_ROWS and column.distinct <= _EXACT_VALUES]
         if not few:
             return TableFacts(rows, columns)
@@ -81,7 +79,7 @@ def tables_in(path: Path, *, views: bool = True) -> list[str]:
     return tables_of_file(path, views)
 
 
-def _described(opened: Table) -> tuple[int, tuple[ColumnFacts, ...]]:
+def _describe_columns(opened: Table) -> tuple[int, tuple[ColumnFacts, ...]]:
     kinds = _kinds(opened)
     named = [(quoted(name), kind) for name, kind in zip(opened.columns, kinds, strict=True)]
     counted = [
@@ -93,7 +91,16 @@ def _described(opened: Table) -> tuple[int, tuple[ColumnFacts, ...]]:
     columns = []
     for place, (name, kind) in enumerate(zip(opened.columns, kinds, strict=True)):
         there, distinct = numbers[2 * place : 2 * place + 2]
-        columns.append(ColumnFacts(name, opened.types[place], kind, min(distinct, there), False, rows - there))
+        columns.append(
+            ColumnFacts(
+                name=name,
+                type=opened.types[place],
+                kind=kind,
+                distinct=min(distinct, there),
+                distinct_is_exact=False,
+                nulls=rows - there,
+            )
+        )
     return rows, tuple(columns)
 
 
@@ -105,18 +112,18 @@ def _kinds(opened: Table) -> list[Kind]:
         return kinds
     names = [quoted(opened.columns[place]) for place in texts]
     tests = ("count({})", "count(TRY_CAST({} AS DOUBLE))", "count(TRY_CAST({} AS TIMESTAMP))")
-    found = _row(opened, [test.format(name) for name in names for test in tests], _LOOKED_AT)
-    for place, there, numbers, dates in zip(texts, found[::3], found[1::3], found[2::3], strict=True):
+    counts = _row(opened, [test.format(name) for name in names for test in tests], _FIRST_ROWS)
+    for place, there, numbers, dates in zip(texts, counts[::3], counts[1::3], counts[2::3], strict=True):
         nearly_all = max(1, _NEARLY_ALL * there)
         kinds[place] = "number" if numbers >= nearly_all else "date" if dates >= nearly_all else "text"
     return kinds
 
 
-def _row(opened: Table, wanted: list[str], first: int | None = None) -> tuple[int, ...]:
+def _row(opened: Table, expressions: list[str], first: int | None = None) -> tuple[int, ...]:
     """Numbers from the table, or from its first rows."""
     rows = "source" if first is None else f"(SELECT * FROM source LIMIT {first})"  # noqa: S608 (a number)
-    found = opened.query(f"SELECT {', '.join(wanted)} FROM {rows}").fetchall()  # noqa: S608 (names are quoted)
-    return tuple(int(number) for number in found[0])
+    (row,) = opened.query(f"SELECT {', '.join(expressions)} FROM {rows}").fetchall()  # noqa: S608 (names are quoted)
+    return tuple(int(number) for number in row)
 
 
 def _countable(name: str, kind: Kind) -> str:

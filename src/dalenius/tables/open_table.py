@@ -17,18 +17,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow
 
 from dalenius.errors import InputError, NullsError, TooManyValuesError, UsageError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
-from dalenius.tables.arrow import PARQUET_SUFFIXES
 from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quoted
 from dalenius.tables.delimited import check_names, is_in_one_piece, missing_column, read_header, readable
-from dalenius.tables.parquet_folders import parquet_folder
+from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
 from dalenius.tables.table_errors import plain_errors
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _TEXT_SUFFIXES = {".csv": ",;|\t", ".tsv": "\t"}
 _DATABASE_SUFFIXES = {".duckdb", ".ddb", ".db"}
@@ -45,7 +46,7 @@ class Table:
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self.relation = relation
         self.columns: tuple[str, ...] = tuple(relation.columns)
-        self.types: tuple[str, ...] = tuple(str(kind) for kind in relation.types)
+        self.types: tuple[str, ...] = tuple(str(data_type) for data_type in relation.types)
 
     def require_column(self, column: str) -> None:
         """Refuse a column that the table does not have."""
@@ -54,10 +55,10 @@ class Table:
 
     def query(self, select: str) -> duckdb.DuckDBPyRelation:
         """A SELECT from `source`, which is the table."""
-        found = self.relation.query(_VIEW, f"WITH source AS NOT MATERIALIZED (FROM {_VIEW}) {select}")
-        if found is None:
+        relation = self.relation.query(_VIEW, f"WITH source AS NOT MATERIALIZED (FROM {_VIEW}) {select}")
+        if relation is None:
             raise InputError("the table cannot be read")
-        return found
+        return relation
 
     def count_by_value(self, column: str, null_value: str | None = None) -> ValueCounts:
         """How many records carry each value of the sensitive column.
@@ -65,10 +66,10 @@ class Table:
         Nulls are refused unless `null_value` gives them a name, under which they count as a value like any other.
         """
         self.require_column(column)
-        kind = self.types[self.columns.index(column)]
-        if not _SCALAR.fullmatch(kind):
+        data_type = self.types[self.columns.index(column)]
+        if not _SCALAR.fullmatch(data_type):
             raise InputError(
-                f"the sensitive column {column!r} has the type {kind}, and single values are wanted",
+                f"the sensitive column {column!r} has the type {data_type}, and single values are wanted",
                 "Unnest it, or turn it into text, first.",
             )
         name = quoted(column)
@@ -88,6 +89,8 @@ class Table:
 
 def cast_to_text(values: pyarrow.Array) -> list[str | None]:
     """The values as DuckDB writes them; a null stays a null."""
+    import pyarrow  # here and below, because text files need no Arrow
+
     with plain_errors(), ExitStack() as stack:
         connection = connect(None, stack)
         relation = connection.from_arrow(pyarrow.table({"value": values}))
@@ -118,7 +121,7 @@ def open_table(source: Any, table: str | None = None, memory: int | None = None)
         yield opened
 
 
-def kind_of_file(path: Path) -> str:
+def file_suffix(path: Path) -> str:
     """The suffix that says what kind of table a file holds: .gz does not count."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
@@ -126,25 +129,25 @@ def kind_of_file(path: Path) -> str:
 
 def is_text_file(path: Path) -> bool:
     """Whether a file's name says that it is CSV or TSV."""
-    return kind_of_file(path) in _TEXT_SUFFIXES
+    return file_suffix(path) in _TEXT_SUFFIXES
 
 
-def _from_path(path: Path, table: str | None, connected: Connect) -> duckdb.DuckDBPyRelation:
+def _from_path(path: Path, table: str | None, connect_new: Connect) -> duckdb.DuckDBPyRelation:
     with readable():
         if not path.exists():
             raise InputError("there is no file at the path given", "Check the path.")
-        kind = kind_of_file(path) if not path.is_dir() else _FOLDER
-    if table is not None and kind not in _DATABASE_SUFFIXES:
+        suffix = file_suffix(path) if not path.is_dir() else _FOLDER
+    if table is not None and suffix not in _DATABASE_SUFFIXES:
         raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
     with readable(), plain_errors():
-        if kind == _FOLDER:
-            return _from_folder(path.resolve(), connected())
-        if kind in _TEXT_SUFFIXES:
-            return _from_text(path, _TEXT_SUFFIXES[kind], connected())
-        if kind in PARQUET_SUFFIXES:
-            return _from_parquet(path.resolve(), connected())
-        if kind in _DATABASE_SUFFIXES:
-            connection = connected()
+        if suffix == _FOLDER:
+            return _from_folder(path.resolve(), connect_new())
+        if suffix in _TEXT_SUFFIXES:
+            return _from_text(path, _TEXT_SUFFIXES[suffix], connect_new())
+        if suffix in PARQUET_SUFFIXES:
+            return _from_parquet(path.resolve(), connect_new())
+        if suffix in _DATABASE_SUFFIXES:
+            connection = connect_new()
             attach(path.resolve(), connection)
             return attached_table(connection, table)
     raise InputError(
@@ -189,17 +192,17 @@ def _from_parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.D
 
 def _from_folder(folder: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """All files of a folder, with the columns that folders below it name, and not those that folders above do."""
-    found = parquet_folder(folder)
-    lock(connection, found.files)
+    parquet = parquet_folder(folder)
+    lock(connection, parquet.files)
     relation = connection.read_parquet(
-        [literal_path(path) for path in found.files], hive_partitioning=bool(found.keys), union_by_name=False
+        [literal_path(path) for path in parquet.files], hive_partitioning=bool(parquet.keys), union_by_name=False
     )
-    return relation.project(", ".join(quoted(name) for name in (*found.columns, *found.keys)))
+    return relation.project(", ".join(quoted(name) for name in (*parquet.columns, *parquet.keys)))
 
 
 def tables_of_file(path: Path, views: bool = True) -> list[str]:
     """The tables of a DuckDB file, as `open_table` names them; none of a file of another kind."""
-    if kind_of_file(path) not in _DATABASE_SUFFIXES:
+    if file_suffix(path) not in _DATABASE_SUFFIXES:
         return []
     with readable(), plain_errors(), ExitStack() as stack:
         connection = connect(None, stack)
@@ -208,7 +211,9 @@ def tables_of_file(path: Path, views: bool = True) -> list[str]:
 
 
 def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    origins = {kind.__module__.split(".")[0]: kind.__name__ for kind in reversed(type(source).__mro__)}
+    import pyarrow
+
+    origins = {base.__module__.split(".")[0]: base.__name__ for base in reversed(type(source).__mro__)}
     try:
         if origins.get("pandas") == "DataFrame":
             check_names([str(name) for name in source.columns])
@@ -230,6 +235,8 @@ def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.D
 
 
 def _from_arrow(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    import pyarrow
+
     check_names(source.schema.names)
     if any(pyarrow.types.is_fixed_size_binary(field.type) for field in source.schema):
         raise InputError("the table has a column of Python objects or raw bytes", "Turn it into text first.")

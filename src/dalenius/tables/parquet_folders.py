@@ -12,14 +12,15 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import InputError
-from dalenius.tables.arrow import PARQUET_SUFFIXES
 from dalenius.tables.delimited import FileState, check_names, readable
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PARQUET_SUFFIXES = {".parquet", ".pq"}
 _MANIFEST, _LARGEST = "manifest.json", 256 * 2**20  # bytes
 
 
@@ -78,10 +79,10 @@ def table_files(folder: Path) -> tuple[Path, ...]:
             "Give the table that it was made of; or one of its two tables, such as its st.parquet, or its folder st.",
         )
     with readable():
-        found = tuple(sorted(_below(folder, set())))
-    if not found:
+        files = tuple(sorted(_below(folder, set())))
+    if not files:
         raise InputError("the folder has no Parquet files", "Give a folder of .parquet files, or a single file.")
-    return found
+    return files
 
 
 def _below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
@@ -113,6 +114,7 @@ def _key(part: str) -> str:
 
 def _columns(files: tuple[Path, ...]) -> tuple[str, ...]:
     """The columns of the files, which all have the same, with the same types and in the same order."""
+    import pyarrow as pa
     import pyarrow.parquet  # a fifth of a second that only Parquet files need
 
     first: list[tuple[str, pa.DataType]] | None = None
@@ -121,10 +123,10 @@ def _columns(files: tuple[Path, ...]) -> tuple[str, ...]:
             schema = pyarrow.parquet.read_schema(path)
         except (pa.ArrowException, OSError):
             raise InputError("a file of the folder is not a complete Parquet file") from None
-        found = [(field.name, _plain(field.type)) for field in schema]
+        columns = [(field.name, _plain(field.type)) for field in schema]
         if first is None:
-            first = found
-        elif found != first:
+            first = columns
+        elif columns != first:
             raise InputError(
                 "the folder's files have not all the same columns, with the same types, in the same order",
                 "Write the table anew, or give a folder with files of one table.",
@@ -132,9 +134,11 @@ def _columns(files: tuple[Path, ...]) -> tuple[str, ...]:
     return tuple(name for name, _ in first or ())
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _plain(data_type: pa.DataType) -> pa.DataType:
     """Categories are stored as what they stand for."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    import pyarrow as pa
+
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 def _is_release(folder: Path) -> bool:

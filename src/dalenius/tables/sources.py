@@ -1,4 +1,4 @@
-"""Whatever holds a table, as a stream of Arrow batches: the reading side of publishing."""
+"""A table of any origin as a stream of Arrow batches: the reading side of publishing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.errors import ChangedInputError, InputError, UsageError
-from dalenius.tables.arrow import BATCH_ROWS, PARQUET_SUFFIXES, Batches, ParquetSource, Source, TableSource, bare_schema
+from dalenius.tables.arrow import BATCH_ROWS, Batches, ParquetSource, Source, TableSource, bare_schema
 from dalenius.tables.delimited import check_names, readable
-from dalenius.tables.parquet_folders import state_of
+from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, state_of
 
 # what DuckDB gives to Arrow as something else: other numbers, times without their zone, its own bytes
 _NOT_IN_ARROW = {"UHUGEINT", "TIME WITH TIME ZONE", "BIT", "BIGNUM", "VARINT"}
@@ -61,7 +61,7 @@ class RelationSource:
 
 def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """The batches of a reader; what DuckDB complains about comes through Arrow, and may quote a row."""
-    from dalenius.tables.table_errors import explained
+    from dalenius.tables.table_errors import explain
 
     batches = iter(reader)
     while True:
@@ -70,7 +70,7 @@ def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         except (OSError, pa.ArrowException) as error:
             if "nterrupt" in str(error):
                 raise KeyboardInterrupt from None
-            raise InputError(*explained(str(error), type(error).__name__)) from None
+            raise InputError(*explain(str(error), type(error).__name__)) from None
         if batch is None:
             return
         yield batch
@@ -117,40 +117,51 @@ class FrameSource:
 
 @contextmanager
 def open_source(source: Any, table: str | None = None, memory: int | None = None) -> Iterator[Source]:
-    """A table from a path (CSV, TSV, Parquet, DuckDB, a folder of Parquet files), or from Python.
-
-    A file that is written to while it is open is an error at the end: its two readings may not agree.
-    """
+    """A table from a path (CSV, TSV, Parquet, DuckDB, a folder of Parquet files), or from Python."""
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        with readable():
-            if path.exists() and not path.is_file() and not path.is_dir():
-                raise InputError("the path given is not a regular file", "Give a file that can be read twice.")
-            before = state_of(path) if path.exists() else None
-        if path.suffix.lower() in PARQUET_SUFFIXES and path.is_file():
-            if table is not None:
-                raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
-            yield ParquetSource(path)
-        else:
-            with _relation(source, table, memory) as relation:
-                yield relation
-        if before is None or state_of(path) != before:
-            raise ChangedInputError("the table's file was written to while it was being read", "Run again.")
+        with _open_path(Path(source), table, memory) as opened:
+            yield opened
         return
-    origins = {kind.__module__.split(".")[0]: kind.__name__ for kind in reversed(type(source).__mro__)}
-    if origins.get("pandas") == "DataFrame":
-        yield FrameSource(source, pa.Array.from_pandas)
-    elif origins.get("polars") in ("DataFrame", "LazyFrame"):
-        yield FrameSource(source.lazy().collect(), _from_polars)
-    elif isinstance(source, pa.Table):
-        yield TableSource(source)
-    elif isinstance(source, pa.RecordBatch):
-        yield TableSource(pa.Table.from_batches([source]))
-    elif isinstance(source, pa.RecordBatchReader):
-        raise InputError("a stream of batches can be read only once, and twice is needed", "Give a Table or a path.")
+    in_memory = _from_python(source)
+    if in_memory is not None:
+        yield in_memory
     else:
-        with _relation(source, table, memory) as relation:
+        with _open_relation(source, table, memory) as relation:
             yield relation
+
+
+@contextmanager
+def _open_path(path: Path, table: str | None, memory: int | None) -> Iterator[Source]:
+    """A file that is written to while it is open is an error at the end: its two readings may not agree."""
+    with readable():
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError("the path given is not a regular file", "Give a file that can be read twice.")
+        before = state_of(path) if path.exists() else None
+    if path.suffix.lower() in PARQUET_SUFFIXES and path.is_file():
+        if table is not None:
+            raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
+        yield ParquetSource(path)
+    else:
+        with _open_relation(path, table, memory) as relation:
+            yield relation
+    if before is None or state_of(path) != before:
+        raise ChangedInputError("the table's file was written to while it was being read", "Run again.")
+
+
+def _from_python(source: Any) -> Source | None:
+    """A table in memory; None if only DuckDB knows what it is."""
+    origins = {base.__module__.split(".")[0]: base.__name__ for base in reversed(type(source).__mro__)}
+    if origins.get("pandas") == "DataFrame":
+        return FrameSource(source, pa.Array.from_pandas)
+    if origins.get("polars") in ("DataFrame", "LazyFrame"):
+        return FrameSource(source.lazy().collect(), _from_polars)
+    if isinstance(source, pa.Table):
+        return TableSource(source)
+    if isinstance(source, pa.RecordBatch):
+        return TableSource(pa.Table.from_batches([source]))
+    if isinstance(source, pa.RecordBatchReader):
+        raise InputError("a stream of batches can be read only once, and twice is needed", "Give a Table or a path.")
+    return None
 
 
 def _from_polars(column: Any) -> Any:
@@ -160,7 +171,7 @@ def _from_polars(column: Any) -> Any:
 
 
 @contextmanager
-def _relation(source: Any, table: str | None, memory: int | None) -> Iterator[RelationSource]:
+def _open_relation(source: Any, table: str | None, memory: int | None) -> Iterator[RelationSource]:
     from dalenius.tables.open_table import is_text_file, open_table
 
     text = isinstance(source, str | os.PathLike) and is_text_file(Path(source)) and not Path(source).is_dir()

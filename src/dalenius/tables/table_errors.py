@@ -1,7 +1,4 @@
-"""What DuckDB complains about while it reads a table, in our words: its own messages may quote the data.
-
-What DuckDB complains about while it counts, in our words: its own messages may quote the data.
-"""
+"""DuckDB's errors in our words, while it reads a table or evaluates a query: its own messages may quote the data."""
 
 from __future__ import annotations
 
@@ -12,7 +9,14 @@ from contextlib import contextmanager
 import duckdb
 
 from dalenius.errors import InputError, QueryError, ReleaseError
-from dalenius.tables.delimited import Explained, at_line, bad_quote, not_csv, not_utf8, ragged, too_long
+from dalenius.tables.delimited import Explanation, at_line, bad_quote, not_csv, not_utf8, ragged, too_long
+
+_COMPARED = re.compile(r"compare values of type (\w+)[^ ]* and (?:values of )?(?:type )?(\w+)", re.IGNORECASE)
+_CAST_HINT = (
+    "Text is written '30', a number 30, a date DATE '2024-12-31'. CAST(... AS type) turns one into the other; "
+    "TRY_CAST gives NULL where that cannot be done."
+)
+_NUMBERS = ("INT", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "U", "DECIMAL", "DOUBLE", "FLOAT", "NUMERIC")
 
 
 @contextmanager
@@ -23,18 +27,18 @@ def plain_errors() -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:
-        raise InputError(*explained(str(error), type(error).__name__)) from None
+        raise InputError(*explain(str(error), type(error).__name__)) from None
     except RuntimeError as error:
         if "interrupted" in str(error).lower():
             raise KeyboardInterrupt from None
         raise
 
 
-def explained(message: str, kind: str) -> Explained:
+def explain(message: str, error: str) -> Explanation:
     """What DuckDB complains about, in our words. Its advice and its list of options come after, and are cut off."""
     message = message.split("Possible fixes:")[0].split("\n  file = ")[0]
-    found = re.search(r"CSV Error on Line: (\d+)", message)
-    line = int(found[1]) if found else None
+    place = re.search(r"CSV Error on Line: (\d+)", message)
+    line = int(place[1]) if place else None
     columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if "nvalid unicode" in message or "not UTF-8" in message or "utf-8 encoded" in message:
         return not_utf8(line)
@@ -51,14 +55,7 @@ def explained(message: str, kind: str) -> Explained:
         )
     if "state machine" in message:
         return not_csv(line)
-    return f"the table cannot be read{at_line(line)} ({kind})", "Is the file complete, and of the kind its name says?"
-
-
-_COMPARED = re.compile(r"compare values of type (\w+)[^ ]* and (?:values of )?(?:type )?(\w+)", re.IGNORECASE)
-_CAST_HINT = (
-    "Text is written '30', a number 30, a date DATE '2024-12-31'. CAST(... AS type) turns one into the other; "
-    "TRY_CAST gives NULL where that cannot be done."
-)
+    return f"the table cannot be read{at_line(line)} ({error})", "Is the file complete, and of the kind its name says?"
 
 
 @contextmanager
@@ -71,7 +68,7 @@ def query_errors() -> Iterator[None]:
     except (duckdb.IOException, duckdb.PermissionException, duckdb.SerializationException):
         raise _damaged() from None
     except duckdb.Error as error:
-        raise QueryError(*_explained(error)) from None
+        raise QueryError(*_explain_query(error)) from None
     except RuntimeError as error:
         if "interrupted" in str(error).lower():
             raise KeyboardInterrupt from None
@@ -93,11 +90,11 @@ def _damaged() -> ReleaseError:
     return ReleaseError("the tables of the release are damaged, or not what the manifest says they are")
 
 
-def _explained(error: duckdb.Error) -> tuple[str, str]:
+def _explain_query(error: duckdb.Error) -> Explanation:
     compared = _COMPARED.search(str(error))
     if compared:
-        kinds = [_plain(kind) for kind in compared.groups()]
-        return f"the query compares {kinds[0]} with {kinds[1]}", _CAST_HINT
+        one, other = map(_type_in_words, compared.groups())
+        return f"the query compares {one} with {other}", _CAST_HINT
     if isinstance(error, duckdb.ConversionException):
         return "the query turns a value into a type that it does not fit", _CAST_HINT
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
@@ -109,12 +106,10 @@ def _explained(error: duckdb.Error) -> tuple[str, str]:
     return f"the query cannot be evaluated ({type(error).__name__})", "Is every argument one that its function takes?"
 
 
-def _plain(kind: str) -> str:
-    kind = kind.upper()
-    if kind.startswith(("VARCHAR", "STRING")):
+def _type_in_words(name: str) -> str:
+    name = name.upper()
+    if name.startswith(("VARCHAR", "STRING")):
         return "text"
-    if kind.startswith(
-        ("INT", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "U", "DECIMAL", "DOUBLE", "FLOAT", "NUMERIC")
-    ):
+    if name.startswith(_NUMBERS):
         return "a number"
-    return f"a {kind.split('_')[0].lower()}"
+    return f"a {name.split('_')[0].lower()}"

@@ -1,16 +1,14 @@
-"""The publisher's own limits for the values of a release, from a policy.
+"""What the publisher knows beyond the release: the limits that were meant, and the table that was published.
 
-Rules such as theta make a limit from how many records a value has. Without fake values ST shows that. With them it does
-not: ST has every value as often as the table, or more often. Then the table's own counts are used if the table is
-there. If it is not, the manifest's limit stands in for the rule's, but never with more than the rule gives for all rows
-of ST with the value, since a rule never falls as counts grow; and a note says so.
+Limits from a policy (`PublishersLimits`). Rules such as theta make a limit from how many records a value has. Without
+fake values ST shows that. With them it does not: ST has every value as often as the table, or more often. Then the
+table's own counts are used if the table is there. If it is not, the manifest's limit stands in for the rule's, but
+never with more than the rule gives for all rows of ST with the value, since a rule never falls as counts grow; and a
+note says so. A policy of explicit limits for all values depends on no counts: a publisher who has resolved a rule
+already uses it to have a release compared with exactly that.
 
-A policy of explicit limits for all values depends on no counts: it is how a publisher who has resolved a rule already
-has a release held against exactly that.
-
-Is the release made of this table? The quasi-identifiers, and apart from them the sensitive values, row by row.
-
-With fake values ST has rows that are not the table's: so many in all as the manifest says, and none of the table's own
+The table (`check_source`). The quasi-identifiers, and apart from them the sensitive values, are compared row by row.
+With fake values ST has rows that are not the table's: exactly as many as the manifest says, and none of the table's own
 is missing.
 """
 
@@ -60,17 +58,17 @@ class PublishersLimits:
                 return self._by_table(self.table_counts, held)
             return self._by_manifest(held, report)
         except (PolicyError, CountsError) as error:
-            report.found(LIMITS, f"by the limits given, {error.message}")
+            report.fail(LIMITS, f"by the limits given, {error.message}")
             return None
 
     def _by_table(self, counts: dict[str, int], held: Sequence[tuple[str, int]]) -> list[Fraction]:
         """What the rule gives for the table. A value that is nowhere in it is as one with no records."""
         nowhere = [value for value, _ in held if value not in counts]
         explicit = {value: self._least(value, sum(counts.values())) for value in nowhere}
-        policy = LimitPolicy(values={**explicit, **self._resolved(counts)})
+        policy = LimitPolicy(values={**explicit, **self._resolve(counts)})
         return _in_order(policy, held)
 
-    def _resolved(self, counts: dict[str, int]) -> dict[str, Fraction]:
+    def _resolve(self, counts: dict[str, int]) -> dict[str, Fraction]:
         table = ValueCounts.of(counts.items())
         return dict(zip(table.values, resolve_limits(self.policy, table).limits, strict=True))
 
@@ -120,38 +118,37 @@ def check_source(release: ReleaseFolder, source: SourceTable, tables: Sequence[T
     columns = release.manifest.columns
     names = [column.name for column in columns.quasi_identifiers]
     if "qit" in tables and names:
-        found = source.difference(_reader(release, "qit", names, watch))
-        _add(found, "quasi-identifiers", release.name("qit"), report)
+        difference = source.difference(_reader(release, "qit", names, watch))
+        _add(difference, "quasi-identifiers", release.name("qit"), report)
     if "st" in tables:
         values = _reader(release, "st", [columns.sensitive.name], watch)
-        found = source.difference_of_values(values, release.manifest.null_value)
+        difference = source.difference_of_values(values, release.manifest.null_value)
         fakes = release.manifest.adversary.fake_values * release.manifest.buckets
-        _add(found, "sensitive values", release.name("st"), report, fakes)
+        _add(difference, "sensitive values", release.name("st"), report, fakes)
     for table in ("qit", "st"):
         if table not in tables:
             report.not_checked([SOURCE], f"{release.name(table)} cannot be read")
     return report
 
 
-def _add(found: Difference, what: str, file: str, report: Report, fakes: int = 0) -> None:
+def _add(difference: Difference, what: str, file: str, report: Report, fakes: int = 0) -> None:
     """Whatever differs, apart from so many rows that the table has not."""
-    surplus = found.extra - fakes
-    if found.missing or surplus:
+    surplus = difference.extra - fakes
+    if difference.missing or surplus:
         beside = f" and {plural(fakes, 'fake value')}" if fakes else ""
         lacking = f", {-surplus:,} of the fake values are not there" if surplus < 0 else ""
-        report.found(
+        report.fail(
             SOURCE,
-            f"the {what} in {file} are not those of the table{beside}: {found.missing:,} rows are missing, "
+            f"the {what} in {file} are not those of the table{beside}: {difference.missing:,} rows are missing, "
             f"{max(0, surplus):,} are too many{lacking}",
-            found.missing + abs(surplus),
+            difference.missing + abs(surplus),
         )
 
 
 def _reader(release: ReleaseFolder, table: TableName, columns: list[str], watch: Watch) -> pa.RecordBatchReader:
     """The columns as a stream, categories as what they stand for."""
-    kinds = {column: release.schema(table).field(column).type for column in columns}
-    plain = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in kinds.items()}
-    schema = pa.schema(list(plain.items()))
+    types = {column: release.schema(table).field(column).type for column in columns}
+    schema = pa.schema([(name, of.value_type if pa.types.is_dictionary(of) else of) for name, of in types.items()])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in release.batches(table, columns):

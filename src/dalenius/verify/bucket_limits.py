@@ -1,18 +1,16 @@
-"""The promise itself: in every bucket, count(value) / (size - known) <= the value's limit. On integers, never rounded.
+"""The buckets of a table: does each keep every limit, and does each have the size that the setting gives it?
 
-`size` is the number of records in the bucket, of which the adversary may know `known`; the others are left to guess.
-A bucket of ST has `fakes` rows more than records, and every row with the value counts, whether real or fake. So the
-promise holds even against somebody who can tell which are fake.
+The promise (`LimitsOfBuckets`). In every bucket, count(value) / (size - known) <= the value's limit. On integers, never
+rounded. `size` is the number of records in the bucket, of which the adversary may know `known`; the others are left to
+guess. A bucket of ST has `fakes` rows more than records, and every row with the value counts, whether real or fake. So
+the promise holds even against somebody who can tell which are fake.
 
 For a limit p/q, count / left <= p/q holds iff count <= cap = floor(p * left / q). The caps are made of Python's
 integers, which have no largest; being at most the size, they fit into 64 bits, and the counts are compared with them.
 
-The buckets of one table against the setting: numbered from 1 without holes, and by size.
-
-Both tables are held against the same setting, bucket by bucket: QIT has a row for each record, ST one more for each
-fake value. So if both pass, they fit together in every bucket, and neither table has to wait for the other.
-
-What the manifest states of each sensitive value, against what ST holds: names, counts and worst cases.
+The sizes (`SizesOfTable`). Buckets are numbered from 1 without holes, and by size. Both tables are compared with the
+same setting, bucket by bucket: QIT has a row for each record, ST one more for each fake value. So if both pass, they
+fit together in every bucket, and neither table has to wait for the other.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ class Caps:
 
 
 class LimitsOfBuckets:
-    """Holds every bucket of ST against the limits, and remembers the worst case of every value."""
+    """Compares every bucket of ST with the limits, and remembers the worst case of every value."""
 
     def __init__(self, limits: Sequence[Fraction | None], known: int = 0, fakes: int = 0) -> None:
         self._caps = Caps(limits)
@@ -79,7 +77,7 @@ class LimitsOfBuckets:
         """The next buckets; `values` is how many values are known by now."""
         if not len(buckets.sizes):
             return
-        self._most = _extended(self._most, values, 0)
+        self._most = _extend(self._most, values, 0)
         smallest, largest = int(buckets.sizes.min()), int(buckets.sizes.max())
         if smallest == largest:
             self._add_of_size(smallest, buckets.codes, buckets.counts, buckets, slice(None))
@@ -92,7 +90,7 @@ class LimitsOfBuckets:
     def worst(self, values: int) -> list[tuple[int, int]]:
         """The worst case of each value in any bucket, as (count, size); (0, known + 1) where there is none."""
         self._fold()
-        counts, left = (_extended(self._shares[0], values, 0), _extended(self._shares[1], values, 1))
+        counts, left = (_extend(self._shares[0], values, 0), _extend(self._shares[1], values, 1))
         return list(zip(counts.tolist(), (left + self._known).tolist(), strict=True))
 
     def conclude(self, texts: Sequence[str | None], report: Report) -> None:
@@ -103,7 +101,7 @@ class LimitsOfBuckets:
         limit = self._caps.limits[worst.code]
         verb = "holds" if self._buckets_over == 1 else "hold"
         size = f"{worst.left + self._known:,}" + (f" less {self._known:,} known" if self._known else "")
-        report.found(
+        report.fail(
             LIMITS,
             f"{plural(self._buckets_over, 'bucket')} {verb} more of a value than its limit allows; the worst: "
             f"{'null' if text is None else named(text)} {worst.count:,} of {size} in bucket {worst.bucket:,}, "
@@ -134,9 +132,9 @@ class LimitsOfBuckets:
         largest_first = np.argsort(-counts, kind="stable")
         _, firsts = np.unique(codes[largest_first], return_index=True)
         for at in largest_first[firsts].tolist():
-            found = Excess(int(numbers[at]), int(codes[at]), int(counts[at]), left)
-            if self._worst is None or self._factor(found) > self._factor(self._worst):
-                self._worst = found
+            excess = Excess(bucket=int(numbers[at]), code=int(codes[at]), count=int(counts[at]), left=left)
+            if self._worst is None or self._factor(excess) > self._factor(self._worst):
+                self._worst = excess
 
     def _factor(self, excess: Excess) -> tuple[bool, Fraction]:
         limit = self._caps.limits[excess.code] or 1
@@ -145,22 +143,12 @@ class LimitsOfBuckets:
     def _fold(self) -> None:
         """Take the largest counts of the size that is done over into the worst shares."""
         values = len(self._most)
-        counts, left = _extended(self._shares[0], values, 0), _extended(self._shares[1], values, 1)
+        counts, left = _extend(self._shares[0], values, 0), _extend(self._shares[1], values, 1)
         largest = max(self._left, *(int(array.max(initial=1)) for array in (self._most, counts, left)))
         kind: type = np.int64 if largest < _SAFE_PRODUCT else object
         larger = self._most.astype(kind) * left.astype(kind) > counts.astype(kind) * self._left
         self._shares = (np.where(larger, self._most, counts), np.where(larger, self._left, left))
         self._most = np.zeros(values, np.int64)
-
-
-def _extended(array: Integers, length: int, filler: int) -> Integers:
-    missing = length - len(array)
-    return np.append(array, np.full(missing, filler, np.int64)) if missing > 0 else array
-
-
-def _short(limit: Fraction | None) -> str:
-    text = str(limit)
-    return text if len(text) <= 40 else f"about {float(limit or 0):.6g}"
 
 
 class SizesOfTable:
@@ -185,36 +173,46 @@ class SizesOfTable:
             numbers, sizes = numbers[known], sizes[known]
         self._inside += len(numbers)
         if len(numbers):
-            wanted = self._wanted(numbers)
-            wrong = np.flatnonzero(sizes != wanted)
+            stated = self._stated(numbers)
+            wrong = np.flatnonzero(sizes != stated)
             self._wrong += len(wrong)
             if len(wrong) and self._first_wrong is None:
                 at = wrong[0]
-                self._first_wrong = (int(numbers[at]), int(sizes[at]), int(wanted[at]))
+                self._first_wrong = (int(numbers[at]), int(sizes[at]), int(stated[at]))
 
     def conclude(self, file: str, rows: int, report: Report) -> None:
         """Add what was wrong to the report. `rows` is what follows from the manifest."""
         if self.rows != rows:
-            report.found(SIZES, f"{file} has {plural(self.rows, 'row')}, and the manifest says {rows:,}")
+            report.fail(SIZES, f"{file} has {plural(self.rows, 'row')}, and the manifest says {rows:,}")
         total = int(self._last_numbers[-1])
         if self._inside != total:
             missing = total - self._inside
-            report.found(SIZES, f"{file} lacks {missing:,} of the buckets 1 to {total:,}", missing)
+            report.fail(SIZES, f"{file} lacks {missing:,} of the buckets 1 to {total:,}", missing)
         if self._outside:
             outside = plural(self._outside, "bucket")
-            report.found(SIZES, f"{file} has {outside} with numbers outside 1 to {total:,}", self._outside)
+            report.fail(SIZES, f"{file} has {outside} with numbers outside 1 to {total:,}", self._outside)
         if self._first_wrong is not None:
-            number, size, wanted = self._first_wrong
+            number, size, stated = self._first_wrong
             wrong = plural(self._wrong, "bucket of another size", "buckets of another size")
-            report.found(
+            report.fail(
                 SIZES,
                 f"{file} has {wrong} than the setting gives; the first: bucket {number:,} has "
-                f"{plural(size, 'row')}, not {wanted:,}",
+                f"{plural(size, 'row')}, not {stated:,}",
                 self._wrong,
             )
 
-    def _wanted(self, numbers: Integers) -> Integers:
+    def _stated(self, numbers: Integers) -> Integers:
         first, last = np.searchsorted(self._last_numbers, numbers[[0, -1]])
         if first == last:
             return np.broadcast_to(self._sizes[first], numbers.shape)
         return self._sizes[np.searchsorted(self._last_numbers, numbers)]
+
+
+def _extend(array: Integers, length: int, filler: int) -> Integers:
+    missing = length - len(array)
+    return np.append(array, np.full(missing, filler, np.int64)) if missing > 0 else array
+
+
+def _short(limit: Fraction | None) -> str:
+    text = str(limit)
+    return text if len(text) <= 40 else f"about {float(limit or 0):.6g}"

@@ -1,4 +1,8 @@
-"""What a manifest says must hold together, before any table is looked at."""
+"""Whether what the manifest says agrees: with itself, before any table is read, and with what ST holds.
+
+`check_consistency` compares the statements with each other. `compare_values` compares what it says of each sensitive
+value with the scan of ST: names, counts and worst cases.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *_values(manifest),
         *(_strata(manifest, manifest.strata) if manifest.strata is not None else ()),
     ):
-        report.found(MANIFEST, problem)
+        report.fail(MANIFEST, problem)
     if manifest.randomness == SEEDED:
         report.note("SEEDED: the order of records came from a seed, so this release is not for publication")
 
@@ -65,10 +69,10 @@ def _parts(table: TableFile) -> Iterator[str]:
     names = {part.file.casefold() for part in table.parts}  # some file systems do not tell cases apart
     if len(names) < len(table.parts):
         yield f"{plural(len(table.parts) - len(names), 'part')} of {table.file} listed more than once"
-    for what, wanted in (("rows", table.rows), ("bytes", table.bytes)):
-        got = sum(getattr(part, what) for part in table.parts)
-        if got != wanted:
-            yield f"the {what} of the parts of {table.file} add up to {_shown(got)}, and it says {_shown(wanted)}"
+    for what, stated in (("rows", table.rows), ("bytes", table.bytes)):
+        total = sum(getattr(part, what) for part in table.parts)
+        if total != stated:
+            yield f"the {what} of the parts of {table.file} add up to {_format(total)}, and it says {_format(stated)}"
     if digest_of_parts(part.sha256 for part in table.parts) != table.sha256:
         yield f"the SHA-256 of {table.file} is not that of the digests of its parts"
 
@@ -99,9 +103,9 @@ def _totals(manifest: Manifest) -> Iterator[str]:
         "the setting's buckets": (buckets, manifest.buckets),
         "the setting's loss": (loss, manifest.loss),
     }
-    for what, (got, wanted) in stated.items():
-        if got != wanted:
-            yield f"{what} add up to {_shown(got)}, and the manifest says {_shown(wanted)}"
+    for what, (total, number) in stated.items():
+        if total != number:
+            yield f"{what} add up to {_format(total)}, and the manifest says {_format(number)}"
     if _largest(manifest) > LARGEST_TOTAL:
         yield f"it speaks of more than {LARGEST_TOTAL:,} rows, the most that can be counted exactly"
     if not _is_rounded(manifest.mse, Fraction(manifest.loss, max(1, manifest.rows - 1))):
@@ -117,7 +121,7 @@ def _quality(manifest: Manifest) -> Iterator[str]:
     if bound is None and manifest.status is Status.OPTIMAL:
         yield "the status is optimal, and no bound is given"
     if bound is not None and not 0 <= bound <= loss:
-        yield f"the bound is {_shown(bound)}, and the loss is {_shown(loss)}"
+        yield f"the bound is {_format(bound)}, and the loss is {_format(loss)}"
     if bound is not None and gap is not None and not _is_rounded(gap, Fraction(loss - bound, max(1, loss))):
         yield "gap is not (loss - bound) / loss"
 
@@ -126,7 +130,7 @@ def _adversary(manifest: Manifest) -> Iterator[str]:
     known, smallest = manifest.adversary.known_records, min(group.size for group in manifest.setting)
     if smallest <= known:
         has = plural(smallest, "record")
-        yield f"a bucket has {_shortened(has)}, and the adversary may know {known:,}: nothing is left to hide in"
+        yield f"a bucket has {_shorten(has)}, and the adversary may know {known:,}: nothing is left to hide in"
 
 
 def _values(manifest: Manifest) -> Iterator[str]:
@@ -137,12 +141,12 @@ def _values(manifest: Manifest) -> Iterator[str]:
         yield f"{plural(repeated, 'value')} listed more than once"
     for value in manifest.values:
         worst = value.worst
-        case = f"the worst case of {named(value.value)}, {_shown(worst.count)} of {_shown(worst.size)}"
+        case = f"the worst case of {named(value.value)}, {_format(worst.count)} of {_format(worst.size)}"
         if worst.count > min(value.count, worst.size + fakes) or worst.size not in sizes:
             yield f"{case}, cannot be"
         if worst.count > Fraction(value.limit) * (worst.size - known):
             less = f" less {known:,} known" if known else ""
-            yield f"{case}{less}, is above its limit {_shown(Fraction(value.limit))}"
+            yield f"{case}{less}, is above its limit {_format(Fraction(value.limit))}"
 
 
 def _strata(manifest: Manifest, strata: Strata) -> Iterator[str]:
@@ -161,24 +165,12 @@ def _strata(manifest: Manifest, strata: Strata) -> Iterator[str]:
         yield f"{plural(other, 'stratum has', 'strata have')} other rows than their settings add up to"
     rows = sum(stratum.rows for stratum in strata.strata)
     if rows != manifest.rows:
-        yield f"the strata's rows add up to {_shown(rows)}, and the manifest says {_shown(manifest.rows)}"
+        yield f"the strata's rows add up to {_format(rows)}, and the manifest says {_format(manifest.rows)}"
     stated: Counter[int] = Counter()
     for group in manifest.setting:
         stated[group.size] += group.buckets
     if together != stated:
         yield "the strata's settings do not add up to the setting"
-
-
-def _is_rounded(number: float, exact: Fraction) -> bool:
-    return math.isfinite(number) and abs(Fraction(number) - exact) <= _ROUNDING * exact
-
-
-def _shown(number: int | Fraction) -> str:
-    return _shortened(f"{number:,}" if isinstance(number, int) else str(number))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def note_other_limits(manifest: Manifest, limits: Sequence[Fraction], report: Report) -> None:
@@ -201,27 +193,27 @@ def compare_values(manifest: Manifest, scan: Scan, limited_by_manifest: bool, re
     unlisted = [text for text in counted if text is not None and text not in listed]
     if nulls:
         are = plural(nulls, "sensitive value is", "sensitive values are")
-        report.found(VALUES, f"{are} null, and the manifest has no name for nulls", nulls)
+        report.fail(VALUES, f"{are} null, and the manifest has no name for nulls", nulls)
     elif scan.nulls and is_text(named_type(manifest.columns.sensitive.type)):
         are = plural(scan.nulls, "sensitive value is", "sensitive values are")
-        report.found(VALUES, f"{are} null, and text is to hold the name of nulls", scan.nulls)
+        report.fail(VALUES, f"{are} null, and text is to hold the name of nulls", scan.nulls)
     if unlisted:
         are = plural(len(unlisted), "value is", "values are")
-        report.found(VALUES, f"{are} not in the manifest; the first: {named(unlisted[0])}", len(unlisted))
+        report.fail(VALUES, f"{are} not in the manifest; the first: {named(unlisted[0])}", len(unlisted))
     if limited_by_manifest and (unlisted or nulls):
         without = len(unlisted) + bool(nulls)
-        report.found(LIMITS, f"{plural(without, 'value has', 'values have')} no limit", without)
+        report.fail(LIMITS, f"{plural(without, 'value has', 'values have')} no limit", without)
     _compare_counts(manifest, counted, report)
     _compare_worst(manifest, scan, report)
     if not scan.values_in_order:
-        report.found(VALUES, "the manifest's values are not in the order of the sensitive column's type")
+        report.fail(VALUES, "the manifest's values are not in the order of the sensitive column's type")
 
 
 def _compare_counts(manifest: Manifest, counted: dict[str | None, int], report: Report) -> None:
     other = [value for value in manifest.values if counted.get(value.value, 0) != value.count]
     if other:
         first = other[0]
-        report.found(
+        report.fail(
             VALUES,
             f"{plural(len(other), 'value has', 'values have')} another count than the manifest says; the first: "
             f"{named(first.value)} {counted.get(first.value, 0):,}, not {first.count:,}",
@@ -240,9 +232,21 @@ def _compare_worst(manifest: Manifest, scan: Scan, report: Report) -> None:
     if other:
         first = other[0]
         count, size = scan.worst[first.value]
-        report.found(
+        report.fail(
             VALUES,
             f"{plural(len(other), 'value has', 'values have')} another worst case than the manifest says; the "
             f"first: {named(first.value)} {count:,} of {size:,}, not {first.worst.count:,} of {first.worst.size:,}",
             len(other),
         )
+
+
+def _is_rounded(number: float, exact: Fraction) -> bool:
+    return math.isfinite(number) and abs(Fraction(number) - exact) <= _ROUNDING * exact
+
+
+def _format(number: int | Fraction) -> str:
+    return _shorten(f"{number:,}" if isinstance(number, int) else str(number))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

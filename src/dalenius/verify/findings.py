@@ -1,6 +1,6 @@
-"""Findings as they come in, and the checks that they add up to.
+"""The checks of a release: findings as they come in, what they add up to, and the verdict as a JSON object.
 
-A verdict as a JSON object, the same for the command line, the report and Studio.
+The object is the same for the command line, the report and Studio.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ HOLDS = {
     SOURCE: "the records are exactly those of the table",
 }
 _LONGEST_NAME = 60
+_FORMAT = 1  # of the JSON object
 
 
 class Report:
@@ -38,7 +39,7 @@ class Report:
         self.obstacles: list[tuple[str, str]] = []
         self.notes: list[str] = []
 
-    def found(self, check: str, message: str, count: int = 1) -> None:
+    def fail(self, check: str, message: str, count: int = 1) -> None:
         """Something is wrong."""
         self.findings.append(Finding(check, int(count), message))
 
@@ -58,7 +59,7 @@ class Report:
 
     def checks(self, with_source: bool, with_strata: bool) -> tuple[Check, ...]:
         """All checks; the comparison with the source only if it was asked for, and that of strata if there are any."""
-        left_out = {check for check, wanted in ((SOURCE, with_source), (STRATA, with_strata)) if not wanted}
+        left_out = {check for check, is_made in ((SOURCE, with_source), (STRATA, with_strata)) if not is_made}
         return tuple(
             conclude_check(
                 name,
@@ -88,9 +89,6 @@ def plural(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
-_FORMAT = 1
-
-
 def verdict_object(verdict: Verdict) -> dict[str, Any]:
     """The verdict as one JSON object. The keys are a contract (docs/json.md)."""
     return {
@@ -105,7 +103,7 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
                 "passed": check.passed,
                 "count": check.count,
                 "message": check.summary,
-                "findings": [{"count": found.count, "message": found.message} for found in check.findings],
+                "findings": [{"count": finding.count, "message": finding.message} for finding in check.findings],
             }
             for check in verdict.checks
         ],

@@ -1,13 +1,14 @@
 """Verify a release: from its files alone, does it keep every limit, and is it what its manifest says?
 
 The judge shares no code with the author. Nothing here knows how buckets are found or filled: the tables are read as
-anybody could read them, and held against the manifest, against the publisher's own limits if they are given, and
-against the table that they were made of if that is.
+anybody could read them, and compared with the manifest, with the publisher's own limits if they are given, and with the
+table that they were made of if that is.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import ReleaseError
+from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, TableName
@@ -23,7 +25,6 @@ from dalenius.verify.against import PublishersLimits, check_source
 from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
 from dalenius.verify.findings import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA, SOURCE, Report
 from dalenius.verify.release_files import (
-    Progress,
     Watch,
     check_hashes,
     is_there,
@@ -36,6 +37,7 @@ from dalenius.verify.stated_tree import check_tree
 
 __all__ = ["Verdict", "verify"]
 
+_STAGE = "Verifying"
 _BATCH_ROWS = 2**17  # a batch of a column or two stays in the processor's cache
 
 
@@ -54,17 +56,19 @@ def verify(
     `policy` replaces the manifest's limits by the publisher's own. A rule is resolved from the counts in the release,
     and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `against`
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
-    DataFrame, a pyarrow Table or a DuckDB relation. `progress` is called with the rows done and the rows to do,
-    by whichever thread has read them. `memory`, in bytes, bounds the comparison with `against`; the other checks need
-    little.
+    DataFrame, a pyarrow Table or a DuckDB relation. `progress` hears of one stage,
+    "Verifying", from whichever threads read rows. `memory`, in bytes, bounds the comparison with `against`; the other
+    checks need little.
 
-    A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is held against
+    A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is compared with
     the manifest that it has, which need not be written yet.
     """
     report = Report()
     with_source = against is not None
     release = folder if isinstance(folder, ReleaseFolder) else _release(Path(folder), report)
+    progress = progress or Silent()
     if release is None:
+        progress.stage(_STAGE)
         return report.verdict(with_source)
     manifest = release.manifest
     source = None
@@ -75,13 +79,15 @@ def verify(
         columns = manifest.columns
         source.require_columns([*(column.name for column in columns.quasi_identifiers), columns.sensitive.name])
     check_consistency(manifest, report)
-    followed = check_tree(manifest, report)
+    has_tree = check_tree(manifest, report)
     note_other_files(release, report)
     tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
-    watch = Watch((manifest.rows + manifest.slots) * (2 if with_source else 1), progress)
+    rows = (manifest.rows + manifest.slots) * (2 if with_source else 1)
+    progress.stage(_STAGE, rows)
+    watch = Watch(rows, progress)
     try:
         limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
-        readable = _check_tables(Scanner(release, watch, batch_rows, followed), tables, limits, report)
+        readable = _check_tables(Scanner(release, watch, batch_rows, has_tree), tables, limits, report)
         if source is not None:
             report.add(check_source(release, source, readable, watch))
     except BaseException:
@@ -98,7 +104,7 @@ def _release(path: Path, report: Report) -> ReleaseFolder | None:
         try:
             return ReleaseFolder(path, read_manifest(path))
         except ReleaseError as error:
-            report.found(MANIFEST, error.message)
+            report.fail(MANIFEST, error.message)
             why = "the manifest cannot be read"
     report.not_checked([check for check in HOLDS if check != FILES], why)
     return None
@@ -132,31 +138,43 @@ def _check_tables(
 
 
 def _check_values(scanner: Scanner, publishers: PublishersLimits | None) -> Scan:
-    """ST against the limits. The publisher's are resolved from the counts that the manifest gives.
+    """ST against the limits: the manifest's, or the publisher's."""
+    manifest = scanner.release.manifest
+    values = [value.value for value in manifest.values]
+    if publishers is not None:
+        return _check_publishers_limits(scanner, publishers, values)
+    scan = scanner.sensitive_values(values, [Fraction(value.limit) for value in manifest.values])
+    if scan.complete:
+        compare_values(manifest, scan, True, scan.report)
+    return scan
+
+
+def _check_publishers_limits(scanner: Scanner, publishers: PublishersLimits, values: Sequence[str]) -> Scan:
+    """ST against the publisher's limits, resolved from the counts that the manifest states.
 
     If those turn out not to be the counts in the table, the table is read again with limits for what it holds.
     """
     manifest = scanner.release.manifest
-    values = [value.value for value in manifest.values]
     stated = [(value.value, value.count) for value in manifest.values]
-    report = Report()
-    if publishers is None:
-        limits: list[Fraction] | None = [Fraction(value.limit) for value in manifest.values]
-    else:
-        limits = publishers.limits(stated, report)
+    resolving = Report()
+    limits = publishers.limits(stated, resolving)
     scan = scanner.sensitive_values(values, limits)
-    if not scan.complete:
-        scan.report.add(report)
-        return scan
-    if publishers is not None and sorted(scan.counts, key=repr) != sorted(stated, key=repr):
-        report = Report()
-        held = [(text, count) for text, count in scan.counts if text is not None]
-        again = scanner.sensitive_values([text for text, _ in held], publishers.limits(held, report))
-        scan.report.findings = [found for found in scan.report.findings if found.check != LIMITS]
-        scan.report.findings += [found for found in again.report.findings if found.check == LIMITS]
-        scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]
-    elif publishers is not None and limits is not None:
-        note_other_limits(manifest, limits, report)
-    compare_values(manifest, scan, publishers is None, report)
-    scan.report.add(report)
+    if scan.complete:
+        if Counter(scan.counts) != Counter(stated):
+            resolving = _check_again(scanner, publishers, scan)
+        elif limits is not None:
+            note_other_limits(manifest, limits, resolving)
+        compare_values(manifest, scan, False, resolving)
+    scan.report.add(resolving)
     return scan
+
+
+def _check_again(scanner: Scanner, publishers: PublishersLimits, scan: Scan) -> Report:
+    """Replace what the scan says of the limits by what holds with the counts that it found."""
+    resolving = Report()
+    counts = [(text, count) for text, count in scan.counts if text is not None]
+    again = scanner.sensitive_values([text for text, _ in counts], publishers.limits(counts, resolving))
+    others = [finding for finding in scan.report.findings if finding.check != LIMITS]
+    scan.report.findings = others + [finding for finding in again.report.findings if finding.check == LIMITS]
+    scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]
+    return resolving

@@ -1,13 +1,14 @@
-"""The tables' columns and types, and that nothing else travels with them.
+"""The layout of the tables: columns and types are the manifest's, and nothing else travels in the files.
 
-The entries that Spark writes into every Parquet file: its version, and the columns once more.
+Three things could travel with the columns:
 
-They may say what the columns say, in Spark's own spelling, and nothing else: a column's comment would be there.
-
-Values that a file spells out though no row has them.
-
-Parquet keeps text in dictionaries. A writer that is given categories writes all of them, those of records that were
-taken out before publishing included: readers do not show them, and anybody who looks into the file sees them.
+- Entries of metadata. A release has Arrow's own description of the columns. Files that Spark wrote have two entries of
+  Spark's instead, its version and the columns once more: these may say what the columns say, in Spark's own spelling,
+  and nothing else, since a column's comment would be there.
+- Bytes that nobody reads (`parquet_bytes`).
+- Values that a file spells out though no row has them. Parquet keeps text in dictionaries. A writer that is given
+  categories writes all of them, including those of records that were taken out before publishing: readers do not show
+  them, and anybody who looks into the file sees them (`UnusedEntries`).
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ from dalenius.verify.findings import SCHEMA, Report
 from dalenius.verify.parquet_bytes import read_footer
 from dalenius.verify.row_order import as_arrow, integers
 
+_ARROW_SCHEMA = b"ARROW:schema"
+_LONGEST_HEADER = 2**24
+
 _VERSION = b"org.apache.spark.version"
 _COLUMNS = b"org.apache.spark.sql.parquet.row.metadata"
-SPARK_KEYS = frozenset({_VERSION, _COLUMNS})
+_SPARK_KEYS = frozenset({_VERSION, _COLUMNS})
 
 _VERSIONS = re.compile(rb"[0-9]{1,3}(\.[0-9]{1,5}){1,3}([.-][0-9A-Za-z][0-9A-Za-z.-]{0,30})?")
 _TYPES = {
@@ -53,96 +57,61 @@ _TEXT = ("string", "string collate UTF8_BINARY")  # the second through Spark Con
 _ESCAPED = re.compile(r"\\(u[0-9a-f]{4}|.)")
 
 
-def says_no_more(keys: Mapping[bytes, bytes], schema: pa.Schema) -> bool:
-    """Whether Spark's entries, if there are any, are what Spark writes for these columns."""
-    version, columns = keys.get(_VERSION), keys.get(_COLUMNS)
-    if version is not None and not _VERSIONS.fullmatch(version):
-        return False
-    return columns is None or columns in [_stated(schema, text) for text in _TEXT]
-
-
-def _stated(schema: pa.Schema, text: str) -> bytes | None:
-    """The columns as Spark states them, with its word for text; None if one has a type that Spark does not write."""
-    fields = []
-    for column in schema:
-        kind = text if column.type == pa.string() else _type(column.type)
-        if kind is None:
-            return None
-        fields.append({"name": column.name, "type": kind, "nullable": column.nullable, "metadata": {}})
-    stated = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"), ensure_ascii=False)
-    return _ESCAPED.sub(_in_capitals, stated).encode("utf-8", "surrogatepass")
-
-
-def _in_capitals(escape: re.Match[str]) -> str:
-    """Control characters as Spark's JSON writer spells them."""
-    return f"\\u{escape[1][1:].upper()}" if len(escape[1]) > 1 else escape[0]
-
-
-def _type(kind: pa.DataType) -> str | None:
-    if pa.types.is_decimal128(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _TYPES.get(kind)
-
-
-_ARROW_SCHEMA = b"ARROW:schema"
-_LONGEST_HEADER = 2**24
-
-
 def check_layout(release: ReleaseFolder, table: TableName, name: str, report: Report) -> bool:
     """Whether the rows of a file can be read as what the manifest says; what is wrong goes into the report."""
     try:
-        wanted = release.schema(table)
+        stated = release.schema(table)
     except ReleaseError as error:
-        report.found(SCHEMA, error.message)
+        report.fail(SCHEMA, error.message)
         return False
-    if len(set(wanted.names)) < len(wanted.names):
+    if len(set(stated.names)) < len(stated.names):
         report.not_checked([SCHEMA], "the manifest names a column more than once")
         return False
     try:
         if name.endswith(".csv"):
-            return _check_header(release, name, wanted, report)
+            return _check_header(release, name, stated, report)
         with release.store.open(name) as binary:  # first, since Arrow ends the program on some damaged footers
             entries = read_footer(binary).entries
         with release.opened(name) as source, pyarrow.parquet.ParquetFile(source) as file:
             _check_metadata(name, file, entries, report)
-            return _check_columns(name, file.schema_arrow, wanted, report)
+            return _check_columns(name, file.schema_arrow, stated, report)
     except (OSError, pa.ArrowException, ValueError, csv.Error):
-        report.found(SCHEMA, f"{name} is damaged, or not a {name.rpartition('.')[2]} file")
+        report.fail(SCHEMA, f"{name} is damaged, or not a {name.rpartition('.')[2]} file")
         return False
 
 
-def _check_header(release: ReleaseFolder, name: str, wanted: pa.Schema, report: Report) -> bool:
+def _check_header(release: ReleaseFolder, name: str, stated: pa.Schema, report: Report) -> bool:
     """A text file has no types; that its cells can be read as the manifest's types is seen while reading."""
     with release.store.open(name) as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="") as file:
         names = next(csv.reader(iter(lambda: file.readline(_LONGEST_HEADER), ""), strict=True), [])
-    if names == wanted.names:
+    if names == stated.names:
         return True
-    report.found(SCHEMA, f"the columns of {name} are not the manifest's, or not in its order")
+    report.fail(SCHEMA, f"the columns of {name} are not the manifest's, or not in its order")
     return False
 
 
-def _check_columns(name: str, found: pa.Schema, wanted: pa.Schema, report: Report) -> bool:
-    if found.names != wanted.names:
-        report.found(SCHEMA, f"the columns of {name} are not the manifest's, or not in its order")
+def _check_columns(name: str, schema: pa.Schema, stated: pa.Schema, report: Report) -> bool:
+    if schema.names != stated.names:
+        report.fail(SCHEMA, f"the columns of {name} are not the manifest's, or not in its order")
         return False
     differing = [
-        column for column, kind in zip(wanted.names, wanted.types, strict=True)
-        if _plain(found.field(column).type) != _plain(kind)
+        column for column, data_type in zip(stated.names, stated.types, strict=True)
+        if _plain(schema.field(column).type) != _plain(data_type)
     ]  # fmt: skip
     if differing:
         first = differing[0]
-        report.found(
+        report.fail(
             SCHEMA,
             f"{name} has {len(differing)} columns of another type than the manifest says; the first: {first!r} is "
-            f"{found.field(first).type}, not {wanted.field(first).type}",
+            f"{schema.field(first).type}, not {stated.field(first).type}",
             len(differing),
         )
     return not differing
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _plain(data_type: pa.DataType) -> pa.DataType:
     """A type without the layout of categories, which Parquet files do not keep."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 def _check_metadata(name: str, file: pyarrow.parquet.ParquetFile, entries: int, report: Report) -> None:
@@ -151,20 +120,51 @@ def _check_metadata(name: str, file: pyarrow.parquet.ParquetFile, entries: int, 
     Arrow shows one of the `entries` for each key.
     """
     keys = dict(file.metadata.metadata or {})
-    others = entries - len(keys.keys() & {_ARROW_SCHEMA, *SPARK_KEYS})
+    others = entries - len(keys.keys() & {_ARROW_SCHEMA, *_SPARK_KEYS})
     stored = keys.pop(_ARROW_SCHEMA, None)
     if others:
-        report.found(SCHEMA, f"{name} has {others} entries of metadata that no release has", others)
+        report.fail(SCHEMA, f"{name} has {others} entries of metadata that no release has", others)
     if stored is not None:
         schema = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(stored, validate=True)))
         carriers = [schema, *schema]
-        found = sum(1 for carrier in carriers if carrier.metadata)
-        if found:
-            report.found(SCHEMA, f"the schema stored in {name} carries metadata in {found} places", found)
+        places = sum(1 for carrier in carriers if carrier.metadata)
+        if places:
+            report.fail(SCHEMA, f"the schema stored in {name} carries metadata in {places} places", places)
         elif schema.names != file.schema_arrow.names or base64.b64encode(schema.serialize()) != stored:
-            report.found(SCHEMA, f"the schema stored in {name} says more than its columns")
-    if not says_no_more(keys, file.schema_arrow):
-        report.found(SCHEMA, f"what Spark stored in {name} says more than its columns")
+            report.fail(SCHEMA, f"the schema stored in {name} says more than its columns")
+    if not _says_no_more(keys, file.schema_arrow):
+        report.fail(SCHEMA, f"what Spark stored in {name} says more than its columns")
+
+
+def _says_no_more(keys: Mapping[bytes, bytes], schema: pa.Schema) -> bool:
+    """Whether Spark's entries, if there are any, are what Spark writes for these columns."""
+    version, columns = keys.get(_VERSION), keys.get(_COLUMNS)
+    if version is not None and not _VERSIONS.fullmatch(version):
+        return False
+    return columns is None or columns in [_spark_columns(schema, text) for text in _TEXT]
+
+
+def _spark_columns(schema: pa.Schema, text: str) -> bytes | None:
+    """The columns as Spark states them, with its word for text; None if one has a type that Spark does not write."""
+    fields = []
+    for column in schema:
+        data_type = text if column.type == pa.string() else _spark_type(column.type)
+        if data_type is None:
+            return None
+        fields.append({"name": column.name, "type": data_type, "nullable": column.nullable, "metadata": {}})
+    columns = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"), ensure_ascii=False)
+    return _ESCAPED.sub(_in_capitals, columns).encode("utf-8", "surrogatepass")
+
+
+def _in_capitals(escape: re.Match[str]) -> str:
+    """Control characters as Spark's JSON writer spells them."""
+    return f"\\u{escape[1][1:].upper()}" if len(escape[1]) > 1 else escape[0]
+
+
+def _spark_type(data_type: pa.DataType) -> str | None:
+    if pa.types.is_decimal128(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    return _TYPES.get(data_type)
 
 
 class UnusedEntries:

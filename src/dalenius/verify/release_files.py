@@ -1,6 +1,6 @@
 """The files of a release: whether they are there, and whether they are the ones that the manifest names.
 
-How far the checks are, and the order to stop: shared by the threads that read.
+`Watch` is shared by the threads that read: it says how far the checks are, and passes on the order to stop.
 """
 
 from __future__ import annotations
@@ -8,17 +8,18 @@ from __future__ import annotations
 import hashlib
 import stat
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from dalenius.errors import ReleaseError
+from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder, Store, TableName
 from dalenius.release.manifest import FILE
 from dalenius.release.two_tables import TableFile, TablePart, digest_of_parts
 from dalenius.verify.findings import FILES, HASHES, Report, plural
 
-Progress = Callable[[int, int], None]
+_CHUNK = 2**20
+_LISTED = 5
 
 
 class StoppedError(Exception):
@@ -29,9 +30,8 @@ class Watch:
     """Adds up the rows that were read, and ends the threads that ask it when somebody has called off the checks."""
 
     def __init__(self, total: int, progress: Progress | None = None) -> None:
-        self._total = total
-        self._progress = progress
-        self._done = 0
+        self._progress: Progress = progress or Silent()
+        self._left = total
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
@@ -43,14 +43,11 @@ class Watch:
         """So many rows more are read."""
         if self._stopped.is_set():
             raise StoppedError
-        if rows and self._progress is not None:
+        if rows:
             with self._lock:
-                self._done = min(self._total, self._done + rows)
-                self._progress(self._done, self._total)
-
-
-_CHUNK = 2**20
-_LISTED = 5
+                rows = min(self._left, rows)
+                self._left -= rows
+                self._progress.advance(rows)
 
 
 def require_folder(folder: Path) -> None:
@@ -71,9 +68,9 @@ def is_there(path: Path, report: Report, name: str | None = None) -> bool:
     try:
         if stat.S_ISREG(path.lstat().st_mode):
             return True
-        report.found(FILES, f"{shown} is not a regular file")
+        report.fail(FILES, f"{shown} is not a regular file")
     except OSError as error:
-        report.found(FILES, f"{shown} is not there, or cannot be read: {error.strerror}")
+        report.fail(FILES, f"{shown} is not there, or cannot be read: {error.strerror}")
     return False
 
 
@@ -95,7 +92,7 @@ def table_is_there(release: ReleaseFolder, table: TableName, report: Report) -> 
     report.findings += lacking.findings[:_LISTED]
     if len(lacking.findings) > _LISTED:
         more = len(lacking.findings) - _LISTED
-        report.found(FILES, f"{plural(more, 'more file')} of {release.name(table)} are not there", more)
+        report.fail(FILES, f"{plural(more, 'more file')} of {release.name(table)} are not there", more)
     return not lacking.findings
 
 
@@ -106,9 +103,9 @@ def _is_no_link(release: ReleaseFolder, table: TableName, report: Report) -> boo
     try:
         if path is None or stat.S_ISDIR(path.lstat().st_mode):
             return True
-        report.found(FILES, f"{name} is not a folder")
+        report.fail(FILES, f"{name} is not a folder")
     except OSError as error:
-        report.found(FILES, f"{name} is not there, or cannot be read: {error.strerror}")
+        report.fail(FILES, f"{name} is not there, or cannot be read: {error.strerror}")
     return False
 
 
@@ -117,7 +114,7 @@ def _is_there_elsewhere(store: Store, name: str, report: Report) -> None:
         store.open(name).close()
     except OSError as error:
         why = error.strerror or "the store failed"
-        report.found(FILES, f"{name} is not there, or cannot be read: {why}")
+        report.fail(FILES, f"{name} is not there, or cannot be read: {why}")
 
 
 def other_files(release: ReleaseFolder) -> list[str]:
@@ -140,30 +137,28 @@ def check_hashes(release: ReleaseFolder, tables: list[TableName], watch: Watch) 
     for table in tables:
         entry = release.entry(table)
         stated: list[TableFile | TablePart] = [entry] if entry.parts is None else [*entry.parts]
-        found = [
-            _check_file(release, name, wanted, watch, report)
-            for name, wanted in zip(entry.files, stated, strict=True)
-        ]  # fmt: skip
-        digests = [digest for digest in found if digest is not None]
+        files = zip(entry.files, stated, strict=True)
+        every = [_check_file(release, name, statement, watch, report) for name, statement in files]
+        digests = [digest for digest in every if digest is not None]
         if entry.parts is not None and len(digests) == len(stated) and digest_of_parts(digests) != entry.sha256:
-            report.found(HASHES, f"the SHA-256 of {entry.file}, made of those of its parts, is not the manifest's")
+            report.fail(HASHES, f"the SHA-256 of {entry.file}, made of those of its parts, is not the manifest's")
     return report
 
 
 def _check_file(
-    release: ReleaseFolder, name: str, wanted: TableFile | TablePart, watch: Watch, report: Report
+    release: ReleaseFolder, name: str, stated: TableFile | TablePart, watch: Watch, report: Report
 ) -> str | None:
-    """Hold one file against what the manifest says of it; gives its digest if it can be read."""
+    """Compare one file with what the manifest says of it. Gives its digest if it can be read."""
     try:
         with release.store.open(name) as file:
             length, digest = _digest(file, watch)
     except OSError as error:
-        report.found(HASHES, f"{name} cannot be read: {error.strerror or 'the store failed'}")
+        report.fail(HASHES, f"{name} cannot be read: {error.strerror or 'the store failed'}")
         return None
-    if length != wanted.bytes:
-        report.found(HASHES, f"{name} has {length:,} bytes, and the manifest says {wanted.bytes:,}")
-    if digest != wanted.sha256:
-        report.found(HASHES, f"the SHA-256 of {name} is not the one in the manifest")
+    if length != stated.bytes:
+        report.fail(HASHES, f"{name} has {length:,} bytes, and the manifest says {stated.bytes:,}")
+    if digest != stated.sha256:
+        report.fail(HASHES, f"the SHA-256 of {name} is not the one in the manifest")
     return digest
 
 

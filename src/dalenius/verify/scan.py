@@ -50,12 +50,12 @@ class _NullBucketsError(Exception):
 
 @dataclass(frozen=True)
 class Scanner:
-    """Reads the tables of one release, `rows` rows at a time; `followed` if rows can be led through its tree."""
+    """Reads the tables of one release, `rows` rows at a time; `has_tree` if rows can be led through its tree."""
 
     release: ReleaseFolder
     watch: Watch
     rows: int
-    followed: bool = False
+    has_tree: bool = False
 
     def quasi_identifiers(self) -> Scan:
         """QIT: layout, sizes, strata and order."""
@@ -115,16 +115,16 @@ class Scanner:
             why = f"{file} is not laid out as the manifest says"
         except NotAscendingError:
             why = f"the buckets of {file} are not in ascending order"
-            report.found(ORDER, why)
+            report.fail(ORDER, why)
         except _NullBucketsError:
             why = f"the bucket column of {file} has nulls"
-            report.found(SCHEMA, why)
+            report.fail(SCHEMA, why)
         except InputError as error:
             why = f"{file} cannot be read to its end"
-            report.found(SCHEMA, error.message)
+            report.fail(SCHEMA, error.message)
         except (pa.ArrowException, UnicodeDecodeError, IndexError, ValueError):
             why = f"{file} cannot be read to its end"
-            report.found(SCHEMA, f"{file} is damaged, or not what the manifest says it is")
+            report.fail(SCHEMA, f"{file} is damaged, or not what the manifest says it is")
         else:
             scan.complete = True
             return
@@ -149,7 +149,7 @@ class Scanner:
     def _conclude_file(self, table: TableName, place: int, name: str, read: int, report: Report) -> None:
         parts = self.release.entry(table).parts
         if parts is not None and read != parts[place].rows:
-            report.found(SIZES, f"{name} has {plural(read, 'row')}, and the manifest says {parts[place].rows:,}")
+            report.fail(SIZES, f"{name} has {plural(read, 'row')}, and the manifest says {parts[place].rows:,}")
         if name.endswith(".parquet"):
             check_coverage(self.release, name, report)
 
@@ -169,7 +169,7 @@ class Scanner:
         sizes.conclude(self._file(table), manifest.rows if table == "qit" else manifest.slots, scan.report)
         if order.falls:
             rows = plural(order.falls, "row comes", "rows come")
-            scan.report.found(ORDER, f"in {self._file(table)} {rows} before the row above", order.falls)
+            scan.report.fail(ORDER, f"in {self._file(table)} {rows} before the row above", order.falls)
 
     def _conclude_values(self, codes: ValueCodes, shares: LimitsOfBuckets, scan: Scan) -> None:
         shares.conclude(codes.texts, scan.report)
@@ -177,7 +177,7 @@ class Scanner:
         scan.worst = dict(zip(codes.texts, shares.worst(len(codes.texts)), strict=True))
         scan.values_in_order = codes.in_order()
         scan.nulls = codes.nulls
-        self._found_unused("st", self.release.manifest.columns.sensitive.name, codes.unused, scan.report)
+        self._fail_unused("st", self.release.manifest.columns.sensitive.name, codes.unused, scan.report)
 
     def _conclude_unused(self, unused: dict[str, UnusedEntries], scan: Scan) -> None:
         for name, entries in unused.items():
@@ -185,12 +185,12 @@ class Scanner:
             if suspects is not None:
                 batches = self.release.batches("qit", [name], rows=self.rows, coded=True)
                 never = in_no_row(suspects, (batch.column(0) for batch in batches))
-                self._found_unused("qit", name, never, scan.report)
+                self._fail_unused("qit", name, never, scan.report)
 
-    def _found_unused(self, table: TableName, column: str, count: int, report: Report) -> None:
+    def _fail_unused(self, table: TableName, column: str, count: int, report: Report) -> None:
         if count:
             spelled = f"{plural(count, 'value')} of {column!r}"
-            report.found(SCHEMA, f"{self._file(table)} spells out {spelled} that no row has", count)
+            report.fail(SCHEMA, f"{self._file(table)} spells out {spelled} that no row has", count)
 
     def _sizes(self, table: TableName) -> SizesOfTable:
         """Buckets are numbered stratum after stratum, and within a stratum by size."""
@@ -201,7 +201,7 @@ class Scanner:
 
     def _strata(self, schema: pa.Schema) -> StrataOfRows | None:
         strata = self.release.manifest.strata
-        if strata is None or not self.followed:
+        if strata is None or not self.has_tree:
             return None
         return StrataOfRows(strata, Tree.of(strata, dict(zip(schema.names, schema.types, strict=True))))
 

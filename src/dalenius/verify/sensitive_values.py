@@ -1,12 +1,4 @@
-"""Sensitive values as small integers: their places in a list of texts, whatever the column's type.
-
-Arrow's columns as numpy's arrays, over the same memory, and back.
-
-The judge has its own, beside the author's in `engines.arrays`: a bug there must not hide a wrong release.
-
-pyarrow's own `to_numpy`, `fill_null` and `array` load pandas where it is installed, which takes longer than verifying
-ten million rows.
-"""
+"""Sensitive values as small integers: their places in a list of texts, whatever the column's type."""
 
 from __future__ import annotations
 
@@ -48,7 +40,7 @@ class ValueCodes:
 
     def of(self, column: pa.Array) -> Codes:
         """The places of a batch's values."""
-        encoded = _encoded(column)
+        encoded = _encode(column)
         indices, entries = encoded.indices, encoded.dictionary
         codes = self._of_entries(entries, column.type)
         if indices.null_count:
@@ -71,7 +63,9 @@ class ValueCodes:
         """How many texts are spelled out in the file, in a dictionary, though no row has them."""
         if not self._natives or not is_text(self._natives[0].type):
             return 0
-        return int(np.count_nonzero(self._counts[np.unique(self._codes)] == 0))
+        spelled_out = np.zeros(len(self._counts), np.bool_)  # np.unique would load numpy's masked arrays
+        spelled_out[self._codes] = True
+        return int(np.count_nonzero(spelled_out & (self._counts == 0)))
 
     def in_order(self) -> bool:
         """Whether the texts that were listed are in the order of the column's type."""
@@ -81,34 +75,34 @@ class ValueCodes:
         order = listed[np.argsort(self._codes[listed], kind="stable")]
         return falls([pa.concat_arrays(self._natives).take(as_arrow(order))]) == 0
 
-    def _of_entries(self, entries: pa.Array, kind: pa.DataType) -> Codes:
+    def _of_entries(self, entries: pa.Array, data_type: pa.DataType) -> Codes:
         """The place of each entry of a batch's dictionary."""
         if self._last is not None and self._last[0].equals(entries):
             return self._last[1]
         if self._seen is None:
             self._seen = entries.slice(0, 0)
-            self._foresee(kind)
+            self._foresee(data_type)
         met = np.array(integers(pc.index_in(entries, value_set=self._seen), -1))
         fresh = np.flatnonzero(met < 0)
         if len(fresh):
             met[fresh] = len(self._codes) + np.arange(len(fresh))
-            self._meet(entries.take(as_arrow(fresh)), kind)
+            self._meet(entries.take(as_arrow(fresh)), data_type)
         codes: Codes = self._codes[met]
         self._last = (entries, codes)
         return codes
 
-    def _foresee(self, kind: pa.DataType) -> None:
+    def _foresee(self, data_type: pa.DataType) -> None:
         """Look up the listed values together: asking the engine anew for each batch that brings some takes long."""
-        if pa.types.is_dictionary(kind) or is_text(kind):
+        if pa.types.is_dictionary(data_type) or is_text(data_type):
             return
         listed = [text for text in self.texts if text is not None and text != self._null_value]
         with suppress(pa.ArrowException):  # not all of them are of the type, and then they come as they come
-            self._meet(_encoded(as_text(listed).cast(kind)).dictionary, kind)
+            self._meet(_encode(as_text(listed).cast(data_type)).dictionary, data_type)
 
-    def _meet(self, entries: pa.Array, kind: pa.DataType) -> None:
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        viewed = entries.type != kind and pa.types.is_integer(entries.type)
-        natives = entries.view(kind) if viewed else entries
+    def _meet(self, entries: pa.Array, data_type: pa.DataType) -> None:
+        data_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+        viewed = entries.type != data_type and pa.types.is_integer(entries.type)
+        natives = entries.view(data_type) if viewed else entries
         names = natives.to_pylist() if is_text(natives.type) else texts(natives)
         new = [self._place(self._null_value if name is None else name) for name in names]
         self._codes = np.append(self._codes, np.array(new, np.int32))
@@ -124,13 +118,13 @@ class ValueCodes:
         return self._places[text]
 
 
-def _encoded(column: pa.Array) -> pa.DictionaryArray:
+def _encode(column: pa.Array) -> pa.DictionaryArray:
     """The column as a dictionary of entries that Arrow can look up: floating point by its bits, so -0.0 is not 0.0."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+    data_type = column.type
+    if pa.types.is_dictionary(data_type):
         return column
-    if pa.types.is_floating(kind) or pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
-        column = column.view(_INTEGERS[kind.bit_width])
-    elif pa.types.is_string_view(kind) or pa.types.is_null(kind):
+    if pa.types.is_floating(data_type) or pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
+        column = column.view(_INTEGERS[data_type.bit_width])
+    elif pa.types.is_string_view(data_type) or pa.types.is_null(data_type):
         column = column.cast(pa.large_string())
     return column.dictionary_encode()

@@ -5,7 +5,7 @@
     frames.py          a table as a DataFrame: the columns to read, with their types, and a fingerprint of every row
     surveying.py       the first reading: ranges by Spark itself, values and lists by tasks
     cluster_table.py   a table on the cluster, as publishing reads it
-    reading.py         later readings, by tasks that check that the partition is the one of the first reading
+    rereading.py       later readings, by tasks that check that the partition is the one of the first reading
     placing.py         tasks that place records, and tasks that put them into the order of the release
     output.py          where a release goes, and what is there already; the manifest comes last
     cluster_files.py   the file system of the cluster

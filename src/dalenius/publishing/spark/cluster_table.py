@@ -24,7 +24,7 @@ from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.spark.frames import SelectedColumns
 from dalenius.publishing.spark.placing import PLACED, PlaceTask, Ranks
-from dalenius.publishing.spark.reading import (
+from dalenius.publishing.spark.rereading import (
     Check,
     CountTask,
     PackedRecordsOf,

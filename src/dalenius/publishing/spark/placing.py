@@ -22,7 +22,7 @@ from dalenius.place.packed import Keys, Layout, Pieces
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement, values_of_buckets
 from dalenius.place.wide import WideLayout
-from dalenius.publishing.spark.reading import Batches, PackedRecordsOf, RawRecordsOf, rows_moved
+from dalenius.publishing.spark.rereading import Batches, PackedRecordsOf, RawRecordsOf, rows_moved
 from dalenius.publishing.spark.spark_errors import carry_errors
 from dalenius.tables.arrays import numpy_array
 

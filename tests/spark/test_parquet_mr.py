@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import os
 import random
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import dalenius
 from dalenius.release.folder import open_release
@@ -25,10 +24,7 @@ from dalenius.verify.judge import verify
 from dalenius.verify.parquet_bytes import read_footer
 from tests.handmade import restate_hashes
 from tests.parts import into_parts
-from tests.spark.java import need_java
 from tests.verify.test_verify import failed
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 ROWS = 240
 TYPES: dict[str, pa.DataType] = {
@@ -71,29 +67,45 @@ def _table() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def by_spark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def by_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Releases in three parts a table: `plain`, with comments (`note`) and with Bloom filters (`bloom`)."""
-    need_java()
     scratch = tmp_path_factory.mktemp("mr")
     limits = {f"disease {place}": "1/2" for place in range(8)}
     dalenius.publish(_table(), limits, sensitive="Disease", quasi_identifiers=list(TYPES), out=scratch / "release")
     parts = into_parts(scratch / "release", scratch / "parts", ROWS // 3)
     manifest = open_release(parts).manifest
     files = [*manifest.tables.qit.files, *manifest.tables.st.files]
-    words = [
-        word
-        for wish in ("plain", "note", "bloom")
-        for name in files
-        for word in (f"{parts / name}+{wish}", str(scratch / f"spark {wish}" / name))
-    ]
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, "-m", "tests.verify.spark_writer", *words]
-    home = Path(__file__).parents[2]
-    done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    with _settings(spark):
+        for wish in ("plain", "note", "bloom"):
+            for name in files:
+                _write_anew(spark, parts / name, scratch / f"spark {wish}" / name, wish)
     for wish in ("plain", "note", "bloom"):
         _gather(scratch / f"spark {wish}", scratch / wish, parts)
     return scratch
+
+
+@contextmanager
+def _settings(spark: SparkSession) -> Iterator[None]:
+    """Times as they are in the file."""
+    wanted = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS", "spark.sql.session.timeZone": "UTC"}
+    before = {name: spark.conf.get(name) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            spark.conf.set(name, str(earlier))
+
+
+def _write_anew(spark: SparkSession, source: Path, target: Path, wish: str) -> None:
+    """Rows in their order, by Spark itself; with a comment on every column (`note`), or Bloom filters (`bloom`)."""
+    table = spark.read.parquet(str(source))
+    if wish == "note":
+        for name in table.columns:
+            table = table.withMetadata(name, {"comment": "Ann has HIV"})
+    writer = table.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    writer.option("parquet.bloom.filter.enabled", str(wish == "bloom").lower()).parquet(str(target))
 
 
 def _gather(written: Path, out: Path, like: Path) -> None:

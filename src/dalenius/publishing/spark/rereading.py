@@ -87,7 +87,7 @@ class PackTask:
                 for (name, kind), column in zip(self._others.items(), others, strict=True)
             }
             codes = self._layout.codes_beside(numpy_array(packed), columns)
-            values = self._sensitive.encode(cast_to_published(sensitive, self._sensitive.listing.kind))
+            values = self._sensitive.encode(cast_to_published(sensitive, self._sensitive.listing.data_type))
             fingerprint ^= fingerprint_of(batch)
             rows += batch.num_rows
             yield pa.record_batch(
@@ -174,7 +174,7 @@ class RawRecordsOf:
             _, *columns, sensitive = batch.columns
             typed = [cast_to_published(column, field.type) for column, field in zip(columns, self.fields, strict=True)]
             named = {field.name: column for field, column in zip(self.fields, typed, strict=True)}
-            values = cast_to_published(sensitive, self.sensitive.listing.kind)
+            values = cast_to_published(sensitive, self.sensitive.listing.data_type)
             fingerprint ^= fingerprint_of(batch)
             rows += batch.num_rows
             yield number, virtual.encode(values, named), typed
