@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dalenius.model.problem import BucketSetting
 from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.multi_size import find_multi_size_setting
 from dalenius.solve.optimal import find_optimum
@@ -127,8 +128,8 @@ class Loss:
         ]
 
 
-def _loss(setting: Any) -> int | None:
-    return None if setting is None else int(setting.loss)
+def _loss(setting: BucketSetting | None) -> int | None:
+    return None if setting is None else setting.loss
 
 
 def _row(context: Context, sensitive: str, theta: int, method: str, mse: float | None) -> dict[str, Any]:

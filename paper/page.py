@@ -9,7 +9,6 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dalenius.model import VERSION
 from paper.experiment import Claim, Table, Verdict
@@ -102,5 +101,5 @@ def _section(result: Result, images: str) -> list[str]:
     return lines
 
 
-def _cell(text: Any) -> str:
-    return str(text).replace("|", "\\|")
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -5,6 +5,7 @@ Placement is seeded, so that a run can be repeated. These releases are measured 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dalenius.errors import NoSolutionError
@@ -71,7 +72,9 @@ def learning_attack(context: Context, sensitive: str, theta: int, method: str) -
     return _measure(context, "learning adversary", measure, sensitive, theta, method)  # type: ignore[no-any-return]
 
 
-def _measure(context: Context, what: str, run: Any, sensitive: str, theta: int, method: str, **more: Any) -> Any:
+def _measure(
+    context: Context, what: str, run: Callable[[], Any], sensitive: str, theta: int, method: str, **more: Any
+) -> Any:
     """One bucket of everybody is the same whatever theta is."""
     key = {"theta": theta} if method != ONE_BUCKET else {}
     rows = context.settings.rows

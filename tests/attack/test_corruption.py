@@ -65,7 +65,7 @@ def test_people_above_their_limit_are_those_found_by_trying(buckets: list[list[i
         assert exposure.rows == sum(map(len, buckets))
         assert (exposure.worst_ratio(known) > 1 + 1e-9) == (sum(people) > 0)
         expected = sorted([(-number, bucket + 1) for bucket, number in enumerate(people) if number])
-        shown = [(-entry["people_above_limit"], entry["bucket"]) for entry in exposure.exposed()]
+        shown = [(-entry["people_above_limit"], entry["bucket"]) for entry in exposure.most_exposed()]
         assert shown == expected
 
 

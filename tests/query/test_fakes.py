@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError, UsageError
+from dalenius.infer.association import Association
 from dalenius.infer.compositions import find_compositions
-from dalenius.infer.learned import Association
 from dalenius.query.bitsets import Answerer, CodedRelease, CodedTable
 from dalenius.query.count import Counter
 from dalenius.query.workload import answer, encode, evaluate, generate, summarise

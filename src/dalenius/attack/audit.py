@@ -32,11 +32,11 @@ from dalenius.attack.reading import (
     Outline,
     Sample,
     Target,
-    draw,
+    draw_buckets,
     last_buckets,
     limits_of,
-    outline,
-    sample,
+    read_outline,
+    read_sample,
 )
 from dalenius.attack.ruled_out import negative
 from dalenius.attack.truth import control_people, truth_classes
@@ -156,16 +156,16 @@ class _Auditor:
         if known < 0:
             raise UsageError(f"{known} known records cannot be", "Give 0 or more.")
         target = self._read(known)
-        drawn, people = target.sample, target.people
+        sample, people = target.sample, target.people
         return Audit(
             attacks=tuple(self._play(name, target) for name in names),
             rows=manifest.rows,
             buckets=manifest.buckets,
             known_records=promised,
             fake_values=manifest.adversary.fake_values,
-            used=drawn.candidates.rows,
+            used=sample.candidates.rows,
             notes=tuple(self._notes),
-            approximate=people is not None and self._is_approximate(people, drawn),
+            approximate=people is not None and self._is_approximate(people, sample),
         )
 
     def _play(self, name: str, target: Target) -> Attack:
@@ -180,12 +180,12 @@ class _Auditor:
         numbers = numbers_known(max(group.size for group in manifest.setting))
         exposure = Exposure(self._limits, adversary.fake_values, adversary.known_records, known, numbers)
         others, control = self._others() if self._control is not None else (None, None)
-        every, drawn = self._read_tables(exposure, others)
-        people = self._people(drawn) if self._truth is not None and drawn.candidates.rows else None
+        outline, sample = self._read_tables(exposure, others)
+        people = self._people(sample) if self._truth is not None and sample.candidates.rows else None
         return Target(
             release=self._release,
-            outline=every,
-            sample=drawn,
+            outline=outline,
+            sample=sample,
             limits=self._limits,
             frequencies=self._frequencies(people),
             slots=self._slots,
@@ -204,17 +204,17 @@ class _Auditor:
             self._slots.add(whole)
 
         self._progress.stage("Reading", 2 * manifest.tables.st.rows + manifest.rows)
-        every = outline(self._release, watch, self._progress.advance)
-        chosen = draw(every, self._most, np.random.default_rng(0))
-        drawn, notes = sample(self._release, every, chosen, self._progress.advance, others)
+        outline = read_outline(self._release, watch, self._progress.advance)
+        places = draw_buckets(outline, self._most, np.random.default_rng(0))
+        sample, notes = read_sample(self._release, outline, places, self._progress.advance, others)
         self._notes += notes
-        if not drawn.whole and drawn.candidates.rows:
+        if not sample.whole and sample.candidates.rows:
             self._notes.append(
-                f"A random sample of {drawn.candidates.rows:,} of {manifest.rows:,} rows is attacked; "
+                f"A random sample of {sample.candidates.rows:,} of {manifest.rows:,} rows is attacked; "
                 "people above their limit by known records are counted in all of them. "
                 "The learning attacker learns from the sample alone, and gets more out of all rows"
             )
-        return every, drawn
+        return outline, sample
 
     def _others(self) -> tuple[pa.Table, Integers]:
         """People who are not in the release, and the numbers of their values; -1 for one that the release has not."""
@@ -237,32 +237,32 @@ class _Auditor:
         place = {entry.value: number for number, entry in enumerate(manifest.values)}
         return rows, np.array([-1 if value is None else place.get(value, -1) for value in values], np.int64)
 
-    def _people(self, drawn: Sample) -> People:
+    def _people(self, sample: Sample) -> People:
         manifest = self._release.manifest
         self._progress.stage("Aligning", ITERATIONS)
         classes = truth_classes(
             self._truth,
             self._table,
-            plain_rows(drawn.rows),
-            drawn.candidates.rows,
+            plain_rows(sample.rows),
+            sample.candidates.rows,
             manifest.columns.sensitive.name,
             [entry.value for entry in manifest.values],
             manifest.null_value,
             _ENGINE_MEMORY,
         )
         people = align(
-            drawn.candidates,
+            sample.candidates,
             classes,
-            drawn.whole,
+            sample.whole,
             manifest.rows,
             self._slot_counts(),
             lambda: self._progress.advance(1),
         )
-        everyone = drawn.candidates.rows
+        everyone = sample.candidates.rows
         rest = "; for the others, success is estimated from the table's margins" if people.pinned < everyone else ""
-        certain = "nearly certain" if self._is_approximate(people, drawn) else "certain"
+        certain = "nearly certain" if self._is_approximate(people, sample) else "certain"
         self._notes.append(f"Who has which value is {certain} for {people.pinned:,} of {everyone:,} people{rest}")
-        if self._is_approximate(people, drawn):
+        if self._is_approximate(people, sample):
             self._notes.append("In a sample that estimate is approximate, by more than the intervals of shares say")
         if not people.converged:
             self._notes.append(
@@ -271,8 +271,8 @@ class _Auditor:
             )
         return people
 
-    def _is_approximate(self, people: People, drawn: Sample) -> bool:
-        return not drawn.whole and people.pinned < drawn.candidates.rows
+    def _is_approximate(self, people: People, sample: Sample) -> bool:
+        return not sample.whole and people.pinned < sample.candidates.rows
 
     def _slot_counts(self) -> Floats:
         """How often each value is in ST."""

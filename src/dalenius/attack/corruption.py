@@ -103,7 +103,7 @@ class Exposure:
             for size, most in self._most.items()
         )
 
-    def exposed(self) -> list[dict[str, int]]:
+    def most_exposed(self) -> list[dict[str, int]]:
         """The buckets with the most people of whom a value can be put above its limit."""
         return [
             {"bucket": bucket, "size": size, "people_above_limit": -people} for people, bucket, size in self._exposed
@@ -199,7 +199,7 @@ def corruption(target: Target) -> Attack:
             "chosen": chosen,
             "random": random,
             "by_known": by_known,
-            "most_exposed": exposure.exposed(),
+            "most_exposed": exposure.most_exposed(),
         },
         notes=_notes(known, promised, candidates.fakes),
         broken=(_broken(broken, promised),) if broken else (),

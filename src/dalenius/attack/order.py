@@ -59,7 +59,7 @@ class _Decoder:
 
     name: str
     guessed: Integers  # by row, -1 where there is no guess
-    chance: bool = False  # whether it goes by dice, to be held against the others
+    chance: bool = False  # whether it goes by dice: for comparison with the others
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def align(
     misplaced = _fit(candidates, truth, places, np.append(margins, 0.0), np.append(fitted, False), each)
     if not whole:
         truth = [scale_margins(block, p, _IN_SAMPLE) for block, p in zip(candidates.blocks, truth, strict=True)]
-        misplaced = _missed(candidates, truth)
+        misplaced = _count_misplaced(candidates, truth)
     if misplaced > _FAR * candidates.rows:
         raise InputError(_OTHER, _FIX)
     pinned = sum(
@@ -201,7 +201,7 @@ def _fit(
     return misplaced
 
 
-def _missed(candidates: Candidates, truth: Beliefs) -> float:
+def _count_misplaced(candidates: Candidates, truth: Beliefs) -> float:
     """How many people are on the wrong side of the buckets' counts, or without a value."""
     missed = 0.0
     for block, p in zip(candidates.blocks, truth, strict=True):

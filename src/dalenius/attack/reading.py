@@ -113,7 +113,7 @@ def limits_of(folder: ReleaseFolder) -> list[Fraction]:
     return [Fraction(entry.limit) for entry in folder.manifest.values]
 
 
-def outline(folder: ReleaseFolder, watch: Callable[[WholeBuckets], None], step: Callable[[int], None]) -> Outline:
+def read_outline(folder: ReleaseFolder, watch: Callable[[WholeBuckets], None], step: Callable[[int], None]) -> Outline:
     """Every bucket of ST, shown to `watch` in passing."""
     fakes = folder.manifest.adversary.fake_values
     parts: list[tuple[Integers, Integers, Integers]] = []
@@ -146,7 +146,7 @@ def strata_of(last: Integers, numbers: Integers) -> Integers:
     return strata
 
 
-def draw(buckets: Outline, most: int, rng: np.random.Generator) -> Integers:
+def draw_buckets(buckets: Outline, most: int, rng: np.random.Generator) -> Integers:
     """The places of the buckets to look at, ascending: all of them, or as many as there is room for."""
     entries = (buckets.sizes + 1) * buckets.different
     if int(entries.sum()) <= most:
@@ -156,7 +156,7 @@ def draw(buckets: Outline, most: int, rng: np.random.Generator) -> Integers:
     return np.sort(taken)
 
 
-def sample(
+def read_sample(
     folder: ReleaseFolder,
     every: Outline,
     chosen: Integers,

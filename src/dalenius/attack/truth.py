@@ -21,7 +21,7 @@ import pyarrow as pa
 from dalenius.errors import InputError
 from dalenius.tables.arrays import arrow_array, numpy_array, plain_arrow_errors
 from dalenius.tables.compare import column_types, comparable
-from dalenius.tables.connections import connect, quoted
+from dalenius.tables.connections import connect, quote_name
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors
 
@@ -64,14 +64,14 @@ def truth_classes(
     their texts.
     """
     columns = rows.schema.names
-    with _opened(source, table, [*columns, sensitive], memory) as (connection, relation), plain_errors():
-        text = f"CAST({quoted(sensitive)} AS VARCHAR)"
+    with _open(source, table, [*columns, sensitive], memory) as (connection, relation), plain_errors():
+        text = f"CAST({quote_name(sensitive)} AS VARCHAR)"
         if null_value is not None:
             text = f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
-        renamed = [f"{quoted(column)} AS q{place}" for place, column in enumerate(columns)]
+        renamed = [f"{quote_name(column)} AS q{place}" for place, column in enumerate(columns)]
         chosen = relation.project(", ".join([*renamed, f"{text} AS s"]))
         connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
-        connection.register("release", _numbered(rows, number))
+        connection.register("release", _number_rows(rows, number))
         connection.register("known", _known(values))
         return _classes(connection, len(columns), len(values))
 
@@ -83,15 +83,15 @@ def control_people(
 
     There are `most` of them at the most: where the table has more, each is as likely to be among them.
     """
-    with _opened(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
-        listed = [quoted(name) for name in schema.names]
-        text = f"CAST({quoted(sensitive)} AS VARCHAR) AS the_sensitive_value"
+    with _open(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
+        listed = [quote_name(name) for name in schema.names]
+        text = f"CAST({quote_name(sensitive)} AS VARCHAR) AS the_sensitive_value"
         chosen = relation.project(", ".join([*listed, text]))
-        found, everyone = _sampled(chosen.to_arrow_reader(_BATCH_ROWS), most)
-        values = [null_value if value is None else value for value in found.column(len(listed)).to_pylist()]
+        people, everyone = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), most)
+        values = [null_value if value is None else value for value in people.column(len(listed)).to_pylist()]
         with plain_arrow_errors():
             try:
-                return found.select(list(range(len(listed)))).cast(schema), values, everyone
+                return people.select(list(range(len(listed)))).cast(schema), values, everyone
             except pa.ArrowInvalid:
                 raise InputError(
                     "the control table has columns that are not of the release's types",
@@ -99,7 +99,7 @@ def control_people(
                 ) from None
 
 
-def _sampled(reader: pa.RecordBatchReader, most: int) -> tuple[pa.Table, int]:
+def _sample_rows(reader: pa.RecordBatchReader, most: int) -> tuple[pa.Table, int]:
     """The rows with the smallest of random keys, in their order, and how many rows there are."""
     rng = np.random.default_rng(0)  # nothing secret: which people stand for the others
     kept, keys, everyone = reader.schema.empty_table(), np.zeros(0), 0
@@ -114,7 +114,7 @@ def _sampled(reader: pa.RecordBatchReader, most: int) -> tuple[pa.Table, int]:
 
 
 @contextmanager
-def _opened(
+def _open(
     source: Any, table: str | None, columns: Sequence[str], memory: int | None
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation]]:
     with ExitStack() as stack:
@@ -125,7 +125,7 @@ def _opened(
         yield connect(scratch, stack, memory), opened.relation
 
 
-def _numbered(rows: pa.Table, number: int) -> pa.Table:
+def _number_rows(rows: pa.Table, number: int) -> pa.Table:
     places = arrow_array(np.arange(number, dtype=np.int64))
     names = [f"q{place}" for place in range(rows.num_columns)]
     return pa.Table.from_arrays([*rows.columns, places], names=[*names, "place"])
@@ -163,10 +163,10 @@ def _classes(connection: duckdb.DuckDBPyConnection, columns: int, values: int) -
     ).fetchall()[0]
     if strange:
         raise InputError(f"{strange:,} rows of the table have a sensitive value that the release has not", _OTHER_TABLE)
-    found = connection.sql(
+    cells = connection.sql(
         "SELECT class, code, n::BIGINT FROM cells WHERE class IS NOT NULL ORDER BY class, code"
     ).to_arrow_table()
-    classes, codes, counts = (_numbers(found.column(place)) for place in range(3))
+    classes, codes, counts = (_numbers(cells.column(place)) for place in range(3))
     records = np.bincount(classes, weights=counts, minlength=int(class_of.max(initial=-1)) + 1).astype(np.int64)
     everywhere = connection.sql("SELECT code, sum(n)::BIGINT FROM cells GROUP BY code").to_arrow_table()
     totals = np.zeros(values, np.int64)

@@ -84,7 +84,7 @@ def dp_risk_command(
     groups: Path | None,
     force: bool,
     as_json: bool,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Show whom noisy counts of TABLE would pin above the limits, next to an F'-private release of it.
 
@@ -93,7 +93,7 @@ def dp_risk_command(
     does not promise to prevent. For the publisher, not for publication: it reads the raw table. Needs the extra dp.
     """
     with report_errors(as_json):
-        plan_request = read_request(given)
+        plan_request = read_request(arguments)
         if plan_request.sensitive is None:
             raise UsageError(
                 "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
@@ -134,7 +134,7 @@ def dp_risk_command(
 
 def _numbers(texts: tuple[str, ...]) -> list[float]:
     numbers: list[float] = []
-    for text in (part.strip() for given in texts for part in given.split(",")):
+    for text in (part.strip() for listed in texts for part in listed.split(",")):
         try:
             numbers.append(float(text))
         except ValueError:

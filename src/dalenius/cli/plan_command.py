@@ -68,7 +68,7 @@ def plan_command(
     compare: bool,
     certificate: Path | None,
     as_json: bool,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Find the best bucket setting for TABLE and show what it costs. Nothing is published.
 
@@ -77,8 +77,8 @@ def plan_command(
     spark, a cluster counts the values, and TABLE may be a URL or a table of its catalog.
     """
     with report_errors(as_json):
-        plan_request = read_request(given)
-        counts = _counts(table, counts_file, table_name, plan_request, given, as_json)
+        plan_request = read_request(arguments)
+        counts = _counts(table, counts_file, table_name, plan_request, arguments, as_json)
         from dalenius.planning import compare_counts, plan_counts
 
         with _working("Solving", as_json):
@@ -98,15 +98,15 @@ def _counts(
     counts_file: Path | None,
     table_name: str | None,
     plan_request: PlanRequest,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
     as_json: bool,
 ) -> ValueCounts:
     if (table is None) == (counts_file is None):
         raise UsageError("give either TABLE or --counts", "Try 'dalenius plan --help'.")
     if counts_file is not None:
-        if table_name is not None or given["sensitive"] is not None or given["null_value"] is not None:
+        if table_name is not None or arguments["sensitive"] is not None or arguments["null_value"] is not None:
             raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
-        if not is_local(given):
+        if not is_local(arguments):
             raise UsageError("--counts needs no engine", "Leave out the Spark options.")
         from dalenius.tables.delimited import read_counts
 
@@ -116,11 +116,11 @@ def _counts(
             "the sensitive column is not named",
             "Name it with --sensitive COLUMN, or in the job file's [table].",
         )
-    if not is_local(given):
+    if not is_local(arguments):
         from dalenius.publishing.engine import count_on_engine
         from dalenius.publishing.options import PublishOptions
 
-        options = PublishOptions(null_value=plan_request.null_value, table=table_name, **engine_fields(given))
+        options = PublishOptions(null_value=plan_request.null_value, table=table_name, **engine_fields(arguments))
         with _working("Counting", as_json):
             return count_on_engine(table, plan_request.sensitive, options)
     from dalenius.tables.open_table import open_table

@@ -113,7 +113,7 @@ def publish_command(
     strata: str | None,
     avoid_ruled_out: bool,
     as_json: bool,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Publish TABLE as two tables, linked only by bucket, that keep your limits on what anybody can infer.
 
@@ -129,7 +129,7 @@ def publish_command(
             _keep_freed_memory()
         from dalenius.publishing.options import PublishOptions
 
-        plan = read_request(given)
+        plan = read_request(arguments)
         cut = parse_strata(strata) if strata is not None else plan.strata
         options = PublishOptions(
             null_value=plan.null_value,
@@ -140,7 +140,7 @@ def publish_command(
             seed=seed,
             avoid_ruled_out=avoid_ruled_out or plan.avoid_ruled_out,
             strata=cut if cut is not None else "auto",
-            **engine_fields(given),
+            **engine_fields(arguments),
         )
         if options.engine == "duckdb":
             table, out = str(Path(table)), str(Path(out))
@@ -155,7 +155,7 @@ def _request(
     quasi_identifiers: tuple[str, ...],
     identifiers: tuple[str, ...],
 ) -> PublishRequest:
-    """The whole request; columns given as options override those of the job file."""
+    """The whole request; columns named in options override those of the job file."""
     if plan.sensitive is None:
         raise UsageError(
             "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."

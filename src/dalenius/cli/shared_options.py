@@ -136,25 +136,25 @@ class PlanRequest:
     avoid_ruled_out: bool = False
 
 
-def read_request(given: dict[str, Any]) -> PlanRequest:
+def read_request(arguments: dict[str, Any]) -> PlanRequest:
     """Merge options and job file; an option overrides the job file's key of the same name."""
-    job = _job_sections(given.get("job"))
+    job = _job_sections(arguments.get("job"))
     solve, table, adversary = job["solve"], job["table"], job["adversary"]
-    gap = _first(given["gap"], solve.get("gap"))
+    gap = _first(arguments["gap"], solve.get("gap"))
     strata = table.get("strata")
     return PlanRequest(
-        policy=_policy(job["limits"], given),
-        method=Method(_first(given["method"], solve.get("method"), Method.OPTIMAL)),
+        policy=_policy(job["limits"], arguments),
+        method=Method(_first(arguments["method"], solve.get("method"), Method.OPTIMAL)),
         options=PlanOptions.of(
-            min_size=_first(given["min_size"], solve.get("min_size")),
-            max_size=_first(given["max_size"], solve.get("max_size")),
+            min_size=_first(arguments["min_size"], solve.get("min_size")),
+            max_size=_first(arguments["max_size"], solve.get("max_size")),
             gap=float(gap) if gap is not None else None,
-            time_limit=float(_first(given["time_limit"], solve.get("time_limit"), 60.0)),
-            known_records=_first(given.get("corrupted"), adversary.get("corrupted"), 0),
-            fake_values=_first(given.get("fakes"), adversary.get("fakes"), 0),
+            time_limit=float(_first(arguments["time_limit"], solve.get("time_limit"), 60.0)),
+            known_records=_first(arguments.get("corrupted"), adversary.get("corrupted"), 0),
+            fake_values=_first(arguments.get("fakes"), adversary.get("fakes"), 0),
         ),
-        sensitive=_first(given.get("sensitive"), table.get("sensitive")),
-        null_value=_first(given.get("null_value"), table.get("null_value")),
+        sensitive=_first(arguments.get("sensitive"), table.get("sensitive")),
+        null_value=_first(arguments.get("null_value"), table.get("null_value")),
         quasi_identifiers=tuple(table.get("quasi_identifiers", ())),
         identifiers=tuple(table.get("identifiers", ())),
         strata=tuple(strata) if isinstance(strata, list) else strata,
@@ -175,15 +175,15 @@ def _first(*candidates: Any) -> Any:
     return next((candidate for candidate in candidates if candidate is not None), None)
 
 
-def _policy(limits: dict[str, Any], given: dict[str, Any]) -> LimitPolicy:
-    """The job file's limits; a rule given as an option replaces its rule, and --limit adds to its exceptions."""
+def _policy(limits: dict[str, Any], arguments: dict[str, Any]) -> LimitPolicy:
+    """The job file's limits; a rule in the options replaces its rule, and --limit adds to its exceptions."""
     from dalenius.policy.limits import LimitPolicy
 
     rule = {name: limits.get(name) for name in (*_RULES, "base")}
-    if any(given[name] is not None for name in _RULES):
+    if any(arguments[name] is not None for name in _RULES):
         rule = dict.fromkeys(rule)
-    rule |= {name: given[name] for name in rule if given[name] is not None}
-    values = {**limits.get("values", {}), **_value_limits(given["limits"])}
+    rule |= {name: arguments[name] for name in rule if arguments[name] is not None}
+    values = {**limits.get("values", {}), **_value_limits(arguments["limits"])}
     if not values and all(number is None for number in rule.values()):
         raise PolicyError(
             "no limits are given",
@@ -234,14 +234,15 @@ def engine_options(command: Command) -> Command:
     return command
 
 
-def engine_fields(given: dict[str, Any]) -> dict[str, Any]:
+def engine_fields(arguments: dict[str, Any]) -> dict[str, Any]:
     """The options as fields of `PublishOptions`."""
-    return {name: given[name] for name in _NAMES} | {"spark_conf": tuple(_settings(given["conf"]).items())}
+    return {name: arguments[name] for name in _NAMES} | {"spark_conf": tuple(_settings(arguments["conf"]).items())}
 
 
-def is_local(given: dict[str, Any]) -> bool:
+def is_local(arguments: dict[str, Any]) -> bool:
     """Whether no option names another engine. Whether the options fit together is checked later."""
-    return given["engine"] == "duckdb" and given["master"] is given["spark_remote"] is None and not given["conf"]
+    of_spark = (arguments["master"], arguments["spark_remote"], *arguments["conf"])
+    return arguments["engine"] == "duckdb" and all(option is None for option in of_spark)
 
 
 def _settings(texts: tuple[str, ...]) -> dict[str, str]:

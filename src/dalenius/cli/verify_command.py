@@ -77,7 +77,7 @@ def verify_command(
     certificate: Path | None,
     counts_file: Path | None,
     as_json: bool,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Check the release in DIR from its files alone: every bucket against every limit, and the whole manifest.
 
@@ -90,17 +90,17 @@ def verify_command(
         if certificate is not None:
             if against is not None:
                 raise UsageError("--against is for a release, and a certificate is given", "Leave one of them out.")
-            verified = _check_certificate(certificate, path, counts_file, table_name, given, as_json)
+            verified = _check_certificate(certificate, path, counts_file, table_name, arguments, as_json)
         else:
-            _refuse_certificate_options(given, counts_file)
-            verified = _check_release(path, given["job"], against, table_name, as_json)
+            _refuse_certificate_options(arguments, counts_file)
+            verified = _check_release(path, arguments["job"], against, table_name, as_json)
         if not verified:
             sys.exit(CHECK_FAILED)
 
 
-def _refuse_certificate_options(given: dict[str, Any], counts_file: Path | None) -> None:
+def _refuse_certificate_options(arguments: dict[str, Any], counts_file: Path | None) -> None:
     """The limits of a release come from its manifest or from a job file."""
-    options = {"counts": counts_file, **given}
+    options = {"counts": counts_file, **arguments}
     for name, setting in options.items():
         if name != "job" and setting not in (None, ()):
             option = "--" + {"limits": "limit"}.get(name, name).replace("_", "-")
@@ -134,15 +134,15 @@ def _check_certificate(
     table: Path | None,
     counts_file: Path | None,
     table_name: str | None,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
     as_json: bool,
 ) -> bool:
     from dalenius.policy.limits import resolve_limits
     from dalenius.verify.proof import check_certificate, read_certificate
 
-    chosen = read_request({**given, "method": None, "gap": None, "time_limit": None})
+    chosen = read_request({**arguments, "method": None, "gap": None, "time_limit": None})
     claim = read_certificate(certificate)
-    counts = _counts(table, counts_file, table_name, chosen.sensitive, chosen.null_value, given)
+    counts = _counts(table, counts_file, table_name, chosen.sensitive, chosen.null_value, arguments)
     verdict = check_certificate(
         claim,
         counts,
@@ -165,7 +165,7 @@ def _counts(
     table_name: str | None,
     sensitive: str | None,
     null_value: str | None,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
 ) -> ValueCounts:
     if (table is None) == (counts_file is None):
         raise UsageError(
@@ -173,7 +173,7 @@ def _counts(
             "Give either --counts FILE, or a table with --sensitive COLUMN.",
         )
     if counts_file is not None:
-        if table_name is not None or given["sensitive"] is not None or given["null_value"] is not None:
+        if table_name is not None or arguments["sensitive"] is not None or arguments["null_value"] is not None:
             raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
         from dalenius.tables.delimited import read_counts
 

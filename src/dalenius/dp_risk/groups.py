@@ -26,7 +26,7 @@ from dalenius.errors import InputError, QueryError, ReleaseError, UsageError
 from dalenius.model.problem import ValueCounts
 from dalenius.query.conditions import conjuncts
 from dalenius.query.sql import Names
-from dalenius.tables.connections import connect, quoted
+from dalenius.tables.connections import connect, quote_name
 from dalenius.tables.delimited import missing_column
 from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import plain_errors, query_errors
@@ -80,9 +80,9 @@ class GroupTables:
                 "Leave it out of the quasi-identifiers.",
             )
         self._key = tuple(f"q{i}" for i in range(len(columns)))
-        raw = [f"{quoted(column)} AS {name}" for column, name in zip(columns, self._key, strict=True)]
+        raw = [f"{quote_name(column)} AS {name}" for column, name in zip(columns, self._key, strict=True)]
         key = ", ".join(self._key)
-        counts = f"SELECT {', '.join(raw)}, {quoted(self._sensitive)} AS s, count(*) AS n FROM source GROUP BY ALL"  # noqa: S608
+        counts = f"SELECT {', '.join(raw)}, {quote_name(self._sensitive)} AS s, count(*) AS n FROM source GROUP BY ALL"  # noqa: S608
         texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in (*self._key, "s"))
         with plain_errors():
             cells = self._table.query(f"SELECT {texts}, n FROM ({counts})")  # noqa: S608
@@ -173,7 +173,7 @@ class GroupTables:
 
     def group_where(self, condition: str) -> Group:
         """The group of all people who meet a condition on columns that others may know."""
-        names = TableNames({column: quoted(column) for column in self._table.columns}, "")
+        names = TableNames({column: quote_name(column) for column in self._table.columns}, "")
         parts = conjuncts(self._connection, condition, names)
         if any(self._sensitive in part.columns for part in parts):
             raise QueryError(
@@ -188,7 +188,7 @@ class GroupTables:
                     "Compare it with something: Age > 50.",
                 )
         where = " AND ".join(part.sql for part in parts)
-        query = f"SELECT CAST({quoted(self._sensitive)} AS VARCHAR), count(*) FROM source WHERE {where} GROUP BY 1"  # noqa: S608
+        query = f"SELECT CAST({quote_name(self._sensitive)} AS VARCHAR), count(*) FROM source WHERE {where} GROUP BY 1"  # noqa: S608
         counts: dict[int, int] = {}
         for text, count in self._query(query, fetch=True):
             code = self._codes[self._null_value or "" if text is None else text]

@@ -27,7 +27,7 @@ class FakeImprover:
     """The rounds of one release. `report` is about the release that was looked at last."""
 
     def __init__(self, parts: Sequence[Partition], rng: Random, most_rounds: int = MOST_ROUNDS) -> None:
-        """With no rounds at all it only looks."""
+        """Without any rounds it only reports."""
         self._parts, self._rng, self._most = parts, rng, most_rounds
         self._rounds = 0
         self._before: int | None = None

@@ -80,7 +80,10 @@ class Exchanges:
 
 
 def ruled_out_values(batches: Iterable[pa.RecordBatch], pairs: NegativePairs, *, bucket: str, buckets: int) -> RuledOut:
-    """From the rows of QIT, best in the order of the buckets; a batch needs `pairs.columns` and the bucket."""
+    """The values that the rows of QIT rule out in their buckets.
+
+    A batch needs `pairs.columns` and the bucket, and is best in the order of the buckets.
+    """
     words = np.zeros((buckets, -(-len(pairs.concerned) // _WORD)), dtype=np.uint64)
     for batch in batches if len(pairs.concerned) else ():
         numbers = np.asarray(batch[bucket], dtype=np.int64)
@@ -244,7 +247,7 @@ class _Round:
         return _Candidates(np.repeat(slots[fit], self._sigma), fakes, self._values[fakes])
 
     def _offers(self, j: int, bad: Integers) -> Iterator[tuple[int, dict[int, int]]]:
-        """With each bad fake: the values that are real in its bucket and not ruled out, each with one of its slots.
+        """Each bad fake, with the values that are real in its bucket and not ruled out, each with one of its slots.
 
         The bucket k of group j has the positions t b + k (`place.slots`); which slots they are follows from there.
         """

@@ -181,7 +181,7 @@ def portion(available: Integers, amount: int) -> Integers:
 
 
 class RandomBits(Protocol):
-    """Where the randomness comes from: `secrets.SystemRandom()`, or `random.Random(seed)` for tests."""
+    """A source of random bits: `secrets.SystemRandom()`, or `random.Random(seed)` for tests."""
 
     def getrandbits(self, k: int, /) -> int:
         """A uniformly random whole number of k bits."""
@@ -256,7 +256,7 @@ def _fit_shares(share: Integers, records: Integers, room: Integers, total: int, 
 
 
 def _spread_in_proportion(fitting: Integers, share: Integers, room: Integers, total: int) -> Integers:
-    """What is missing from the total, given to values with room in proportion to their shares, round by round."""
+    """Give what is missing from the total to values with room, in proportion to their shares, round by round."""
     for _ in range(_SPREADS):
         missing = total - int(fitting.sum())
         weights = np.where(fitting < room, share, 0).astype(float)

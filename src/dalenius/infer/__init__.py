@@ -1,1 +1,1 @@
-"""What anybody can learn from a release: how quasi-identifiers and sensitive values go together."""
+"""What anybody can learn from a release about how quasi-identifiers and sensitive values go together."""

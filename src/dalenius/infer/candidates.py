@@ -54,7 +54,7 @@ class Block:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of beliefs: the fakes are the last row."""
+        """The shape of beliefs; the fakes are their last row."""
         return len(self.buckets), self.size + (self.fakes > 0), self.values.shape[1]
 
     @property
@@ -98,7 +98,7 @@ class Candidates:
         return len(self.bucket_of)
 
     def shares(self) -> Beliefs:
-        """What the buckets alone say."""
+        """The beliefs that follow from the buckets alone."""
         return [block.shares() for block in self.blocks]
 
     def counts(self) -> Floats:
@@ -112,7 +112,7 @@ class Candidates:
 def make_blocks(
     bucket_of: Integers, cell_buckets: Integers, cell_values: Integers, cell_counts: Integers, fakes: int
 ) -> tuple[Block, ...]:
-    """From the bucket of every row, ascending from 0, and the (bucket, value, count) of every cell, in that order."""
+    """The blocks, from the bucket of every row, ascending from 0, and bucket, value and count of every cell."""
     number = int(bucket_of[-1]) + 1 if len(bucket_of) else 0
     sizes = np.bincount(bucket_of, minlength=number)
     different = np.bincount(cell_buckets, minlength=number)

@@ -1,8 +1,8 @@
 """Columns of QIT cut into cells: single values where there are few, ranges of numbers and dates where there are many.
 
-A first pass over the table meets what is there: texts and truth values with their counts, of numbers and dates up to 16
-values and a random sample. Then a column is `Cells`, which say the cell of every row, and name each of them. A null
-has a cell of its own, and so has NaN. Rows in no cell have the code -1.
+A first pass over the table collects what is there: texts and truth values with their counts; of numbers and dates up to
+16 values and a random sample. Then a column is `Cells`, which give the cell of every row and the name of each cell. A
+null has a cell of its own, and so has NaN. Rows in no cell have the code -1.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Cells:
 
 
 class Values:
-    """A column whose values are met one by one."""
+    """A column whose values are counted one by one."""
 
     def __init__(self, column: str) -> None:
         self._column = column
         self._counts: dict[str | None, int] | None = {}  # None: too many of them
 
     def add(self, values: pa.Array, _random: np.random.Generator) -> None:
-        """Meet a batch."""
+        """Take in a batch."""
         if self._counts is None:
             return
         places, known = _encode(values)
@@ -89,7 +89,7 @@ class Numbers:
         self._sample: list[pa.Array] = []
 
     def add(self, values: pa.Array, random: np.random.Generator) -> None:
-        """Meet a batch."""
+        """Take in a batch."""
         there = values.filter(pa.array(~np.isnan(_floats(values))))
         if not self._many:
             new = pc.unique(there)
@@ -124,7 +124,7 @@ class Numbers:
 
 
 def new_column(column: str, data_type: pa.DataType, rows: int) -> Values | Numbers:
-    """What meets a column of this type."""
+    """An empty `Values` or `Numbers` for a column of this type."""
     return Numbers(column, rows) if _is_ordered(data_type) else Values(column)
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.infer.association import MOST_CLASSES, MOST_VALUES
 from dalenius.infer.candidates import Floats, Integers
-from dalenius.infer.learned import MOST_CLASSES, MOST_VALUES
 from dalenius.release.manifest import Strata
 
 MOST_RUNS = 2**20
@@ -82,7 +82,7 @@ def first_buckets(strata: Strata | None) -> Integers:
 def find_compositions(
     batches: Iterable[tuple[Integers, npt.NDArray[np.integer]]], cuts: Sequence[int] | Integers = ()
 ) -> Compositions:
-    """From batches of (bucket, code of the value), in the order of the buckets. Raises UnsupportedError.
+    """The compositions of batches of (bucket, code of the value), in the order of buckets. Raises UnsupportedError.
 
     A stratum begins at each of the buckets in `cuts`, as `first_buckets` has them.
     """
@@ -145,7 +145,7 @@ class _Finder:
         self._known, self._compositions, self._buckets = {}, [], []
 
     def _take(self, keys: Integers, counts: Integers) -> None:
-        """Whole buckets: each is compared with the one before, and looked up if it is different."""
+        """Take in whole buckets: each is compared with the one before, and looked up if it is different."""
         if not len(keys):
             return
         buckets, codes = np.divmod(keys, _CODES)

@@ -164,7 +164,7 @@ def _values_of_slots(ends: Integers, slots: int) -> Integers:
 
 
 def _places(column: Column, block: Block) -> Integers:
-    """Where the table of a column has each row's value and each of its sensitive values."""
+    """The places in a column's table of each row's value with each of its sensitive values."""
     codes = column.codes[block.rows].astype(np.int64)
     places: Integers = block.values[:, None, :] * column.kinds + codes[:, :, None]
     return places

@@ -1,7 +1,7 @@
 """Pairs of a quasi-identifier's value z and a sensitive value x that are clearly rarer than chance (Section 6).
 
 From the release alone. A_z rows have z, o_x records have x, n there are: by chance E = A_z o_x / n would have both.
-`infer.learned` has a posterior for the number N that do, from how z is spread over buckets of different composition.
+`association.py` has a posterior for the number N that do, from how z is spread over buckets of different composition.
 A pair is negative if
 
     mean N / E <= 1/4          the effect is large,
@@ -12,12 +12,12 @@ A pair is negative if
 The p-values are cautious where there is no association: the posterior pulls its mean towards E, which a p-value for an
 unbiased estimate does not ask for.
 
-Where the table was cut into strata, N and its deviation are those of `infer.pooled`, which adds up what the strata
+Where the table was cut into strata, N and its deviation are those of `pooling.py`, which adds up what the strata
 show. E stays that of the whole table: so z and x may be a negative pair because z is in strata where x is rare, or is
 not at all, which their buckets show with little doubt or none. The mean is then pulled towards independence within
 strata and not towards E, and the caution above is less: the deviation has to be right.
 
-With σ fake values in each bucket of S rows, each slot is real with probability S / (S + σ); `infer.learned` scales the
+With σ fake values in each bucket of S rows, each slot is real with probability S / (S + σ); `association.py` scales the
 slots by that, and counts what it adds to the deviation.
 
 Measured on census data (300,000 records, occupation, θ = 8; 248 of 2,553 pairs have a true ratio below 1/4): 32 pairs,
@@ -45,7 +45,7 @@ from dalenius.errors import ReleaseError
 from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.cells import Cells, new_column
 from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
-from dalenius.infer.pooled import Associations
+from dalenius.infer.pooling import Associations
 from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.arrays import texts
 
@@ -149,7 +149,7 @@ def select_significant(p_values: Floats, level: float) -> Booleans:
 
 @dataclass(frozen=True)
 class _PairTests:
-    """Of the pairs of one column: the cell, the value, and what is expected and estimated."""
+    """The pairs of one column: cells, values, and what is expected and estimated."""
 
     cells: Integers
     values: Integers
@@ -184,7 +184,7 @@ class _PairTests:
 
 
 def _test_pairs(association: Associations, matching: Integers, least: float) -> _PairTests:
-    """Of one column, whose rows by cell and class are given: the pairs of which enough is expected."""
+    """The pairs of one column of which enough is expected; `matching` are its rows by cell and class."""
     records = association.records
     expected = matching.sum(axis=1)[:, None] * records / records.sum()
     cells, values = np.nonzero(expected >= least)
@@ -229,7 +229,7 @@ def _columns(folder: ReleaseFolder, least_rows: float) -> tuple[list[Cells], lis
 def _count_cells(
     folder: ReleaseFolder, columns: Sequence[Cells], compositions: Compositions
 ) -> tuple[list[Integers], Integers]:
-    """Of every column the rows by cell and class; and all rows by class."""
+    """The rows of every column by cell and class, and all rows by class."""
     bucket, classes = folder.manifest.columns.bucket, compositions.number
     by_cell = [np.zeros((len(cells.names), classes), dtype=np.int64) for cells in columns]
     rows = np.zeros(classes, dtype=np.int64)

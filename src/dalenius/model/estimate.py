@@ -32,7 +32,7 @@ LEARNING = (
 
 @dataclass(frozen=True)
 class LearnedEstimate:
-    """A count estimated from all buckets together (dalenius.infer.learned says how, and what is assumed)."""
+    """A count estimated from all buckets together (dalenius.infer.association says how, and what is assumed)."""
 
     estimate: float
     standard_error: float

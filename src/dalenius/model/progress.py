@@ -14,7 +14,7 @@ class Progress(Protocol):
         """A stage begins; so many of the unit are to be done, if that is known."""
 
     def advance(self, number: int) -> None:
-        """So many more are done."""
+        """`number` more are done."""
 
     def tell(self, sentence: str) -> None:
         """Something to know before the work goes on."""

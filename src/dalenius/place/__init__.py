@@ -1,1 +1,1 @@
-"""From a record partition to buckets."""
+"""From a record partition to buckets: the kernel that both engines share."""

@@ -70,7 +70,7 @@ class RangeTracker:
         self._list_of_values = listed if len(listed) <= _SHORT_RANGE else None
 
     def merge(self, other: RangeTracker) -> None:
-        """What another tracker of the same column has seen."""
+        """Add what another tracker of the same column has seen."""
         self.has_nulls = self.has_nulls or other.has_nulls
         if other._low is None or other._high is None:
             return
@@ -82,11 +82,11 @@ class RangeTracker:
             self._list(other._list_of_values)
 
     def bytes(self, rows: int) -> int:
-        """What so many values take."""
+        """The bytes of so many values."""
         return rows * -(-int(self._data_type.bit_width) // 8)
 
     def domain(self) -> Domain:
-        """What the column holds."""
+        """The domain of the column."""
         if self._low is None or self._high is None:
             return Listing(self._data_type, pa.nulls(0, pa.int64()), self.has_nulls)
         if self._high - self._low >= _SHORT_RANGE and self._list_of_values is not None:
@@ -121,7 +121,7 @@ class ListTracker:
             self._merge()
 
     def merge(self, other: ListTracker) -> None:
-        """What another tracker of the same column has seen."""
+        """Add what another tracker of the same column has seen."""
         self.has_nulls = self.has_nulls or other.has_nulls
         self._bytes += other._bytes
         self._too_many = self._too_many or other._too_many
@@ -137,11 +137,11 @@ class ListTracker:
             self._parts = []
 
     def bytes(self, rows: int) -> int:
-        """What all values take together."""
+        """The bytes of all values together."""
         return self._bytes + 8 * rows
 
     def domain(self) -> Domain | None:
-        """What the column holds; None if that is more than fits into a list."""
+        """The domain of the column; None if its values are too many for a list."""
         if not self._too_many:
             self._merge()
         return None if self._too_many else Listing(self._data_type, sort_values(self._parts[0]), self.has_nulls)

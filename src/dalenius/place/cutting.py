@@ -42,7 +42,7 @@ class OrderedColumn:
         return self.order_codes(codes_of(self._domain, array))
 
     def order_codes(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-        """From the codes of the column's domain."""
+        """The tree's codes for codes of the column's domain."""
         return codes if self.codes == self._domain.codes else np.minimum(codes, codes.dtype.type(self._values))
 
     def texts(self, codes: Integers) -> list[str]:

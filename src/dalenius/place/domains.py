@@ -187,7 +187,7 @@ def sort_values(values: pa.Array) -> pa.Array:
     return values.take(pc.sort_indices(values)) if len(values) else values
 
 
-def listing_type(data_type: pa.DataType) -> Any:
+def listing_type(data_type: pa.DataType) -> pa.DataType:
     """The type of the values in a listing of a column of this type."""
     if pa.types.is_dictionary(data_type):
         return data_type.value_type

@@ -112,7 +112,7 @@ class SensitiveCounter:
         return self._values[0], self._counts[0], self._nulls
 
     def add_totals(self, values: pa.Array, counts: Integers, nulls: int) -> None:
-        """What another counter of the same column has counted."""
+        """Add the totals of another counter of the same column."""
         self._values.append(values)
         self._counts.append(counts)
         self._nulls += nulls

@@ -100,7 +100,7 @@ def _quotas(parts: Sequence[Partition]) -> tuple[Integers, Integers, Integers]:
 
 
 def _before(amounts: Integers, of: Integers) -> Integers:
-    """What comes before each amount, among neighbours that are `of` the same."""
+    """The sum of the amounts before each one, among neighbours that are `of` the same."""
     sums = np.cumsum(amounts) - amounts
     first = np.flatnonzero(np.diff(of, prepend=-1))
     starts: Integers = np.repeat(sums[first], np.diff(first, append=len(of)))

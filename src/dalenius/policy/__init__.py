@@ -1,1 +1,1 @@
-"""From what a publisher writes down to one exact limit a sensitive value."""
+"""From what a publisher writes down to one exact limit for each sensitive value."""

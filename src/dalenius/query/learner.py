@@ -17,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dalenius.infer.association import learned_estimate
 from dalenius.infer.compositions import find_compositions, first_buckets
-from dalenius.infer.learned import learned_estimate
-from dalenius.infer.pooled import Associations
+from dalenius.infer.pooling import Associations
 from dalenius.model.estimate import Estimate, GroupEstimate, LearnedEstimate
 from dalenius.query.release_tables import Group, ReleaseTables, same_group
 from dalenius.release.folder import ReleaseFolder
-from dalenius.tables.connections import quoted
+from dalenius.tables.connections import quote_name
 from dalenius.tables.open_table import Table
 from dalenius.tables.table_errors import plain_errors, query_errors, release_errors
 
@@ -148,7 +148,7 @@ class Dictionary:
 def table_codes(table: Table, columns: Sequence[str], dictionaries: Sequence[Dictionary]) -> list[Codes]:
     """The codes of columns of a table."""
     with plain_errors():
-        return _codes(table.relation, [quoted(name) for name in columns], dictionaries)
+        return _codes(table.relation, [quote_name(name) for name in columns], dictionaries)
 
 
 def release_codes(

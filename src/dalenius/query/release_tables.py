@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dalenius.errors import QueryError, ReleaseError
 from dalenius.query.conditions import Condition, conjuncts
 from dalenius.query.sql import Names
-from dalenius.tables.connections import connect, literal, literal_path, lock, quoted
+from dalenius.tables.connections import connect, literal, literal_path, lock, quote_name
 from dalenius.tables.delimited import check_names
 from dalenius.tables.table_errors import query_errors, release_errors
 
@@ -180,8 +180,8 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
 
     def _attach(self, name: str, source: TableData, bucket: str) -> None:
         columns = (
-            ", ".join(f"{quoted(column)} AS {self.identifiers[column]}" for column in source.columns)
-            + f", {quoted(bucket)} AS b"
+            ", ".join(f"{quote_name(column)} AS {self.identifiers[column]}" for column in source.columns)
+            + f", {quote_name(bucket)} AS b"
         )
         if isinstance(source.data, tuple):
             files = ", ".join(literal(literal_path(path)) for path in _paths(source))
@@ -292,7 +292,7 @@ def published_columns(
                     name=name,
                     type=data_type,
                     kind=kind_of_type(data_type),
-                    sql=quoted(name),
+                    sql=quote_name(name),
                     nulls=bool(nulls),
                     values=values,
                     literals=None if values is None else tuple(_literal(text, data_type) for text in values),

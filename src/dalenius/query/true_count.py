@@ -18,7 +18,7 @@ from dalenius.errors import InputError, QueryError
 from dalenius.model.estimate import GroupEstimate
 from dalenius.query.count import MOST_GROUPS, Counter
 from dalenius.query.release_tables import Group, ReleaseTables, both, same_group
-from dalenius.tables.connections import connect, literal, lock, quoted
+from dalenius.tables.connections import connect, literal, lock, quote_name
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors, query_errors
 
@@ -80,7 +80,7 @@ def _as_published(tables: ReleaseTables, name: str, null_value: str | None) -> s
     """A column of the table in its type in the release."""
     identifier = tables.identifiers[name]
     data_type = tables.types[identifier]
-    value = f"CAST({quoted(name)} AS {data_type})"
+    value = f"CAST({quote_name(name)} AS {data_type})"
     if identifier == "s" and null_value is not None:
         # nulls are published as this value if the type has one with this text; otherwise they stay nulls
         null = f"TRY_CAST({literal(null_value)} AS {data_type})"

@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import InputError, UsageError
+from dalenius.infer.association import Posterior
 from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
-from dalenius.infer.learned import Posterior
-from dalenius.infer.pooled import Associations
+from dalenius.infer.pooling import Associations
 from dalenius.model.estimate import NORMAL_95, ROUNDING
 from dalenius.query.bitsets import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
 from dalenius.query.count import open_tables

@@ -83,7 +83,7 @@ class ReleaseFolder:
         return self.entry(table).files
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[Path | BinaryIO]:
+    def open_file(self, name: str) -> Iterator[Path | BinaryIO]:
         """A file of a table, as Arrow takes it: by its path where it has one, which is faster."""
         path = self.store.local(name)
         if path is not None:
@@ -143,7 +143,7 @@ class ReleaseFolder:
 
         before: list[tuple[str, pa.DataType]] | None = None
         for name in self.files(table):
-            with _reading(name), self.opened(name) as source:
+            with _reading(name), self.open_file(name) as source:
                 schema = pyarrow.parquet.read_schema(source)
             layout = [(field.name, _plain(field.type)) for field in schema]
             if before is not None and layout != before:
@@ -160,7 +160,7 @@ class ReleaseFolder:
         schema = self.schema(table)
         chosen = list(columns) if columns is not None else schema.names
         text = [column for column in chosen if is_text(schema.field(column).type)] if coded else []
-        with self.opened(name) as source:
+        with self.open_file(name) as source:
             if text:
                 with pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
                     text = readable_as_dictionaries(file.metadata, text)
@@ -184,7 +184,7 @@ class ReleaseFolder:
                 quoted_strings_can_be_null=False,
             ),
         }
-        with self.opened(name) as source, pyarrow.csv.open_csv(source, **options) as reader:
+        with self.open_file(name) as source, pyarrow.csv.open_csv(source, **options) as reader:
             for batch in reader:
                 typed = pa.schema([schema.field(column) for column in batch.schema.names])
                 for start in range(0, batch.num_rows, rows):

@@ -112,16 +112,16 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
 
 def abandon(target: Path) -> None:
     """Remove what is staged for a target, though it is being written: for a program that ends at once."""
-    for folder in _staged(target):
+    for folder in _staging_folders(target):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_staged(target: Path) -> bool:
     """Whether something is staged for a target, or was left behind."""
-    return bool(_staged(target))
+    return bool(_staging_folders(target))
 
 
-def _staged(target: Path) -> list[Path]:
+def _staging_folders(target: Path) -> list[Path]:
     target = Path(os.path.abspath(target))  # noqa: PTH100 (as above)
     return list(target.parent.glob(f".{_literal(target.name)}.staging-*"))
 

@@ -1,1 +1,1 @@
-"""From counts and limits to a bucket setting: one module an algorithm. Only `highs.py` knows HiGHS."""
+"""From counts and limits to a bucket setting: one module for each algorithm. Only `highs.py` knows HiGHS."""

@@ -56,7 +56,7 @@ def cap_matrix(limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
 
 
 def _caps_of_large_fractions(numerators: list[int], denominators: list[int], sizes: Integers) -> Integers:
-    """Where the products do not fit: floating point, and Python integers wherever that is close to a whole number."""
+    """Caps whose products do not fit into 63 bits: floats, and integers where those are close to a whole number."""
     rates = np.asarray([above / below for above, below in zip(numerators, denominators, strict=True)])
     products = rates[:, None] * sizes
     caps = np.floor(products).astype(np.int64)

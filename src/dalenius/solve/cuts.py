@@ -56,11 +56,11 @@ class Row(Protocol):
 
     @property
     def units(self) -> int:
-        """What to divide the row by for numbers of the size of a record."""
+        """The divisor that makes the row's numbers those of records."""
 
     @property
     def key(self) -> object:
-        """What makes two rows the same."""
+        """Equal for equal rows."""
 
     def coefficients(self, sizes: Integers, caps: Integers) -> Integers:
         """a(S) for each of the given sizes, whose caps are the columns of `caps`."""
@@ -100,7 +100,7 @@ class LossRow:
 
     @property
     def key(self) -> object:
-        """What makes two rows the same."""
+        """Equal for equal rows."""
         return self
 
     def coefficients(self, sizes: Integers, caps: Integers) -> Integers:  # noqa: ARG002 (the loss knows no caps)
@@ -131,7 +131,7 @@ class Cut:
 
     @cached_property
     def key(self) -> tuple[bytes, tuple[tuple[int, int], ...]]:
-        """What makes two cuts the same."""
+        """Equal for equal cuts."""
         return np.packbits(self.values).tobytes(), self.sizes
 
     def coefficients(self, sizes: Integers, caps: Integers) -> Integers:

@@ -150,7 +150,7 @@ class Family:
         return self._prove(member, whole, multipliers)
 
     def _prove(self, member: Member, buckets: Floats, multipliers: Floats) -> MemberRelaxation:
-        """With the bound that the multipliers prove. PC for values that the member lacks says nothing."""
+        """The relaxation with the bound that its multipliers prove. PC for values that the member lacks is left out."""
         used = np.flatnonzero(multipliers > 0.0)
         self._used[used] = self._clock
         present = (self._rows.drain[used] > 0) | (self._rows.values[used] @ member.counts > 0)

@@ -74,7 +74,7 @@ class Glance:
 
 
 def glance(problem: Problem, gap: float, deadline: float, memory: Memory | None = None) -> Glance:
-    """What can be found until the deadline (of `time.monotonic`), or a moment later."""
+    """The best setting found by the deadline (of `time.monotonic`), or a moment later."""
     instance, memory = Instance(problem), memory or Memory()
     if len(instance.sizes) == 0:
         return Glance(None, None, finished=True, memory=memory, empty=True)
@@ -162,7 +162,7 @@ def _useful_cuts(master: LinearMaster, answer: LinearAnswer) -> tuple[Cut, ...]:
 
 
 def _bound(instance: Instance, master: LinearMaster, answer: LinearAnswer) -> ExactBound:
-    """What the multipliers prove, where every size is there."""
+    """The bound that the multipliers prove, where every size is a column."""
     rows = master.rows[: len(answer.multipliers)]
     matrix = master.matrix(np.arange(len(master.sizes)))[: len(rows)]
     return dense_bound(instance, master.sizes, matrix, rows, answer.multipliers)

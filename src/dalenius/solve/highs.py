@@ -145,7 +145,7 @@ class LinearMaster:
         return LinearAnswer(buckets, multipliers, float(values[0]))
 
     def _run_again(self) -> None:
-        """Where a warm start went astray: from scratch, with presolve, with looser tolerances, by other algorithms."""
+        """Solve again after a failure: from scratch, then with presolve, looser tolerances, or another algorithm."""
         attempts = ((1e-9, "simplex", "off"), (1e-7, "simplex", "on"), (1e-7, "ipm", "on"))
         for tolerance, solver, presolve in attempts:
             self._highs.clearSolver()

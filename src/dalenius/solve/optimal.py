@@ -107,7 +107,7 @@ class _Region:
         return self.complete and all(most - few <= _WIDEST for few, most in zip(self.low, self.high, strict=True))
 
     def tighten(self, total: int) -> _Region:
-        """Without the numbers of buckets that the number of records rules out."""
+        """The region without the numbers of buckets that the number of records rules out."""
         sizes = self.sizes.tolist()
         least, most = dot(sizes, self.low), dot(sizes, self.high)
         ranges = [

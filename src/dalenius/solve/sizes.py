@@ -39,7 +39,7 @@ def least_min_size(limits: tuple[Fraction, ...], known_records: int = 0) -> int:
 
 
 def automatic_max_size(limits: tuple[Fraction, ...], total: int, known_records: int = 0) -> int:
-    """Where the search for a largest size starts: every value fits in some bucket, and the usual sizes are in.
+    """The first largest size to try: every value fits in some bucket, and the usual sizes are included.
 
     At most n (if the limits are eligible, Lemma 1, then ceil(1 / f'_i) + Q <= n for every value that occurs), and at
     most `LARGEST_SIZE`.

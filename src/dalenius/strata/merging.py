@@ -89,7 +89,7 @@ class _Merging:
         return self._into
 
     def _screen(self, place: int, others: Integers) -> Integers:
-        """Of very many strata, those with most room for what there is most too much of (and few rows for it)."""
+        """The strata that are looked at closely: those with most room for the values in excess, and few rows."""
         if len(others) <= _MOST_PARTNERS:
             return others
         worst = np.argsort(-self._excess[place], kind="stable")[:_VALUES_OF_A_SCREEN]

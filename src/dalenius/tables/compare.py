@@ -17,7 +17,7 @@ import pyarrow
 
 from dalenius.errors import InputError, TooManyValuesError
 from dalenius.model.problem import MOST_VALUES
-from dalenius.tables.connections import connect, quoted
+from dalenius.tables.connections import connect, quote_name
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors
 
@@ -60,7 +60,7 @@ class SourceTable:
             keys = [
                 key
                 for column in columns
-                for key in comparable(quoted(column), types["source"][column], types["release"][column])
+                for key in comparable(quote_name(column), types["source"][column], types["release"][column])
             ]
             return _left_over(connection, keys)
 
@@ -92,14 +92,14 @@ class SourceTable:
             scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
             connection = connect(scratch, stack, self._memory)
             with plain_errors():
-                chosen = opened.relation.project(", ".join(quoted(column) for column in columns))
+                chosen = opened.relation.project(", ".join(quote_name(column) for column in columns))
                 connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
                 connection.register("release", release)
                 yield connection
 
 
 def _text(column: str, null_value: str | None) -> str:
-    text = f"CAST({quoted(column)} AS VARCHAR)"
+    text = f"CAST({quote_name(column)} AS VARCHAR)"
     return text if null_value is None else f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
 
 

@@ -57,7 +57,7 @@ def literal_path(path: Path) -> str:
     return re.sub(r"([*?\[])", r"[\1]", str(path))
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -83,7 +83,7 @@ def attached_table(connection: duckdb.DuckDBPyConnection, table: str | None) -> 
         raise InputError(f"the DuckDB file has no table {table!r}", did_you_mean(table, tables))
     schema, name = tables[table]
     try:
-        return connection.sql(f"SELECT * FROM {_ATTACHED}.{quoted(schema)}.{quoted(name)}")  # noqa: S608
+        return connection.sql(f"SELECT * FROM {_ATTACHED}.{quote_name(schema)}.{quote_name(name)}")  # noqa: S608
     except (duckdb.CatalogException, duckdb.BinderException):
         raise InputError(
             f"the table {table!r} is computed from something that is not built in, or not there",

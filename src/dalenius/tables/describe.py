@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dalenius.tables.connections import quoted
+from dalenius.tables.connections import quote_name
 from dalenius.tables.open_table import Table, open_table, tables_of_file
 from dalenius.tables.table_errors import plain_errors
 
@@ -60,7 +60,9 @@ def describe(source: Any, table: str | None = None) -> TableFacts:
         few = [column for column in columns if rows <= EXACT_ROWS and column.distinct <= _EXACT_VALUES]
         if not few:
             return TableFacts(rows, columns)
-        counted = _row(opened, [f"count(DISTINCT {_countable(quoted(column.name), column.kind)})" for column in few])
+        counted = _row(
+            opened, [f"count(DISTINCT {_countable(quote_name(column.name), column.kind)})" for column in few]
+        )
         exact = {column.name: distinct for column, distinct in zip(few, counted, strict=True)}
         return TableFacts(
             rows,
@@ -81,7 +83,7 @@ def tables_in(path: Path, *, views: bool = True) -> list[str]:
 
 def _describe_columns(opened: Table) -> tuple[int, tuple[ColumnFacts, ...]]:
     kinds = _kinds(opened)
-    named = [(quoted(name), kind) for name, kind in zip(opened.columns, kinds, strict=True)]
+    named = [(quote_name(name), kind) for name, kind in zip(opened.columns, kinds, strict=True)]
     counted = [
         f"{function}({_countable(name, kind)})"
         for name, kind in named
@@ -110,7 +112,7 @@ def _kinds(opened: Table) -> list[Kind]:
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
     if not texts:
         return kinds
-    names = [quoted(opened.columns[place]) for place in texts]
+    names = [quote_name(opened.columns[place]) for place in texts]
     tests = ("count({})", "count(TRY_CAST({} AS DOUBLE))", "count(TRY_CAST({} AS TIMESTAMP))")
     counts = _row(opened, [test.format(name) for name in names for test in tests], _FIRST_ROWS)
     for place, there, numbers, dates in zip(texts, counts[::3], counts[1::3], counts[2::3], strict=True):

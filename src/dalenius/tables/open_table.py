@@ -23,7 +23,7 @@ import duckdb
 
 from dalenius.errors import InputError, NullsError, TooManyValuesError, UsageError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
-from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quoted
+from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quote_name
 from dalenius.tables.delimited import check_names, is_in_one_piece, missing_column, read_header, readable
 from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
 from dalenius.tables.table_errors import plain_errors
@@ -72,7 +72,7 @@ class Table:
                 f"the sensitive column {column!r} has the type {data_type}, and single values are wanted",
                 "Unnest it, or turn it into text, first.",
             )
-        name = quoted(column)
+        name = quote_name(column)
         query = f"SELECT CAST({name} AS VARCHAR), count(*) FROM source GROUP BY 1 LIMIT {MOST_VALUES + 2}"  # noqa: S608
         with plain_errors():
             rows = self.query(query).fetchall()
@@ -197,7 +197,7 @@ def _from_folder(folder: Path, connection: duckdb.DuckDBPyConnection) -> duckdb.
     relation = connection.read_parquet(
         [literal_path(path) for path in parquet.files], hive_partitioning=bool(parquet.keys), union_by_name=False
     )
-    return relation.project(", ".join(quoted(name) for name in (*parquet.columns, *parquet.keys)))
+    return relation.project(", ".join(quote_name(name) for name in (*parquet.columns, *parquet.keys)))
 
 
 def tables_of_file(path: Path, views: bool = True) -> list[str]:

@@ -54,9 +54,9 @@ class RelationSource:
         return None
 
     def _chosen(self, columns: Sequence[str]) -> Any:
-        from dalenius.tables.connections import quoted
+        from dalenius.tables.connections import quote_name
 
-        return self._relation.project(", ".join(quoted(name) for name in columns))
+        return self._relation.project(", ".join(quote_name(name) for name in columns))
 
 
 def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

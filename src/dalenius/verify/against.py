@@ -26,7 +26,7 @@ from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
-from dalenius.verify.findings import LIMITS, SOURCE, Report, named, plural
+from dalenius.verify.findings import LIMITS, SOURCE, Report, plural, quote
 from dalenius.verify.release_files import Watch
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class PublishersLimits:
     def _least(self, value: str, total: int) -> Fraction:
         limit = self.policy.values.get(value) or self.policy.rule_limit(0, max(1, total))
         if not limit:
-            raise PolicyError(f"{named(value)}, which no record of the table has, has no limit above 0")
+            raise PolicyError(f"{quote(value)}, which no record of the table has, has no limit above 0")
         return limit
 
     def _by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> list[Fraction]:

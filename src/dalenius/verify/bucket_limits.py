@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.verify.buckets import Codes, Integers, WholeBuckets
-from dalenius.verify.findings import LIMITS, SIZES, Report, named, plural
+from dalenius.verify.findings import LIMITS, SIZES, Report, plural, quote
 
 _SAFE_PRODUCT = 2**31  # two numbers below this have a product below 2^62
 _NO_CAP = 2**63 - 1
@@ -104,7 +104,7 @@ class LimitsOfBuckets:
         report.fail(
             LIMITS,
             f"{plural(self._buckets_over, 'bucket')} {verb} more of a value than its limit allows; the worst: "
-            f"{'null' if text is None else named(text)} {worst.count:,} of {size} in bucket {worst.bucket:,}, "
+            f"{'null' if text is None else quote(text)} {worst.count:,} of {size} in bucket {worst.bucket:,}, "
             f"limit {_short(limit)}",
             self._buckets_over,
         )

@@ -69,7 +69,7 @@ class BucketStream:
         runs = _one_run_a_value(_Runs(buckets[starts], run_codes, _lengths(starts, len(buckets))))
         first_end = int(np.searchsorted(runs.buckets, runs.buckets[0], side="right"))
         last_start = int(np.searchsorted(runs.buckets, runs.buckets[-1]))
-        self._open = _one_run_a_value(_joined(self._open, runs.part(0, first_end)))
+        self._open = _one_run_a_value(_join(self._open, runs.part(0, first_end)))
         if last_start > 0:
             yield _whole(self._open)
             yield _whole(runs.part(first_end, last_start))
@@ -100,7 +100,7 @@ def _lengths(starts: Integers, end: int) -> Integers:
     return lengths
 
 
-def _joined(before: _Runs, after: _Runs) -> _Runs:
+def _join(before: _Runs, after: _Runs) -> _Runs:
     return _Runs(
         np.concatenate((before.buckets, after.buckets)),
         np.concatenate((before.codes, after.codes)),

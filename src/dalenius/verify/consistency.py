@@ -16,7 +16,7 @@ from dalenius.model.plan import Status
 from dalenius.model.problem import LARGEST_TOTAL
 from dalenius.release.manifest import SEEDED, Manifest, Strata, Value
 from dalenius.release.two_tables import TableFile, digest_of_parts, is_text, named_type
-from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, named, plural
+from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
 from dalenius.verify.scan import Scan
 
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
@@ -39,7 +39,7 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
 
 
 def is_countable(manifest: Manifest) -> bool:
-    """Whether the numbers are of a size that the tables can be held against: 64 bits carry every sum."""
+    """Whether the numbers are small enough to be compared with the tables: 64 bits carry every sum."""
     return _largest(manifest) <= LARGEST_TOTAL
 
 
@@ -141,7 +141,7 @@ def _values(manifest: Manifest) -> Iterator[str]:
         yield f"{plural(repeated, 'value')} listed more than once"
     for value in manifest.values:
         worst = value.worst
-        case = f"the worst case of {named(value.value)}, {_format(worst.count)} of {_format(worst.size)}"
+        case = f"the worst case of {quote(value.value)}, {_format(worst.count)} of {_format(worst.size)}"
         if worst.count > min(value.count, worst.size + fakes) or worst.size not in sizes:
             yield f"{case}, cannot be"
         if worst.count > Fraction(value.limit) * (worst.size - known):
@@ -174,14 +174,14 @@ def _strata(manifest: Manifest, strata: Strata) -> Iterator[str]:
 
 
 def note_other_limits(manifest: Manifest, limits: Sequence[Fraction], report: Report) -> None:
-    """Note where the manifest's limits are not those that the release is held against."""
+    """Note where the manifest's limits are not those that the release is checked against."""
     pairs = zip(manifest.values, limits, strict=True)
     other = [(value, limit) for value, limit in pairs if Fraction(value.limit) != limit]
     if other:
         value, limit = other[0]
         report.note(
             f"{plural(len(other), 'value has', 'values have')} another limit in the manifest than in the limits "
-            f"given; the first: {named(value.value)}, {Fraction(value.limit)} and {limit}"
+            f"given; the first: {quote(value.value)}, {Fraction(value.limit)} and {limit}"
         )
 
 
@@ -199,7 +199,7 @@ def compare_values(manifest: Manifest, scan: Scan, limited_by_manifest: bool, re
         report.fail(VALUES, f"{are} null, and text is to hold the name of nulls", scan.nulls)
     if unlisted:
         are = plural(len(unlisted), "value is", "values are")
-        report.fail(VALUES, f"{are} not in the manifest; the first: {named(unlisted[0])}", len(unlisted))
+        report.fail(VALUES, f"{are} not in the manifest; the first: {quote(unlisted[0])}", len(unlisted))
     if limited_by_manifest and (unlisted or nulls):
         without = len(unlisted) + bool(nulls)
         report.fail(LIMITS, f"{plural(without, 'value has', 'values have')} no limit", without)
@@ -216,7 +216,7 @@ def _compare_counts(manifest: Manifest, counted: dict[str | None, int], report: 
         report.fail(
             VALUES,
             f"{plural(len(other), 'value has', 'values have')} another count than the manifest says; the first: "
-            f"{named(first.value)} {counted.get(first.value, 0):,}, not {first.count:,}",
+            f"{quote(first.value)} {counted.get(first.value, 0):,}, not {first.count:,}",
             len(other),
         )
 
@@ -235,7 +235,7 @@ def _compare_worst(manifest: Manifest, scan: Scan, report: Report) -> None:
         report.fail(
             VALUES,
             f"{plural(len(other), 'value has', 'values have')} another worst case than the manifest says; the "
-            f"first: {named(first.value)} {count:,} of {size:,}, not {first.worst.count:,} of {first.worst.size:,}",
+            f"first: {quote(first.value)} {count:,} of {size:,}, not {first.worst.count:,} of {first.worst.size:,}",
             len(other),
         )
 

@@ -79,7 +79,7 @@ class Report:
         return Verdict(checks, tuple(self.notes), manifest.rows, manifest.buckets)
 
 
-def named(value: str) -> str:
+def quote(value: str) -> str:
     """A sensitive value's name in a sentence: quoted, escaped, and not too long."""
     return repr(value if len(value) <= _LONGEST_NAME else value[: _LONGEST_NAME - 3] + "...")
 

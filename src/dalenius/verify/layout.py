@@ -72,7 +72,7 @@ def check_layout(release: ReleaseFolder, table: TableName, name: str, report: Re
             return _check_header(release, name, stated, report)
         with release.store.open(name) as binary:  # first, since Arrow ends the program on some damaged footers
             entries = read_footer(binary).entries
-        with release.opened(name) as source, pyarrow.parquet.ParquetFile(source) as file:
+        with release.open_file(name) as source, pyarrow.parquet.ParquetFile(source) as file:
             _check_metadata(name, file, entries, report)
             return _check_columns(name, file.schema_arrow, stated, report)
     except (OSError, pa.ArrowException, ValueError, csv.Error):

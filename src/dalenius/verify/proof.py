@@ -26,7 +26,7 @@ from dalenius.errors import InputError, UsageError
 from dalenius.model.plan import Certificate, CertificateRow, Proof
 from dalenius.model.problem import LARGEST_TOTAL, Problem, ValueCounts
 from dalenius.policy.limits import format_fraction
-from dalenius.verify.findings import named, plural
+from dalenius.verify.findings import plural, quote
 
 _MOST_SIZES = 1_000_000  # sizes are looked at one by one; the solvers have the same bound
 _LISTED = 5
@@ -285,7 +285,7 @@ def _other_values(stated: set[str], own: set[str]) -> str:
 
 
 def _names(values: list[str]) -> str:
-    listed = ", ".join(named(value) for value in values[:_LISTED])
+    listed = ", ".join(quote(value) for value in values[:_LISTED])
     return listed + (f" and {len(values) - _LISTED:,} more" if len(values) > _LISTED else "")
 
 
@@ -294,12 +294,12 @@ def _differences(stated: Problem, problem: Problem) -> Iterator[str]:
     values = range(len(problem.values))
     counts = [i for i in values if stated.counts[i] != problem.counts[i]]
     for i in counts[:1]:
-        first = f"{named(problem.values[i])} it has {stated.counts[i]:,} records, and you have {problem.counts[i]:,}"
+        first = f"{quote(problem.values[i])} it has {stated.counts[i]:,} records, and you have {problem.counts[i]:,}"
         yield f"{plural(len(counts), 'count differs', 'counts differ')} from yours: of {first}"
     limits = [i for i in values if stated.limits[i] != problem.limits[i]]
     for i in limits[:1]:
         own, other = format_fraction(problem.limits[i]), format_fraction(stated.limits[i])
-        first = f"{named(problem.values[i])} it has {other}, and you have {own}"
+        first = f"{quote(problem.values[i])} it has {other}, and you have {own}"
         yield f"{plural(len(limits), 'limit differs', 'limits differ')} from yours: of {first}"
     if stated.known_records != problem.known_records:
         yield f"the certificate has --corrupted {stated.known_records}, and you have {problem.known_records}"

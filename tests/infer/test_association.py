@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 
 import dalenius
+from dalenius.infer.association import Association, components, learned_estimate
 from dalenius.infer.compositions import find_compositions
-from dalenius.infer.learned import Association, components, learned_estimate
 from dalenius.place.slots import Placement
 
 Floats = npt.NDArray[np.float64]

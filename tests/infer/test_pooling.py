@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dalenius.infer import pooled
+from dalenius.infer import pooling
+from dalenius.infer.association import Association
 from dalenius.infer.compositions import Block, Compositions
-from dalenius.infer.learned import Association
-from dalenius.infer.pooled import Associations
+from dalenius.infer.pooling import Associations
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -44,8 +44,8 @@ def test_one_stratum_is_the_association() -> None:
 
 @pytest.mark.parametrize(("own", "common"), [(1e-3, 1e-9), (1e-9, 1e-2), (0.05, 0.2), (0.5, 0.03)])
 def test_the_closed_form_is_gaussian_conditioning(monkeypatch: pytest.MonkeyPatch, own: float, common: float) -> None:
-    monkeypatch.setattr(pooled, "_OWN", np.array([own]))
-    monkeypatch.setattr(pooled, "_COMMON", np.array([0.0, common]))
+    monkeypatch.setattr(pooling, "_OWN", np.array([own]))
+    monkeypatch.setattr(pooling, "_COMMON", np.array([0.0, common]))
     associations = Associations(found(FIRST, SECOND))
     monkeypatch.setattr(associations._pool, "_common_prior", np.array([0.0, 1.0]))
     posterior = associations.posterior(np.tile(MATCHING, (32, 1)), SETS)
@@ -73,8 +73,8 @@ def test_the_closed_form_is_gaussian_conditioning(monkeypatch: pytest.MonkeyPatc
 def test_strata_that_share_no_value_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then there is nothing in common, and without a common part N is a sum of independent counts."""
     apart = (np.array([5, 6, 7]), SECOND[1])
-    monkeypatch.setattr(pooled, "_COMMON", np.array([0.0]))
-    monkeypatch.setattr(pooled, "_OWN", np.array([0.02]))
+    monkeypatch.setattr(pooling, "_COMMON", np.array([0.0]))
+    monkeypatch.setattr(pooling, "_OWN", np.array([0.02]))
     one, other, both = (Associations(found(*parts)) for parts in ((FIRST, FIRST), (apart, apart), (FIRST, apart)))
     for association in (one, other, both):
         monkeypatch.setattr(association._pool, "_common_prior", np.array([1.0]))
@@ -191,14 +191,14 @@ def test_a_common_part_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def error_and_coverage() -> tuple[float, float]:
         associations = Associations(world.found)
-        if len(pooled._COMMON) == 1:
+        if len(pooling._COMMON) == 1:
             monkeypatch.setattr(associations._pool, "_common_prior", np.array([1.0]))
         posterior = associations.posterior(matching, wanted)
         within = (posterior.low <= truth) & (truth <= posterior.high)
         return float(np.abs(posterior.mean - truth).mean()), float(within.mean())
 
     error, coverage = error_and_coverage()
-    monkeypatch.setattr(pooled, "_COMMON", np.array([0.0]))
+    monkeypatch.setattr(pooling, "_COMMON", np.array([0.0]))
     error_without, coverage_without = error_and_coverage()
     assert error < 0.9 * error_without
     assert coverage > coverage_without
@@ -211,7 +211,7 @@ def test_many_values_are_learned_in_few_directions(monkeypatch: pytest.MonkeyPat
     matching, wanted = (np.array([query[part] for query in queries]) for part in (0, 1))
     truth = np.array([query[2] for query in queries])
     whole = Associations(world.found).posterior(matching, wanted)
-    monkeypatch.setattr(pooled, "_MOST_DIRECTIONS", 8)
+    monkeypatch.setattr(pooling, "_MOST_DIRECTIONS", 8)
     few = Associations(world.found)
     assert few._pool._basis.shape == (20, 8)
     part = few.posterior(matching, wanted)
@@ -237,5 +237,5 @@ def test_fakes_in_strata_widen_the_interval() -> None:
 def test_queries_come_in_blocks() -> None:
     blocks = list(itertools.repeat(FIRST, 40))
     association = Associations(found(*blocks))
-    cells = pooled._CELLS_AT_ONCE
+    cells = pooling._CELLS_AT_ONCE
     assert 1 <= association.at_once <= cells // association.classes

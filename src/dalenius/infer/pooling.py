@@ -1,9 +1,9 @@
 """Counts that learn across the buckets of a table that was cut into strata.
 
-Records are placed at random within their stratum only, so the equations of `infer.learned` hold in each stratum k by
+Records are placed at random within their stratum only, so the equations of `association.py` hold in each stratum k by
 itself, with shares p_kx of its own: E y_k = X_k p_k. Placements are independent, and N = Σ_k N_k.
 
-What is assumed. In stratum k, with s_k the noise that `infer.learned` finds there, δ_kx is the association that the
+What is assumed. In stratum k, with s_k the noise that `association.py` finds there, δ_kx is the association that the
 shares of value x have beyond chance. A value that goes with the condition in one stratum mostly does so in others, so
 
     δ_kx = sqrt(s_k) (γ_x + η_kx),   Cov γ = ρ 1,   Cov η_k = ω_k 1,
@@ -17,7 +17,7 @@ decomposition there. Given ω_k, with Λ_k = (1 + ω_k σ_k²)^-1, the likelihoo
 
     log likelihood = ½ (log |Λ_k| - z_kᵀ Λ_k z_k / s_k).
 
-Each ω_k is one of a few levels, with chances that strata have in common: the prior of τ² / s in `infer.learned` counts
+Each ω_k is one of a few levels, with chances that strata have in common: the prior of τ² / s in `association.py` counts
 for as much as 20 strata, and the strata themselves make up the rest (expectation maximisation). What is seen of γ is
 taken for a part of η_k here, which makes variances too large rather than too small. With Λ_k the mean over levels,
 given what is seen in the stratum,
@@ -37,7 +37,7 @@ A Cholesky decomposition of 1 + ρ B, with b and t as two lines more, has all th
 where there are more values, γ is learned in the directions that the strata together say most about, and in the others
 it is unknown, which adds ρ times the square of t there to the variance.
 
-A table in one stratum is left to `infer.learned`.
+A table in one stratum is left to `association.py`.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.infer.association import Association, Posterior, mixture, prior
 from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.compositions import Block, Compositions
-from dalenius.infer.learned import Association, Posterior, mixture, prior
 
 _OWN = np.concatenate([[0.0], np.geomspace(1e-4, 20, 8)])  # the levels of ω
 _COMMON = np.concatenate([[0.0], np.geomspace(1e-5, 1, 6)])  # ρ
@@ -64,7 +64,7 @@ _LEAST_SINGULAR = 1e-9  # of the largest: below, there is rounding alone
 
 
 class Associations:
-    """What a release says of the association in all its strata: `Association`, for one or many of them.
+    """The association in all strata of a release, one or many.
 
     Queries are lines of matching rows by class, as `Compositions` numbers them, and of wanted values by code.
     """
@@ -100,7 +100,7 @@ class _Stratum:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Of all strata together, by query: z / sqrt(s) and sqrt(s) h by direction, and what adds up."""
+    """The sums over all strata, by query: z / sqrt(s) and sqrt(s) h by direction, and the rest added up."""
 
     scores: Floats
     seen: Floats
@@ -170,7 +170,7 @@ class _Pool:
         return _shares(likely * chances[:, None])
 
     def _own(self, sums: _Sums, levels: Floats) -> tuple[Floats, Floats, Floats]:
-        """What the parts of strata by themselves add to the mean and to the variance; and Λ, by query and direction."""
+        """What each stratum by itself adds to the mean and to the variance; and Λ, by query and direction."""
         mean, variance, precise = np.zeros(len(levels)), np.zeros(len(levels)), np.zeros_like(sums.scores)
         gains = _OWN[:, None] * self._precise
         for k, span in enumerate(self._spans):
@@ -220,7 +220,7 @@ class _Pool:
         )
 
     def _directions(self) -> Floats:
-        """What γ is learned in: the values, or if they are many, what B says most about, by value and direction."""
+        """The directions in which γ is learned: the values, or if they are many, those that B says most about."""
         if self._values <= _MOST_DIRECTIONS:
             return np.eye(self._values)
         information = np.zeros((self._values, self._values))
@@ -255,7 +255,7 @@ def _shares(weights: Floats) -> Floats:
 
 
 def _smallest(singular: Floats) -> float:
-    """The c of a prior, as in `infer.learned`."""
+    """The c of a prior, as in `association.py`."""
     telling = singular[singular > _LEAST_SINGULAR * singular.max()]
     return float(1 / np.median(telling)) if len(telling) else 1.0
 

@@ -120,7 +120,7 @@ class Association:
         return means, variances
 
     def traits(self, matching: Floats, targets: Floats) -> Traits:
-        """For those who put several of these together."""
+        """The parts, for a pool of several strata."""
         noise, most, shares = self._noises(matching, _COARSE)
         independent, at_random, seen, unseen = self._sums(matching, targets)
         variance = noise * at_random
@@ -210,7 +210,7 @@ class Association:
 
 @dataclass(frozen=True)
 class Traits:
-    """Of every query what the distribution of N is made of, given τ, in the words of the module's text.
+    """The parts of the distribution of N, given τ, for every query, in the notation of the module's docstring.
 
     With unit vectors u_j (`Association.directions`), E[N | y, δ] = independent + Σ_j seen_j u_j δ + unseen δ.
     """
@@ -226,7 +226,7 @@ class Traits:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of every query: the mean, the standard deviation, and the quantiles between which 95 % lie."""
+    """The mean, the standard deviation, and the 2.5 % and 97.5 % quantiles of every query."""
 
     mean: Floats
     deviation: Floats
@@ -281,7 +281,7 @@ def components(linked: npt.NDArray[np.bool_]) -> tuple[Integers, Integers]:
 
 @dataclass(frozen=True)
 class _Fakes:
-    """What fake values do to the slots of every class."""
+    """The effect of fake values on the slots of every class."""
 
     any: bool
     real: Floats  # S / (S + σ)
@@ -308,7 +308,7 @@ class _Fakes:
 
 
 def _quantile(weights: Floats, means: Floats, deviations: Floats, share: float) -> Floats:
-    """Where a mixture of normal distributions has this share below: by halving."""
+    """The quantile of a mixture of normal distributions, by halving."""
     low, high = (means - 9 * deviations).min(axis=1), (means + 9 * deviations).max(axis=1)
     safe = np.where(deviations > 0, deviations, 1.0)
     for _ in range(_HALVINGS):
