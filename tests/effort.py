@@ -12,7 +12,7 @@ import hypothesis
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dalenius")
 _FACTORS = {"dalenius": Fraction(1, 4), "thorough": Fraction(5)}
-_LEAST = 10
+_LEAST = 5
 
 
 def examples(number: int) -> int:

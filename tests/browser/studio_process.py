@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
+
+from dalenius.cli.main import main
+
 COMMAND = Path(sys.executable).parent / "dalenius"
 
 
@@ -38,7 +42,9 @@ def studio(*words: str) -> Iterator[str]:
 
 def run(*words: str | Path) -> Any:
     """What a command prints with --json."""
-    return json.loads(subprocess.run([COMMAND, *words, "--json"], check=True, capture_output=True, text=True).stdout)
+    done = CliRunner().invoke(main, [*map(str, words), "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def published(table: Path, job: Path, out: Path) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urljoin
 
 import pytest
@@ -15,6 +16,7 @@ from tests.browser.studio_steps import choose_roles, draft_job, go, hook, settle
 
 IMAGE = "<img src=x onerror=alert(1)>"
 SCRIPT = "</script><script>alert(2)</script>"
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("dark", "light")
 LONG = "A name that goes on and on, as names of measurements in exports of hospital systems do, " * 3
 VALUES = {"Flu": 60, IMAGE: 25, SCRIPT: 10, "Grippe é ü 流感 🤒": 4, LONG: 1}
 
@@ -115,43 +117,51 @@ def test_the_table_page_by_keys_alone(visits: Visits, odd: Path) -> None:
         expect(page.locator("#limits")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_fault_of_access(visits: Visits, odd: Path, scheme: str, screenshots: Path) -> None:
+def test_no_serious_fault_of_access(visits: Visits, odd: Path, screenshots: Path) -> None:
+    """On light pages and on dark ones."""
+
+    def look(picture: str | None = None) -> None:
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert faults(page) == [], scheme
+            if picture is not None:
+                page.screenshot(path=screenshots / f"{picture}-{scheme}.png", full_page=True)
+
     with studio(str(odd)) as url:
-        page = visits.open(url, scheme=scheme)
+        page = visits.open(url)
         expect(hook(page, "column")).to_have_count(4)
-        assert faults(page) == []
+        look()
         choose_roles(page, "Diagnosis")
         settled(page)
         hook(page, "pin").click()
         expect(hook(page, "compare")).to_be_visible()
-        assert faults(page) == []
+        look()
         go(page, "protection")
         settled(page)
-        assert faults(page) == []
+        look()
         go(page, "publish")
         hook(page, "publish").click()
         expect(hook(page, "release-card")).to_be_visible()
         hook(page, "audit").click()
         expect(hook(page, "audit-result")).to_be_visible()
-        assert faults(page) == []
-        page.screenshot(path=screenshots / f"studio-publish-{scheme}.png", full_page=True)
+        look("studio-publish")
         go(page, "query")
         hook(page, "expression").fill("Diagnosis = 'Flu'")
         hook(page, "count").click()
         expect(hook(page, "truth")).to_have_text("600")
-        assert faults(page) == []
+        look()
 
 
-@pytest.mark.parametrize("width", [390, 360])
-def test_nothing_is_cut_off_on_a_phone(visits: Visits, odd: Path, screenshots: Path, width: int) -> None:
+def test_nothing_is_cut_off_on_a_phone(visits: Visits, odd: Path, screenshots: Path) -> None:
     def look(name: str) -> None:
-        page.screenshot(path=screenshots / f"studio-phone-{width}-{name}.png", full_page=True)
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, name
+        for width in (360, 390):
+            page.set_viewport_size({"width": width, "height": 844})
+            page.screenshot(path=screenshots / f"studio-phone-{width}-{name}.png", full_page=True)
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, (name, width)
 
     with studio(str(odd)) as url:
-        page = visits.open(url, width=width, height=844)
+        page = visits.open(url, width=390, height=844)
         expect(hook(page, "column")).to_have_count(4)
         choose_roles(page, "Diagnosis")
         settled(page)
