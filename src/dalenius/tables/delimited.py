@@ -6,13 +6,13 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any
 
-from dalenius.errors import CountsError, InputError, NoSuchColumnError, nearest_name
+from dalenius.errors import CountsError, InputError
 from dalenius.model.problem import ValueCounts
 
 Explanation = tuple[str, str]  # a message and a hint
@@ -53,18 +53,6 @@ def read_header(path: Path, delimiters: str) -> tuple[str, list[str]]:
         raise InputError(f"column {unnamed[0]} has no name in the header line", "Give every column a name.")
     check_names(header)
     return delimiter, header
-
-
-def missing_column(column: str, columns: Sequence[str]) -> NoSuchColumnError:
-    """The error for a column that the table does not have, naming the nearest one.
-
-    The others are not listed: in a file without a header line they would be somebody's data.
-    """
-    close = nearest_name(column, columns)
-    number = f"It has {len(columns)} columns; is the first line of the file its header?"
-    return NoSuchColumnError(
-        f"the table has no column {column!r}", f"Did you mean {close!r}?" if close is not None else number
-    )
 
 
 def check_names(names: list[str]) -> None:
