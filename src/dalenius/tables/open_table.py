@@ -24,9 +24,10 @@ import duckdb
 from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyValuesError, UsageError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quote_name
-from dalenius.tables.delimited import check_names, is_in_one_piece, read_header, readable
+from dalenius.tables.delimited import check_names, read_header, readable
 from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
 from dalenius.tables.table_errors import plain_errors
+from dalenius.tables.text_check import is_in_one_piece
 
 if TYPE_CHECKING:
     import pyarrow
