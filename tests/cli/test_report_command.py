@@ -70,7 +70,7 @@ def test_what_is_there_stays_unless_it_may_be_replaced(run: Run) -> None:
     Path("report.json").write_text("mine", encoding="utf-8")
     refused = run("release")
     assert refused.exit_code == 2
-    assert "report.json is there already" in refused.stderr
+    assert "report.json already exists" in refused.stderr
     assert "--force" in refused.stderr
     assert Path("report.json").read_text(encoding="utf-8") == "mine"
     assert names() == ["hospital.parquet", "release", "report.json"]

@@ -139,7 +139,7 @@ def test_rows_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_an_existing_file_is_kept_unless_it_may_be_replaced(tmp_path: Path) -> None:
     path = tmp_path / "groups.csv"
     path.write_text("old")
-    with pytest.raises(UsageError, match="there already") as caught:
+    with pytest.raises(UsageError, match="already exists") as caught:
         risk(groups_file=path, draws=100)
     assert "--force" in (caught.value.hint or "")
     assert path.read_text() == "old"
@@ -188,7 +188,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path, monkeypatch: pyte
         yield from every(self, *given)
 
     monkeypatch.setattr(GroupTables, "every_row", slowly)
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         risk(groups_file=path, draws=100)
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("groups.csv", "another's")]
 

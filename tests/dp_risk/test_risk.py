@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from dalenius.dp_risk.noise import draw
-from dalenius.dp_risk.released import released
+from dalenius.dp_risk.release_shares import release_view
 from dalenius.dp_risk.risk import dp_risk
 from dalenius.dp_risk.tally import Tally, Triples, ranges_up_to
 from dalenius.errors import DaleniusError, NoSuchColumnError, NullsError, PolicyError, QueryError, UsageError
@@ -217,7 +217,7 @@ def test_every_kind_of_table_is_read(tmp_path: Path) -> None:
 def test_a_release_pins_nobody() -> None:
     counts = ValueCounts.of([("HIV", 10), ("Flu", 19), ("Cold", 39)])
     plan = plan_counts(counts, LimitPolicy.of(values=LIMITS))
-    seen = released(plan)
+    seen = release_view(plan)
     assert seen is not None
     assert seen.risk.above_limit == 0
     limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))

@@ -153,7 +153,7 @@ def test_what_is_exact_stays_exact(release: dalenius.Release) -> None:
 def test_a_condition_on_both_is_not_learned(release: dalenius.Release) -> None:
     found = release.count("q0 < 2 OR X < 4", learn=True)
     assert found.learned is None
-    assert "separates" in str(found.not_learned)
+    assert "separate them" in str(found.not_learned)
     groups = release.count("q0 < 2 OR X < 4", "q1", learn=True)
     assert all(group.estimate.not_learned == found.not_learned for group in groups)
 

@@ -220,8 +220,8 @@ def test_pairs_that_share_no_bucket_are_no_groups(tmp_path: Path) -> None:
         ("Gender > 5", QueryError, "compares text with a number"),
         ("CAST(Town AS INTEGER) = 1", QueryError, "TRY_CAST"),
         ("lower(Age) = 'x'", QueryError, "does not take"),
-        ("Age", QueryError, "a condition is wanted"),
-        ("'yes'", QueryError, "a condition is wanted"),
+        ("Age", QueryError, "must be a condition"),
+        ("'yes'", QueryError, "must be a condition"),
         ("Age >", QueryError, "not valid SQL"),
         ("regexp_matches(Town, '(')", QueryError, "cannot be evaluated"),
         ("", QueryError, "empty"),
@@ -270,7 +270,7 @@ def test_too_many_pairs_are_refused(counter: Counter, monkeypatch: pytest.Monkey
 
 def test_too_many_groups_are_refused(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dalenius.query.count.MOST_GROUPS", 3)
-    monkeypatch.setattr("dalenius.query.count.MOST_GROUPS_APART", 2)
+    monkeypatch.setattr("dalenius.query.count.MOST_SEPARATE_GROUPS", 2)
     with pytest.raises(QueryError, match="more than 3"):
         counter.count_by("TRUE", ["Age"])
     with pytest.raises(QueryError, match="more than 2"):

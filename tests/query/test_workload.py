@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from dalenius.errors import DaleniusError, InputError, NoSuchColumnError
-from dalenius.query.coded import CodedRelease, CodedTable
+from dalenius.query.bitsets import CodedRelease, CodedTable
 from dalenius.query.count import Counter
 from dalenius.query.workload import Answers, answer, encode, evaluate, generate, summarise, values_per_predicate
 from dalenius.release.folder import ReleaseFolder
@@ -117,7 +117,7 @@ def test_columns_that_are_too_large_for_bits_are_looked_up(
     table, release = encode(folder, people())
     queries = generate(table.domains, table.sensitive_domain, 50, 0.1)
     by_bits = answer(table, release, queries)
-    monkeypatch.setattr("dalenius.query.coded._MOST_BYTES", 0)
+    monkeypatch.setattr("dalenius.query.bitsets._MOST_BYTES", 0)
     by_lookup = answer(table, release, queries, threads=1)
     assert str(by_bits) == str(by_lookup)
 

@@ -35,7 +35,7 @@ def test_permissions_are_those_of_any_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("there", ["report.html", "report.json"])
 def test_what_comes_in_between_is_spared(there: str, tmp_path: Path) -> None:
     (tmp_path / there).write_text("somebody's", encoding="utf-8")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         write_both(tmp_path / "report.html", "page", "twin", replace=False)
     assert listing(tmp_path) == {there: "somebody's"}
 
@@ -92,8 +92,8 @@ def test_places_that_are_refused(tmp_path: Path) -> None:
         "release/../release/report.html": "nothing but the release",
         "link/report.html": "nothing but the release",
         "folder.html": "is a folder",
-        "dangling.html": "there already",
-        "there.html": "there already",
+        "dangling.html": "already exists",
+        "there.html": "already exists",
     }.items():
         with pytest.raises(UsageError, match=why) as error:
             check_target(tmp_path / name, release, replace=False)

@@ -17,8 +17,8 @@ import pytest
 from dalenius.errors import ChangedInputError
 from dalenius.report.facts import Facts
 from dalenius.report.twin import twin_text
-from dalenius.studio.known_release import Fingerprint
 from dalenius.studio.state import StudioOptions
+from dalenius.studio.studio_release import Fingerprint
 from dalenius.studio.transfers import zip_parts
 from dalenius.verify.judge import verify
 from tests.studio.site import ROLES, Site, done, limits, one, open_site, people, until

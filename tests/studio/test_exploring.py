@@ -360,7 +360,7 @@ def test_questions_that_make_no_sense_are_answered(policy: LimitPolicy, options:
 
 
 def test_limits_that_are_no_numbers() -> None:
-    answer = Explorer(HOSPITAL).refused(PolicyError("theta must be a decimal"))
+    answer = Explorer(HOSPITAL).refusal(PolicyError("theta must be a decimal"))
     assert answer.obstacle is not None
     assert (answer.obstacle.kind, answer.obstacle.message) == ("policy", "theta must be a decimal")
     assert answer.limits == (None,) * 5

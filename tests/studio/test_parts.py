@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dalenius.errors import ChangedInputError
-from dalenius.studio.known_release import Fingerprint
 from dalenius.studio.state import StudioOptions
+from dalenius.studio.studio_release import Fingerprint
 from dalenius.studio.transfers import zip_parts
 from tests.parts import into_parts, patients, published
 from tests.studio.site import Site, done, open_site

@@ -101,7 +101,7 @@ def test_it_ends_in_good_order(tmp_path: Path, table: Path, how: signal.Signals 
             assert running.post("/api/quit") == {"ok": True}
         code, out, err = running.end(how)
     assert (code, out) == (0, "")
-    assert err == "Studio is running; Ctrl-C ends it.\nStudio: stopped; all temporary files are removed.\n"
+    assert err == "Studio is running; Ctrl-C ends it.\nStudio: stopped; all temporary files were removed.\n"
     assert left(tmp_path / "t") == []
 
 
@@ -281,7 +281,7 @@ def test_it_does_not_wait_for_a_solver(tmp_path: Path) -> None:
     with _publishing_for_long(tmp_path, "never") as running:
         code, _, err = running.end(signal.SIGTERM)
     assert code == 0
-    assert err.endswith("all temporary files are removed.\n")
+    assert err.endswith("all temporary files were removed.\n")
     assert left(tmp_path / "t") == []
     assert left(tmp_path / "out") == []
 

@@ -79,7 +79,7 @@ def test_functions_of_the_file_do_not_stand_in_for_built_in_ones(tmp_path: Path)
     with open_groups(path, "Disease", table="people") as groups:
         groups.group_by(["Loud"])
         assert groups.sizes() == [(33, 2), (34, 1)]
-        assert groups.meeting("upper(City) = 'C0' AND Loud = 'C0'").size == 34
+        assert groups.group_where("upper(City) = 'C0' AND Loud = 'C0'").size == 34
     assert SourceTable(path, "people", None).counts_of_values("Loud", None) == {"C0": 34, "C1": 33, "C2": 33}
 
 

@@ -1,12 +1,10 @@
-"""Every group, one row for each value in it and each epsilon, in memory that does not grow with their number.
+"""Every group in a file: one row for each value in it and each epsilon, in memory that does not grow with their number.
 
-What is simulated depends on (x, y, v) alone, so it is computed once for each such triple and kept beside the groups
-under DuckDB, which spills; the rows are then made by a join there, and go to the file in batches.
+What is simulated depends on (x, y, v) alone. So it is computed once for each such triple and kept beside the groups
+under DuckDB, which spills. A join there makes the rows, which go to the file in batches.
 
-A file of the publisher's own, Parquet or CSV by its suffix, written batch by batch: whole, or not at all.
-
-It is made beside its target under another name, which nobody else may read, and takes the target's place when it is
-complete. Whatever goes wrong, what was there before is still there.
+The file is the publisher's own, Parquet or CSV by its suffix. It is written under another name that nobody else may
+read, and takes the place of the target when it is complete. If anything fails, what was there before stays.
 """
 
 from __future__ import annotations
@@ -25,86 +23,25 @@ import pyarrow.parquet
 from dalenius.dp_risk.groups import GroupTables
 from dalenius.dp_risk.noise import Floats, Noise
 from dalenius.dp_risk.ratio import Integers, mean, quantiles, variance
-from dalenius.dp_risk.released import Released
+from dalenius.dp_risk.release_shares import ReleaseView
 from dalenius.dp_risk.tally import Triples
 from dalenius.errors import UsageError
 from dalenius.model.problem import Problem
 from dalenius.release.atomic import whole_file, writable
 
 _SUFFIXES = (".parquet", ".csv")
+_CELLS_OF_A_BLOCK = 2**21  # pairs (x, y) times draws at once
 _WORDS = ("the file of groups", "--groups")  # for errors
 
 
-class GroupFile:
-    """A file to write batches into."""
-
-    def __init__(self, file: IO[bytes], suffix: str) -> None:
-        self.rows = 0
-        self._file, self._suffix = file, suffix
-        self._writer: Any = None
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows. The first batch says which columns there are."""
-        with writable(*_WORDS):
-            if self._writer is None:
-                kind = pyarrow.parquet.ParquetWriter if self._suffix == ".parquet" else pyarrow.csv.CSVWriter
-                self._writer = kind(self._file, batch.schema)
-            self._writer.write_batch(batch)
-        self.rows += batch.num_rows
-
-    def finish(self) -> None:
-        """Write what is still to be written."""
-        with writable(*_WORDS):
-            self.close()
-
-    def close(self) -> None:
-        """Let go of the file, complete or not."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.close()
-
-
-@contextmanager
-def group_file(path: str | Path, replace: bool, source: Any) -> Iterator[GroupFile]:
-    """A file to write into, in its place at the end. `source` is the table that is read: it is never replaced."""
-    target = Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow links)
-    if target.suffix.lower() not in _SUFFIXES:
-        raise UsageError(f"groups are not written to files of the kind {target.suffix!r}", "Name it .parquet or .csv.")
-    with whole_file(target, lambda path: _check(path, replace, source), *_WORDS) as file:
-        writing = GroupFile(file, target.suffix.lower())
-        try:
-            yield writing
-            writing.finish()
-        finally:
-            with suppress(OSError, pa.ArrowException):  # the first error is the one to tell
-                writing.close()
-
-
-def _check(target: Path, replace: bool, source: Any) -> None:
-    """Refuse a target that is in the way."""
-    try:
-        target.lstat()
-    except FileNotFoundError:
-        return
-    if target.is_dir():
-        raise UsageError("the file of groups would be where a folder is", "Give --groups another name.")
-    if isinstance(source, str | os.PathLike) and target.exists() and Path(source).exists() and target.samefile(source):
-        raise UsageError("the file of groups would take the place of the table itself", "Give --groups another name.")
-    if not replace:
-        raise UsageError("the file of groups is there already", "Give --groups another name, or --force to replace it.")
-
-
-_CELLS_OF_A_BLOCK = 2**21  # pairs (x, y) times draws at once
-
-
 class EveryGroup:
-    """Add all triples, then write."""
+    """Collects all triples, then writes."""
 
     def __init__(self, tables: GroupTables, noises: Sequence[Noise]) -> None:
         self._tables, self._noises = tables, noises
 
     def add(self, triples: Triples, codes: Integers, chances: Floats) -> None:
-        """Triples with their values' codes, and the chances that their people are pinned, a row an epsilon."""
+        """Add triples with the codes of their values, and the chances of being pinned, with a row per epsilon."""
         pairs, which = np.unique(np.stack([triples.sizes, triples.counts]), axis=1, return_inverse=True)
         which = which.ravel()
         x, y = triples.sizes.astype(np.float64), triples.counts.astype(np.float64)
@@ -134,9 +71,9 @@ class EveryGroup:
         )
 
     def write(
-        self, file: GroupFile, columns: Sequence[str], problem: Problem, release: Released | None, least_shown: int
+        self, file: GroupFile, columns: Sequence[str], problem: Problem, release: ReleaseView | None, least_shown: int
     ) -> None:
-        """All rows. `columns` are the names of the quasi-identifiers."""
+        """Write all rows. `columns` are the names of the quasi-identifiers."""
         values = len(problem.values)
         mean = [float(own.mean) for own in release.own] if release is not None else [None] * values
         largest = [float(own.largest) for own in release.own] if release is not None else [None] * values
@@ -150,3 +87,64 @@ class EveryGroup:
         names = ["group", "named", *(f"qi_{column}" for column in columns)]
         for batch in self._tables.every_row(pa.table(listing), least_shown):
             file.write(batch.rename_columns([*names, *batch.schema.names[len(names) :]]))
+
+
+class GroupFile:
+    """A file to write batches into."""
+
+    def __init__(self, file: IO[bytes], suffix: str) -> None:
+        self.rows = 0
+        self._file, self._suffix = file, suffix
+        self._writer: Any = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows. The first batch determines the columns."""
+        with writable(*_WORDS):
+            if self._writer is None:
+                writer = pyarrow.parquet.ParquetWriter if self._suffix == ".parquet" else pyarrow.csv.CSVWriter
+                self._writer = writer(self._file, batch.schema)
+            self._writer.write_batch(batch)
+        self.rows += batch.num_rows
+
+    def finish(self) -> None:
+        """Write the rest."""
+        with writable(*_WORDS):
+            self.close()
+
+    def close(self) -> None:
+        """Close the file, complete or not."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+
+@contextmanager
+def group_file(path: str | Path, replace: bool, source: Any) -> Iterator[GroupFile]:
+    """A file to write into. It takes its place at the end, but never that of `source`, the table that is read."""
+    target = Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow links)
+    if target.suffix.lower() not in _SUFFIXES:
+        raise UsageError(
+            f"groups cannot be written to a {target.suffix!r} file", "Give it a name that ends in .parquet or .csv."
+        )
+    with whole_file(target, lambda path: _check(path, replace, source), *_WORDS) as file:
+        writing = GroupFile(file, target.suffix.lower())
+        try:
+            yield writing
+            writing.finish()
+        finally:
+            with suppress(OSError, pa.ArrowException):  # the first error is the one to report
+                writing.close()
+
+
+def _check(target: Path, replace: bool, source: Any) -> None:
+    """Refuse a target that must not be replaced."""
+    try:
+        target.lstat()
+    except FileNotFoundError:
+        return
+    if target.is_dir():
+        raise UsageError("there is a folder with the name of the file of groups", "Give --groups another name.")
+    if isinstance(source, str | os.PathLike) and target.exists() and Path(source).exists() and target.samefile(source):
+        raise UsageError("the file of groups would replace the table itself", "Give --groups another name.")
+    if not replace:
+        raise UsageError("the file of groups already exists", "Give --groups another name, or --force to replace it.")

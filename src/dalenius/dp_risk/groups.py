@@ -7,7 +7,7 @@ The table is read once into `cells`, one row for each group and value that occur
     x, y          people in the group, and those of them who carry the value
 
 What does not fit into memory goes to a temporary folder that nobody else may read. The quasi-identifiers of a group
-leave this module only if the group has as many people as the caller asks for.
+leave this module only if the group has at least as many people as the caller requires.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.errors import InputError, QueryError, ReleaseError, UsageError
+from dalenius.errors import InputError, NoSuchColumnError, QueryError, ReleaseError, UsageError
 from dalenius.model.problem import ValueCounts
 from dalenius.query.conditions import conjuncts
 from dalenius.query.sql import Names
 from dalenius.tables.connections import connect, quote_name
-from dalenius.tables.delimited import missing_column
 from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import plain_errors, query_errors
 
@@ -49,15 +48,15 @@ class TableNames(Names):
     """The columns of a table, for conditions on it."""
 
     def column(self, name: str) -> str:
-        """The column that is meant; the error speaks of a table, and lists no columns."""
+        """The column with a name. The error is about a table, and lists no columns."""
         for known in self.identifiers:
             if known.casefold() == name.casefold():
                 return known
-        raise missing_column(name, tuple(self.identifiers))
+        raise NoSuchColumnError.in_table(name, tuple(self.identifiers))
 
 
 class GroupTables:
-    """A table that is open for grouping."""
+    """A table, open for grouping."""
 
     def __init__(
         self, table: Table, sensitive: str, null_value: str | None, connection: duckdb.DuckDBPyConnection
@@ -82,11 +81,11 @@ class GroupTables:
         self._key = tuple(f"q{i}" for i in range(len(columns)))
         raw = [f"{quote_name(column)} AS {name}" for column, name in zip(columns, self._key, strict=True)]
         key = ", ".join(self._key)
-        counted = f"SELECT {', '.join(raw)}, {quote_name(self._sensitive)} AS s, count(*) AS n FROM source GROUP BY ALL"  # noqa: S608
+        counts = f"SELECT {', '.join(raw)}, {quote_name(self._sensitive)} AS s, count(*) AS n FROM source GROUP BY ALL"  # noqa: S608
         texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in (*self._key, "s"))
         with plain_errors():
-            found = self._table.query(f"SELECT {texts}, n FROM ({counted})")  # noqa: S608
-            self._register("stream", found.to_arrow_reader(2**16))
+            cells = self._table.query(f"SELECT {texts}, n FROM ({counts})")  # noqa: S608
+            self._register("stream", cells.to_arrow_reader(2**16))
             self._register("listing", _listing(self.counts.values))
             self._connection.execute(
                 f"""CREATE OR REPLACE TEMP TABLE cells AS
@@ -111,7 +110,7 @@ class GroupTables:
             return [(int(size), int(groups)) for size, groups in self._connection.execute(query).fetchall()]
 
     def triples(self) -> Iterator[pa.RecordBatch]:
-        """The different (x, y, v), in order, and the number of cells that have them."""
+        """The distinct (x, y, v), in order, and the number of cells that have them."""
         query = "SELECT x, y, v, count(*) AS cells FROM cells GROUP BY ALL ORDER BY x, y, v"
         with plain_errors():
             yield from self._connection.sql(query).to_arrow_reader(_TRIPLES_AT_ONCE)
@@ -121,17 +120,17 @@ class GroupTables:
         key = ", ".join(self._key)
         with plain_errors():
             self._register("scores", scores)
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 f"""SELECT {key}, x, total
                 FROM (SELECT {key}, any_value(x) AS x, sum(y * score) AS total
                       FROM cells JOIN scores USING (x, y, v) GROUP BY {key})
                 WHERE total > 0 ORDER BY total DESC, x DESC, {self._order(least_shown)} LIMIT {int(top)}"""  # noqa: S608
             ).fetchall()
             self._connection.unregister("scores")
-            return [self._group(tuple(row[:-2]), int(row[-2]), least_shown) for row in found]
+            return [self._group(tuple(row[:-2]), int(row[-2]), least_shown) for row in rows]
 
     def keep(self, simulated: pa.Table) -> None:
-        """Keep what was simulated of some triples, for `every_row`: x, y, v, the epsilon's position e, and the rest."""
+        """Keep simulated figures of triples for `every_row`, by x, y, v and the position e of the epsilon."""
         with plain_errors(), self._connection.cursor() as other:  # `triples` may not be at its end yet
             other.register("part", simulated)
             other.execute("CREATE TABLE IF NOT EXISTS simulated AS SELECT * FROM part LIMIT 0")
@@ -139,10 +138,10 @@ class GroupTables:
             other.unregister("part")
 
     def every_row(self, values: pa.Table, least_shown: int) -> Iterator[pa.RecordBatch]:
-        """Every group, value in it and epsilon, largest groups first, in batches: what was kept, beside `values`.
+        """Every group, value in it and epsilon, largest groups first, in batches: the kept figures beside `values`.
 
-        `values` has v, the value, and the mean share and what else a release gives it. Groups of fewer than
-        `least_shown` people have nulls for their quasi-identifiers, and come in an order that does not depend on them.
+        `values` has v, the value, and its shares in a release. Groups of fewer than `least_shown` people have nulls for
+        their quasi-identifiers, and come in an order that does not depend on them.
         """
         named = f"x >= {int(least_shown)}"
         shown = [f"CASE WHEN {named} THEN {name} END AS {name}" for name in self._key]
@@ -160,7 +159,7 @@ class GroupTables:
             self._connection.unregister("listing")
 
     def _order(self, least_shown: int) -> str:
-        """An order of groups of one size that tells nothing of quasi-identifiers that are not shown."""
+        """An order of groups of one size that reveals nothing about quasi-identifiers that are not shown."""
         shown = [f"CASE WHEN x >= {int(least_shown)} THEN {name} END" for name in self._key]
         key = ", ".join(self._key)
         return f"{', '.join(shown)}, hash({secrets.randbits(63)}, {key}), {key}"
@@ -171,38 +170,38 @@ class GroupTables:
         counts = tuple((int(v), int(y)) for v, y in self._connection.execute(query, list(key)).fetchall())
         return Group(size, counts, key if size >= least_shown else None)
 
-    def meeting(self, condition: str) -> Group:
-        """All who meet a condition over the columns that others may know."""
+    def group_where(self, condition: str) -> Group:
+        """The group of all people who meet a condition on columns that others may know."""
         names = TableNames({column: quote_name(column) for column in self._table.columns}, "")
         parts = conjuncts(self._connection, condition, names)
         if any(self._sensitive in part.columns for part in parts):
             raise QueryError(
                 f"the condition names the sensitive column {self._sensitive!r}",
-                "It says who is asked about; what is inferred about them is the sensitive value.",
+                "It says who is meant; the sensitive value is what is inferred about them.",
             )
         for part in parts:
-            (kind,) = self._queried(f"SELECT {part.sql} AS truth FROM source LIMIT 0").types  # noqa: S608
-            if str(kind) != "BOOLEAN":
+            (data_type,) = self._query(f"SELECT {part.sql} AS truth FROM source LIMIT 0").types  # noqa: S608
+            if str(data_type) != "BOOLEAN":
                 raise QueryError(
-                    f"the condition is of the type {kind}, and a truth value is wanted",
+                    f"the condition has the type {data_type}, but must be true or false",
                     "Compare it with something: Age > 50.",
                 )
         where = " AND ".join(part.sql for part in parts)
         query = f"SELECT CAST({quote_name(self._sensitive)} AS VARCHAR), count(*) FROM source WHERE {where} GROUP BY 1"  # noqa: S608
         counts: dict[int, int] = {}
-        for text, count in self._queried(query, fetch=True):
+        for text, count in self._query(query, fetch=True):
             code = self._codes[self._null_value or "" if text is None else text]
             counts[code] = counts.get(code, 0) + int(count)
         if not counts:
             raise QueryError("nobody in the table meets the condition", "A ratio needs somebody: widen it.")
         return Group(sum(counts.values()), tuple(sorted(counts.items())), None)
 
-    def _queried(self, query: str, fetch: bool = False) -> Any:
+    def _query(self, query: str, fetch: bool = False) -> Any:
         try:
             with query_errors():
-                found = self._table.query(query)
-                return found.fetchall() if fetch else found
-        except ReleaseError:  # so it calls files that cannot be read
+                relation = self._table.query(query)
+                return relation.fetchall() if fetch else relation
+        except ReleaseError:  # this is how it reports files that cannot be read
             raise InputError(
                 "the table cannot be read", "Is the file complete, and of the kind its name says?"
             ) from None
@@ -215,7 +214,7 @@ class GroupTables:
 def open_groups(
     source: Any, sensitive: str, null_value: str | None = None, table: str | None = None, memory: int = MEMORY
 ) -> Iterator[GroupTables]:
-    """A table from a path, a data frame or a relation, open for grouping. Nulls are as in planning."""
+    """A table from a path, a data frame or a relation, open for grouping. Nulls are treated as in planning."""
     with ExitStack() as stack:
         opened = stack.enter_context(open_table(source, table, memory))
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))

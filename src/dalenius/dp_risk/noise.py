@@ -1,8 +1,8 @@
-"""Laplace noise from OpenDP. The only module that knows it.
+"""Laplace noise from OpenDP. Only this module knows it.
 
 OpenDP's Laplace mechanism on floating-point numbers is continuous noise as far as such numbers allow: it samples
 exactly on the grid of their smallest distance. It takes its bits from the operating system, so there is no seed.
-A draw takes some 40 microseconds, so one vector of noise serves all groups (`simulate` says why that is right).
+A draw takes some 40 microseconds, so one vector of noise serves all groups (`ratio` says why that is right).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Noise:
 
 
 def require_opendp() -> Any:
-    """OpenDP's modules; an error that says what to install if it is not there."""
+    """OpenDP's modules, or an error that says what to install."""
     try:
         import opendp.prelude as opendp
     except ImportError:

@@ -1,4 +1,4 @@
-"""What an observer of two noisy counts can pin on people, beside what a release tells the same observer.
+"""What an observer of two noisy counts can pin on people, beside what a release reveals to the same observer.
 
 A group is all people with the same quasi-identifiers, or all who meet a predicate. It has x people, of whom y carry a
 value with the limit f'. The observer sees X = x + noise and Y = y + noise, and takes Y/X for the chance that somebody
@@ -40,7 +40,7 @@ class TheoremPoint:
 
 @dataclass(frozen=True)
 class ReleaseShares:
-    """What an F'-private release tells about some of the people: the share of their own value in their buckets.
+    """What an F'-private release reveals about some of the people: the share of their own value in their buckets.
 
     `mean_share` is the mean over these people, expected over the random placement of the release; `largest_share` the
     largest that any placement can give one of them; `above_limit` the number of them whose share is above the limit.
@@ -74,7 +74,7 @@ class ValueRisk:
 class GroupRisk:
     """One group of `size` (x) people. `group` has its quasi-identifiers, as text; None if it is too small to show.
 
-    `pinned` and `pinned_rightly` are expected numbers of people, for each epsilon. `release` is what a release tells
+    `pinned` and `pinned_rightly` are expected numbers of people, for each epsilon. `release` is what a release reveals
     about its people. `values` are those with most people pinned, those above their limit first, `more_values` the
     number of the others.
     """
@@ -112,7 +112,7 @@ class SizeRisk:
     """The groups of `least` to `most` people.
 
     `exact` is the share of people whose y/x is above the limit, `noise_alone` the share that would be pinned if both
-    counts were 0 and the noise were all there is. `release` is what a release tells about their people.
+    counts were 0 and the noise were all there is. `release` is what a release reveals about their people.
     """
 
     least: int
@@ -127,7 +127,7 @@ class SizeRisk:
 
 @dataclass(frozen=True)
 class ReleaseRisk:
-    """What an F'-private release of the same table tells the same observer: count / size in the person's bucket.
+    """What an F'-private release of the same table reveals to this observer: count / size in the person's bucket.
 
     `above_limit` counts people whose own value has a share above its limit in their bucket. Mean and largest share are
     over people, of their own value.
@@ -145,9 +145,9 @@ class ReleaseRisk:
 class DpRisk:
     """The whole answer. Without quasi-identifiers there are no `groups`, `epsilons`, `sizes` and `top`.
 
-    `exact` and `mean_share` are what exact counts would tell: the share of people with y/x above the limit, and the
+    `exact` and `mean_share` are what exact counts would reveal: the share of people with y/x above the limit, and the
     mean of y/x over people. `noise_alone` is the share that noise without any counts would pin. `group_rows` is the
-    number of rows in the file of all groups; None if none was asked for.
+    number of rows in the file of all groups; None without such a file.
     """
 
     people: int

@@ -1,9 +1,9 @@
 """Sums over people, by group size and epsilon, in memory that does not grow with the table.
 
 What happens to a person depends on (x, y, v) alone: the size of the group, how many there carry the person's value,
-and the limit of that value. So each different triple is simulated once, and counts for all people who have it. Kept
-are, for every range of sizes and every epsilon, the number of people pinned in each draw, and a histogram of relative
-errors on a logarithmic scale of 100 steps a decade; its median is off by at most one step, 2.3 %.
+and the limit of that value. So each distinct triple is simulated once, and counts for all people who have it. For every
+range of sizes and every epsilon, the tally keeps the number of people pinned in each draw, and a histogram of relative
+errors on a logarithmic scale with 100 steps per decade. Its median is off by at most one step, 2.3 %.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CELLS_OF_A_BLOCK = 2**21  # triples times draws at once
 
 @dataclass(frozen=True)
 class Triples:
-    """Different (x, y, v) in the order of x and y: the threshold of v, whether y/x is above it, people who have it."""
+    """Distinct (x, y, v) in the order of x and y: the threshold of v, whether y/x is above it, and the people."""
 
     sizes: Integers
     counts: Integers
@@ -34,19 +34,19 @@ class Triples:
     people: Floats
 
     def part(self, start: int, stop: int) -> Triples:
-        """Some of them."""
+        """A part of them."""
         return Triples(
-            self.sizes[start:stop],
-            self.counts[start:stop],
-            self.thresholds[start:stop],
-            self.above[start:stop],
-            self.people[start:stop],
+            sizes=self.sizes[start:stop],
+            counts=self.counts[start:stop],
+            thresholds=self.thresholds[start:stop],
+            above=self.above[start:stop],
+            people=self.people[start:stop],
         )
 
 
 @dataclass
 class _Sums:
-    """What is summed up under one epsilon; one row a range of sizes."""
+    """Sums under one epsilon, with one row per range of sizes."""
 
     pinned: Floats
     rightly: Floats
@@ -62,7 +62,7 @@ class _Sums:
 
 @dataclass
 class Tally:
-    """Add all triples, then ask."""
+    """Add all triples, then ask for the sums."""
 
     noises: Sequence[Noise]
     edges: Integers  # the smallest size of each range, ascending
@@ -78,7 +78,7 @@ class Tally:
         self._sums = [_Sums.none(ranges, len(noise.of_size)) for noise in self.noises]
 
     def add(self, triples: Triples) -> Floats:
-        """Simulate; the chance of each triple that its people are pinned, a row an epsilon."""
+        """Simulate triples. Returns the chance that the people of each are pinned, with a row per epsilon."""
         chances = np.zeros((len(self.noises), len(triples.sizes)))
         rows = max(1, _CELLS_OF_A_BLOCK // max(len(noise.of_size) for noise in self.noises))
         for start in range(0, len(triples.sizes), rows):
@@ -94,18 +94,18 @@ class Tally:
         return chances
 
     def by_size(self, groups: Integers, releases: Sequence[ReleaseShares | None]) -> tuple[SizeRisk, ...]:
-        """One entry for each range of sizes that has people. `groups` and `releases` have one for each range."""
+        """One entry for each range of sizes with people. `groups` and `releases` have one for each range."""
         upper = np.append(self.edges[1:] - 1, 0)
         return tuple(
             SizeRisk(
-                int(self.edges[i]),
-                int(upper[i]),
-                int(groups[i]),
-                int(self.people[i]),
-                float(self.above[i] / self.people[i]),
-                float(self.alone[i] / self.people[i]),
-                releases[i],
-                self._risks(slice(i, i + 1)),
+                least=int(self.edges[i]),
+                most=int(upper[i]),
+                groups=int(groups[i]),
+                people=int(self.people[i]),
+                exact=float(self.above[i] / self.people[i]),
+                noise_alone=float(self.alone[i] / self.people[i]),
+                release=releases[i],
+                epsilons=self._risks(slice(i, i + 1)),
             )
             for i in np.flatnonzero(self.people).tolist()
         )
@@ -117,19 +117,27 @@ class Tally:
     def _risks(self, which: slice) -> tuple[EpsilonRisk, ...]:
         people = float(self.people[which].sum())
         return tuple(
-            EpsilonRisk(
-                noise.epsilon,
-                *_mean_and_error(sums.pinned[which].sum(axis=0) / people),
-                *_mean_and_error(sums.rightly[which].sum(axis=0) / people),
-                float(sums.estimates[which].sum() / people),
-                _median(sums.errors[which].sum(axis=0)),
-            )
+            _epsilon_risk(noise.epsilon, sums, which, people)
             for noise, sums in zip(self.noises, self._sums, strict=True)
         )
 
 
+def _epsilon_risk(epsilon: float, sums: _Sums, which: slice, people: float) -> EpsilonRisk:
+    pinned_share, pinned_error = _mean_and_error(sums.pinned[which].sum(axis=0) / people)
+    rightly_share, rightly_error = _mean_and_error(sums.rightly[which].sum(axis=0) / people)
+    return EpsilonRisk(
+        epsilon=epsilon,
+        pinned=pinned_share,
+        pinned_error=pinned_error,
+        pinned_rightly=rightly_share,
+        pinned_rightly_error=rightly_error,
+        mean_estimate=float(sums.estimates[which].sum() / people),
+        median_relative_error=_median(sums.errors[which].sum(axis=0)),
+    )
+
+
 def ranges_up_to(largest: int) -> Integers:
-    """The smallest sizes of the ranges 1, 2-4, 5-9, 10-19, 20-49, ... as far as they are needed, and one more."""
+    """The smallest sizes of the ranges 1, 2-4, 5-9, 10-19, 20-49, ..., as many as necessary and one more."""
     edges = [1]
     while edges[-1] <= largest:
         decade = 10 ** int(math.log10(edges[-1]) + 1e-9)
@@ -146,7 +154,7 @@ def _simulate(block: Triples, places: Integers, noise: Noise, sums: _Sums) -> Fl
     sums.estimates += np.bincount(places, block.people * estimates, len(sums.estimates))
     _add_errors(ratios, sizes / counts, np.bincount(which, block.people).astype(np.float64), places, which, sums)
     above = pinned(ratios[which], claims[which], block.thresholds).astype(np.float64)
-    for place in np.unique(places).tolist():  # sizes ascend, so a range of them is a run
+    for place in np.unique(places).tolist():  # sizes ascend, so each range is a run
         run = slice(*np.searchsorted(places, [place, place + 1]).tolist())
         sums.pinned[place] += block.people[run] @ above[run]
         sums.rightly[place] += (block.people * block.above)[run] @ above[run]
@@ -165,12 +173,12 @@ def _add_errors(
     bins = np.clip(np.nan_to_num(steps, nan=width, posinf=width, neginf=0), 0, width - 1).astype(np.int64)
     bins += place_of_pair[:, None] * width
     weights = np.repeat(people, ratios.shape[1])
-    found = np.bincount(bins.ravel(), weights, sums.errors.size)
-    sums.errors += found.reshape(sums.errors.shape) / ratios.shape[1]
+    histogram = np.bincount(bins.ravel(), weights, sums.errors.size)
+    sums.errors += histogram.reshape(sums.errors.shape) / ratios.shape[1]
 
 
 def _mean_and_error(by_draw: Floats) -> tuple[float, float]:
-    """The mean over draws, and its standard error: what the noise shared by all groups leaves uncertain."""
+    """The mean over draws, and its standard error, which comes from the noise that all groups share."""
     return float(by_draw.mean()), float(by_draw.std(ddof=1) / math.sqrt(len(by_draw)))
 
 

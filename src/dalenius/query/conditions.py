@@ -1,11 +1,11 @@
-"""From the text of a query to SQL that can only be a condition over the columns it may name.
+"""From the text of a query to SQL that can only be a condition on the columns it may name.
 
-1. The text is scanned: comments, semicolons, brackets that do not pair and deep nesting end here.
+1. The text is scanned. Comments, semicolons, unpaired brackets and deep nesting are refused here.
 2. DuckDB's own parser turns it into a tree.
-3. The tree is walked, and SQL is written anew from the nodes, functions and types that are allowed.
+3. `sql` walks the tree, and writes new SQL from the nodes, functions and types that are allowed.
 
-The text itself is never executed. What is executed is made of quoted literals, operators and functions from the lists
-in `allowed_sql`, and identifiers that this program chose; anything else in the tree, known or not, is refused.
+The text itself is never executed. The new SQL consists of quoted literals, operators and functions from the lists in
+`sql`, and identifiers that this program chose. Anything else in the tree, known or not, is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dalenius.errors import QueryError
 from dalenius.query.sql import DEEPEST, HINT, QUOTES_HINT, Names, Node, Writer, too_deep
 
 LONGEST = 100_000  # characters
-MOST_PARTS = 500  # each is described by itself
+MOST_PARTS = 500  # each has its type checked separately
 
 _BEFORE = "SELECT ("
 _TOKEN = re.compile(
@@ -41,17 +41,17 @@ class Condition:
 
 
 def conjuncts(connection: duckdb.DuckDBPyConnection, text: str, names: Names) -> tuple[Condition, ...]:
-    """Conditions that are all true exactly where the expression is true, in SQL's three-valued logic.
+    """Conditions that are all true exactly where the expression is true, in the three-valued logic of SQL.
 
-    AND is true iff all its parts are; NOT (a OR b) is true iff NOT a and NOT b are. So splitting there loses nothing.
+    AND is true iff all its parts are; NOT (a OR b) is true iff NOT a and NOT b are. So splitting loses nothing.
     """
-    parts = list(_split(_parsed(connection, text)))
+    parts = list(_split(_parse(connection, text)))
     if len(parts) > MOST_PARTS:
-        raise QueryError(f"the query has {len(parts):,} parts joined by AND, and at most {MOST_PARTS:,} are read")
+        raise QueryError(f"the query has {len(parts):,} parts joined by AND; at most {MOST_PARTS:,} are allowed")
     return tuple(_condition(part, names) for part in parts)
 
 
-def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> Node:
+def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> Node:
     _scan(text)
     wrapped = f"{_BEFORE}{text}\n)"
     node, bare = (_statement(connection, sql) for sql in (wrapped, f"{_BEFORE}TRUE)"))
@@ -65,11 +65,11 @@ def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> Node:
 
 
 def _scan(text: str) -> None:
-    """Refuse what the tree would not show, and what would keep the parser busy for long."""
+    """Refuse what the tree would not show, and what would keep the parser busy for too long."""
     if not text.strip():
         raise QueryError("the query is empty", HINT)
     if len(text) > LONGEST:
-        raise QueryError(f"the query has {len(text):,} characters, and at most {LONGEST:,} are read")
+        raise QueryError(f"the query has {len(text):,} characters; at most {LONGEST:,} are allowed")
     if "\0" in text:
         raise QueryError("the query has a null character")
     depth = 0
@@ -90,7 +90,7 @@ def _scan(text: str) -> None:
 
 
 def _statement(connection: duckdb.DuckDBPyConnection, sql: str) -> Node:
-    """The tree of the one SELECT that the text is."""
+    """The tree of a text that must be a single SELECT."""
     try:
         ((serialized,),) = connection.execute("SELECT json_serialize_sql(CAST(? AS VARCHAR))", [sql]).fetchall()
         answer = json.loads(serialized)

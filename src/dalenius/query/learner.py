@@ -1,8 +1,8 @@
-"""Learned estimates for the answers of one release: its classes are found once, queries are answered in batches.
+"""Learned estimates for the answers of one release. Its classes of buckets are found once; queries come in batches.
 
-Buckets in classes under DuckDB: the values of ST as a stream of codes, and matching rows of QIT by class.
-
-Columns as integer codes, by the text of their values: the same text, the same code, whatever the type was.
+Columns become integer codes by the text of their values: the same text has the same code, whatever the type. Under
+DuckDB, ST is a stream of such codes, from which the classes are found; then the rows of QIT that match a condition are
+counted by class.
 """
 
 from __future__ import annotations
@@ -27,130 +27,27 @@ from dalenius.tables.connections import quote_name
 from dalenius.tables.open_table import Table
 from dalenius.tables.table_errors import plain_errors, query_errors, release_errors
 
-Codes = npt.NDArray[np.int32]
-
-
-class Dictionary:
-    """The codes of one column, from 0 in the order in which values are met; a null is -1, or what it is named."""
-
-    def __init__(self, null_name: str | None = None) -> None:
-        self._codes: dict[str, int] = {}
-        self._null_name = null_name
-
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def code(self, text: str | None) -> int:
-        """The code of a text that was met."""
-        name = self._null_name if text is None else text
-        return -1 if name is None else self._codes[name]
-
-    def encode(self, texts: Any) -> Codes:
-        """The codes of a column of texts."""
-        encoded = texts.dictionary_encode()
-        known = [self._codes.setdefault(text, len(self._codes)) for text in encoded.dictionary.to_pylist()]
-        null = -1
-        if self._null_name is not None and encoded.null_count:
-            null = self._codes.setdefault(self._null_name, len(self._codes))
-        places = pc.fill_null(encoded.indices, len(known)).to_numpy(zero_copy_only=False)
-        codes: Codes = np.array([*known, null], dtype=np.int32)[places]
-        return codes
-
-
-def table_codes(table: Table, columns: Sequence[str], dictionaries: Sequence[Dictionary]) -> list[Codes]:
-    """Columns of a table."""
-    with plain_errors():
-        return _codes(table.relation, [quote_name(name) for name in columns], dictionaries)
-
-
-def release_codes(
-    tables: ReleaseTables, columns: Sequence[str], dictionaries: Sequence[Dictionary]
-) -> tuple[npt.NDArray[np.int64], list[Codes]]:
-    """Columns of QIT, or the one of ST, and the buckets of their rows."""
-    names = [tables.identifiers[name] for name in columns]
-    view = tables.connection.table("st" if names == ["s"] else "qit")
-    with release_errors():
-        buckets = np.concatenate([np.asarray(batch["b"]) for batch in view.project("b").to_arrow_reader(_ROWS_AT_ONCE)])
-        return buckets.astype(np.int64), _codes(view, names, dictionaries)
-
-
-def _codes(relation: Any, columns: Sequence[str], dictionaries: Sequence[Dictionary]) -> list[Codes]:
-    texts = ", ".join(f"CAST({column} AS VARCHAR) AS c{i}" for i, column in enumerate(columns))
-    parts: list[list[Codes]] = [[np.zeros(0, dtype=np.int32)] for _ in columns]
-    for batch in relation.project(texts).to_arrow_reader(_ROWS_AT_ONCE):
-        for part, dictionary, column in zip(parts, dictionaries, batch.columns, strict=True):
-            part.append(dictionary.encode(column))
-    return [np.concatenate(part) for part in parts]
-
-
+MIXED = "The condition ties quasi-identifiers to the sensitive column. Only conditions that separate them are learned."
 _ROWS_AT_ONCE = 2**18
 _FETCHED_AT_ONCE = 10_000
 
+Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
-
-
-def coded_values(
-    tables: ReleaseTables, values: Dictionary, rows: int = _ROWS_AT_ONCE
-) -> Iterator[tuple[Integers, Codes]]:
-    """The buckets of ST and the codes of its values, in the order of the file."""
-    with release_errors():
-        stream = tables.connection.table("st").project("b, CAST(s AS VARCHAR) AS s")
-        for batch in stream.to_arrow_reader(rows):
-            yield np.asarray(batch["b"]).astype(np.int64), values.encode(batch["s"])
-
-
-def keep_runs(tables: ReleaseTables, firsts: Integers, classes: Integers) -> None:
-    """Note the class of every bucket: that of the last run that begins at it, or before."""
-    with release_errors():
-        tables.connection.register("found", pa.table({"first": firsts, "class": classes}))
-        tables.connection.execute("CREATE OR REPLACE TEMP TABLE runs AS SELECT * FROM found")
-        tables.connection.unregister("found")
-
-
-def rows_by_class(tables: ReleaseTables, rows: str, by: Sequence[str]) -> Iterator[tuple[Group, int, int]]:
-    """After `keep_runs`: group, class and number of the rows that match, groups of columns of QIT one after another."""
-    names, shown, order = tables.grouped(by)
-    return _fetched(
-        tables,
-        f"""SELECT {shown} class, count(*)
-        FROM (SELECT * FROM qit WHERE {rows}) AS q ASOF JOIN runs ON q.b >= runs.first
-        GROUP BY {names} class ORDER BY {order} class""",  # noqa: S608
-    )
-
-
-def values_that_match(tables: ReleaseTables, values: str, sensitive: str) -> list[tuple[str | None, Group]]:
-    """The values of ST that match: as text, and as groups show them."""
-    _, shown, _ = tables.grouped([sensitive])
-    query = f"SELECT CAST(s AS VARCHAR), {shown} 0 FROM st WHERE {values} GROUP BY s"  # noqa: S608
-    with query_errors():
-        return [(text, (value,)) for text, value, _ in tables.connection.execute(query).fetchall()]
-
-
-def _fetched(tables: ReleaseTables, query: str) -> Iterator[tuple[Group, int, int]]:
-    with query_errors():
-        found = tables.connection.execute(query)
-        while batch := found.fetchmany(_FETCHED_AT_ONCE):
-            for row in batch:
-                yield tuple(row[:-2]), int(row[-2]), int(row[-1])
-
-
-MIXED = "The condition ties quasi-identifiers to the sensitive column, and only what separates into both is learned."
-
 Floats = npt.NDArray[np.float64]
 
 
 class Learner:
-    """The association that a release shows. Raises UnsupportedError if the release is not one to learn from."""
+    """Learns the association that a release shows. Raises UnsupportedError if a release does not allow that."""
 
     def __init__(self, folder: ReleaseFolder, tables: ReleaseTables) -> None:
         self._tables, self._sensitive = tables, folder.manifest.columns.sensitive.name
         self._codes = Dictionary(folder.manifest.null_value)
-        found = find_compositions(coded_values(tables, self._codes), first_buckets(folder.manifest.strata))
-        self._association = Associations(found, folder.manifest.adversary.fake_values)
-        keep_runs(tables, found.firsts, found.classes)
+        compositions = find_compositions(coded_values(tables, self._codes), first_buckets(folder.manifest.strata))
+        self._association = Associations(compositions, folder.manifest.adversary.fake_values)
+        keep_runs(tables, compositions.firsts, compositions.classes)
 
     def learn(self, answers: Sequence[GroupEstimate], rows: str, values: str) -> list[GroupEstimate]:
-        """The same answers, of a condition on rows and one on values, with what is learned."""
+        """The same answers, to a condition on rows and one on values, with learned estimates."""
         columns = list(answers[0].group) if answers else []
         place = columns.index(self._sensitive) if self._sensitive in columns else None
         own = [i for i in range(len(columns)) if i != place]
@@ -158,15 +55,15 @@ class Learner:
         for number, answer in enumerate(answers):
             cells = list(answer.group.values())
             waiting.setdefault(same_group(cells[i] for i in own), []).append(number)
-        sets = self._wanted(values, grouped=place is not None)
-        found = list(answers)
+        sets = self._value_sets(values, grouped=place is not None)
+        learned = list(answers)
         pending: list[tuple[int, Floats, Floats]] = []
 
-        def settle() -> None:
+        def flush() -> None:
             if pending:
                 numbers, matching, wanted = zip(*pending, strict=True)
-                for number, estimate in zip(numbers, self._estimates(found, numbers, matching, wanted), strict=True):
-                    found[number] = replace(found[number], estimate=estimate)
+                for number, estimate in zip(numbers, self._estimates(learned, numbers, matching, wanted), strict=True):
+                    learned[number] = replace(learned[number], estimate=estimate)
                 pending.clear()
 
         for group, matching in self._matching(rows, [columns[i] for i in own], list(waiting)):
@@ -175,15 +72,15 @@ class Learner:
                 value = same_group([cells[place]]) if place is not None else ()
                 pending.append((number, matching, sets.get(value, self._nothing)))
                 if len(pending) == self._association.at_once:
-                    settle()
-        settle()
-        return found
+                    flush()
+        flush()
+        return learned
 
     @property
     def _nothing(self) -> Floats:
         return np.zeros(self._association.values)
 
-    def _wanted(self, values: str, *, grouped: bool) -> dict[Group, Floats]:
+    def _value_sets(self, values: str, *, grouped: bool) -> dict[Group, Floats]:
         """The set C, by group of the sensitive column; if there are none, all under ()."""
         sets: dict[Group, Floats] = {}
         for text, value in values_that_match(self._tables, values, self._sensitive):
@@ -217,5 +114,103 @@ class Learner:
 
 
 def certain(estimate: Estimate) -> LearnedEstimate | None:
-    """What is exact needs no learning."""
+    """An exact estimate as a learned one: it needs no learning."""
     return LearnedEstimate(estimate.estimate, 0.0, estimate.bounds) if estimate.exact else None
+
+
+class Dictionary:
+    """The codes of one column, from 0 in order of first appearance. A null is -1, or counts as the null's name."""
+
+    def __init__(self, null_name: str | None = None) -> None:
+        self._codes: dict[str, int] = {}
+        self._null_name = null_name
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def code(self, text: str | None) -> int:
+        """The code of a text that has appeared."""
+        name = self._null_name if text is None else text
+        return -1 if name is None else self._codes[name]
+
+    def encode(self, texts: Any) -> Codes:
+        """The codes of a column of texts."""
+        encoded = texts.dictionary_encode()
+        known = [self._codes.setdefault(text, len(self._codes)) for text in encoded.dictionary.to_pylist()]
+        null = -1
+        if self._null_name is not None and encoded.null_count:
+            null = self._codes.setdefault(self._null_name, len(self._codes))
+        places = pc.fill_null(encoded.indices, len(known)).to_numpy(zero_copy_only=False)
+        codes: Codes = np.array([*known, null], dtype=np.int32)[places]
+        return codes
+
+
+def table_codes(table: Table, columns: Sequence[str], dictionaries: Sequence[Dictionary]) -> list[Codes]:
+    """The codes of columns of a table."""
+    with plain_errors():
+        return _codes(table.relation, [quote_name(name) for name in columns], dictionaries)
+
+
+def release_codes(
+    tables: ReleaseTables, columns: Sequence[str], dictionaries: Sequence[Dictionary]
+) -> tuple[npt.NDArray[np.int64], list[Codes]]:
+    """The codes of columns of QIT, or of the one of ST, with the buckets of their rows."""
+    names = [tables.identifiers[name] for name in columns]
+    view = tables.connection.table("st" if names == ["s"] else "qit")
+    with release_errors():
+        buckets = np.concatenate([np.asarray(batch["b"]) for batch in view.project("b").to_arrow_reader(_ROWS_AT_ONCE)])
+        return buckets.astype(np.int64), _codes(view, names, dictionaries)
+
+
+def _codes(relation: Any, columns: Sequence[str], dictionaries: Sequence[Dictionary]) -> list[Codes]:
+    texts = ", ".join(f"CAST({column} AS VARCHAR) AS c{i}" for i, column in enumerate(columns))
+    parts: list[list[Codes]] = [[np.zeros(0, dtype=np.int32)] for _ in columns]
+    for batch in relation.project(texts).to_arrow_reader(_ROWS_AT_ONCE):
+        for part, dictionary, column in zip(parts, dictionaries, batch.columns, strict=True):
+            part.append(dictionary.encode(column))
+    return [np.concatenate(part) for part in parts]
+
+
+def coded_values(
+    tables: ReleaseTables, values: Dictionary, rows: int = _ROWS_AT_ONCE
+) -> Iterator[tuple[Integers, Codes]]:
+    """The buckets of ST and the codes of its values, in the order of the file."""
+    with release_errors():
+        stream = tables.connection.table("st").project("b, CAST(s AS VARCHAR) AS s")
+        for batch in stream.to_arrow_reader(rows):
+            yield np.asarray(batch["b"]).astype(np.int64), values.encode(batch["s"])
+
+
+def keep_runs(tables: ReleaseTables, firsts: Integers, classes: Integers) -> None:
+    """Keep the class of every bucket: that of the last run that begins at it or before it."""
+    with release_errors():
+        tables.connection.register("new_runs", pa.table({"first": firsts, "class": classes}))
+        tables.connection.execute("CREATE OR REPLACE TEMP TABLE runs AS SELECT * FROM new_runs")
+        tables.connection.unregister("new_runs")
+
+
+def rows_by_class(tables: ReleaseTables, rows: str, by: Sequence[str]) -> Iterator[tuple[Group, int, int]]:
+    """After `keep_runs`: group, class and number of the rows that match, one group of QIT columns after another."""
+    names, selected, order = tables.group_sql(by)
+    return _fetch(
+        tables,
+        f"""SELECT {selected} class, count(*)
+        FROM (SELECT * FROM qit WHERE {rows}) AS q ASOF JOIN runs ON q.b >= runs.first
+        GROUP BY {names} class ORDER BY {order} class""",  # noqa: S608
+    )
+
+
+def values_that_match(tables: ReleaseTables, values: str, sensitive: str) -> list[tuple[str | None, Group]]:
+    """The values of ST that match, as text and as in groups."""
+    _, selected, _ = tables.group_sql([sensitive])
+    query = f"SELECT CAST(s AS VARCHAR), {selected} 0 FROM st WHERE {values} GROUP BY s"  # noqa: S608
+    with query_errors():
+        return [(text, (value,)) for text, value, _ in tables.connection.execute(query).fetchall()]
+
+
+def _fetch(tables: ReleaseTables, query: str) -> Iterator[tuple[Group, int, int]]:
+    with query_errors():
+        result = tables.connection.execute(query)
+        while batch := result.fetchmany(_FETCHED_AT_ONCE):
+            for row in batch:
+                yield tuple(row[:-2]), int(row[-2]), int(row[-1])

@@ -1,4 +1,4 @@
-"""Conditions φ(row, value) that do not factor: what a random matching of rows and values within a bucket gives.
+"""Conditions φ(row, value) that tie quasi-identifiers to the sensitive column, counted bucket by bucket.
 
 A bucket has S rows and S values, and the truth is one of the S! ways π to give each row a value. The count is
 X = Σ_r φ(r, π(r)). Let N = Σ_{r,v} φ, u_r = Σ_v φ(r, v) and w_v = Σ_r φ(r, v).
@@ -11,19 +11,22 @@ X = Σ_r φ(r, π(r)). Let N = Σ_{r,v} φ, u_r = Σ_v φ(r, v) and w_v = Σ_r �
 
 Only rows that accept different values differ, and only values that are accepted by different rows: a type is such a
 class. With Y a set of value types, "Y, and the rows that accept a value outside Y" is a cover, and a smallest cover has
-a Y that is a union of rows' accepted sets. So the unions are all that need be tried; or so with sides changed.
-If both families are larger than MOST_COVERS, a part of them is used: the bounds hold, and may not be the closest.
+a Y that is a union of the accepted sets of rows. So it suffices to try the unions, or the same with sides exchanged.
+If both families are larger than MOST_COVERS, only a part is tried: the bounds hold, but may not be the tightest.
 
 With fake values S counts the values, and rows that accept nothing are added to make up S: the fakes are theirs.
 
-Conditions that tie quasi-identifiers to the sensitive column: evaluated on what is different, counted by bucket.
+DuckDB evaluates the condition once on the distinct combinations of quasi-identifiers and values, and counts the types
+in each bucket, a range of buckets at a time.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -36,12 +39,19 @@ from dalenius.query.release_tables import ReleaseTables
 from dalenius.tables.table_errors import query_errors
 
 MOST_PAIRS = 2**22
+MOST_COVERS = 1024
 _ROWS_AT_ONCE = 2**20
+_CELLS_AT_ONCE = 2**22
+_LARGE = 2**12  # the sum of fourth powers of larger bucket sizes may not fit in 64 bits
+
+Booleans = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class TypeCounts:
-    """So many (count) things of a type in a bucket, known by its position: parallel arrays."""
+    """How many (`count`) things of a type are in a bucket, given by its position: parallel arrays."""
 
     bucket: Integers
     type: Integers
@@ -60,34 +70,34 @@ class TypedBuckets:
 def accepted_pairs(tables: ReleaseTables, mixed: Condition, rows: str, values: str) -> npt.NDArray[np.bool_]:
     """Where `mixed` is true: a matrix of the combinations of its quasi-identifiers by the sensitive values.
 
-    Only rows and values that meet their own conditions are there.
+    It has only the rows and values that meet their own conditions.
     """
     columns = ", ".join(_row_columns(tables, mixed))
     with query_errors():
-        combinations = _numbered(tables, "combinations", f"SELECT DISTINCT {columns} FROM qit WHERE {rows}")  # noqa: S608
-        kinds = _numbered(tables, "kinds", f"SELECT DISTINCT s FROM st WHERE {values}")  # noqa: S608
+        combinations = _number(tables, "combinations", f"SELECT DISTINCT {columns} FROM qit WHERE {rows}")  # noqa: S608
+        kinds = _number(tables, "kinds", f"SELECT DISTINCT s FROM st WHERE {values}")  # noqa: S608
         if combinations * kinds > MOST_PAIRS:
             raise QueryError(
                 f"a part of the query ties quasi-identifiers to the sensitive column in {combinations:,} x {kinds:,} "
                 f"combinations, and at most {MOST_PAIRS:,} are evaluated",
                 "Name fewer columns in that part, or narrow it with AND.",
             )
-        found = _fetched(
+        accepted = _fetch(
             tables,
             f"""SELECT combinations.i::INTEGER AS row, kinds.i::INTEGER AS kind
             FROM combinations, kinds WHERE {mixed.sql}""",  # noqa: S608
         )
     matrix = np.zeros((combinations, kinds), dtype=np.bool_)
-    matrix[found["row"].to_numpy(), found["kind"].to_numpy()] = True
+    matrix[accepted["row"].to_numpy(), accepted["kind"].to_numpy()] = True
     return matrix
 
 
 def typed_buckets(
     tables: ReleaseTables, mixed: Condition, rows: str, values: str, row_types: Integers, value_types: Integers
 ) -> Iterator[TypedBuckets]:
-    """After `accepted_pairs`, given a type (-1: none) for each row and column of the matrix: some buckets at a time."""
-    _typed(tables, "combinations", row_types)
-    _typed(tables, "kinds", value_types)
+    """After `accepted_pairs`, whose rows and columns have types (-1: none): buckets by type, some at a time."""
+    _join_types(tables, "combinations", row_types)
+    _join_types(tables, "kinds", value_types)
     with query_errors():
         ranges = tables.connection.execute(
             f"""SELECT min(b), max(b)
@@ -97,21 +107,21 @@ def typed_buckets(
     for first, last in ranges:
         span = f"b BETWEEN {int(first)} AND {int(last)}"
         with query_errors():
-            sizes = _fetched(tables, f"SELECT b, slots FROM sizes WHERE {span} ORDER BY b")  # noqa: S608
+            sizes = _fetch(tables, f"SELECT b, slots FROM sizes WHERE {span} ORDER BY b")  # noqa: S608
             buckets = _integers(sizes["b"])
             of_rows = _type_counts(
                 tables, f"qit WHERE {span} AND ({rows})", "combinations", _row_columns(tables, mixed)
             )
             of_values = _type_counts(tables, f"st WHERE {span} AND ({values})", "kinds", ["s"])
-        yield TypedBuckets(_integers(sizes["slots"]), _positioned(buckets, of_rows), _positioned(buckets, of_values))
+        yield TypedBuckets(_integers(sizes["slots"]), _by_position(buckets, of_rows), _by_position(buckets, of_values))
 
 
 def _row_columns(tables: ReleaseTables, mixed: Condition) -> list[str]:
     return tables.sides(sorted(mixed.columns))[0]
 
 
-def _numbered(tables: ReleaseTables, name: str, query: str) -> int:
-    """Keep what is different, numbered from 0; how many there are."""
+def _number(tables: ReleaseTables, name: str, query: str) -> int:
+    """Keep the distinct rows of a query, numbered from 0. Returns how many there are."""
     tables.connection.execute(
         f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT row_number() OVER () - 1 AS i, * FROM ({query})"  # noqa: S608
     )
@@ -119,45 +129,36 @@ def _numbered(tables: ReleaseTables, name: str, query: str) -> int:
     return int(count)
 
 
-def _typed(tables: ReleaseTables, name: str, types: Integers) -> None:
-    kept = np.flatnonzero(types >= 0)
+def _join_types(tables: ReleaseTables, name: str, types: Integers) -> None:
+    places = np.flatnonzero(types >= 0)
     with query_errors():
-        tables.connection.register("found", pa.table({"i": kept, "type": types[kept]}))
+        tables.connection.register("new_types", pa.table({"i": places, "type": types[places]}))
         tables.connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE typed_{name} AS SELECT * FROM {name} JOIN found USING (i)"  # noqa: S608
+            f"CREATE OR REPLACE TEMP TABLE typed_{name} AS SELECT * FROM {name} JOIN new_types USING (i)"  # noqa: S608
         )
-        tables.connection.unregister("found")
+        tables.connection.unregister("new_types")
 
 
-def _type_counts(tables: ReleaseTables, wanted: str, name: str, columns: list[str]) -> pa.Table:
-    same = " AND ".join(f"wanted.{column} IS NOT DISTINCT FROM typed_{name}.{column}" for column in columns)
-    return _fetched(
+def _type_counts(tables: ReleaseTables, source: str, name: str, columns: list[str]) -> pa.Table:
+    same = " AND ".join(f"source.{column} IS NOT DISTINCT FROM typed_{name}.{column}" for column in columns)
+    return _fetch(
         tables,
-        f"""SELECT b, type, count(*) AS n FROM (SELECT * FROM {wanted}) AS wanted JOIN typed_{name} ON {same}
+        f"""SELECT b, type, count(*) AS n FROM (SELECT * FROM {source}) AS source JOIN typed_{name} ON {same}
         GROUP BY b, type""",  # noqa: S608
     )
 
 
-def _fetched(tables: ReleaseTables, query: str) -> pa.Table:
+def _fetch(tables: ReleaseTables, query: str) -> pa.Table:
     return tables.connection.sql(query).to_arrow_table()
 
 
-def _positioned(buckets: Integers, found: pa.Table) -> TypeCounts:
-    bucket, kind, count = (_integers(found[name]) for name in ("b", "type", "n"))
+def _by_position(buckets: Integers, counts: pa.Table) -> TypeCounts:
+    bucket, kind, count = (_integers(counts[name]) for name in ("b", "type", "n"))
     return TypeCounts(np.searchsorted(buckets, bucket), kind, count)
 
 
 def _integers(column: pa.ChunkedArray) -> Integers:
     return np.asarray(column.to_numpy(), dtype=np.int64)
-
-
-MOST_COVERS = 1024
-_CELLS_AT_ONCE = 2**22
-_LARGE = 2**12  # bucket sizes whose fourth powers, summed, may not fit in 64 bits
-
-Booleans = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class Types:
 
 @dataclass(frozen=True)
 class Covers:
-    """Vertex covers of a graph of types, one a line: the row types and the value types in it."""
+    """Vertex covers of a graph of types, one in each line: its row types and its value types."""
 
     rows: Booleans
     values: Booleans
@@ -189,7 +190,7 @@ class Totals:
 
 
 def types_of(matrix: Booleans) -> Types:
-    """Equal rows and equal columns of a matrix of accepted pairs as one type each."""
+    """The types of a matrix of accepted pairs: equal rows, and equal columns, have one type."""
     lines, rows = _distinct(matrix)
     columns, values = _distinct(np.ascontiguousarray(lines.T))
     return Types(rows, values, np.ascontiguousarray(columns.T))
@@ -197,22 +198,22 @@ def types_of(matrix: Booleans) -> Types:
 
 def _distinct(matrix: Booleans) -> tuple[Booleans, Integers]:
     """The distinct rows that are not all false, and for each row its number among them, or -1."""
-    found = np.full(len(matrix), -1, dtype=np.int64)
+    numbers = np.full(len(matrix), -1, dtype=np.int64)
     some = np.flatnonzero(matrix.any(axis=1))
     if not len(some):
-        return matrix[:0], found
+        return matrix[:0], numbers
     packed = np.packbits(matrix[some], axis=1)
     _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    found[some] = inverse.reshape(-1)
-    return matrix[some[first]], found
+    numbers[some] = inverse.reshape(-1)
+    return matrix[some[first]], numbers
 
 
 def covers(accepts: Booleans, most: int = MOST_COVERS) -> Covers:
-    """A family of covers that has a smallest one in it, if there is such a family of at most `most`."""
+    """A family of covers; it contains a smallest one if a family of at most `most` covers can."""
     by_values, all_by_values = _unions(accepts, most)
     by_rows, all_by_rows = _unions(accepts.T, most)
-    from_values = Covers(_touched(accepts, by_values), by_values, all_by_values)
-    from_rows = Covers(by_rows, _touched(accepts.T, by_rows), all_by_rows)
+    from_values = Covers(_touching(accepts, by_values), by_values, all_by_values)
+    from_rows = Covers(by_rows, _touching(accepts.T, by_rows), all_by_rows)
     complete = [family for family in (from_values, from_rows) if family.complete]
     if complete:
         return min(complete, key=lambda family: len(family.rows))
@@ -221,35 +222,39 @@ def covers(accepts: Booleans, most: int = MOST_COVERS) -> Covers:
     )
 
 
-def _touched(accepts: Booleans, chosen: Booleans) -> Booleans:
+def _touching(accepts: Booleans, chosen: Booleans) -> Booleans:
     """For each set of columns, the rows that accept something outside of it."""
     result: Booleans = (~chosen).astype(np.float32) @ accepts.T.astype(np.float32) > 0
     return result
 
 
 def _unions(accepts: Booleans, most: int) -> tuple[Booleans, bool]:
-    """Unions of rows (the empty one too), and whether these are all."""
-    lines = [int("".join("01"[bit] for bit in line), 2) if len(line) else 0 for line in accepts.astype(int)]
-    found, complete = {0: None}, True
-    for line in lines:
-        if len(found) > most:
-            complete = False
-            break
-        found |= dict.fromkeys(known | line for known in list(found))
-    kept = list(found)[:most]
-    complete = complete and len(found) <= most
-    if not complete:
-        everything = 0
-        for line in lines:
-            everything |= line
-        kept = list(dict.fromkeys([0, everything, *lines[: most // 2], *kept]))[:most]
+    """Unions of rows, with the empty one, at most `most` of them; and whether these are all."""
     width = accepts.shape[1]
-    bits = [[character == "1" for character in format(union, f"0{width}b")] for union in kept] if width else []
-    return np.array(bits, dtype=np.bool_).reshape(len(kept) if width else 1, width), complete
+    if not width:
+        return np.zeros((1, 0), dtype=np.bool_), True
+    lines = [int("".join("01"[bit] for bit in line), 2) for line in accepts.astype(int)]
+    unions = _union_numbers(lines, most)
+    complete = len(unions) <= most
+    if not complete:
+        everything = reduce(or_, lines, 0)
+        unions = list(dict.fromkeys([0, everything, *lines[: most // 2], *unions[:most]]))[:most]
+    bits = [[character == "1" for character in format(union, f"0{width}b")] for union in unions]
+    return np.array(bits, dtype=np.bool_).reshape(len(unions), width), complete
+
+
+def _union_numbers(lines: Iterable[int], most: int) -> list[int]:
+    """Unions of lines as bit sets: all of them, or more than `most` if there are more."""
+    unions = {0: None}
+    for line in lines:
+        if len(unions) > most:
+            break
+        unions |= dict.fromkeys(union | line for union in list(unions))
+    return list(unions)
 
 
 class Matcher:
-    """Adds up what a graph of types gives, bucket by bucket."""
+    """Sums over buckets what a graph of types gives."""
 
     def __init__(self, accepts: Booleans, most_covers: int = MOST_COVERS) -> None:
         padded = np.pad(accepts, ((1, 0), (1, 0)))
@@ -298,11 +303,11 @@ def _smallest(family: Covers, rows: Floats, values: Floats) -> Floats:
 
 
 def _dense_chunks(counts: TypeCounts, active: Integers, types: int, at_once: int) -> Iterator[Floats]:
-    """Buckets by types, for so many of the active buckets at a time."""
-    kept = np.isin(counts.bucket, active)
-    position = np.searchsorted(active, counts.bucket[kept])
+    """Matrices of buckets by types, for this many active buckets at a time."""
+    is_active = np.isin(counts.bucket, active)
+    position = np.searchsorted(active, counts.bucket[is_active])
     order = np.argsort(position, kind="stable")
-    position, kind, count = position[order], counts.type[kept][order], counts.count[kept][order]
+    position, kind, count = position[order], counts.type[is_active][order], counts.count[is_active][order]
     for start in range(0, len(active), at_once):
         stop = min(start + at_once, len(active))
         first, last = np.searchsorted(position, [start, stop])

@@ -1,9 +1,9 @@
 """The two tables of a release under DuckDB, for counting: scans, joins and sums, in bounded memory.
 
 Inside, columns have names of their own (q0, q1, ... and s; the bucket is b), so no published name can mean anything in
-SQL. The connection reaches their files and its scratch folder, nothing else, and its settings are locked.
+SQL. The connection reaches the files of the tables and its scratch folder, nothing else, and its settings are locked.
 
-What there is to pick from in the columns of a release: their values if they are few, else the range they span.
+`published_columns` describes the columns for somebody who picks values: the values if they are few, else their range.
 """
 
 from __future__ import annotations
@@ -29,21 +29,25 @@ if TYPE_CHECKING:
     from dalenius.tables.describe import Kind
 
 MEMORY = "2GB"
-_FETCHED_AT_ONCE = 10_000
+_ROWS_AT_ONCE = 10_000
 _NUMBERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE"
-_SHOWN_AS_THEY_ARE = {"BOOLEAN", "VARCHAR", *_NUMBERS.split()}
+MOST_LISTED = 500
+_ROOM_FOR_ERROR = 2  # of approximate numbers of distinct values
+_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+_FLOATING = {"FLOAT", "DOUBLE"}
+_PLAIN_TYPES = {"BOOLEAN", "VARCHAR", *_NUMBERS.split()}
 
 Group = tuple[Any, ...]
 
 
 def same_group(cells: Iterable[Any]) -> Group:
-    """A group that equals itself: NaN does not."""
+    """A group that equals itself, which NaN does not."""
     return tuple("NaN" if isinstance(cell, float) and cell != cell else cell for cell in cells)
 
 
 @dataclass(frozen=True)
 class TableData:
-    """One table: Parquet files, or a stream of Arrow batches; and its columns apart from the bucket."""
+    """One table: Parquet files or a stream of Arrow batches, and its columns without the bucket."""
 
     data: tuple[Path, ...] | pa.RecordBatchReader
     columns: tuple[str, ...]
@@ -80,7 +84,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
                 self._attach("qit", qit, bucket)
                 self._attach("st", st, bucket)
                 self._measure(fakes)
-                self.types = self._described("* EXCLUDE (b)")
+                self.types = self._types_of("* EXCLUDE (b)")
         except BaseException:
             self._stack.close()
             raise
@@ -95,14 +99,14 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         return self._names.column(name)
 
     def conditions(self, text: str) -> tuple[Condition, ...]:
-        """The parts of an expression: checked, and found to be truth values given the columns' types."""
+        """The parts of an expression, after a check that each is a condition."""
         parts = conjuncts(self.connection, text, self._names)
         for part in parts:
             with query_errors():
-                (kind,) = self._described(f"{part.sql} AS truth").values()
-            if kind != "BOOLEAN":
+                (type_name,) = self._types_of(f"{part.sql} AS truth").values()
+            if type_name != "BOOLEAN":
                 raise QueryError(
-                    f"the query is of the type {kind}, and a condition is wanted",
+                    f"the query has the type {type_name}, but must be a condition",
                     "Compare it with something: Age > 50.",
                 )
         return parts
@@ -110,42 +114,42 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
     def sums(self, rows: str, values: str, by: Sequence[str]) -> Iterator[tuple[Group, SizeSums]]:
         """For a condition on rows and one on values: sums by group and bucket size, groups in order.
 
-        Without `by`, only sizes with a match are there; with it, every group that occurs is.
+        Without `by`, only sizes with a match appear; with it, every group that occurs appears.
         """
         row_groups, value_groups = self.sides(by)
-        matching_rows = _counted("qit", row_groups, rows, all_of_them=bool(by))
-        matching_values = _counted("st", value_groups, values, all_of_them=bool(by))
+        matching_rows = _matches_by_bucket("qit", row_groups, rows, keep_empty=bool(by))
+        matching_values = _matches_by_bucket("st", value_groups, values, keep_empty=bool(by))
         groups = "".join(f"{self.identifiers[name]}, " for name in by)
-        return self._fetched(
+        return self._fetch_sums(
             by,
             f"""WITH a AS ({matching_rows}), c AS ({matching_values})
-            SELECT {self._shown(by)} slots, sum(a.n * c.n), sum(a.n::HUGEINT * c.n * (slots - a.n) * (slots - c.n)),
+            SELECT {self._selected(by)} slots, sum(a.n * c.n), sum(a.n::HUGEINT * c.n * (slots - a.n) * (slots - c.n)),
                    sum(greatest(0, a.n + c.n - slots)), sum(least(a.n, c.n))
             FROM a JOIN c USING (b) JOIN sizes USING (b)
             GROUP BY {groups} slots ORDER BY {self._order(by)} slots""",  # noqa: S608
         )
 
-    def _fetched(self, by: Sequence[str], query: str) -> Iterator[tuple[Group, SizeSums]]:
+    def _fetch_sums(self, by: Sequence[str], query: str) -> Iterator[tuple[Group, SizeSums]]:
         with query_errors():
-            found = self.connection.execute(query)
-            while batch := found.fetchmany(_FETCHED_AT_ONCE):
+            result = self.connection.execute(query)
+            while batch := result.fetchmany(_ROWS_AT_ONCE):
                 for row in batch:
                     yield tuple(row[: len(by)]), SizeSums(*map(int, row[len(by) :]))
 
     def counts(self, table: Literal["qit", "st"], condition: str, by: Sequence[str]) -> Iterator[tuple[Group, int]]:
-        """The rows of one table that match, by group: all there is to know of a condition on that table alone."""
+        """The matching rows of one table by group, which answers a condition on that table alone."""
         groups = f" GROUP BY {', '.join(self.identifiers[name] for name in by)}" if by else ""
         with query_errors():
-            found = self.connection.execute(
-                f"""SELECT {self._shown(by)} count(*) FILTER (WHERE {condition}) FROM {table}{groups}
+            result = self.connection.execute(
+                f"""SELECT {self._selected(by)} count(*) FILTER (WHERE {condition}) FROM {table}{groups}
                 ORDER BY {self._order(by)} 1"""  # noqa: S608
             )
-            while batch := found.fetchmany(_FETCHED_AT_ONCE):
+            while batch := result.fetchmany(_ROWS_AT_ONCE):
                 for row in batch:
                     yield tuple(row[:-1]), int(row[-1])
 
     def groups(self, by: Sequence[str], most: int) -> list[tuple[Group, str, str]]:
-        """At most so many of the groups that occur: their values, and the conditions on rows and values that say it."""
+        """At most this many of the groups that occur: their values, and their conditions on rows and on values."""
         row_groups, value_groups = self.sides(by)
         listed = ", ".join(self.identifiers[name] for name in by)
         with query_errors():
@@ -156,13 +160,13 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
                       JOIN (SELECT DISTINCT {", ".join(["b", *value_groups])} FROM st) USING (b))
                 QUALIFY id <= {most}"""  # noqa: S608
             )
-            found = self.connection.execute(f"SELECT {self._shown(by)} id FROM groups ORDER BY id").fetchall()  # noqa: S608
+            rows = self.connection.execute(f"SELECT {self._selected(by)} id FROM groups ORDER BY id").fetchall()  # noqa: S608
 
         def is_group(row: int, columns: Sequence[str]) -> str:
             return both(*(f"{c} IS NOT DISTINCT FROM (SELECT {c} FROM groups WHERE id = {row})" for c in columns))  # noqa: S608
 
         return [
-            (tuple(values), is_group(int(row), row_groups), is_group(int(row), value_groups)) for *values, row in found
+            (tuple(values), is_group(int(row), row_groups), is_group(int(row), value_groups)) for *values, row in rows
         ]
 
     def sides(self, columns: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -170,9 +174,9 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         names = [self.identifiers[name] for name in columns]
         return [name for name in names if name != "s"], [name for name in names if name == "s"]
 
-    def grouped(self, by: Sequence[str]) -> tuple[str, str, str]:
-        """Columns in SQL as groups, as they are shown, and as an order; each with a comma at its end."""
-        return "".join(f"{self.identifiers[name]}, " for name in by), self._shown(by), self._order(by)
+    def group_sql(self, by: Sequence[str]) -> tuple[str, str, str]:
+        """Columns in SQL: to group by, to select, and to order by, each with a comma at its end."""
+        return "".join(f"{self.identifiers[name]}, " for name in by), self._selected(by), self._order(by)
 
     def _attach(self, name: str, source: TableData, bucket: str) -> None:
         columns = (
@@ -191,7 +195,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
             self.connection.unregister("stream")
 
     def _measure(self, fakes: int) -> None:
-        """Note how many values each bucket has; it must be as many as its rows, and the fake values."""
+        """Count the values of each bucket. There must be as many as rows and fake values together."""
         self.connection.execute(
             """CREATE TEMP TABLE sizes AS SELECT b, rows, slots
             FROM (SELECT b, count(*) AS rows FROM qit GROUP BY b)
@@ -202,19 +206,19 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         ).fetchall()
         if wrong:
             raise ReleaseError(
-                f"{wrong:,} buckets have more rows than values, or fewer",
+                f"{wrong:,} buckets do not have as many values as rows and fake values",
                 "Run dalenius verify on the release.",
             )
 
-    def _described(self, selected: str) -> dict[str, str]:
-        """The types of expressions over both tables; nothing is evaluated."""
+    def _types_of(self, selected: str) -> dict[str, str]:
+        """The types of expressions over both tables. Nothing is evaluated."""
         relation = self.connection.sql(f"SELECT {selected} FROM qit, (SELECT s FROM st) LIMIT 0")  # noqa: S608
         return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
-    def _shown(self, by: Sequence[str]) -> str:
-        """Columns as Python can have them without loss: numbers, truth values and text; the others by their text."""
+    def _selected(self, by: Sequence[str]) -> str:
+        """Columns as Python can represent them: numbers, booleans and text as they are, others as text."""
         names = [self.identifiers[name] for name in by]
-        plain = [self.types[name] in _SHOWN_AS_THEY_ARE for name in names]
+        plain = [self.types[name] in _PLAIN_TYPES for name in names]
         return "".join(
             f"{name}, " if as_it_is else f"CAST({name} AS VARCHAR), "
             for name, as_it_is in zip(names, plain, strict=True)
@@ -225,7 +229,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
 
 
 def both(*conditions: str) -> str:
-    """All of the conditions; of none, the truth."""
+    """The conjunction of conditions; of none, TRUE."""
     return " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
 
 
@@ -233,25 +237,19 @@ def _paths(source: TableData) -> list[Path]:
     return [path.absolute() for path in source.data] if isinstance(source.data, tuple) else []
 
 
-def _counted(table: str, groups: Sequence[str], condition: str, all_of_them: bool) -> str:
-    """Matching rows by bucket and group: of all buckets and groups, or of those with a match."""
-    if not all_of_them:
+def _matches_by_bucket(table: str, groups: Sequence[str], condition: str, keep_empty: bool) -> str:
+    """Matching rows by bucket and group: for all buckets and groups, or for those with a match."""
+    if not keep_empty:
         return f"SELECT b, count(*) AS n FROM {table} WHERE {condition} GROUP BY b"  # noqa: S608
     columns = ", ".join(["b", *groups])
     return f"SELECT {columns}, count(*) FILTER (WHERE {condition}) AS n FROM {table} GROUP BY {columns}"  # noqa: S608
 
 
-MOST_LISTED = 500
-_ROOM_FOR_ERROR = 2  # of approximate numbers of different values
-_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
-_FLOATING = {"FLOAT", "DOUBLE"}
-
-
 @dataclass(frozen=True)
 class PublishedColumn:
-    """A column of QIT or ST. `values` are texts in the order of the type, nulls apart; None if there are too many.
+    """A column of QIT or ST. `values` are texts in the order of the type, without nulls; None if there are too many.
 
-    `literals` are the same values as a query writes them, and `sql` is the column's name as it does.
+    `literals` and `sql` are the values and the name of the column as a query writes them.
     """
 
     name: str
@@ -272,55 +270,64 @@ class PublishedColumn:
 def published_columns(
     tables: ReleaseTables, names: Sequence[str], most: int = MOST_LISTED
 ) -> tuple[PublishedColumn, ...]:
-    """The columns of these names, all of one table: a pass for all of them, and one for each that is listed."""
+    """Describe columns of one table: one pass for all of them, and one for each whose values are listed."""
     identifiers = [tables.identifiers[name] for name in names]
     if not identifiers:
         return ()
     view = "st" if identifiers == ["s"] else "qit"
-    asked = ", ".join(
+    figures = ", ".join(
         f"approx_count_distinct({c}), count({c}) < count(*), CAST(min({c}) AS VARCHAR), CAST(max({c}) AS VARCHAR)"
         for c in identifiers
     )
     with release_errors():
-        (row,) = tables.connection.execute(f"SELECT {asked} FROM {view}").fetchall()  # noqa: S608
-        found = []
+        (row,) = tables.connection.execute(f"SELECT {figures} FROM {view}").fetchall()  # noqa: S608
+        columns = []
         for place, (name, identifier) in enumerate(zip(names, identifiers, strict=True)):
             about, nulls, smallest, largest = row[4 * place : 4 * place + 4]
-            values = _listed(tables, view, identifier, most) if about <= _ROOM_FOR_ERROR * most else None
-            kind = tables.types[identifier]
-            literals = None if values is None else tuple(_literal(text, kind) for text in values)
-            ends = (None, None) if values is not None else (smallest, largest)
-            found.append(
-                PublishedColumn(name, kind, kind_of_type(kind), quote_name(name), bool(nulls), values, literals, *ends)
+            values = _values_of(tables, view, identifier, most) if about <= _ROOM_FOR_ERROR * most else None
+            data_type = tables.types[identifier]
+            listed = values is not None
+            columns.append(
+                PublishedColumn(
+                    name=name,
+                    type=data_type,
+                    kind=kind_of_type(data_type),
+                    sql=quote_name(name),
+                    nulls=bool(nulls),
+                    values=values,
+                    literals=None if values is None else tuple(_literal(text, data_type) for text in values),
+                    smallest=None if listed else smallest,
+                    largest=None if listed else largest,
+                )
             )
-    return tuple(found)
+    return tuple(columns)
 
 
-def kind_of_type(kind: str) -> Kind:
-    """What a type of DuckDB's holds."""
-    if kind in _WHOLE or kind in _FLOATING or kind.startswith("DECIMAL"):
+def kind_of_type(data_type: str) -> Kind:
+    """What a DuckDB type holds."""
+    if data_type in _WHOLE or data_type in _FLOATING or data_type.startswith("DECIMAL"):
         return "number"
-    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+    if data_type == "DATE" or data_type.startswith("TIMESTAMP"):
         return "date"
-    if kind == "BOOLEAN":
+    if data_type == "BOOLEAN":
         return "boolean"
-    return "text" if kind == "VARCHAR" or kind.startswith("ENUM") else "other"
+    return "text" if data_type == "VARCHAR" or data_type.startswith("ENUM") else "other"
 
 
-def _listed(tables: ReleaseTables, view: str, identifier: str, most: int) -> tuple[str, ...] | None:
+def _values_of(tables: ReleaseTables, view: str, identifier: str, most: int) -> tuple[str, ...] | None:
     query = f"""SELECT CAST(v AS VARCHAR) FROM (SELECT DISTINCT {identifier} AS v FROM {view}) WHERE v IS NOT NULL
         ORDER BY v LIMIT {most + 1}"""  # noqa: S608
     values = [text for (text,) in tables.connection.execute(query).fetchall()]
     return tuple(values) if len(values) <= most else None
 
 
-def _literal(text: str, kind: str) -> str:
-    if kind in _WHOLE or kind.startswith("DECIMAL") or kind == "BOOLEAN":
+def _literal(text: str, data_type: str) -> str:
+    if data_type in _WHOLE or data_type.startswith("DECIMAL") or data_type == "BOOLEAN":
         return text
-    if kind in _FLOATING:
-        return f"CAST({literal(text)} AS {kind})"
-    if kind == "DATE":
+    if data_type in _FLOATING:
+        return f"CAST({literal(text)} AS {data_type})"
+    if data_type == "DATE":
         return f"DATE {literal(text)}"
-    if kind.startswith("TIMESTAMP"):
-        return f"CAST({literal(text)} AS {'TIMESTAMPTZ' if 'ZONE' in kind else kind})"
+    if data_type.startswith("TIMESTAMP"):
+        return f"CAST({literal(text)} AS {'TIMESTAMPTZ' if 'ZONE' in data_type else data_type})"
     return literal(text)

@@ -1,8 +1,8 @@
-"""Writes the tree of an expression as SQL, out of what is allowed and nothing else.
+"""Writes the tree of an expression as SQL, from what is allowed and nothing else.
 
-What a query may be made of. Whatever is not on these lists is refused, so they are the whole attack surface.
-
-Every function here is a pure function of its arguments: it reads no file, setting, variable, clock or random number.
+The lists here say what a query may consist of. Everything else is refused, so they are the whole attack surface. Every
+function on them is pure: it depends on its arguments alone, and reads no file, setting, variable, clock or random
+number.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ HINT = (
 
 
 DEEPEST = 100  # levels of nesting
-QUOTES_HINT = "Text is written in single quotes ('HIV'), names in double quotes or none."
+QUOTES_HINT = "Put text in single quotes ('HIV'), and names in double quotes or none."
 
 _MOST_GROWTH = 64
 _NUMBER = re.compile(r"-?(?=\.?[0-9])[0-9_]*(\.[0-9_]*)?([eE][+-]?[0-9]+)?")
@@ -89,20 +89,20 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True)
 class Names:
-    """The columns that a query may name, with the identifiers that stand for them in SQL; and the bucket column."""
+    """The columns that a query may name, with their identifiers in SQL, and the bucket column."""
 
     identifiers: Mapping[str, str]
     bucket: str
 
     def column(self, name: str) -> str:
-        """The column that is meant: as in SQL, case does not count."""
+        """The column with a name. As in SQL, case does not matter."""
         for known in self.identifiers:
             if known == name or known.casefold() == name.casefold():
                 return known
         if name.casefold() == self.bucket.casefold():
             raise QueryError(
-                f"{self.bucket!r} is the bucket column, and buckets cannot be counted by",
-                "A bucket says how the release was made, not what is true of anybody.",
+                f"{self.bucket!r} is the bucket column, which a query cannot use",
+                "A bucket says how the release was made. It says nothing about people.",
             )
         close = nearest_name(name, self.identifiers)
         hint = did_you_mean(name, self.identifiers)
@@ -110,14 +110,14 @@ class Names:
 
 
 def too_deep() -> QueryError:
-    """The error of a tree that is too deep to walk."""
+    """The error for a tree that is too deep to walk."""
     return QueryError(
         f"the query is nested more than {DEEPEST} levels deep", "IN (...) and OR can be as long as needed."
     )
 
 
 class Writer:
-    """Writes a tree as SQL, and notes the columns. Every compound is in brackets."""
+    """Writes a tree as SQL, and collects its columns. Every compound gets brackets."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -126,7 +126,7 @@ class Writer:
         self.growth = 1
 
     def write(self, node: Node) -> str:
-        """The SQL of a node; QueryError if there is anything in it that is not allowed."""
+        """The SQL of a node; QueryError if it contains anything that is not allowed."""
         self.depth += 1
         if self.depth > DEEPEST + 2:
             raise too_deep()
@@ -187,12 +187,12 @@ class Writer:
             return f"({first} {'IN' if kind == 'COMPARE_IN' else 'NOT IN'} ({', '.join(rest)}))"
         if kind == "OPERATOR_COALESCE":
             return f"COALESCE({', '.join([first, *rest])})"
-        form = {
+        texts = {
             "OPERATOR_NOT": f"(NOT {first})",
             "OPERATOR_IS_NULL": f"({first} IS NULL)",
             "OPERATOR_IS_NOT_NULL": f"({first} IS NOT NULL)",
         }
-        return _allowed(form, kind if not rest else f"{kind} of several values", "the operator")
+        return _allowed(texts, kind if not rest else f"{kind} of several values", "the operator")
 
     def _case(self, node: Node) -> str:
         checks = [
@@ -215,17 +215,11 @@ class Writer:
 
     def _function(self, node: Node) -> str:
         name = str(node["function_name"])
-        order = node.get("order_bys") or {}
-        if order.get("orders") or node.get("qualified_name") != {"path": [name]}:
-            raise QueryError(f"the function {name[:40]!r} in this form is not allowed in a query", HINT)
-        operators = INFIX | PREFIX if node["is_operator"] else frozenset[str]()
-        if name.lower() not in FUNCTIONS | operators:
-            raise QueryError(f"the function {name[:40]!r} is not allowed in a query", HINT)
-        if any(argument.get("name") for argument in node["arguments"]):
-            raise QueryError("named arguments are not allowed in a query", HINT)
-        arguments = self._all(argument["expression"] for argument in node["arguments"])
+        _require_plain_call(node, name)
+        expressions = [argument["expression"] for argument in node["arguments"]]
+        arguments = self._all(expressions)
         if name.lower() == "replace":
-            self._grow([argument["expression"] for argument in node["arguments"][1:]])
+            self._grow(expressions[1:])
         if name in INFIX and len(arguments) == 2:
             return f"({arguments[0]} {name} {arguments[1]})"
         if name in PREFIX and len(arguments) == 1:
@@ -235,10 +229,10 @@ class Writer:
         return f'"{name.lower()}"({", ".join(arguments)})'
 
     def _grow(self, texts: list[Node]) -> None:
-        """Keep replacements from making text so long that memory does not hold it: nested ones multiply."""
+        """Refuse replacements that could make text too long for memory: nested ones multiply."""
         literals = [text.get("literal", {}) for text in texts]
         if [entry.get("kind") for entry in literals] != ["STRING", "STRING"]:
-            raise QueryError("replace wants text in quotes as its second and third argument in a query")
+            raise QueryError("the second and third argument of replace must be text in quotes")
         before, after = (len(str(entry["text"]).encode()) for entry in literals)
         self.growth *= max(1, -(-after // max(1, before)))
         if self.growth > _MOST_GROWTH:
@@ -256,6 +250,18 @@ _KEYS = {
     "CAST": frozenset(["child", "try_cast", "type_expr"]),
     "FUNCTION": frozenset(["function_name", "order_bys", "is_operator", "arguments", "qualified_name"]),
 }
+
+
+def _require_plain_call(node: Node, name: str) -> None:
+    """Refuse a function that is not on the list, and everything in a call but a name and arguments."""
+    order = node.get("order_bys") or {}
+    if order.get("orders") or node.get("qualified_name") != {"path": [name]}:
+        raise QueryError(f"the function {name[:40]!r} in this form is not allowed in a query", HINT)
+    operators = INFIX | PREFIX if node["is_operator"] else frozenset[str]()
+    if name.lower() not in FUNCTIONS | operators:
+        raise QueryError(f"the function {name[:40]!r} is not allowed in a query", HINT)
+    if any(argument.get("name") for argument in node["arguments"]):
+        raise QueryError("named arguments are not allowed in a query", HINT)
 
 
 def _allowed(known: Mapping[str, str], kind: str, what: str) -> str:

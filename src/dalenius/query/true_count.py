@@ -1,6 +1,4 @@
-"""True counts beside estimates, for those who hold the table that a release was made of.
-
-The same condition on the table that a release was made of: what is true, for whoever holds that table.
+"""True counts beside estimates, for those who have the table that a release was made from.
 
 The columns come in the types of the release and under the same identifiers, so that a condition means the same in both
 places. They come as a stream into a connection that reaches no file at all; only counts leave it.
@@ -30,7 +28,7 @@ _BATCH_ROWS = 2**17
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """Matching records by group (one empty group if there is nothing to group by), and all records of the table."""
+    """Matching records by group (one empty group without grouping), and all records of the table."""
 
     counts: dict[Group, int]
     total: int
@@ -46,13 +44,13 @@ def true_counts(
     null_value: str | None = None,
     most_groups: int = 100_000,
 ) -> GroupCounts:
-    """Count records of `source` that meet a condition in checked SQL (of `ReleaseTables.conditions`).
+    """Count the records of `source` that meet a condition in checked SQL (from `ReleaseTables.conditions`).
 
-    `columns` are those that the condition names. Nulls of the sensitive column are the value `null_value` where the
-    release has them so.
+    `columns` are those that the condition names. Nulls of the sensitive column count as `null_value` if the release
+    has such a value.
     """
     needed = [name for name in tables.identifiers if name in {*columns, *by}]
-    groups, shown, _ = tables.grouped(by)
+    groups, selected, _ = tables.group_sql(by)
     with ExitStack() as stack:
         opened = stack.enter_context(open_table(source, table, _MEMORY))
         for name in needed:
@@ -60,12 +58,12 @@ def true_counts(
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
         connection = connect(scratch, stack, _MEMORY)
         with plain_errors():
-            chosen = [_as_published(tables, name, null_value) for name in needed]
-            stream = opened.relation.project(", ".join([*chosen, "0 AS nothing"])).to_arrow_reader(_BATCH_ROWS)
+            columns_sql = [_as_published(tables, name, null_value) for name in needed]
+            stream = opened.relation.project(", ".join([*columns_sql, "0 AS nothing"])).to_arrow_reader(_BATCH_ROWS)
             connection.register("truth", stream)
             lock(connection)
         grouped = f"GROUP BY {groups.rstrip(', ')}" if by else ""
-        query = f"SELECT {shown} count(*) FILTER (WHERE {condition}), count(*) FROM truth {grouped}"  # noqa: S608
+        query = f"SELECT {selected} count(*) FILTER (WHERE {condition}), count(*) FROM truth {grouped}"  # noqa: S608
         try:
             with query_errors():
                 rows = connection.execute(f"{query} LIMIT {most_groups + 1}").fetchall()
@@ -79,14 +77,14 @@ def true_counts(
 
 
 def _as_published(tables: ReleaseTables, name: str, null_value: str | None) -> str:
-    """A column of the table in the type that the release has it in."""
+    """A column of the table in its type in the release."""
     identifier = tables.identifiers[name]
-    kind = tables.types[identifier]
-    value = f"CAST({quote_name(name)} AS {kind})"
+    data_type = tables.types[identifier]
+    value = f"CAST({quote_name(name)} AS {data_type})"
     if identifier == "s" and null_value is not None:
-        # where the type has a value with this text, nulls are published as that value; else they stay nulls
-        named = f"TRY_CAST({literal(null_value)} AS {kind})"
-        value = f"coalesce({value}, CASE WHEN CAST({named} AS VARCHAR) = {literal(null_value)} THEN {named} END)"
+        # nulls are published as this value if the type has one with this text; otherwise they stay nulls
+        null = f"TRY_CAST({literal(null_value)} AS {data_type})"
+        value = f"coalesce({value}, CASE WHEN CAST({null} AS VARCHAR) = {literal(null_value)} THEN {null} END)"
     return f"{value} AS {identifier}"
 
 
@@ -98,7 +96,7 @@ def true_count(counter: Counter, source: Any, expression: str, *, table: str | N
 def true_counts_of(
     counter: Counter, source: Any, expression: str, answers: Sequence[GroupEstimate], *, table: str | None = None
 ) -> list[int]:
-    """The same for each group that `Counter.count_by` answered with, in its order."""
+    """The same for each group in the answers of `Counter.count_by`, in their order."""
     if not answers:
         return []
     by = tuple(answers[0].group)
@@ -113,10 +111,10 @@ def _counts(
     columns = frozenset[str]().union(*(condition.columns for condition in conditions))
     sql = both(*(condition.sql for condition in conditions))
     null_value = counter.manifest.null_value
-    found = true_counts(counter.tables, source, table, sql, columns, by, null_value, MOST_GROUPS)
-    if found.total != counter.manifest.rows:
+    counted = true_counts(counter.tables, source, table, sql, columns, by, null_value, MOST_GROUPS)
+    if counted.total != counter.manifest.rows:
         raise InputError(
-            f"the table has {found.total:,} rows and the release {counter.manifest.rows:,}",
+            f"the table has {counted.total:,} rows and the release {counter.manifest.rows:,}",
             "Give the table that the release was made from.",
         )
-    return found.counts
+    return counted.counts

@@ -9,9 +9,8 @@ so that with independent uniform attributes a share s of the records is expected
 table and est the count from the release, the relative error is |act - est| / act. Queries with act = 0 have none: they
 are counted, and left out of its mean and median.
 
-Everything here is arrays of codes: value j of an attribute is the integer j, and -1 is a null, which matches nothing.
-
-A release against the table that it was made from: the workload's errors. For those who hold the raw table.
+`evaluate` compares a release with the table that it was made from, so it is for those who have that table. Everything
+here is arrays of codes: value j of an attribute is the integer j, and -1 is a null, which matches nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from dalenius.infer.association import Posterior
 from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.pooling import Associations
 from dalenius.model.estimate import NORMAL_95, ROUNDING
-from dalenius.query.coded import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
+from dalenius.query.bitsets import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
 from dalenius.query.count import open_tables
 from dalenius.query.learner import Codes, Dictionary, release_codes, table_codes
 from dalenius.release.folder import ReleaseFolder
@@ -45,7 +44,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Answers:
-    """What every query gives: on the table, and from the release."""
+    """The answers to all queries: from the table, and from the release."""
 
     actual: Integers
     estimate: Floats
@@ -53,16 +52,16 @@ class Answers:
     high: Integers
     interval_low: Integers
     interval_high: Integers
-    learned: Answers | None = None  # the same with learned estimates, if they were asked for
-    not_learned: str | None = None  # why there are none, though they were asked for
+    learned: Answers | None = None  # the same with learned estimates, on request
+    not_learned: str | None = None  # why there are none, in spite of the request
 
 
 @dataclass(frozen=True)
 class WorkloadResult:
-    """How well the queries were answered. Shares and means are NaN where there is nothing to take them of."""
+    """How well a release answers the queries. Shares and means of nothing are NaN."""
 
     queries: int
-    empty: int  # queries that no record matches: without relative error
+    empty: int  # queries that no record matches: they have no relative error
     mean_relative_error: float
     median_relative_error: float
     bounds_hold: int  # queries whose truth is within the bounds
@@ -74,9 +73,9 @@ class WorkloadResult:
 
 
 def values_per_predicate(domain: int, dimensions: int, selectivity: float) -> int:
-    """b = ceil(|A| s^(1 / (q + 1))), at least 1 and at most |A|; the last digits of a power do not make it one more."""
-    wanted = float(domain) * selectivity ** (1 / (dimensions + 1))
-    return min(domain, max(1, math.ceil(round(float(wanted), 9))))
+    """b = ceil(|A| s^(1 / (q + 1))), at least 1 and at most |A|. Rounding errors of the power do not add one."""
+    number = float(domain) * selectivity ** (1 / (dimensions + 1))
+    return min(domain, max(1, math.ceil(round(float(number), 9))))
 
 
 def generate(
@@ -95,16 +94,16 @@ def generate(
         raise UsageError(f"a workload has at least 1 query, got {queries}")
     random = np.random.default_rng(seed)
 
-    def chosen(domain: int, dimensions: int) -> Integers:
-        picked = random.choice(domain, values_per_predicate(domain, dimensions, selectivity), replace=False)
-        return np.sort(picked).astype(np.int64)
+    def choose(domain: int, dimensions: int) -> Integers:
+        values = random.choice(domain, values_per_predicate(domain, dimensions, selectivity), replace=False)
+        return np.sort(values).astype(np.int64)
 
     pool = []
     for _ in range(queries):
         dimensions = int(random.integers(1, len(domains) + 1))
         attributes = tuple(sorted(int(a) for a in random.choice(len(domains), dimensions, replace=False)))
-        values = tuple(chosen(domains[attribute], dimensions) for attribute in attributes)
-        pool.append(WorkloadQuery(attributes, values, chosen(sensitive_domain, dimensions)))
+        values = tuple(choose(domains[attribute], dimensions) for attribute in attributes)
+        pool.append(WorkloadQuery(attributes, values, choose(sensitive_domain, dimensions)))
     return pool
 
 
@@ -116,25 +115,25 @@ def answer(
     *,
     learn: bool = False,
 ) -> Answers:
-    """Every query on the table and from the release. Threads (0: one a core) share the work."""
+    """Answer every query from the table and from the release. Threads (0: one per core) share the work."""
     answerer = Answerer(table, release)
     with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
         if not learn:
             return _answers(list(pool.map(answerer.answer, queries)))
         try:
-            found = coded_compositions(release)
+            compositions = coded_compositions(release)
         except UnsupportedError as unsupported:
             return replace(_answers(list(pool.map(answerer.answer, queries))), not_learned=str(unsupported))
-        association = Associations(found, answerer.fake_values)
-        classes = found.of(np.unique(release.buckets))
+        association = Associations(compositions, answerer.fake_values)
+        classes = compositions.of(np.unique(release.buckets))
         rows: list[tuple[int, float, float, float, float]] = []
         parts: list[Posterior] = []
-        for first in range(0, len(queries), association.at_once):  # matching rows by class are many numbers
+        for first in range(0, len(queries), association.at_once):  # the matching rows by class take much memory
             block = queries[first : first + association.at_once]
-            pairs = list(pool.map(lambda query: answerer.answer_by_class(query, classes, found.number), block))
+            pairs = list(pool.map(lambda query: answerer.answer_by_class(query, classes, compositions.number), block))
             rows += [row for row, _ in pairs]
             matching = np.array([by_class for _, by_class in pairs], dtype=np.float64)
-            parts.append(association.posterior(matching, _wanted(block, association.values)))
+            parts.append(association.posterior(matching, _value_sets(block, association.values)))
     answers = _answers(rows)
     return replace(answers, learned=learned_answers(answers, parts))
 
@@ -142,7 +141,7 @@ def answer(
 def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
     actual, mean, variance, low, high = (np.array(column) for column in zip(*rows, strict=True))
     reach = NORMAL_95 * np.sqrt(variance)
-    # as in Estimate.of: means are sums of rationals in floating point, so what is whole may miss it by a last digit
+    # as in Estimate.of: a whole mean, summed in floating point, may miss the integer by a last digit
     centre = np.where(variance == 0, np.round(mean), mean)
     return Answers(
         actual=actual.astype(np.int64),
@@ -155,20 +154,20 @@ def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
 
 
 def coded_compositions(release: CodedRelease) -> Compositions:
-    """The classes of a release that is in any order."""
+    """The classes of a release, in whatever order it is."""
     order = np.argsort(release.value_buckets, kind="stable")
     return find_compositions([(release.value_buckets[order], release.values[order])], release.cuts)
 
 
-def _wanted(queries: Sequence[WorkloadQuery], values: int) -> Floats:
-    wanted = np.zeros((len(queries), values))
-    for line, query in zip(wanted, queries, strict=True):
+def _value_sets(queries: Sequence[WorkloadQuery], values: int) -> Floats:
+    sets = np.zeros((len(queries), values))
+    for line, query in zip(sets, queries, strict=True):
         line[query.sensitive] = 1
-    return wanted
+    return sets
 
 
 def learned_answers(answers: Answers, parts: Sequence[Posterior]) -> Answers:
-    """The answers with learned estimates: all queries, in parts one after another."""
+    """The answers with learned estimates. The parts cover all queries in order."""
     low, high = answers.low, answers.high
     mean, least, most = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "low", "high"))
     return replace(
@@ -180,7 +179,7 @@ def learned_answers(answers: Answers, parts: Sequence[Posterior]) -> Answers:
 
 
 def summarise(answers: Answers) -> WorkloadResult:
-    """The errors of all answers in a few numbers."""
+    """A summary of the errors of all answers."""
     some = answers.actual > 0
     errors = np.abs(answers.actual[some] - answers.estimate[some]) / answers.actual[some]
     within = (answers.interval_low <= answers.actual) & (answers.actual <= answers.interval_high)
@@ -215,9 +214,9 @@ def evaluate(
 
 
 def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tuple[CodedTable, CodedRelease]:
-    """The table and the release in the same codes. They must have the same values as often, column by column.
+    """The table and the release in the same codes. In every column they must have the same values equally often.
 
-    Fake values come on top of those of the table: ST has each at least as often.
+    Fake values come on top: ST has each value at least as often as the table.
     """
     columns = folder.manifest.columns
     names = [column.name for column in columns.quasi_identifiers]
@@ -241,13 +240,19 @@ def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tupl
     _require_same(sensitive, truth_values, values, len(values) - len(buckets))
     domains = tuple(len(dictionary) for dictionary in dictionaries)
     return (
-        CodedTable(tuple(truth), truth_values, domains, len(kinds)),
-        CodedRelease(tuple(rows), buckets, value_buckets, values, first_buckets(folder.manifest.strata)),
+        CodedTable(attributes=tuple(truth), sensitive=truth_values, domains=domains, sensitive_domain=len(kinds)),
+        CodedRelease(
+            attributes=tuple(rows),
+            buckets=buckets,
+            value_buckets=value_buckets,
+            values=values,
+            cuts=first_buckets(folder.manifest.strata),
+        ),
     )
 
 
 def _require_same(name: str, before: Codes, after: Codes, more: int = 0) -> None:
-    """The same values as often, but for `more` values that the release has and the table has not."""
+    """Require the same values equally often, apart from `more` extra values in the release."""
     most = int(max(before.max(), after.max())) + 2
     beyond = np.bincount(after + 1, minlength=most) - np.bincount(before + 1, minlength=most)
     if (beyond < 0).any() or beyond.sum() != more:
@@ -261,7 +266,7 @@ def workload_object(
     result: WorkloadResult, selectivity: float, seed: int, seconds: float, learn: bool = False
 ) -> dict[str, Any]:
     """The result as one JSON object. The keys are a contract (docs/json.md)."""
-    found = {
+    content = {
         "format": 1,
         "queries": result.queries,
         "selectivity": selectivity,
@@ -276,11 +281,11 @@ def workload_object(
         "seconds": round(seconds, 3),
     }
     if not learn:
-        return found
+        return content
     if result.learned is None:
-        return {**found, "learned": None, "note": result.not_learned}
+        return {**content, "learned": None, "note": result.not_learned}
     keys = ("mean_relative_error", "median_relative_error", "coverage", "mean_interval_width")
-    return {**found, "learned": {key: _plain_number(getattr(result.learned, key)) for key in keys}}
+    return {**content, "learned": {key: _plain_number(getattr(result.learned, key)) for key in keys}}
 
 
 def _plain_number(number: float) -> float | None:

@@ -52,7 +52,7 @@ def write_both(page: Path, html: str, twin: str, replace: bool) -> None:
 def _check_place(path: Path, replace: bool) -> None:
     """Refuse a place that is taken, unless what is there may be replaced."""
     if os.path.lexists(path) and not replace:
-        raise UsageError(f"{path.name} is there already", "Give another --out, or --force to replace it.")
+        raise UsageError(f"{path.name} already exists", "Give another --out, or --force to replace it.")
 
 
 def _is_inside(folder: Path, release: Path) -> bool:

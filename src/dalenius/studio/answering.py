@@ -1,10 +1,9 @@
-"""From a plan to what is shown of it, value by value and size by size; from a refused question to why.
+"""From a plan to an exploration: what to show value by value and size by size, and why there is no setting.
 
-Which value forces the large buckets?
-
-A value with the limit f' needs buckets of ceil(1 / f') records that nobody knows. In a setting, the group with the
-largest part of the loss among those that somebody needs is there because of the value that needs most of its buckets:
-o_i records, at most cap[i, S] of them in each. Raising its limit is tried out where there is time for that.
+An exploration names the value that forces the large buckets. A value with the limit f' needs buckets of at least
+ceil(1 / f') records that nobody knows. Take the size group with the largest part of the loss among those that some
+value needs. It exists because of the value that needs most of its buckets: o_i records, at most cap[i, S] of them in
+each. Where there is time, the explorer tries out a higher limit for it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dalenius.errors import DaleniusError
 from dalenius.model.plan import Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
 from dalenius.policy.limits import LimitPolicy
-from dalenius.query.expected import relative_errors
+from dalenius.query.expected_error import relative_errors
 from dalenius.solve.caps import Instance, smallest_size
 from dalenius.solve.glance import Memory, glance
 from dalenius.solve.sizes import most_in_one_bucket
@@ -36,75 +35,27 @@ from dalenius.studio.exploration import (
     Unprotected,
 )
 
-_TRIED = 3  # values
+SHARE = 0.1  # of the records, in the query whose error is estimated
+_NAMES = 5
+_CANDIDATES = 3  # values to try
 _SECONDS = 0.5  # for each of them
 
 
-def needed_sizes(problem: Problem) -> npt.NDArray[np.int64]:
-    """The smallest bucket that may hold each value."""
-    known = problem.known_records
-    return np.asarray([smallest_size(limit, known) for limit in problem.limits], dtype=np.int64)
-
-
-def forcing(plan: Plan) -> Forcing | None:
-    """The value that most of the loss hangs on, by a rule of thumb; None if no larger buckets are needed by any."""
-    return next(_candidates(plan), None)
-
-
-def tried_out(plan: Plan) -> Forcing | None:
-    """Of a few such values, the one whose limit, doubled, saves most; with what it saves."""
-    setting, problem = plan.solution.setting, plan.problem
-    if setting is None or not setting.loss:
-        return None
-    memory = Memory(sizes=tuple(group.size for group in sorted(setting.groups, key=lambda group: -group.loss)))
-    tried = []
-    for _, candidate in zip(range(_TRIED), _candidates(plan), strict=False):
-        value = problem.values.index(candidate.value)
-        limits = (*problem.limits[:value], candidate.relaxed_limit, *problem.limits[value + 1 :])
-        found = glance(replace(problem, limits=limits), 1e-4, time.monotonic() + _SECONDS, memory).partition
-        saved = 0.0 if found is None else max(0.0, (setting.loss - found.setting.loss) / setting.loss)
-        tried.append(replace(candidate, saves=saved))
-    return max(tried, key=lambda one: one.saves or 0.0, default=None)
-
-
-def _candidates(plan: Plan) -> Iterator[Forcing]:
-    """Values that large parts of the loss hang on, the largest first: one a size group."""
-    setting, problem = plan.solution.setting, plan.problem
-    if setting is None or plan.solution.partition is None or not setting.loss:
-        return
-    sizes = np.asarray([group.size for group in setting.groups], dtype=np.int64)
-    group_of = np.searchsorted(sizes, needed_sizes(problem))
-    caps = Instance(problem).most_values(sizes)
-    limited = np.asarray([limit.numerator < limit.denominator for limit in problem.limits])
-    for j in sorted(range(len(sizes)), key=lambda j: -setting.groups[j].loss):
-        own = np.flatnonzero((group_of == j) & limited)
-        if sizes[j] > 1 and own.size:
-            counts = np.asarray(problem.counts, dtype=float)[own]
-            value = int(own[np.argmax(counts / caps[own, j])])
-            share = setting.groups[j].loss / setting.loss
-            doubled = min(Fraction(1), 2 * problem.limits[value])
-            yield Forcing(problem.values[value], int(sizes[j]), share, doubled)
-
-
-SHARE = 0.1  # of the records that a query is about, where its error is estimated
-_NAMES = 5
-
-
 @dataclass(frozen=True)
-class Shown:
-    """The order in which values are shown: most records first, then by value."""
+class ValueOrder:
+    """The order of values on a page: most records first, then by value."""
 
     counts: ValueCounts
     order: tuple[int, ...]
 
     @classmethod
-    def of(cls, counts: ValueCounts) -> Shown:
+    def of(cls, counts: ValueCounts) -> ValueOrder:
         """The order for these counts."""
         order = sorted(range(len(counts)), key=lambda i: (-counts.counts[i], counts.values[i]))
         return cls(counts, tuple(order))
 
-    def refused(self, obstacle: Obstacle, policy: LimitPolicy | None = None, seconds: float = 0.0) -> Exploration:
-        """No answer but why; with the limits as far as there are any."""
+    def refusal(self, obstacle: Obstacle, policy: LimitPolicy | None = None, seconds: float = 0.0) -> Exploration:
+        """An exploration without a setting: the reason, and the limits as far as there are any."""
         values = tuple(self.counts.values[i] for i in self.order)
         counts = tuple(self.counts.counts[i] for i in self.order)
         total, nothing = self.counts.total, (None,) * len(values)
@@ -116,10 +67,19 @@ class Shown:
             )
         known = tuple(limit is not None for limit in limits)
         return Exploration(
-            True, "infeasible", values, counts, limits, known, nothing, nothing, obstacle=obstacle, seconds=seconds
+            exact=True,
+            status="infeasible",
+            values=values,
+            counts=counts,
+            limits=limits,
+            eligible=known,
+            smallest=nothing,
+            worst=nothing,
+            obstacle=obstacle,
+            seconds=seconds,
         )
 
-    def explored(
+    def exploration(
         self,
         plan: Plan,
         *,
@@ -130,7 +90,7 @@ class Shown:
         obstacle: Obstacle | None = None,
         seconds: float = 0.0,
     ) -> Exploration:
-        """All that there is to say of a plan."""
+        """The exploration of a plan."""
         problem, solution, order = plan.problem, plan.solution, self.order
         eligible = [room >= count for room, count in zip(most_in_one_bucket(problem), problem.counts, strict=True)]
         partition = solution.partition
@@ -143,7 +103,7 @@ class Shown:
             eligible=tuple(eligible[i] for i in order),
             smallest=tuple(None if eligible[i] else _smallest(problem, i) for i in order),
             worst=(None,) * len(order) if partition is None else self._ordered(_worst(problem, partition)),
-            groups=None if partition is None else explored_groups(problem, partition.setting),
+            groups=None if partition is None else group_explorations(problem, partition.setting),
             bound=solution.bound,
             peers=peers,
             unprotected=unprotected,
@@ -161,12 +121,16 @@ class Shown:
         errors = relative_errors(partition, SHARE, problem.fake_values)
         worst = int(np.argmax(errors))
         return QueryErrors(
-            SHARE, self._ordered(errors), float(np.median(errors)), float(errors[worst]), problem.values[worst]
+            share=SHARE,
+            by_value=self._ordered(errors),
+            median=float(np.median(errors)),
+            worst=float(errors[worst]),
+            worst_value=problem.values[worst],
         )
 
 
-def of_error(error: DaleniusError) -> Obstacle:
-    """An error that is the answer."""
+def obstacle_of_error(error: DaleniusError) -> Obstacle:
+    """An error as the reason why there is no setting."""
     return Obstacle(error.kind, error.message, error.hint)
 
 
@@ -178,28 +142,28 @@ def _status(plan: Plan) -> ExplorationStatus:
 
 
 def _smallest(problem: Problem, value: int) -> Fraction | None:
-    """The smallest limit that this value could keep; None if that is above 1."""
+    """The smallest limit that can be kept for this value; None if that is above 1."""
     unknown = problem.total - problem.known_records
     return Fraction(problem.counts[value], unknown) if problem.counts[value] <= unknown else None
 
 
-def explored_groups(problem: Problem, setting: BucketSetting) -> tuple[ExploredGroup, ...]:
+def group_explorations(problem: Problem, setting: BucketSetting) -> tuple[ExploredGroup, ...]:
     """The size groups, each with the values that no smaller bucket of the setting may hold, tightest limits first."""
     needed = needed_sizes(problem)
     group_of = np.searchsorted([group.size for group in setting.groups], needed)
     tightest = np.argsort(-needed, kind="stable")
-    found = []
+    groups = []
     for j, group in enumerate(setting.groups):
         own = tightest[group_of[tightest] == j]
         names = tuple(problem.values[i] for i in own[:_NAMES].tolist())
-        found.append(ExploredGroup(group, names, len(own)))
-    return tuple(found)
+        groups.append(ExploredGroup(group, names, len(own)))
+    return tuple(groups)
 
 
 def _worst(problem: Problem, partition: Partition) -> np.typing.NDArray[np.float64]:
     """The largest count / (size - Q) of each value over the buckets.
 
-    Fakes are not drawn yet: they are taken in proportion to the records, as far as the limits have room for them.
+    Fakes are not drawn yet, so they are assumed in proportion to the records, as far as the limits have room.
     """
     groups, fakes = partition.setting.groups, problem.fake_values
     sizes = np.asarray([group.size for group in groups], dtype=np.int64)
@@ -211,3 +175,49 @@ def _worst(problem: Problem, partition: Partition) -> np.typing.NDArray[np.float
         most = np.minimum(-(-slots // buckets), Instance(problem).most_values(sizes))
     shares = np.where(records > 0, most, 0) / np.maximum(sizes - problem.known_records, 1)
     return np.asarray(shares.max(axis=1))
+
+
+def needed_sizes(problem: Problem) -> npt.NDArray[np.int64]:
+    """The smallest bucket that may hold each value."""
+    known = problem.known_records
+    return np.asarray([smallest_size(limit, known) for limit in problem.limits], dtype=np.int64)
+
+
+def forcing_value(plan: Plan) -> Forcing | None:
+    """The value that causes most of the loss, by a rule of thumb; None if no value needs larger buckets."""
+    return next(_candidates(plan), None)
+
+
+def best_relaxation(plan: Plan) -> Forcing | None:
+    """Of a few such values, the one that saves most if its limit is doubled, with what that saves."""
+    setting, problem = plan.solution.setting, plan.problem
+    if setting is None or not setting.loss:
+        return None
+    memory = Memory(sizes=tuple(group.size for group in sorted(setting.groups, key=lambda group: -group.loss)))
+    results = []
+    for _, candidate in zip(range(_CANDIDATES), _candidates(plan), strict=False):
+        value = problem.values.index(candidate.value)
+        limits = (*problem.limits[:value], candidate.relaxed_limit, *problem.limits[value + 1 :])
+        partition = glance(replace(problem, limits=limits), 1e-4, time.monotonic() + _SECONDS, memory).partition
+        saved = 0.0 if partition is None else max(0.0, (setting.loss - partition.setting.loss) / setting.loss)
+        results.append(replace(candidate, saves=saved))
+    return max(results, key=lambda one: one.saves or 0.0, default=None)
+
+
+def _candidates(plan: Plan) -> Iterator[Forcing]:
+    """Values that cause large parts of the loss, the largest part first: one for each size group."""
+    setting, problem = plan.solution.setting, plan.problem
+    if setting is None or plan.solution.partition is None or not setting.loss:
+        return
+    sizes = np.asarray([group.size for group in setting.groups], dtype=np.int64)
+    group_of = np.searchsorted(sizes, needed_sizes(problem))
+    caps = Instance(problem).most_values(sizes)
+    limited = np.asarray([limit.numerator < limit.denominator for limit in problem.limits])
+    for j in sorted(range(len(sizes)), key=lambda j: -setting.groups[j].loss):
+        own = np.flatnonzero((group_of == j) & limited)
+        if sizes[j] > 1 and own.size:
+            counts = np.asarray(problem.counts, dtype=float)[own]
+            value = int(own[np.argmax(counts / caps[own, j])])
+            share = setting.groups[j].loss / setting.loss
+            doubled = min(Fraction(1), 2 * problem.limits[value])
+            yield Forcing(value=problem.values[value], size=int(sizes[j]), share_of_loss=share, relaxed_limit=doubled)

@@ -1,8 +1,8 @@
-"""The four kinds of long work: the price of strata, publishing, verifying, auditing. Each runs as a task.
+"""What the pages ask for: long work as tasks, counts from a release, and explorations of limits.
 
-The query page: what there is to pick from in a release, and counts from it, with true ones where they are known.
-
-Limits as they are tried out: counts, explorations, the pin. All of it works on counts alone.
+- Tasks: the price of strata, publishing, verifying, auditing.
+- The query page: the columns of a release, and counts from it, with the true counts where the table is known.
+- The limits and protection pages: counts, explorations and the pinned policy. They work on counts alone.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from dalenius.release.writer import Format
 from dalenius.studio.draft import Draft
 from dalenius.studio.exploration import exploration_object
 from dalenius.studio.forms import CountForm, ExploreForm, NothingForm, PinForm, PublishForm, read_form
-from dalenius.studio.given_tables import Counted, TableEntry, by_count
-from dalenius.studio.known_release import StudioRelease
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.releases import new_id
 from dalenius.studio.state import Studio
+from dalenius.studio.studio_release import StudioRelease
+from dalenius.studio.table_entries import ColumnCounts, TableEntry, by_count
 from dalenius.studio.tasks import Task
 from dalenius.studio.worker import Abandoned
 from dalenius.verify.findings import verdict_object
 
 
 def start_price(studio: Studio) -> Task:
-    """What strata would cost or save; nothing is placed or written."""
+    """What strata would cost or save. Nothing is placed or written."""
     table, draft = studio.table(), studio.draft
     request = _request(table, draft)
 
@@ -70,19 +70,19 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
     table, draft = studio.table(), studio.draft
     request = _request(table, draft, form.format)
     target = studio.releases.target(form.name)
-    judged_by = _judged_by(studio, draft, table)
+    policy_to_verify = _policy_to_verify(studio, draft, table)
 
     def work(task: Task) -> dict[str, Any]:
         studio.releases.begin(target)
         published = publish_request(request(), target, task)
         release = StudioRelease(
-            new_id(),
-            form.name,
-            open_release(published.path),
+            id=new_id(),
+            name=form.name,
+            folder=open_release(published.path),
             saved=studio.options.out is not None,
             job_text=studio.job(draft, table, form.format, form.name),
             table=table,
-            policy=judged_by,
+            policy=policy_to_verify,
             notes=published.notes,
         )
         studio.releases.add(release)
@@ -91,12 +91,12 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
     return studio.tasks.start("publish", table.id, work)
 
 
-def _judged_by(studio: Studio, draft: Draft, table: TableEntry) -> LimitPolicy | None:
-    """The publisher's limits: by rule, or, where fakes hide the counts that a rule goes by, one by one."""
+def _policy_to_verify(studio: Studio, draft: Draft, table: TableEntry) -> LimitPolicy | None:
+    """The publisher's limits: by rule, or one by one where fakes hide the counts that the rule needs."""
     policy = draft.limits.policy()
     if not draft.protection.fake_values:
         return policy
-    counts, _ = studio.counts.want(table, draft.roles.sensitive or "", draft.roles.null_value).ready()
+    counts, _ = studio.counts.request(table, draft.roles.sensitive or "", draft.roles.null_value).ready()
     return LimitPolicy(values=dict(zip(counts.values, resolve_limits(policy, counts).limits, strict=True)))
 
 
@@ -122,7 +122,7 @@ def start_auditing(studio: Studio, release: StudioRelease, truth: bool) -> Task:
 
 def columns_object(release: StudioRelease) -> dict[str, Any]:
     """GET /api/releases/ID/columns, all of it read from the release."""
-    known, about = release.columns, release.found().about
+    known, about = release.columns, release.knowledge().about
     if known is None or known[0] != about:
         with release.counter() as counter:
             known = release.columns = (about, _columns(counter))
@@ -130,11 +130,11 @@ def columns_object(release: StudioRelease) -> dict[str, Any]:
 
 
 def _columns(counter: Counter) -> dict[str, Any]:
-    made = counter.manifest
-    named = made.columns
-    columns = published_columns(counter.tables, [column.name for column in named.quasi_identifiers])
-    (sensitive,) = published_columns(counter.tables, [named.sensitive.name], MOST_VALUES)
-    return {"rows": made.rows, "columns": [_column(column) for column in columns], "sensitive": _column(sensitive)}
+    manifest = counter.manifest
+    roles = manifest.columns
+    columns = published_columns(counter.tables, [column.name for column in roles.quasi_identifiers])
+    (sensitive,) = published_columns(counter.tables, [roles.sensitive.name], MOST_VALUES)
+    return {"rows": manifest.rows, "columns": [_column(column) for column in columns], "sensitive": _column(sensitive)}
 
 
 def _column(column: PublishedColumn) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def count_object(release: StudioRelease, form: CountForm) -> dict[str, Any]:
         with release.counter() as counter:
             groups = _answers(counter, form)
             truths = _truths(release, counter, form, groups) if form.truth else [None] * len(groups)
-    except KeyboardInterrupt:  # the query was interrupted, for Studio is being closed
+    except KeyboardInterrupt:  # Studio is being closed, and interrupted the query
         raise RequestError(409, "abandoned", "the query was interrupted") from None
     estimates = [group.estimate for group in groups]
     learned = any(estimate.learned is not None and not estimate.exact for estimate in estimates)
@@ -176,18 +176,18 @@ def count_object(release: StudioRelease, form: CountForm) -> dict[str, Any]:
 def _answers(counter: Counter, form: CountForm) -> list[GroupEstimate]:
     if form.group_by:
         return counter.count_by(form.expression, form.group_by, learn=form.learn)
-    found: Estimate = counter.count(form.expression, learn=form.learn)
-    return [GroupEstimate({}, found)]
+    estimate: Estimate = counter.count(form.expression, learn=form.learn)
+    return [GroupEstimate({}, estimate)]
 
 
 def _truths(release: StudioRelease, counter: Counter, form: CountForm, groups: list[GroupEstimate]) -> list[int]:
     table = release.source()
     if form.group_by:
-        found = true_counts_of(counter, table.path, form.expression, groups, table=table.table)
+        counts = true_counts_of(counter, table.path, form.expression, groups, table=table.table)
     else:
-        found = [true_count(counter, table.path, form.expression, table=table.table)]
+        counts = [true_count(counter, table.path, form.expression, table=table.table)]
     table.require_unchanged()
-    return found
+    return counts
 
 
 class Exploring:
@@ -198,51 +198,51 @@ class Exploring:
 
     async def counts(self, _request: Request) -> Response:
         """GET /api/counts."""
-        counted = self._studio.counted()
-        counts, _ = counted.ready()
+        column = self._studio.column_counts()
+        counts, _ = column.ready()
         values, numbers = by_count(counts)
-        return json_answer({"column": counted.key.column, "total": counts.total, "values": values, "counts": numbers})
+        return json_answer({"column": column.key.column, "total": counts.total, "values": values, "counts": numbers})
 
     async def explore(self, request: Request) -> Response:
-        """POST /api/explore. It puts an end to an older exact one, which would only tell of limits that are past."""
+        """POST /api/explore. It ends an older search for an exact answer, which is about other limits."""
         form = await read_form(request, ExploreForm)
         form.limits.policy()
         draft = self._studio.take_over(form)
         self._studio.abandon()
-        found = await self._explored(draft, form.exact)
-        return json_answer({"sequence": form.sequence, **found})
+        exploration = await self._explore(draft, form.exact)
+        return json_answer({"sequence": form.sequence, **exploration})
 
-    async def _explored(self, draft: Draft, exact: bool) -> dict[str, Any]:
-        counted = self._studio.counted()
-        counted.ready()
-        known = self._studio.explored(counted.key, draft, complete=True)
+    async def _explore(self, draft: Draft, exact: bool) -> dict[str, Any]:
+        column = self._studio.column_counts()
+        column.ready()
+        known = self._studio.known_exploration(column.key, draft, complete=True)
         if known is not None and exact:
             return known
-        found = await (self._exact(counted, draft) if exact else self._quick(counted, draft))
-        self._studio.remember(counted.key, draft, found, complete=exact)
-        return found
+        exploration = await (self._exact(column, draft) if exact else self._quick(column, draft))
+        self._studio.remember(column.key, draft, exploration, complete=exact)
+        return exploration
 
-    async def _quick(self, counted: Counted, draft: Draft) -> dict[str, Any]:
-        _, explorer = counted.ready()
+    async def _quick(self, column: ColumnCounts, draft: Draft) -> dict[str, Any]:
+        _, explorer = column.ready()
         policy = draft.limits.policy()
         return await run_in_threadpool(lambda: exploration_object(explorer.quick(policy, draft.options)))
 
-    async def _exact(self, counted: Counted, draft: Draft) -> dict[str, Any]:
-        counts, explorer = counted.ready()
+    async def _exact(self, column: ColumnCounts, draft: Draft) -> dict[str, Any]:
+        counts, explorer = column.ready()
         try:
-            found = await asyncio.wrap_future(self._studio.ask(counts, draft))
+            exploration = await asyncio.wrap_future(self._studio.ask(counts, draft))
         except Abandoned:
             raise RequestError(409, "abandoned", "newer limits came in") from None
-        explorer.learn(found, draft.limits.policy(), draft.options)
-        return await run_in_threadpool(exploration_object, found)
+        explorer.learn(exploration, draft.limits.policy(), draft.options)
+        return await run_in_threadpool(exploration_object, exploration)
 
     async def pin(self, request: Request) -> Response:
         """POST /api/pin."""
         form = await read_form(request, PinForm)
-        draft, counted = self._studio.draft, self._studio.counted()
-        known = self._studio.explored(counted.key, draft)
-        found = known if known is not None else await self._quick(counted, draft)
-        self._studio.pin(form.label, counted.key, draft, found)
+        draft, column = self._studio.draft, self._studio.column_counts()
+        known = self._studio.known_exploration(column.key, draft)
+        exploration = known if known is not None else await self._quick(column, draft)
+        self._studio.pin(form.label, column.key, draft, exploration)
         return json_answer({"ok": True})
 
     async def unpin(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The application: which address is answered by what."""
+"""The application: which code answers which address."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def complain(sentence: str) -> None:
 
 
 def make_app(studio: Studio, keys: Keys, port: int, quit_server: Callable[[], None]) -> ASGIApp:
-    """The whole application, guarded. `quit_server` is called when the page asks for the end."""
+    """The whole application behind its guard. `quit_server` is called when a page asks to quit."""
     pages = Pages()
     inside = Starlette(
         routes=[*_pages(studio, pages), *_api(studio, quit_server), *_downloads(studio), _static()],
@@ -76,10 +76,10 @@ def _lifespan(studio: Studio) -> Callable[[Starlette], AbstractAsyncContextManag
 
 def _pages(studio: Studio, pages: Pages) -> list[Route]:
     def page(name: str) -> Endpoint:
-        async def shown(_request: Request) -> Response:
+        async def render(_request: Request) -> Response:
             return await run_in_threadpool(pages.page, studio, name)
 
-        return shown
+        return render
 
     async def first(_request: Request) -> Response:
         return RedirectResponse(FIRST_PAGE, 303)
@@ -218,7 +218,7 @@ def _wrong_address(pages: Pages) -> Callable[[Request, Exception], Awaitable[Res
 
     async def answer(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
-        found = not_found() if status == 404 else RequestError(status, "request", "this is not answered here")
-        return await failure(request, found)
+        refusal = not_found() if status == 404 else RequestError(status, "request", "Studio does not answer this")
+        return await failure(request, refusal)
 
     return answer

@@ -1,7 +1,4 @@
-"""What limits cost, as far as it is known so soon: the answer to one move of a slider.
-
-An exploration as the JSON object that Studio's pages read.
-"""
+"""An exploration: what a set of limits costs, and the JSON object that Studio's pages read."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ ExplorationStatus = Literal["optimal", "feasible", "infeasible", "undecided"]
 
 @dataclass(frozen=True)
 class ExploredGroup:
-    """A size group, and the values that no smaller bucket of the setting may hold: a few names, and how many."""
+    """A size group, with the values that no smaller bucket of the setting may hold: a few names, and how many."""
 
     group: SizeGroup
     needed_by: tuple[str, ...]
@@ -26,9 +23,9 @@ class ExploredGroup:
 
 @dataclass(frozen=True)
 class Peer:
-    """What another method finds under the same limits. `note` says why it has no private setting.
+    """The result of another method under the same limits. `note` says why it has no private setting.
 
-    An infeasible setting is only good for comparing losses.
+    An infeasible setting serves only to compare losses.
     """
 
     status: ExplorationStatus
@@ -46,7 +43,7 @@ class Unprotected:
 
 @dataclass(frozen=True)
 class Forcing:
-    """The value whose limit costs most, and the buckets that it needs: of this `size`, with a share of the loss.
+    """The value whose limit costs most, and the buckets that it needs: their `size`, and their share of the loss.
 
     `saves` is the share of the loss that is saved if its limit is raised to `relaxed_limit`; None if it is not known.
     """
@@ -71,7 +68,7 @@ class QueryErrors:
 
 @dataclass(frozen=True)
 class Offer:
-    """Changes that make the limits feasible: limits of single values, as people write them, and solver's options."""
+    """Changes that make the limits feasible: limits of single values, as people write them, and solver options."""
 
     text: str
     values: Mapping[str, str] = field(default_factory=dict)
@@ -80,7 +77,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why there is no setting, which values are to blame, and what would do."""
+    """Why there is no setting, which values are the cause, and what would help."""
 
     kind: str
     message: str
@@ -91,10 +88,10 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class Exploration:
-    """Everything that is shown for one set of limits.
+    """Everything to show for one set of limits.
 
     `values`, `counts`, `limits`, `smallest` and `worst` are parallel: most records first, then by value. A limit is
-    None if no rule covers its value; `smallest` is the smallest limit that could be kept, where the limit is below it;
+    None if no rule covers its value. `smallest` is the smallest limit that can be kept, where the limit is below it.
     `worst` is the largest share of the value in a bucket of the setting, of the records that nobody knows.
 
     `exact` says that the setting is the one that `dalenius plan` finds. `peers` has None for a method that was not
@@ -125,36 +122,55 @@ class Exploration:
         return None if self.groups is None else BucketSetting(tuple(explored.group for explored in self.groups))
 
 
-def exploration_object(found: Exploration) -> dict[str, Any]:
-    """All of it, with numbers that JSON has: limits both as floating point and exactly."""
-    setting = found.setting
-    loss = None if setting is None else setting.loss
-    peers = {name: None if peer is None else _peer(peer) for name, peer in found.peers.items()}
+def exploration_object(exploration: Exploration) -> dict[str, Any]:
+    """The whole exploration in JSON's terms, with limits both as floating point and exactly."""
+    limits = exploration.limits
     return {
-        "exact": found.exact,
-        "status": found.status,
-        "n": sum(found.counts),
-        "m": len(found.values),
-        "values": list(found.values),
-        "counts": list(found.counts),
-        "limits": [None if limit is None else limit.numerator / limit.denominator for limit in found.limits],
-        "exact_limits": [None if limit is None else str(limit) for limit in found.limits],
-        "eligible": list(found.eligible),
-        "smallest": [None if limit is None else str(limit) for limit in found.smallest],
-        "worst": list(found.worst),
-        "setting": None if found.groups is None else [_group(group) for group in found.groups],
+        "exact": exploration.exact,
+        "status": exploration.status,
+        "n": sum(exploration.counts),
+        "m": len(exploration.values),
+        "values": list(exploration.values),
+        "counts": list(exploration.counts),
+        "limits": [None if limit is None else limit.numerator / limit.denominator for limit in limits],
+        "exact_limits": _texts(limits),
+        "eligible": list(exploration.eligible),
+        "smallest": _texts(exploration.smallest),
+        "worst": list(exploration.worst),
+        **_cost(exploration),
+        **_comparison(exploration),
+        "forcing": None if exploration.forcing is None else _forcing(exploration.forcing),
+        "query_error": None if exploration.query_errors is None else _query_errors(exploration.query_errors),
+        "problem": None if exploration.obstacle is None else _obstacle(exploration.obstacle),
+        "notes": list(exploration.notes),
+        "seconds": round(exploration.seconds, 6),
+    }
+
+
+def _texts(limits: tuple[Fraction | None, ...]) -> list[str | None]:
+    return [None if limit is None else str(limit) for limit in limits]
+
+
+def _cost(exploration: Exploration) -> dict[str, Any]:
+    """The setting, its loss, and how good that is proven to be."""
+    setting, groups, bound = exploration.setting, exploration.groups, exploration.bound
+    loss = None if setting is None else setting.loss
+    return {
+        "setting": None if groups is None else [_group(group) for group in groups],
         "loss": loss,
         "mse": None if setting is None else float(setting.mse),
-        "bound": found.bound,
-        "gap": _gap(loss, found.bound),
-        "peers": peers,
-        "gain": {name: _gain(peer, setting) for name, peer in found.peers.items()},
-        "price": _price(found, loss),
-        "forcing": None if found.forcing is None else _forcing(found.forcing),
-        "query_error": None if found.query_errors is None else _query_errors(found.query_errors),
-        "problem": None if found.obstacle is None else _obstacle(found.obstacle),
-        "notes": list(found.notes),
-        "seconds": round(found.seconds, 6),
+        "bound": bound,
+        "gap": _gap(loss, bound),
+    }
+
+
+def _comparison(exploration: Exploration) -> dict[str, Any]:
+    """Other methods, and the price of protection."""
+    setting, peers = exploration.setting, exploration.peers
+    return {
+        "peers": {name: None if peer is None else _peer(peer) for name, peer in peers.items()},
+        "gain": {name: _gain(peer, setting) for name, peer in peers.items()},
+        "price": _price(exploration.unprotected, setting),
     }
 
 
@@ -189,17 +205,16 @@ def _peer(peer: Peer) -> dict[str, Any]:
 
 
 def _gain(peer: Peer | None, ours: BucketSetting | None) -> float | None:
-    """How many times our loss the peer's is; None where one of the two is not known, or ours is 0."""
+    """The peer's loss as a multiple of ours; None if one of them is not known, or ours is 0."""
     if peer is None or peer.setting is None or ours is None or not ours.loss:
         return None
     return peer.setting.loss / ours.loss
 
 
-def _price(found: Exploration, loss: int | None) -> dict[str, Any] | None:
-    without = found.unprotected
-    if without is None or loss is None:
+def _price(without: Unprotected | None, setting: BucketSetting | None) -> dict[str, Any] | None:
+    if without is None or setting is None:
         return None
-    return {"loss": without.loss, "mse": without.mse, "ratio": loss / without.loss if without.loss else None}
+    return {"loss": without.loss, "mse": without.mse, "ratio": setting.loss / without.loss if without.loss else None}
 
 
 def _forcing(forcing: Forcing) -> dict[str, Any]:

@@ -1,14 +1,13 @@
-"""One column's counts, and answers about them: what would these limits cost?
+"""Answers about the counts of one column: what would these limits cost?
 
-`quick` answers in some tens of milliseconds, however many values there are: with a valid setting, which is the one of
-`dalenius plan` if the answer says `exact`, or within a few per cent of it; or with a proof that there is none and an
-offer of limits that can be kept. `explore(..., exact=True)` answers what `plan` does, with what other methods find, in
-as long as that takes: `worker.py` does that in a process of its own.
+`quick` answers in some tens of milliseconds, however many values there are. Its setting is valid: it is the one of
+`dalenius plan` if the answer says `exact`, or within a few per cent of it. If there is none, the answer proves it, and
+offers limits that can be kept. `explore(..., exact=True)` answers what `plan` does, and what two other methods find
+under the same limits: the paper's two sizes, and Anatomy. It takes as long as that takes, so `worker` does it in a
+process of its own.
 
-Quick answers learn from each other: cuts that mattered and settings that were good for similar limits are tried first.
-So they depend on what was asked before, and exact ones never do.
-
-What other methods find under the same limits: the paper's two sizes, and Anatomy.
+Quick answers learn from each other: they first try cuts that mattered, and settings that were good, for similar limits.
+So quick answers depend on earlier questions. Exact answers never do.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from dalenius.solve.methods import infeasible_solution, one_bucket_solution, sol
 from dalenius.solve.optimal import Optimum
 from dalenius.solve.sizes import fakes_can_be_in_proportion, larger_size
 from dalenius.solve.two_size import find_two_size_setting
-from dalenius.studio.answering import Shown, forcing, of_error, tried_out
+from dalenius.studio.answering import ValueOrder, best_relaxation, forcing_value, obstacle_of_error
 from dalenius.studio.exploration import Exploration, Peer, Unprotected
 from dalenius.studio.offers import obstacle_of
 
@@ -39,38 +38,42 @@ TWO_SIZE, ANATOMY = "two-size", "anatomy"
 
 
 def anatomy_peer(problem: Problem, max_size: int | None) -> Peer:
-    """Anatomy's buckets of l and l + 1; its setting is told even where it is not private."""
-    found = find_anatomy(problem)
+    """Anatomy's buckets of l and l + 1. Its setting is given even where it is not private."""
+    result = find_anatomy(problem)
     most = problem.total if max_size is None else max_size
-    fits = found.setting is not None and found.setting.groups[-1].size <= most
-    fits = fits and found.setting is not None and found.setting.groups[0].size >= problem.min_size
-    if found.eligible and fits:
-        return Peer("feasible", found.setting)
-    return Peer("infeasible", found.setting, why_not_anatomy(found, problem))
+    sizes = [group.size for group in result.setting.groups] if result.setting is not None else []
+    fits = bool(sizes) and problem.min_size <= sizes[0] and sizes[-1] <= most
+    if result.eligible and fits:
+        return Peer("feasible", result.setting)
+    return Peer("infeasible", result.setting, why_not_anatomy(result, problem))
 
 
 def two_size_peer(problem: Problem, deadline: float, *, grow: bool) -> Peer:
-    """The best of two sizes, in the range of the problem or, with `grow`, in the first larger one that has any."""
+    """The best of two sizes, in the range of the problem or, with `grow`, in the first larger range that has any."""
     if not fakes_can_be_in_proportion(problem):
-        one = BucketSetting.of([(problem.total, 1)]) if grow else None
-        note = None if grow else "two sizes have no setting within the largest size"
-        return Peer("feasible" if grow else "infeasible", one, note)
+        return _one_bucket(problem) if grow else _NO_TWO_SIZES
     while True:
         try:
-            found = find_two_size_setting(problem, deadline)
+            setting = find_two_size_setting(problem, deadline)
         except UndecidedError:
-            return Peer("undecided", None, "looking for the best two sizes takes longer than a few seconds")
-        if found is not None:
-            return Peer("feasible", found)
-        size = larger_size(problem.max_size, problem.total) if grow else None
-        if size is None or time.monotonic() > deadline:
-            break
+            return Peer("undecided", None, "the search for the best two sizes takes longer than a few seconds")
+        if setting is not None:
+            return Peer("feasible", setting)
+        if not grow:
+            return _NO_TWO_SIZES
+        size = larger_size(problem.max_size, problem.total)
+        if size is None:
+            return _one_bucket(problem, "no two sizes were found; one bucket holds everybody")
+        if time.monotonic() > deadline:
+            return _NO_TWO_SIZES
         problem = replace(problem, max_size=size)
-    if grow and size is None:
-        return Peer(
-            "feasible", BucketSetting.of([(problem.total, 1)]), "no two sizes were found; one bucket holds everybody"
-        )
-    return Peer("infeasible", None, "two sizes have no setting within the largest size")
+
+
+_NO_TWO_SIZES = Peer("infeasible", None, "two sizes have no setting within the largest size")
+
+
+def _one_bucket(problem: Problem, note: str | None = None) -> Peer:
+    return Peer("feasible", BucketSetting.of([(problem.total, 1)]), note)
 
 
 _SECONDS = 0.045  # for a quick answer, and more for many values
@@ -91,7 +94,7 @@ class Explorer:
 
     def __init__(self, counts: ValueCounts) -> None:
         self._counts = counts
-        self._shown = Shown.of(counts)
+        self._order = ValueOrder.of(counts)
         self._lock = threading.Lock()
         self._memory = Memory()
         self._settings: list[BucketSetting] = []  # good ones, the latest first
@@ -115,16 +118,16 @@ class Explorer:
             plan = plan_without_search(problem, Method.OPTIMAL, options)
             exact = plan is not None
             if plan is None:
-                plan, exact = self._glanced(problem, options, started + seconds)
+                plan, exact = self._glance_until(problem, options, started + seconds)
             plan = with_notes(plan, resolved)
         except DaleniusError as error:
-            return self._shown.refused(of_error(error), policy, time.monotonic() - started)
+            return self._order.refusal(obstacle_of_error(error), policy, time.monotonic() - started)
         obstacle = obstacle_of(plan, options, _OFFER_SECONDS)
-        answer = self._shown.explored(
+        answer = self._order.exploration(
             plan,
             exact=exact and (obstacle is None or obstacle.offer is not None or options.max_size is None),
             peers={TWO_SIZE: _quick_two_size(plan, options), ANATOMY: anatomy_peer(problem, options.max_size)},
-            forcing=forcing(plan),
+            forcing=forcing_value(plan),
             unprotected=self._unprotected(policy, options),
             obstacle=obstacle,
         )
@@ -132,14 +135,14 @@ class Explorer:
             self._keep_price(policy, options, answer.setting)
         return replace(answer, seconds=time.monotonic() - started)
 
-    def refused(self, error: DaleniusError) -> Exploration:
-        """The answer to a question that could not be asked: limits that are no numbers, and the like."""
-        return self._shown.refused(of_error(error))
+    def refusal(self, error: DaleniusError) -> Exploration:
+        """The answer to an invalid question, such as limits that are not numbers."""
+        return self._order.refusal(obstacle_of_error(error))
 
     def learn(self, answer: Exploration, policy: LimitPolicy, options: PlanOptions | None = None) -> None:
-        """Remember an exact answer, from wherever it came."""
+        """Remember an exact answer, wherever it came from."""
         options = options or PlanOptions()
-        if not answer.exact or answer.values != tuple(self._counts.values[i] for i in self._shown.order):
+        if not answer.exact or answer.values != tuple(self._counts.values[i] for i in self._order.order):
             return
         with self._lock:
             self._answers[_key(policy, options)] = answer
@@ -150,7 +153,7 @@ class Explorer:
             self._keep_price(policy, options, answer.setting)
 
     def _exact(self, policy: LimitPolicy, options: PlanOptions) -> Exploration:
-        """What `plan` answers, and what goes with it."""
+        """The answer of `plan`, with other methods and the best relaxation."""
         started = time.monotonic()
         known = self._known(policy, options)
         if known is not None:
@@ -161,13 +164,13 @@ class Explorer:
             _, problem = prepare_problem(self._counts, policy, options)
             plan = Plan(problem, infeasible_solution(problem, Method.OPTIMAL), NoSolution("undecided"))
         except DaleniusError as error:
-            return self._shown.refused(of_error(error), policy, time.monotonic() - started)
+            return self._order.refusal(obstacle_of_error(error), policy, time.monotonic() - started)
         without = plan.unprotected
-        answer = self._shown.explored(
+        answer = self._order.exploration(
             plan,
             exact=True,
             peers={TWO_SIZE: _two_size(plan, options), ANATOMY: anatomy_peer(plan.problem, options.max_size)},
-            forcing=tried_out(plan),
+            forcing=best_relaxation(plan),
             unprotected=None if without is None or without.setting is None else _priced(without.setting),
             obstacle=obstacle_of(plan, options, _EXACT_OFFER_SECONDS),
             seconds=time.monotonic() - started,
@@ -175,22 +178,22 @@ class Explorer:
         self.learn(answer, policy, options)
         return answer
 
-    def _glanced(self, problem: Problem, options: PlanOptions, deadline: float) -> tuple[Plan, bool]:
-        """A plan that was found until the deadline, and whether it is the one that `plan` finds."""
+    def _glance_until(self, problem: Problem, options: PlanOptions, deadline: float) -> tuple[Plan, bool]:
+        """The best plan until the deadline, and whether it is the one that `plan` finds."""
         with self._lock:
             memory, settings = self._memory, list(self._settings)
         exact = True
         while True:
-            found = glance(problem, options.gap, deadline, memory)
-            exact = exact and found.finished
-            partition = found.partition if found.finished else _best(problem, found.partition, settings)
+            result = glance(problem, options.gap, deadline, memory)
+            exact = exact and result.finished
+            partition = result.partition if result.finished else _best(problem, result.partition, settings)
             if partition is not None:
-                self._remember(partition.setting, found.memory)
-                proof = Optimum(partition.setting, found.bound, None)
+                self._remember(partition.setting, result.memory)
+                proof = Optimum(partition.setting, result.bound, None)
                 solution = solution_with_proof(problem, Method.OPTIMAL, partition, proof, options.gap, 0.0)
                 return Plan(problem, solution), exact
             if options.max_size is not None:
-                reason = "max-size" if found.finished else "undecided"
+                reason = "max-size" if result.finished else "undecided"
                 return Plan(problem, infeasible_solution(problem, Method.OPTIMAL), NoSolution(reason)), False
             size = larger_size(problem.max_size, problem.total)
             if size is None:
@@ -209,7 +212,7 @@ class Explorer:
             return self._answers.get(_key(policy, options))
 
     def _keep_price(self, policy: LimitPolicy, options: PlanOptions, setting: BucketSetting) -> None:
-        """What an unprotected plan costs: the price of protection under the same limits is known from it."""
+        """Keep the cost of an unprotected plan, which gives the price of protection under the same limits."""
         if options.known_records or options.fake_values:
             return
         with self._lock:
@@ -218,26 +221,26 @@ class Explorer:
                 self._prices.popitem(last=False)
 
     def _unprotected(self, policy: LimitPolicy, options: PlanOptions) -> Unprotected | None:
-        """The loss without protection, if that was asked before."""
+        """The loss without protection, if it is known."""
         if not (options.known_records or options.fake_values):
             return None
         with self._lock:
             return self._prices.get(_key(policy, replace(options, known_records=0, fake_values=0)))
 
 
-def _best(problem: Problem, found: Partition | None, others: list[BucketSetting]) -> Partition | None:
-    """What was found, or an earlier setting that is better and still valid."""
-    better = [other for other in others if found is None or other.loss < found.setting.loss]
+def _best(problem: Problem, partition: Partition | None, others: list[BucketSetting]) -> Partition | None:
+    """The partition, or one of an earlier setting that is better and still valid."""
+    better = [other for other in others if partition is None or other.loss < partition.setting.loss]
     for setting in sorted(better, key=lambda setting: setting.loss):
         if problem.min_size <= setting.groups[0].size and setting.groups[-1].size <= problem.max_size:
-            partition = partition_of(Instance(problem), setting)
-            if partition is not None:
-                return partition
-    return found
+            earlier = partition_of(Instance(problem), setting)
+            if earlier is not None:
+                return earlier
+    return partition
 
 
 def _quick_two_size(plan: Plan, options: PlanOptions) -> Peer | None:
-    """The best two sizes, if looking for them takes a few milliseconds."""
+    """The best two sizes, if the search takes only a few milliseconds."""
     problem = plan.problem
     sizes = min(problem.max_size, problem.total) - problem.min_size + 1
     if plan.no_solution is not None or sizes * len(problem.values) > _QUICK_PEER_CELLS:

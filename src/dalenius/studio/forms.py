@@ -1,4 +1,4 @@
-"""What the page sends, checked before anything is done with it. Numbers of limits stay the texts that were typed."""
+"""What a page sends, checked before anything else happens. The numbers of limits stay the text that was typed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Form(BaseModel):
 
 
 class RolesForm(_Form):
-    """Which column is what."""
+    """The roles of columns."""
 
     sensitive: Name | None = None
     quasi_identifiers: list[Name] = Field(default_factory=list)
@@ -34,7 +34,7 @@ class RolesForm(_Form):
 
 
 class LimitsForm(_Form):
-    """Every rule with the numbers last typed for it; `rule` says which one counts."""
+    """Every rule with the numbers last typed for it; `rule` is the one in force."""
 
     rule: Rule = "theta"
     theta: Number = "8"
@@ -44,15 +44,15 @@ class LimitsForm(_Form):
     beta: Number = "3"
     values: dict[Name, Number] = Field(default_factory=dict)
 
-    def given(self) -> dict[str, Any]:
-        """What counts, by the names of a job file's [limits]."""
+    def in_force(self) -> dict[str, Any]:
+        """The rule in force and the limits by value, by the names of [limits] in a job file."""
         rule: dict[str, Any] = {} if self.rule == "none" else {self.rule: getattr(self, self.rule)}
         base = {"base": self.base} if self.rule == "theta" else {}
         return {**rule, **base, "values": dict(self.values)}
 
     def policy(self) -> LimitPolicy:
-        """The limits, checked; PolicyError for a number that is none."""
-        return LimitPolicy.of(**self.given())
+        """The limits, checked; PolicyError for a text that is not a number."""
+        return LimitPolicy.of(**self.in_force())
 
 
 class SolveForm(_Form):
@@ -63,7 +63,7 @@ class SolveForm(_Form):
 
 
 class ProtectionForm(_Form):
-    """What the adversary may know, what is added against it, and how the table is cut."""
+    """What an attacker may know, the fake values against it, and how the table is cut."""
 
     known_records: int = _FEW
     fake_values: int = _FEW
@@ -72,7 +72,7 @@ class ProtectionForm(_Form):
 
 
 class ExploreForm(_Form):
-    """Limits to look at. They become the draft's, unless they are only asked about."""
+    """Limits to explore. They become those of the draft, unless `draft` is false."""
 
     limits: LimitsForm
     solve: SolveForm = SolveForm()
@@ -93,32 +93,32 @@ class ChooseForm(_Form):
 
 
 class PinForm(_Form):
-    """What to call the limits that are kept for comparison."""
+    """A name for the pinned limits."""
 
     label: Annotated[str, Field(max_length=200)] = ""
 
 
 class PublishForm(_Form):
-    """What to call the release, and how to write its tables."""
+    """The name of the release, and the format of its tables."""
 
     name: Annotated[str, Field(max_length=200)]
     format: Literal["parquet", "csv"] = "parquet"
 
 
 class VerifyForm(_Form):
-    """Whether to hold the release against its table as well."""
+    """Whether to compare the release with its table as well."""
 
     against: bool = False
 
 
 class AuditForm(_Form):
-    """Whether to say how often attackers are right."""
+    """Whether to measure how often attackers are right."""
 
     truth: bool = False
 
 
 class CountForm(_Form):
-    """A condition to count by."""
+    """A count query."""
 
     expression: Annotated[str, Field(max_length=200_000)]
     group_by: list[Name] = Field(default_factory=list)
@@ -130,17 +130,17 @@ AnyForm = TypeVar("AnyForm", bound=_Form)
 
 
 def plan_options(solve: SolveForm, protection: ProtectionForm) -> PlanOptions:
-    """The same options as `dalenius plan` has for these sizes and this adversary."""
+    """The options that `dalenius plan` would have for these sizes and this protection."""
     known, fakes = protection.known_records, protection.fake_values
     return PlanOptions.of(solve.min_size, solve.max_size, None, 60.0, known, fakes)
 
 
 async def read_form(request: Request, form: type[AnyForm]) -> AnyForm:
-    """The body of a request as a form; no body at all is an empty one."""
+    """The body of a request as a form. No body at all means an empty form."""
     require_type(request, "application/json")
     try:
-        document = json.loads(await _bounded(request) or b"{}", parse_constant=_refused)
-        json.dumps(document, ensure_ascii=False).encode()  # halves of characters have no place in any table
+        document = json.loads(await _read_body(request) or b"{}", parse_constant=_refuse_constant)
+        json.dumps(document, ensure_ascii=False).encode()  # refuses unpaired surrogates
         return form.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -150,13 +150,13 @@ async def read_form(request: Request, form: type[AnyForm]) -> AnyForm:
         raise RequestError(400, "request", "the request is not valid JSON") from None
 
 
-def require_type(request: Request, wanted: str) -> None:
-    """Insist on the Content-Type: a form of another site cannot send these without asking first."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != wanted:
-        raise RequestError(415, "unsupported", f"the Content-Type of this request has to be {wanted}")
+def require_type(request: Request, content_type: str) -> None:
+    """Require the Content-Type: a form on another site cannot send these without permission."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != content_type:
+        raise RequestError(415, "unsupported", f"the Content-Type of this request must be {content_type}")
 
 
-async def _bounded(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     too_large = RequestError(413, "too-large", f"the request has more than {LARGEST_BODY:,} bytes")
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > LARGEST_BODY:
@@ -169,5 +169,5 @@ async def _bounded(request: Request) -> bytes:
     return bytes(body)
 
 
-def _refused(_constant: str) -> Any:
-    raise ValueError("NaN and infinities are no JSON")
+def _refuse_constant(_constant: str) -> Any:
+    raise ValueError("NaN and infinities are not JSON")

@@ -1,12 +1,12 @@
-"""Who may ask, checked before anything else is: this machine's own browser, with the token or the cookie.
+"""Who may ask, checked before anything else: this machine's own browser, with the token or the cookie.
 
-1. Host is this server's own, so that a name that somebody pointed at 127.0.0.1 does not work (DNS rebinding).
-2. Other sites' requests are refused where the browser says that they are (Sec-Fetch-Site), and whatever changes
-   anything needs an Origin that is this server's own.
-3. The token of the start URL gives a cookie; without the cookie there is nothing, not even a style sheet.
+1. The Host must be this server's own, so that a name that somebody pointed at 127.0.0.1 does not work (DNS rebinding).
+2. Requests from other sites are refused where the browser says so (Sec-Fetch-Site), and a request that changes anything
+   needs this server's own Origin.
+3. The token in the start URL gives a cookie. Without the cookie nothing is served, not even a style sheet.
 
-Every answer, of an error too, carries headers that keep the browser from storing it, from running scripts of any other
-origin or inside a page, and from showing it in another site's frame.
+Every answer, even an error, carries headers that keep the browser from storing it, from running inline scripts or
+scripts of another origin, and from showing it in a frame of another site.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-# A page rather than a redirect: to the browser, a redirect would still be the other site's, and go without the cookie.
-_GO_ON = (
+# A page rather than a redirect: the browser would take a redirect for the other site's, and send no cookie.
+_CONTINUE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={0}">'
-    '<title>Studio</title><p><a href="{0}">Go on to Studio</a></p>'
+    '<title>Studio</title><p><a href="{0}">Continue to Studio</a></p>'
 )
 
 
 class Keys:
-    """The token of the start URL, which can be used again, tokens that can be used once, and the cookie's value."""
+    """The token of the start URL, which works again and again, tokens that work once, and the value of the cookie."""
 
     def __init__(self, port: int) -> None:
         self.token = secrets.token_urlsafe(32)
@@ -59,20 +59,20 @@ class Keys:
         self._lock = threading.Lock()
 
     def once(self) -> str:
-        """A token for one use: other programs of this machine can see the address that a browser is started with."""
+        """A token for one use: other programs on this machine can see the address that a browser is started with."""
         token = secrets.token_urlsafe(32)
         with self._lock:
             self._once.add(token)
         return token
 
-    def opens(self, given: str) -> bool:
+    def opens(self, token: str) -> bool:
         """Whether a token is one of ours."""
-        if _same(given, self.token):
+        if _same(token, self.token):
             return True
         with self._lock:
-            found = next((token for token in self._once if _same(given, token)), None)
-            self._once.discard(found or "")
-        return found is not None
+            match = next((once for once in self._once if _same(token, once)), None)
+            self._once.discard(match or "")
+        return match is not None
 
     def knows(self, headers: Headers) -> bool:
         """Whether a request has the cookie."""
@@ -85,10 +85,10 @@ def _same(one: str, other: str) -> bool:
 
 
 class Guard:
-    """Pure ASGI: stands before the application, sees every request and every answer."""
+    """Pure ASGI: stands before the application, and sees every request and every answer."""
 
     def __init__(self, app: ASGIApp, keys: Keys, port: int, pages: Pages, complain: Callable[[str], None]) -> None:
-        """`complain` is told of errors that nobody expected."""
+        """`complain` gets a sentence about every unexpected error."""
         self._app, self._keys, self._pages, self._complain = app, keys, pages, complain
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
@@ -119,7 +119,7 @@ class Guard:
                 await self._app(scope, receive, guarded)
         except ClientDisconnect:
             return  # there is nobody to answer
-        except Exception as error:  # noqa: BLE001 (its message may quote data: the type alone is told)
+        except Exception as error:  # noqa: BLE001 (its message may quote data, so only its type is shown)
             self._complain(f"unexpected {type(error).__name__} in {request.method} {_kind_of_path(scope['path'])}")
             if not started:
                 await self._pages.bug(scope["path"], error)(scope, receive, guarded)
@@ -128,40 +128,47 @@ class Guard:
         """The answer to a request that is refused, or that gives the token; None for one that may pass."""
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return self._refused(request, 421, "wrong-host", "this server answers to 127.0.0.1 and localhost alone")
+            return self._refuse(request, 421, "wrong-host", "this server answers only to 127.0.0.1 and localhost")
         if "upgrade" in request.headers:
-            return self._refused(request, 403, "forbidden", "there are no websockets here")
-        safe = request.method in _SAFE_METHODS
+            return self._refuse(request, 403, "forbidden", "there are no websockets here")
         own = all(site in _OWN for site in request.headers.getlist("sec-fetch-site"))
-        token = _token(request) if request.method == "GET" and request.scope["path"] == "/" else None
+        token = _token(request)
         if token is not None and self._keys.opens(token):
-            return self._opened(own)
+            return self._open(own)
         if not own:
-            return self._refused(request, 403, "forbidden", "requests of other sites are refused")
+            return self._refuse(request, 403, "forbidden", "requests from other sites are refused")
         if not self._keys.knows(request.headers):
-            return self._refused(
+            return self._refuse(
                 request,
                 403,
                 "forbidden",
                 "this browser has not given the token",
-                "Open the address that 'dalenius studio' printed when it was started, token and all.",
+                "Open the address that 'dalenius studio' printed at the start, with its token.",
             )
-        if not safe and request.headers.getlist("origin") != [f"http://{hosts[0]}"]:
-            return self._refused(request, 403, "forbidden", "requests of other sites are refused")
+        if not _is_harmless(request, hosts[0]):
+            return self._refuse(request, 403, "forbidden", "requests from other sites are refused")
         return None
 
-    def _opened(self, own: bool) -> Response:
-        answer = RedirectResponse(FIRST_PAGE, 303) if own else HTMLResponse(_GO_ON.format(FIRST_PAGE))
+    def _open(self, own: bool) -> Response:
+        answer = RedirectResponse(FIRST_PAGE, 303) if own else HTMLResponse(_CONTINUE.format(FIRST_PAGE))
         answer.set_cookie(self._keys.cookie_name, self._keys.cookie, path="/", httponly=True, samesite="strict")
         return answer
 
-    def _refused(self, request: Request, status: int, kind: str, message: str, hint: str | None = None) -> Response:
+    def _refuse(self, request: Request, status: int, kind: str, message: str, hint: str | None = None) -> Response:
         if is_for_scripts(request.scope["path"]):
             return error_answer(RequestError(status, kind, message, hint))
-        return self._pages.error(status, "This is not for you" if status == 403 else "Wrong address", message, hint)
+        return self._pages.error(status, "No access" if status == 403 else "Wrong address", message, hint)
+
+
+def _is_harmless(request: Request, host: str) -> bool:
+    """Whether a request changes nothing, or comes from a page of this server."""
+    return request.method in _SAFE_METHODS or request.headers.getlist("origin") == [f"http://{host}"]
 
 
 def _token(request: Request) -> str | None:
+    """The token in the start URL, if this is a request for it."""
+    if request.method != "GET" or request.scope["path"] != "/":
+        return None
     tokens = parse_qs(request.scope["query_string"].decode("latin-1")).get("token", [])
     return tokens[0] if len(tokens) == 1 else None
 

@@ -1,6 +1,6 @@
-"""Answers to the browser: JSON, and JSON that may stand inside a page.
+"""Answers to the browser: JSON, JSON inside a page, and errors.
 
-Errors as answers: one shape, {"error": {"kind", "message", "hint"}}, and the status that goes with it.
+Every error has one shape, {"error": {"kind", "message", "hint"}}, and a status that goes with its kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUG_HINT = "This is probably a bug in Dalenius: please report it."
 
 
 class RequestError(Exception):
-    """A request that cannot be met. The kinds are a contract (docs/studio.md)."""
+    """A request that Studio refuses. The kinds are a contract (docs/studio.md)."""
 
     def __init__(self, status: int, kind: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -33,12 +33,12 @@ class RequestError(Exception):
 
 
 def not_found() -> RequestError:
-    """Nothing is there; what was asked for is not repeated."""
-    return RequestError(404, "not-found", "there is nothing of that name here")
+    """Nothing is there. The message does not repeat the request."""
+    return RequestError(404, "not-found", "there is nothing with this name")
 
 
 def status_of(error: DaleniusError) -> int:
-    """The status of an error of ours."""
+    """The HTTP status of an error of Dalenius."""
     if isinstance(error, NoSolutionError):
         return 422
     if isinstance(error, SelfCheckError | SolverError | MissingExtraError):
@@ -47,36 +47,36 @@ def status_of(error: DaleniusError) -> int:
 
 
 def error_object(error: DaleniusError | RequestError) -> dict[str, Any]:
-    """What is inside {"error": ...}; where no release exists, with the reason."""
-    found: dict[str, Any] = {"kind": error.kind, "message": error.message, "hint": error.hint}
+    """The content of {"error": ...}, with the reason if there is no solution."""
+    content: dict[str, Any] = {"kind": error.kind, "message": error.message, "hint": error.hint}
     plan = error.plan if isinstance(error, NoSolutionError) else None
     if isinstance(plan, Plan) and plan.no_solution is not None:
-        found["reason"] = plan.no_solution.reason
-    return found
+        content["reason"] = plan.no_solution.reason
+    return content
 
 
 def internal_object(error: BaseException) -> dict[str, Any]:
-    """An error that nobody expected: its type alone, for its message may quote data."""
+    """An unexpected error: only its type, as its message may quote data."""
     return {"kind": "internal", "message": f"unexpected {type(error).__name__}", "hint": BUG_HINT}
 
 
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def json_text(content: Any) -> str:
-    """JSON that is harmless wherever it ends up: no character in it can begin or end anything in HTML."""
+def json_text(content: object) -> str:
+    """JSON that is harmless in HTML: no character in it can begin or end anything there."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character, escaped in _ESCAPED.items():
         text = text.replace(character, escaped)
     return text
 
 
-def json_answer(content: Any, status: int = 200) -> Response:
+def json_answer(content: object, status: int = 200) -> Response:
     """An answer to a script."""
     return Response(json_text(content).encode("utf-8", "backslashreplace"), status, media_type="application/json")
 
 
-def embedded(content: Any) -> Markup:
+def script_json(content: object) -> Markup:
     """JSON for a <script type="application/json"> of a page."""
     return Markup(json_text(content))  # noqa: S704 (escaped above)
 

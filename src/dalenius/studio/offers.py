@@ -1,12 +1,13 @@
-"""The nearest limits that can be kept, where those that were asked for cannot.
+"""The nearest limits that can be kept, where the given ones cannot.
 
-1. A value that is more frequent than its limit gets the smallest limit that one could keep (Lemma 1): o_i / (n - Q).
-2. If the limits of all values together leave no room for the fake values, they all rise by the least factor that does.
-3. If no setting has buckets as small as the largest size that was asked for, that size grows; if larger ones are of no
-   use either, all limits rise.
+1. A value that is more frequent than its limit gets the smallest limit that can be kept (Lemma 1): o_i / (n - Q).
+2. If the limits of all values together leave no room for the fake values, they all rise by the smallest factor that
+   makes room.
+3. If no setting has buckets within the largest size, that size grows. If larger buckets do not help either, all limits
+   rise.
 
-Limits are offered as short decimals, rounded up; as an exact ratio where that would be 1, which is no limit. What is
-offered has been tried: there is a setting.
+Limits are offered as short decimals, rounded up; as an exact ratio where the decimal would be 1, which is no limit.
+Every offer has been tried: there is a setting.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ _WORD = {"not-eligible": "Raise these limits.", "no-room-for-fakes": "Raise the 
 
 
 def obstacle_of(plan: Plan, options: PlanOptions, seconds: float) -> Obstacle | None:
-    """Why the plan has no setting, and what would do, as far as that is found in so many seconds."""
+    """Why the plan has no setting, and what would help, if that can be found in this many seconds."""
     why = plan.no_solution
     if why is None:
         return None
     problem = plan.problem
     names = tuple(one.value for one in why.ineligible)
     offer = _offer(problem, why, options, time.monotonic() + seconds)
-    return Obstacle(why.reason, _message(problem, why), _hint(problem, why), names, offer)
+    return Obstacle(
+        kind=why.reason, message=_message(problem, why), hint=_hint(problem, why), values=names, offer=offer
+    )
 
 
 def rounded_up(limit: Fraction) -> str:
@@ -60,22 +63,22 @@ def _message(problem: Problem, why: NoSolution) -> str:
         number, of = len(why.ineligible), len(problem.values)
         names = ", ".join(repr(one.value) for one in why.ineligible[:_NAMES])
         more = f" and {number - _NAMES:,} more" if number > _NAMES else ""
-        known = f", where {problem.known_records:,} records of a bucket may be known" if problem.known_records else ""
+        known = f", if {problem.known_records:,} records of a bucket are known" if problem.known_records else ""
         verb = "value is" if number == 1 else "values are"
         return f"{number:,} of {of:,} {verb} more frequent than the limit allows{known}: {names}{more}"
     if why.reason == "no-room-for-fakes":
         return (
-            f"{problem.fake_values:,} fake values beside {problem.total:,} records are more than the limits of all "
-            "values together have room for, even in one bucket"
+            f"the limits of all values together have no room for {problem.fake_values:,} fake values beside "
+            f"{problem.total:,} records, even in one bucket"
         )
     if why.reason == "max-size":
         return f"no setting has buckets of at most {problem.max_size:,} records under these limits"
-    return "no setting was found so far, and none was proven not to exist"
+    return "no setting was found yet, and there is no proof that none exists"
 
 
 def _hint(problem: Problem, why: NoSolution) -> str:
     if why.reason == "not-eligible" and problem.known_records:
-        return "Raise these limits, or let fewer records be known."
+        return "Raise these limits, or allow fewer known records."
     if why.reason == "max-size":
         return "Allow larger buckets, or raise the limits."
     return _WORD.get(why.reason, "Wait for the exact answer, or allow larger buckets.")
@@ -86,19 +89,19 @@ def _offer(problem: Problem, why: NoSolution, options: PlanOptions, deadline: fl
         return None
     if why.reason == "max-size" and why.smallest_max_size is not None:
         most = why.smallest_max_size
-        return Offer(f"Buckets of up to {most:,} records would do.", {}, {"max_size": most})
+        return Offer(f"Buckets of up to {most:,} records are enough.", {}, {"max_size": most})
     raised = _eligible(why)
     if raised is None:
         return None
-    tried = _with_limits(problem, raised, options)
-    if raised and _works(tried, options, deadline):
+    relaxed = _with_limits(problem, raised, options)
+    if raised and _works(relaxed, options, deadline):
         return Offer(_sentence(raised), raised)
-    if why_impossible(tried) is None and (size := _working_size(tried, options, deadline)) is not None:
+    if why_impossible(relaxed) is None and (size := _working_size(relaxed, options, deadline)) is not None:
         needed = f"Buckets of up to {size:,} records are needed."
         return Offer(f"{_sentence(raised)} {needed}" if raised else needed, raised, {"max_size": size})
-    if (factored := _raised_together(tried, options, deadline)) is not None:
+    if (factored := _raise_all(relaxed, options, deadline)) is not None:
         factor, limits = factored
-        return Offer(f"All limits times {float(factor):g}, none above 1, would do.", raised | limits)
+        return Offer(f"All limits times {float(factor):g}, with none above 1, can be kept.", raised | limits)
     return None
 
 
@@ -112,13 +115,13 @@ def _eligible(why: NoSolution) -> dict[str, str] | None:
 
 def _sentence(raised: dict[str, str]) -> str:
     if len(raised) > _NAMES:
-        return f"The least that would do: higher limits for these {len(raised):,} values."
+        return f"The smallest change that works: higher limits for these {len(raised):,} values."
     listed = ", ".join(f"{limit} for {value!r}" for value, limit in raised.items())
-    return f"The least that would do: {listed}."
+    return f"The smallest limits that can be kept: {listed}."
 
 
 def _with_limits(problem: Problem, limits: dict[str, str], options: PlanOptions) -> Problem:
-    """The problem under other limits, with the range of sizes that they ask for."""
+    """The problem under other limits, with the range of sizes that they need."""
     changed = tuple(
         Fraction(limits[value]) if value in limits else limit
         for value, limit in zip(problem.values, problem.limits, strict=True)
@@ -128,7 +131,7 @@ def _with_limits(problem: Problem, limits: dict[str, str], options: PlanOptions)
 
 
 def _works(problem: Problem, options: PlanOptions, deadline: float) -> bool:
-    """Whether there is a setting: without a largest size a matter of arithmetic; with one it has to be found."""
+    """Whether there is a setting. Without a largest size arithmetic decides; with one, a search."""
     at_once = plan_without_search(problem, Method.OPTIMAL, options)
     if at_once is not None:
         return at_once.no_solution is None
@@ -142,8 +145,8 @@ def _works(problem: Problem, options: PlanOptions, deadline: float) -> bool:
         return False
 
 
-def _raised_together(problem: Problem, options: PlanOptions, deadline: float) -> tuple[Fraction, dict[str, str]] | None:
-    """The least factor, of few digits, by which all limits have to rise, and the limits then; None if none would do."""
+def _raise_all(problem: Problem, options: PlanOptions, deadline: float) -> tuple[Fraction, dict[str, str]] | None:
+    """The smallest factor, in few digits, by which all limits must rise, and the new limits; None if none works."""
 
     def limits(factor: int) -> dict[str, str]:
         times = Fraction(factor, _FACTOR_DIGITS)
@@ -160,7 +163,7 @@ def _raised_together(problem: Problem, options: PlanOptions, deadline: float) ->
 
 
 def _working_size(problem: Problem, options: PlanOptions, deadline: float) -> int | None:
-    """The smallest largest size that is found to do."""
+    """The smallest value for the largest size that works."""
     failed = options.max_size or problem.min_size
 
     def works(size: int) -> bool:
@@ -170,7 +173,7 @@ def _working_size(problem: Problem, options: PlanOptions, deadline: float) -> in
 
 
 def _least(works: Callable[[int], bool], failed: int, deadline: float, most: int = _LARGEST_FACTOR) -> int | None:
-    """The least number above `failed` that works, by doubling and bisection; a working one if time runs out."""
+    """The smallest number above `failed` that works, by doubling and bisection; some working one if time runs out."""
     low, high = failed, min(most, 2 * failed)
     while not works(high):
         if high >= most or time.monotonic() > deadline:

@@ -1,6 +1,6 @@
-"""The five pages and the page of an error, from the package's templates. Everything in them is escaped.
+"""The five pages and the error page, from the package's templates, and the static files they need.
 
-Scripts, styles and pictures of the pages: the files of the package's own folder, found by name in a list.
+Everything in a page is escaped. A static file is served only if its name is in the list of the package's own files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from dalenius.model import VERSION
-from dalenius.studio.messages import embedded, internal_object, json_answer, not_found
+from dalenius.studio.messages import internal_object, json_answer, not_found, script_json
 from dalenius.studio.state import Studio
 
 PAGES = ("table", "limits", "protection", "publish", "query")
@@ -29,15 +29,15 @@ class Pages:
         self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
 
     def page(self, studio: Studio, name: str) -> Response:
-        """One of the five, with the state of everything in it."""
+        """One of the five pages, with the state of everything in it."""
         state = studio.state()
-        return self._rendered(f"{name}.html", {"page": name, "state": state, "state_json": embedded(state)})
+        return self._render(f"{name}.html", {"page": name, "state": state, "state_json": script_json(state)})
 
     def error(self, status: int, title: str, message: str, hint: str | None = None) -> Response:
-        """What went wrong. It tells nothing of the tables: whoever has no token sees it too."""
+        """What went wrong. It reveals nothing about the tables: somebody without a token sees it too."""
         try:
             about = {"page": "error", "title": title, "message": message, "hint": hint, "status": status}
-            return self._rendered("error.html", about, status)
+            return self._render("error.html", about, status)
         except jinja2.TemplateError:
             parts = [html.escape(part) for part in (title, message, hint or "")]
             text = "<!doctype html><html lang=en><meta charset=utf-8><title>{0}</title><h1>{0}</h1><p>{1}</p><p>{2}</p>"
@@ -45,12 +45,12 @@ class Pages:
 
     def bug(self, path: str, error: Exception) -> Response:
         """An error that nobody expected."""
-        found = internal_object(error)
+        fault = internal_object(error)
         if is_for_scripts(path):
-            return json_answer({"error": found}, 500)
-        return self.error(500, "Something went wrong", found["message"], found["hint"])
+            return json_answer({"error": fault}, 500)
+        return self.error(500, "Something went wrong", fault["message"], fault["hint"])
 
-    def _rendered(self, template: str, content: dict[str, Any], status: int = 200) -> Response:
+    def _render(self, template: str, content: dict[str, Any], status: int = 200) -> Response:
         return HTMLResponse(self._templates.get_template(template).render(version=VERSION, **content), status)
 
 
@@ -71,13 +71,13 @@ _TYPES = {
 
 
 async def static_file(request: Request) -> Response:
-    """GET /static/NAME. No path is made of the name: it is one of the list, or there is nothing."""
-    path = _listed().get(request.path_params["name"])
+    """GET /static/NAME. The name is looked up in a list; no path is made from it."""
+    path = _static_files().get(request.path_params["name"])
     if path is None:
         raise not_found()
     return Response(path.read_bytes(), media_type=_TYPES[path.suffix])
 
 
-def _listed() -> dict[str, Path]:
-    found = (path for path in _STATIC.rglob("*") if path.suffix in _TYPES and not path.is_symlink() and path.is_file())
-    return {path.relative_to(_STATIC).as_posix(): path for path in found}
+def _static_files() -> dict[str, Path]:
+    files = (path for path in _STATIC.rglob("*") if path.suffix in _TYPES and not path.is_symlink() and path.is_file())
+    return {path.relative_to(_STATIC).as_posix(): path for path in files}

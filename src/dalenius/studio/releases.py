@@ -1,9 +1,7 @@
-"""The releases that Studio knows: those it made, and those it was given.
+"""The releases that Studio knows, and the private folder for uploads and unsaved releases.
 
-A folder for uploads and unsaved releases that nobody else can read, and that is gone at the end.
-
-Whatever ends the program, the folder goes: at the end, at exit, or, after a kill, when Studio is next started. A folder
-that was left behind is recognised by its lock being free.
+Nobody else can read the private folder, and it is removed however the program ends: when Studio closes, at exit, or,
+after a kill, when Studio starts the next time. A folder that was left behind has a lock that is free.
 """
 
 from __future__ import annotations
@@ -25,105 +23,107 @@ from dalenius.policy.job import AdversarySection, Job, LimitsSection, TableSecti
 from dalenius.release.folder import open_release
 from dalenius.release.manifest import Manifest
 from dalenius.release.staging import abandon, is_staged, remove_left_behind
-from dalenius.studio.known_release import StudioRelease
 from dalenius.studio.messages import not_found
+from dalenius.studio.studio_release import StudioRelease
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,59}")
 
 
 class Releases:
-    """All releases, in the order in which they came."""
+    """All releases, in order of arrival."""
 
     def __init__(self, out: Path | None, unsaved: Path) -> None:
-        """New ones go into folders of their own under `out`, or, if there is none, under `unsaved`."""
+        """New releases go into folders of their own under `out`, or under `unsaved` if there is no `out`."""
         self._out, self._unsaved = out, unsaved
         self._lock = threading.Lock()
         self._releases: dict[str, StudioRelease] = {}
-        self._target: Path | None = None  # of the release that was begun last
+        self._target: Path | None = None  # of the release that was started last
         if out is not None:
             remove_left_behind(out)
 
     def target(self, name: str) -> Path:
-        """Where a new release of this name is to be made; an error if the name is taken, or not a plain one."""
+        """Where to make a new release with this name; an error if the name is taken or not plain."""
         if not _PLAIN_NAME.fullmatch(name):
             raise UsageError(
-                "the name of a release is 1 to 60 letters, digits, dots, hyphens and underscores, a dot not first",
+                "the name of a release has 1 to 60 letters, digits, dots, hyphens and underscores, and no dot first",
                 "Give it another name.",
             )
         taken = any(other.name.casefold() == name.casefold() for other in self.all() if other.table or not other.saved)
         path = self._out / name if self._out is not None else self._unsaved / secrets.token_hex(12)
         if taken or path.exists() or path.is_symlink():
-            raise UsageError("there is a release of this name already", "Give it another name.")
+            raise UsageError("there is a release with this name already", "Give it another name.")
         return path
 
     def begin(self, target: Path) -> None:
-        """A release is being made there."""
+        """Note that a release is being made at this path."""
         self._target = target
 
     def add(self, release: StudioRelease) -> None:
-        """A release that is complete."""
+        """Add a complete release."""
         with self._lock:
             self._releases[release.id] = release
 
     def open(self, path: Path) -> None:
-        """A release that was made before."""
+        """Add a release that was made before."""
         folder = open_release(path)
         name = path.resolve().name or "release"
-        self.add(StudioRelease(new_id(), name, folder, saved=True, job_text=_job_of(folder.manifest)))
+        self.add(StudioRelease(id=new_id(), name=name, folder=folder, saved=True, job_text=_job_of(folder.manifest)))
 
     def get(self, identifier: str) -> StudioRelease:
         """The release with an ID."""
         with self._lock:
-            found = self._releases.get(identifier)
-        if found is None:
+            release = self._releases.get(identifier)
+        if release is None:
             raise not_found()
-        return found
+        return release
 
     def all(self) -> list[StudioRelease]:
         """Every release."""
         with self._lock:
             return list(self._releases.values())
 
-    def without_table(self, identifier: str) -> None:
-        """A table is gone: what was made of it has no truth any more."""
+    def forget_table(self, identifier: str) -> None:
+        """A table is gone: releases that were made from it have no truth any more."""
         for release in self.all():
             if release.table is not None and release.table.id == identifier:
                 release.table = None
 
     def abandon_unfinished(self) -> None:
-        """The program is about to end in the middle of publishing: leave nothing of it beside the target."""
+        """The program ends in the middle of publishing: leave nothing beside the target."""
         if self._target is not None:
             abandon(self._target)
 
-    def leave_something(self) -> bool:
-        """Whether there is still something beside the target of the release that was begun last."""
+    def has_leftovers(self) -> bool:
+        """Whether something is still beside the target of the release that was started last."""
         return self._target is not None and is_staged(self._target)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for release in self.all():
             release.close()
 
 
 def new_id() -> str:
-    """A name that nobody can guess."""
+    """An ID that nobody can guess."""
     return secrets.token_urlsafe(12)
 
 
-def _job_of(made: Manifest) -> str:
-    """A job file from what a manifest says: its limits one by one, for the rule they came from is not in it."""
+def _job_of(manifest: Manifest) -> str:
+    """A job file from a manifest, with the limits one by one: the manifest does not have the rule."""
     from dalenius.policy.job import job_text
 
     return job_text(
         Job(
             table=TableSection(
-                sensitive=made.columns.sensitive.name,
-                quasi_identifiers=[column.name for column in made.columns.quasi_identifiers],
-                null_value=made.null_value,
-                strata="auto" if made.strata is not None else "none",
+                sensitive=manifest.columns.sensitive.name,
+                quasi_identifiers=[column.name for column in manifest.columns.quasi_identifiers],
+                null_value=manifest.null_value,
+                strata="auto" if manifest.strata is not None else "none",
             ),
-            limits=LimitsSection(values={value.value: value.limit for value in made.values}),
-            adversary=AdversarySection(corrupted=made.adversary.known_records, fakes=made.adversary.fake_values),
+            limits=LimitsSection(values={value.value: value.limit for value in manifest.values}),
+            adversary=AdversarySection(
+                corrupted=manifest.adversary.known_records, fakes=manifest.adversary.fake_values
+            ),
         )
     )
 
@@ -142,26 +142,26 @@ class PrivateFolder:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))  # 0700
         self._lock = (self.path / f"{_LOCK}-new").open("wb")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        (self.path / f"{_LOCK}-new").rename(self.path / _LOCK)  # so a lock that can be found is taken, always
+        (self.path / f"{_LOCK}-new").rename(self.path / _LOCK)  # so a lock with the final name is always held
         atexit.register(self.remove)
 
     def folder(self, name: str) -> Path:
-        """A folder inside, made if it is not there."""
+        """A folder inside, created if necessary."""
         path = self.path / name
         path.mkdir(mode=0o700, exist_ok=True)
         return path
 
-    def is_there(self) -> bool:
-        """Whether something of it is still there."""
+    def exists(self) -> bool:
+        """Whether it still exists."""
         return os.path.lexists(self.path)
 
     def remove(self) -> None:
-        """Remove it with all that it holds."""
+        """Remove it with all its content."""
         for _ in range(_ATTEMPTS):
             shutil.rmtree(self.path, ignore_errors=True)
-            if not self.is_there():
+            if not self.exists():
                 break
-            time.sleep(_BETWEEN_ATTEMPTS)  # a thread that is about to end may have put something there
+            time.sleep(_BETWEEN_ATTEMPTS)  # a thread that is ending may have written something
         self._lock.close()
         atexit.unregister(self.remove)
 

@@ -1,4 +1,4 @@
-"""Studio on this machine: a socket on 127.0.0.1, the address with its token, the browser, and the end of it all."""
+"""Studio on this machine: a socket on 127.0.0.1, the address with its token, the browser, and an orderly end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOOPBACK = "127.0.0.1"  # and nothing else: there is no option for another addr
 
 
 def serve(options: StudioOptions, port: int, announce: Callable[[str, int], None], browser: bool) -> None:
-    """Run until somebody ends it. `announce` is told the address, and the port."""
+    """Run until somebody ends it. `announce` gets the address and the port."""
     _check(options)
     with listening(port) as listener, _private_scratch() as private:
         port = int(listener.getsockname()[1])
@@ -40,27 +40,27 @@ def serve(options: StudioOptions, port: int, announce: Callable[[str, int], None
                 server.run(sockets=[listener])
         finally:
             ended = studio.close()
-        left = studio.leaves_something()
-        complain(f"stopped; {'some temporary files could not be' if left else 'all temporary files are'} removed.")
-        if not ended:  # a solver is still at it, and would keep the program from ending
+        left = studio.has_leftovers()
+        complain(f"stopped; {'some temporary files could not be' if left else 'all temporary files were'} removed.")
+        if not ended:  # a solver is still working, and would keep the program from ending
             sys.stdout.flush()
             os._exit(0)
 
 
 def _check(options: StudioOptions) -> None:
-    """Refuse, before anything is begun, what could only fail later."""
+    """Refuse now what would fail later."""
     if options.table is not None and not options.table.is_file():
         raise InputError("there is no file at the path given", "Check the path.")
     if options.table_name is not None and options.table is None:
         raise UsageError("--table is for a DuckDB file given as TABLE", "Give TABLE, or leave it out.")
     if options.out is not None and options.out.exists() and not options.out.is_dir():
-        raise UsageError("the path given as --out is there already, and is not a folder", "Give another --out.")
+        raise UsageError("the path given as --out exists and is not a folder", "Give another --out.")
 
 
 @contextmanager
 def listening(port: int) -> Iterator[socket.socket]:
-    """A socket that this machine alone can reach; port 0 is any that is free."""
-    # with the protocol named, or asyncio would leave Nagle's algorithm on, and answers would take 40 ms more
+    """A socket that only this machine can reach. Port 0 means any free port."""
+    # without the protocol, asyncio leaves Nagle's algorithm on, and answers take 40 ms longer
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,13 +68,13 @@ def listening(port: int) -> Iterator[socket.socket]:
             listener.bind((_LOOPBACK, port))
             listener.listen()
         except OSError as error:
-            raise UsageError(f"port {port} cannot be had: {error.strerror}", "Leave --port out.") from None
+            raise UsageError(f"port {port} is not available: {error.strerror}", "Leave --port out.") from None
         yield listener
 
 
 @contextmanager
 def _private_scratch() -> Iterator[PrivateFolder]:
-    """The private folder; whatever else is temporary goes into it as well, and so is gone with it."""
+    """The private folder. All other temporary files go into it as well, and are removed with it."""
     before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
     private = PrivateFolder()
     tempfile.tempdir = os.environ["TMPDIR"] = str(private.folder("scratch"))
@@ -89,7 +89,7 @@ def _private_scratch() -> Iterator[PrivateFolder]:
 
 
 def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
-    """The server of a Studio, which tells the terminal nothing."""
+    """The server of a Studio. It writes nothing to the terminal."""
 
     def stop(*_signal: object) -> None:
         server.should_exit = True
@@ -112,8 +112,8 @@ def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
     )
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a browser that goes away is no reason to end
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a browser that goes away must not end Studio
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
             signal.signal(signal.SIGHUP, stop)
     return server
 
@@ -123,7 +123,7 @@ def _url(port: int, token: str) -> str:
 
 
 def _has_display() -> bool:
-    """Whether a browser would have a window; one in the terminal would be in the way."""
+    """Whether a browser can open a window. One in the terminal would be in the way."""
     if sys.platform != "linux":
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,4 +1,4 @@
-"""What one Studio holds: tables, the draft, counts, tasks and releases. One user, several tabs, several threads."""
+"""Everything in one Studio: tables, the draft, counts, tasks and releases. One user, several tabs, several threads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dalenius.policy.job import Job, job_text
 from dalenius.studio.draft import Draft, require_columns
 from dalenius.studio.exploration import Exploration
 from dalenius.studio.forms import ExploreForm, LimitsForm, RolesForm
-from dalenius.studio.given_tables import Counted, CountKey, Counts, TableEntry, Tables
 from dalenius.studio.messages import RequestError
 from dalenius.studio.releases import PrivateFolder, Releases
+from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, TableEntry, Tables
 from dalenius.studio.tasks import Tasks
 from dalenius.studio.worker import ExactWorker
 
@@ -28,7 +28,7 @@ _STANDING = {"optimal": "feasible", "feasible": "feasible", "infeasible": "infea
 
 @dataclass(frozen=True)
 class StudioOptions:
-    """What Studio is started with."""
+    """The options that Studio is started with."""
 
     table: Path | None = None
     table_name: str | None = None
@@ -39,8 +39,8 @@ class StudioOptions:
 
 
 @dataclass(frozen=True)
-class Explored:
-    """What was found for some counts and a draft; a complete answer has the exact one, and other methods."""
+class LastExploration:
+    """The last exploration, for some counts and a draft. A complete one is exact and has the other methods."""
 
     key: CountKey
     question: tuple[LimitsForm, PlanOptions]
@@ -59,8 +59,8 @@ class Studio:
         self.releases = Releases(options.out, self.private.folder("releases"))
         self._lock = threading.RLock()
         self._draft = Draft.of_job(options.job) if options.job is not None else Draft()
-        self._chosen: str | None = None
-        self._explored: Explored | None = None
+        self._chosen_id: str | None = None
+        self._last: LastExploration | None = None
         self._pinned: tuple[CountKey, dict[str, Any]] | None = None
         self._closed = False
         self._worker = ExactWorker()
@@ -70,7 +70,7 @@ class Studio:
         if options.table is not None:
             with self._lock:  # or the table might be described before it is chosen
                 added = self.tables.add(options.table, options.table.name, "given", options.table_name)
-                self._chosen = added[0] if len(added) == 1 else None
+                self._chosen_id = added[0] if len(added) == 1 else None
 
     @property
     def draft(self) -> Draft:
@@ -82,29 +82,29 @@ class Studio:
         """Work on another table. The draft keeps what fits it."""
         entry = self.tables.current(identifier)
         with self._lock:
-            if self._chosen != identifier:
-                self._chosen, self._pinned = identifier, None
+            if self._chosen_id != identifier:
+                self._chosen_id, self._pinned = identifier, None
             if entry.status == "ready":
                 self._described(entry)
 
     def _described(self, entry: TableEntry) -> None:
-        """The chosen table is known now: the draft keeps what fits it, and counting begins."""
+        """The chosen table is described now: the draft keeps what fits it, and counting begins."""
         with self._lock:
-            if entry.id == self._chosen:
+            if entry.id == self._chosen_id:
                 self._draft = self._draft.fitting(entry.columns)
                 self._count(entry)
 
-    def chosen(self) -> TableEntry | None:
-        """The chosen table, however far it is."""
+    def chosen_table(self) -> TableEntry | None:
+        """The chosen table, ready or not."""
         with self._lock:
-            return self.tables.get(self._chosen) if self._chosen is not None else None
+            return self.tables.get(self._chosen_id) if self._chosen_id is not None else None
 
     def table(self) -> TableEntry:
-        """The chosen table, when it is ready."""
+        """The chosen table; an error if it is not ready."""
         with self._lock:
-            if self._chosen is None:
+            if self._chosen_id is None:
                 raise RequestError(409, "no-table", "no table is chosen", "Choose one on the first page.")
-            entry = self.tables.current(self._chosen)
+            entry = self.tables.current(self._chosen_id)
         if entry.status == "reading":
             raise RequestError(409, "not-ready", "the table is being read", "Ask again in a moment.")
         if entry.status == "failed":
@@ -117,13 +117,13 @@ class Studio:
             raise RequestError(409, "busy", "the table is being worked on", "Wait until that is done, or cancel it.")
         self.tables.remove(identifier)
         self.counts.forget(identifier)
-        self.releases.without_table(identifier)
+        self.releases.forget_table(identifier)
         with self._lock:
-            if self._chosen == identifier:
-                self._chosen, self._pinned = None, None
+            if self._chosen_id == identifier:
+                self._chosen_id, self._pinned = None, None
 
     def set_roles(self, roles: RolesForm) -> None:
-        """Say which column is what; counting the sensitive one begins."""
+        """Set the roles of columns. Counting the sensitive column begins."""
         entry = self.table()
         require_columns(roles, entry.columns)
         with self._lock:
@@ -136,77 +136,78 @@ class Studio:
     def _count(self, entry: TableEntry) -> None:
         roles = self._draft.roles
         if roles.sensitive is not None:
-            self.counts.want(entry, roles.sensitive, roles.null_value)
+            self.counts.request(entry, roles.sensitive, roles.null_value)
 
-    def counted(self) -> Counted:
+    def column_counts(self) -> ColumnCounts:
         """The sensitive column of the draft, as far as it is counted."""
-        entry = self.table()
-        found = self._counted(entry)
-        if found is None:
+        column = self._sensitive_column(self.table())
+        if column is None:
             raise RequestError(409, "not-ready", "no sensitive column is chosen", "Choose one on the first page.")
-        return found
+        return column
 
-    def _counted(self, table: TableEntry) -> Counted | None:
+    def _sensitive_column(self, table: TableEntry) -> ColumnCounts | None:
         roles = self.draft.roles
         return self.counts.get(CountKey.of(table, roles.sensitive, roles.null_value)) if roles.sensitive else None
 
     def abandon(self) -> None:
-        """Nobody waits any more for the exact answer that is being looked for."""
+        """End the search for an exact answer: nobody waits for it any more."""
         self._worker.abandon()
 
     def ask(self, counts: ValueCounts, draft: Draft) -> Future[Exploration]:
-        """The exact answer, from another process; one that is being looked for is abandoned."""
+        """The exact answer, from another process. A search for another one ends."""
         return self._worker.submit(counts, draft.limits.policy(), draft.options)
 
     def take_over(self, form: ExploreForm) -> Draft:
-        """The draft with other limits; they become the draft's, if that is wanted."""
+        """The draft with other limits. It becomes the draft of Studio if the form says so."""
         with self._lock:
-            draft = self._draft.exploring(form.limits, form.solve, form.protection)
+            draft = self._draft.with_limits(form.limits, form.solve, form.protection)
             if form.draft:
                 self._draft = draft
         return draft
 
     def remember(self, key: CountKey, draft: Draft, exploration: dict[str, Any], complete: bool) -> None:
-        """What was found for these counts and the draft; a complete answer is not replaced by a quick one."""
+        """Keep the exploration of the draft. A quick one does not replace a complete one."""
         with self._lock:
-            if draft.question != self._draft.question:  # it was only asked about
+            if draft.question != self._draft.question:  # it is not about the draft
                 return
-            if complete or self.explored(key, draft, complete=True) is None:
-                self._explored = Explored(key, draft.question, complete, exploration)
+            if complete or self.known_exploration(key, draft, complete=True) is None:
+                self._last = LastExploration(
+                    key=key, question=draft.question, complete=complete, exploration=exploration
+                )
 
-    def explored(self, key: CountKey, draft: Draft, *, complete: bool = False) -> dict[str, Any] | None:
-        """What was found for these counts and this draft, if they were the last that were looked at."""
+    def known_exploration(self, key: CountKey, draft: Draft, *, complete: bool = False) -> dict[str, Any] | None:
+        """The exploration of these counts and this draft, if it was the last one."""
         with self._lock:
-            known = self._explored
+            known = self._last
         if known is None or (known.key, known.question) != (key, draft.question) or (complete and not known.complete):
             return None
         return known.exploration
 
     def pin(self, label: str, key: CountKey, draft: Draft, exploration: dict[str, Any]) -> None:
-        """Keep limits to compare others with."""
+        """Pin limits, to compare others with them."""
         with self._lock:
             pinned = {"label": label, "limits": draft.limits.model_dump(), "exploration": exploration}
             self._pinned = (key, pinned)
 
     def unpin(self) -> None:
-        """Compare no more."""
+        """Unpin."""
         with self._lock:
             self._pinned = None
 
-    def job(self, draft: Draft, table: TableEntry | None, kind: str = "parquet", name: str = "release") -> str:
-        """The text of the job file, headed by the command that it is for."""
+    def job(self, draft: Draft, table: TableEntry | None, file_format: str = "parquet", name: str = "release") -> str:
+        """The text of the job file. Its first line is the command that publishes by it."""
         words = ["dalenius", "publish", table.file if table is not None else "TABLE"]
         words += ["--table", table.table] if table is not None and table.table is not None else []
         words += ["--job", "job.toml", "--out", name]
-        words += ["--format", kind] if kind != "parquet" else []
+        words += ["--format", file_format] if file_format != "parquet" else []
         command = "".join(c if c.isprintable() else "?" for c in shlex.join(words))
         return f"# {command}\n\n{job_text(draft.job())}"
 
     def state(self) -> dict[str, Any]:
-        """GET /api/state. It looks at files: not for the thread that answers everybody."""
+        """GET /api/state. It reads files, so the thread that answers everybody must not call it."""
         with self._lock:
-            chosen, draft, pinned = self._chosen, self._draft, self._pinned
-        counted = self._counted(self.tables.current(chosen)) if chosen is not None else None
+            chosen, draft, pinned = self._chosen_id, self._draft, self._pinned
+        column = self._sensitive_column(self.tables.current(chosen)) if chosen is not None else None
         return {
             "version": VERSION,
             "upload_limit": self.options.upload_limit,
@@ -214,20 +215,20 @@ class Studio:
             "tables": [entry.state() for entry in self.tables.all()],
             "table": chosen,
             **draft.state(),
-            "counted": counted.state() if counted is not None else None,
-            "explored": self._standing(counted, draft),
-            "pinned": pinned[1] if pinned is not None and counted is not None and pinned[0] == counted.key else None,
+            "counted": column.state() if column is not None else None,
+            "explored": self._standing(column, draft),
+            "pinned": pinned[1] if pinned is not None and column is not None and pinned[0] == column.key else None,
             "tasks": [task.id for task in self.tasks.running()],
             "releases": [release.state() for release in self.releases.all()],
         }
 
-    def _standing(self, counted: Counted | None, draft: Draft) -> str | None:
-        """Whether the draft's limits can be kept, as far as that is known."""
-        found = self.explored(counted.key, draft) if counted is not None else None
-        return _STANDING.get(found["status"]) if found is not None else None
+    def _standing(self, column: ColumnCounts | None, draft: Draft) -> str | None:
+        """Whether the limits of the draft can be kept, if that is known."""
+        exploration = self.known_exploration(column.key, draft) if column is not None else None
+        return _STANDING.get(exploration["status"]) if exploration is not None else None
 
     def close(self) -> bool:
-        """Stop all work and remove all temporary files. Says whether all work has ended."""
+        """Stop all work and remove all temporary files. Returns whether all work has ended."""
         with self._lock:
             if self._closed:
                 return not self.tasks.running()
@@ -243,6 +244,6 @@ class Studio:
             self.private.remove()
         return not self.tasks.running()
 
-    def leaves_something(self) -> bool:
-        """Whether temporary files are still there, though it was closed."""
-        return self.private.is_there() or self.releases.leave_something()
+    def has_leftovers(self) -> bool:
+        """Whether temporary files are left after closing."""
+        return self.private.exists() or self.releases.has_leftovers()

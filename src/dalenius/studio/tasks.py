@@ -1,4 +1,4 @@
-"""Long work in the background: how far it is, what came out of it, and stopping it."""
+"""Long work in the background: its progress, its result, and how to stop it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dalenius.model.progress import LAST_STAGE
 from dalenius.studio.messages import RequestError, error_object, internal_object, not_found
 
 Kind = Literal["strata-price", "publish", "verify", "audit"]
-_MOST_KEPT = 100
+_MOST_TASKS = 100
 _MOST_SENTENCES = 200
 
 
 class Task:
-    """One piece of work, and its progress: it is told by the worker's threads, and asked by the page."""
+    """One piece of work. The working thread reports progress, and the page asks for it."""
 
     def __init__(self, kind: Kind, subject: str = "") -> None:
         self.id, self.kind, self.subject = secrets.token_urlsafe(12), kind, subject
@@ -37,7 +37,7 @@ class Task:
 
     @property
     def running(self) -> bool:
-        """Whether it is still going on."""
+        """Whether it is still running."""
         return not self.over.is_set()
 
     def stage(self, name: str, total: int | None = None, unit: str = "rows") -> None:
@@ -49,23 +49,23 @@ class Task:
                 self._stages.append(name)
 
     def advance(self, number: int) -> None:
-        """So many more are done."""
+        """This many more are done."""
         with self._lock:
             self._check()
             self._done += number
 
     def tell(self, sentence: str) -> None:
-        """Something to know before the work goes on."""
+        """Show a sentence while the work goes on."""
         with self._lock:
             self._check()
             if len(self._sentences) < _MOST_SENTENCES:
                 self._sentences.append(sentence)
 
     def cancel(self) -> None:
-        """Ask it to stop, which it does at its next step."""
+        """Ask it to stop. It does so at its next step."""
         with self._lock:
             if self._stage == LAST_STAGE and not self._cancelled and self._status == "running":
-                raise RequestError(409, "too-late", "the release is about to take its place, and cannot be stopped")
+                raise RequestError(409, "too-late", "it is too late to stop: the release is being put in place")
             self._cancelled = True
 
     def _check(self) -> None:
@@ -73,7 +73,7 @@ class Task:
             raise CancelledError
 
     def run(self, work: Callable[[Task], dict[str, Any]]) -> None:
-        """Do the work, in the thread that this is called in."""
+        """Do the work in this thread."""
         try:
             result = work(self)
             ending: dict[str, Any] = {"_status": "done", "_result": result}
@@ -89,7 +89,7 @@ class Task:
         self.over.set()
 
     def state(self) -> dict[str, Any]:
-        """The task as GET /api/tasks/ID has it."""
+        """The task for GET /api/tasks/ID."""
         with self._lock:
             return {
                 "id": self.id,
@@ -108,7 +108,7 @@ class Task:
 
 
 class Tasks:
-    """The tasks of this server. There is one of a kind at a time."""
+    """The tasks of this server. Only one of each kind runs at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -116,17 +116,17 @@ class Tasks:
         self._closed = False
 
     def start(self, kind: Kind, subject: str, work: Callable[[Task], dict[str, Any]]) -> Task:
-        """Begin a task in a thread of its own; `subject` is what it is about."""
+        """Start a task in a thread of its own. `subject` is the ID of the table it works on."""
         task = Task(kind, subject)
         with self._lock:
             if self._closed:
                 raise RequestError(409, "busy", "Studio is being closed")
             if any(other.running and other.kind == kind for other in self._tasks.values()):
                 raise RequestError(
-                    409, "busy", "work of this kind is going on already", "Wait until it is done, or cancel it."
+                    409, "busy", "work of this kind is running already", "Wait until it is done, or cancel it."
                 )
             self._tasks[task.id] = task
-            for old in [other for other in self._tasks.values() if not other.running][:-_MOST_KEPT]:
+            for old in [other for other in self._tasks.values() if not other.running][:-_MOST_TASKS]:
                 del self._tasks[old.id]
         threading.Thread(target=task.run, args=(work,), name=f"task {kind}", daemon=True).start()
         return task
@@ -140,18 +140,18 @@ class Tasks:
         return task
 
     def running(self) -> list[Task]:
-        """The tasks that are going on."""
+        """The tasks that are running."""
         with self._lock:
             return [task for task in self._tasks.values() if task.running]
 
     def close(self, seconds: float) -> bool:
-        """Stop all tasks, and wait for them so long. Says whether they have ended."""
+        """Stop all tasks, and wait this many seconds for them. Returns whether they have ended."""
         with self._lock:
             self._closed = True
         for task in self.running():
             try:
                 task.cancel()
             except RequestError:
-                continue  # too late to stop it, so it will not take long
+                continue  # too late to stop it, but it ends soon
         deadline = time.monotonic() + seconds
         return all(task.over.wait(max(0.0, deadline - time.monotonic())) for task in self.running())

@@ -1,6 +1,7 @@
-"""What can be taken home: the release as a ZIP file, its report, and job files.
+"""Downloads and uploads.
 
-Uploads: streamed to a private folder under a name of our choice, bounded, and gone if they do not arrive whole.
+A release is downloaded as a ZIP file, with its report and its job file. An upload is streamed to a private folder under
+a name that Studio chooses. Its size is bounded, and an incomplete file is removed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -27,17 +28,20 @@ from dalenius.release.manifest import FILE
 from dalenius.report.page import report_html
 from dalenius.report.twin import twin_text
 from dalenius.studio.forms import require_type
-from dalenius.studio.known_release import Fingerprint, StudioRelease, mark_of, open_file
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.state import Studio
+from dalenius.studio.studio_release import Fingerprint, StudioRelease, mark_of, open_file
 
-# The report has no script, and whatever names and values it shows could not run one: the sandbox lets nothing through.
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+# The report has no script, and no name or value that it shows could run one: the sandbox lets nothing through.
 REPORT_CSP = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox allow-popups"
 )
 _CHUNK = 2**20
-_NO_DATE = (1980, 1, 1, 0, 0, 0)  # when it was made is nobody's business
+_NO_DATE = (1980, 1, 1, 0, 0, 0)  # the time of publication stays private
 
 
 class Downloads:
@@ -53,37 +57,37 @@ class Downloads:
         return Response(page, media_type="text/html", headers=headers)
 
     async def report_file(self, request: Request) -> Response:
-        """GET /releases/ID/report.html: the same to keep."""
+        """GET /releases/ID/report.html: the same as a file."""
         release = self._release(request)
         page = await run_in_threadpool(_report_page, release)
         return _file(page, "text/html", f"{release.file_name}-report.html")
 
     async def report_object(self, request: Request) -> Response:
-        """GET /releases/ID/report.json: the page's twin, whose SHA-256 the page states."""
+        """GET /releases/ID/report.json: the twin of the page, whose SHA-256 the page states."""
         release = self._release(request)
         twin = await run_in_threadpool(release.twin)
         return _file(twin_text(twin), "application/json", f"{release.file_name}-report.json")
 
     async def zipped(self, request: Request) -> Response:
-        """GET /releases/ID/release.zip: the files of the release in a folder of its name, as they are read."""
+        """GET /releases/ID/release.zip: the files of the release, in a folder with its name."""
         release = self._release(request)
-        found = await run_in_threadpool(release.judged)
-        if not found.verified:
+        known = await run_in_threadpool(release.verified_knowledge)
+        if not known.verified:
             raise ReleaseError(
-                "the release does not pass its checks, and is not given out", "Verify it: that says what is wrong."
+                "the release does not pass its checks, so it cannot be downloaded", "Verify it to see what is wrong."
             )
         tables = release.manifest.tables
         digests = {**tables.qit.digests, **tables.st.digests}
-        parts = zip_parts(release.path, found.about, digests, release.file_name)
+        parts = zip_parts(release.path, known.about, digests, release.file_name)
         return StreamingResponse(parts, 200, _as_file(f"{release.file_name}.zip"), _ZIP)
 
     async def job(self, request: Request) -> Response:
-        """GET /releases/ID/job.toml: the job file that it was made by."""
+        """GET /releases/ID/job.toml: the job file of the release."""
         return _file(self._release(request).job_text, "application/toml", "job.toml")
 
     async def draft_job(self, _request: Request) -> Response:
         """GET /job.toml: the draft as a job file."""
-        return _file(self._studio.job(self._studio.draft, self._studio.chosen()), "application/toml", "job.toml")
+        return _file(self._studio.job(self._studio.draft, self._studio.chosen_table()), "application/toml", "job.toml")
 
     def _release(self, request: Request) -> StudioRelease:
         return self._studio.releases.get(request.path_params["id"])
@@ -92,12 +96,12 @@ class Downloads:
 _ZIP = "application/zip"
 
 
-def _file(text: str, kind: str, name: str) -> Response:
-    return Response(text.encode("utf-8", "backslashreplace"), media_type=kind, headers=_as_file(name))
+def _file(text: str, media_type: str, name: str) -> Response:
+    return Response(text.encode("utf-8", "backslashreplace"), media_type=media_type, headers=_as_file(name))
 
 
 def _as_file(name: str) -> dict[str, str]:
-    """To be saved, not shown; the name is of plain characters."""
+    """Headers that save the answer as a file; the name has plain characters."""
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
@@ -106,7 +110,7 @@ def _report_page(release: StudioRelease) -> str:
 
 
 class _Parts(io.RawIOBase):
-    """Where a ZIP file is written to; `taken` gives what has come in since it was last asked."""
+    """The target of a ZIP file; `drain` gives what was written since the last call."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -114,25 +118,26 @@ class _Parts(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Any) -> int:
-        self._parts.append(bytes(data))
-        return len(data)
+    def write(self, data: Buffer) -> int:
+        part = bytes(data)
+        self._parts.append(part)
+        return len(part)
 
-    def taken(self) -> bytes:
-        """What has come in."""
+    def drain(self) -> bytes:
+        """What was written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
 
 def zip_parts(folder: Path, about: Fingerprint, digests: Mapping[str, str], inside: str) -> Iterator[bytes]:
-    """A ZIP file of a release, made while it is sent. Parquet is compressed already, and goes in as it is.
+    """A ZIP file of a release, made while it is sent. Parquet is compressed already, and is stored as it is.
 
-    What is sent are the files that `about` tells, with the tables' SHA-256 as in `digests`; if anything turns out to be
-    something else, the ZIP file breaks off.
+    The files must be those of the fingerprint `about`, and the tables must have the SHA-256 in `digests`. If anything
+    differs, the ZIP file breaks off.
     """
     parts = _Parts()
     with zipfile.ZipFile(parts, "w", allowZip64=True) as archive:
-        for name, wanted in {**digests, FILE: about.manifest_sha256}.items():
+        for name, expected in {**digests, FILE: about.manifest_sha256}.items():
             entry = zipfile.ZipInfo(f"{inside}/{name}", _NO_DATE)
             entry.external_attr = 0o644 << 16
             entry.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
@@ -141,16 +146,16 @@ def zip_parts(folder: Path, about: Fingerprint, digests: Mapping[str, str], insi
                 while chunk := file.read(_CHUNK):
                     digest.update(chunk)
                     into.write(chunk)
-                    yield parts.taken()
-            if digest.hexdigest() != wanted:
+                    yield parts.drain()
+            if digest.hexdigest() != expected:
                 raise _changed()
-            yield parts.taken()
-    yield parts.taken()
+            yield parts.drain()
+    yield parts.drain()
 
 
 @contextmanager
 def _same_file(folder: Path, name: str, about: Fingerprint) -> Iterator[BinaryIO]:
-    """A file of the release that is the one that was looked at, and neither a link nor a pipe in its place."""
+    """A file of the release that is still the one in the fingerprint, and not a link or a pipe."""
     try:
         file = os.fdopen(open_file(folder / name), "rb")
     except OSError:
@@ -167,7 +172,7 @@ def _changed() -> ChangedInputError:
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".pq", ".duckdb", ".db")
 _SPARE = 2**28  # bytes of the disk that an upload leaves free
-_BETWEEN_LOOKS = 2**26  # bytes between looks at what is left
+_BETWEEN_CHECKS = 2**26  # bytes between checks of the disk
 _AT_ONCE = 2**20  # bytes to write
 _LONGEST_NAME = 200
 
@@ -183,14 +188,14 @@ class Uploads:
     async def receive(self, request: Request) -> Response:
         """POST /api/tables?name=FILENAME."""
         require_type(request, "application/octet-stream")
-        name = _shown_name(request.query_params.get("name", ""))
+        name = _display_name(request.query_params.get("name", ""))
         suffix = max((known for known in SUFFIXES if name.lower().endswith(known)), key=len, default=None)
         if suffix is None:
-            raise RequestError(415, "unsupported", "this is not a kind of file that is read", f"Give {_LISTED}.")
+            raise RequestError(415, "unsupported", "Studio does not read this kind of file", f"Give {_SUFFIX_LIST}.")
         length = request.headers.get("content-length", "")
         self._check(int(length) if length.isdecimal() else 0)
         if self._one_at_a_time.locked():
-            raise RequestError(409, "busy", "another file is being uploaded", "Wait until it is there.")
+            raise RequestError(409, "busy", "another file is being uploaded", "Wait until it has arrived.")
         async with self._one_at_a_time:
             path = self._folder / f"{secrets.token_hex(12)}{suffix}"
             try:
@@ -203,15 +208,15 @@ class Uploads:
         return json_answer({"id": added[0], "ids": added}, 201)
 
     async def _stream(self, request: Request, path: Path) -> None:
-        received, looked, waiting = 0, 0, bytearray()
+        received, checked, waiting = 0, 0, bytearray()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             try:
                 async for chunk in request.stream():
                     received += len(chunk)
                     waiting += chunk
-                    if received > self._studio.options.upload_limit or received - looked > _BETWEEN_LOOKS:
-                        looked = received
+                    if received > self._studio.options.upload_limit or received - checked > _BETWEEN_CHECKS:
+                        checked = received
                         self._check(received, left=len(waiting))
                     if len(waiting) >= _AT_ONCE:
                         await run_in_threadpool(file.write, bytes(waiting))
@@ -219,14 +224,14 @@ class Uploads:
                 file.write(waiting)
                 file.flush()
             except ClientDisconnect:
-                raise RequestError(400, "request", "the upload did not arrive whole") from None
+                raise RequestError(400, "request", "the upload is incomplete") from None
             except OSError:
                 raise _no_room() from None
         if not received:
             raise RequestError(400, "request", "the file is empty")
 
     def _check(self, size: int, left: int | None = None) -> None:
-        """Refuse more than is allowed, and more than the disk has room for: all of it, or what is left to come."""
+        """Refuse a file above the limit, and one that the disk has no room for."""
         most = self._studio.options.upload_limit
         if size > most:
             raise RequestError(
@@ -245,10 +250,10 @@ def _no_room() -> RequestError:
     )
 
 
-def _shown_name(name: str) -> str:
-    """The last part of what the browser calls the file, for people to read; nothing is ever opened by it."""
+def _display_name(name: str) -> str:
+    """The last part of the browser's name for the file, for people to read. Nothing is ever opened by it."""
     last = re.split(r"[/\\]", name)[-1]
     return "".join(c if c.isprintable() else "?" for c in last)[-_LONGEST_NAME:]
 
 
-_LISTED = ", ".join(SUFFIXES[:-1]) + f" or {SUFFIXES[-1]}"
+_SUFFIX_LIST = ", ".join(SUFFIXES[:-1]) + f" or {SUFFIXES[-1]}"

@@ -181,12 +181,10 @@ function peerSentence(title, peer, ratio) {
   const fails = peer.status === "infeasible";
   if (fails && ratio === null) return `${capital(title)}: ${peer.note ?? "no setting keeps these limits."}`;
   if (ratio === null) return peer.note ?? `${capital(title)} did not finish.`;
-  return `${capital(gainWords(ratio, title))}${fails ? ", which does not keep these limits" : ""}.`;
+  return `${capital(gainWords(ratio, title))}${fails ? ", and these limits are not kept" : ""}.`;
 }
 
-/** How the error compares with that of another method, whose MSE is `ratio` times ours. */
+/** The error of another method, whose MSE is `ratio` times ours. */
 export function gainWords(ratio, title) {
-  if (ratio >= 1.2) return `${times(ratio)} less error than ${title}`;
-  if (ratio >= 1.005) return `${percent(1 - 1 / ratio)} less error than ${title}`;
-  return ratio > 0.995 ? `as much error as ${title}` : `${times(1 / ratio)} the error of ${title}`;
+  return `${title}: ${ratio > 0.995 && ratio < 1.005 ? "the same error" : `${times(ratio)} the error`}`;
 }

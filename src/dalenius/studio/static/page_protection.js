@@ -8,7 +8,7 @@ import { announce, clear, complain, follow, mark, ready, runningTask } from "./s
 import { Draft, markLimits, showAsking, showFailure, showStanding, Solving } from "./solving.js";
 
 const MOST = { known: 1000, fakes: 1000 };
-const OWN_WORDS = /^(With [\d,]+ strata the loss|The price of protection)/; // the page says these in its own words
+const OWN_WORDS = /^(With [\d,]+ strata the loss|The price of protection)/i; // the page says these in its own words
 const KEYS = { known: "known_records", fakes: "fake_values" };
 
 const draft = new Draft(initial);

@@ -158,7 +158,7 @@ function showPolicy(host, state, answer) {
       line(
         "Known records",
         protection.known_records
-          ? `The limits hold against somebody who knows any ${plural(protection.known_records, "record")} of a bucket.`
+          ? `The limits hold against somebody who knows up to ${plural(protection.known_records, "record")} of a bucket.`
           : "None: the limits hold against somebody who knows no other record of the bucket.",
       ),
       line(

@@ -21,7 +21,7 @@ from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.planning import count_values, plan_counts
 from dalenius.policy.limits import LimitPolicy
 from dalenius.query.count import Counter
-from dalenius.query.expected import relative_errors
+from dalenius.query.expected_error import relative_errors
 from dalenius.release.folder import open_release
 
 Bucket = list[tuple[int, bool]]  # values, each with whether a record is behind it

@@ -1,9 +1,7 @@
-"""A release in Studio: its files, what was found out about them, and counting from them.
+"""A release in Studio: its files, what Studio knows about them, and counting from them.
 
-Its folder belongs to the user, who may change it at any time. So whatever is known of it is about the files that were
-looked at, and is forgotten when they are others: nothing is called verified that was not.
-
-What was found out about a release: all of it about the same files, or none of it.
+The folder belongs to the user, who may change it at any time. So all knowledge is about the files as they were when
+Studio read them, and is dropped when they change: Studio calls nothing verified that it did not verify.
 """
 
 from __future__ import annotations
@@ -30,21 +28,21 @@ from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, SEEDED, Manifest
 from dalenius.report.facts import Facts
 from dalenius.report.twin import report_object
-from dalenius.studio.given_tables import TableEntry
 from dalenius.studio.messages import RequestError, not_found
+from dalenius.studio.table_entries import TableEntry
 from dalenius.verify.judge import verify as judge
 
 _OURS = re.compile(rf"{re.escape(FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
 
-Mark = tuple[int, ...]  # what a file looks like from outside
+Mark = tuple[int, ...]  # identity, size and times of a file
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Which files a folder has now. If this is another one later, something was changed, put there or taken away.
+    """Which files a folder has. If the fingerprint differs later, something was changed, added or removed.
 
-    The manifest is known by its SHA-256, and has those of the tables in it; `marks` are of the files that a release can
-    have, by their names. `names` are all that is in the folder, for whoever publishes it publishes that.
+    It has the SHA-256 of the manifest, which in turn has those of the tables. `marks` are those of the files that a
+    release can have, by name. `names` are all names in the folder: publishing the folder publishes them all.
     """
 
     manifest_sha256: str | None
@@ -53,7 +51,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, folder: Path) -> Fingerprint:
-        """Of the folder as it is; of one that is not there, too."""
+        """The fingerprint of a folder as it is now, even of one that does not exist."""
         try:
             names = tuple(LocalStore(folder).names())
         except OSError:
@@ -62,13 +60,13 @@ class Fingerprint:
         return cls(_digest(folder / FILE), marks, names)
 
 
-def mark_of(found: os.stat_result) -> Mark:
-    """A file as it is: which one it is, and when it was written to or exchanged."""
-    return (found.st_mode, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+def mark_of(state: os.stat_result) -> Mark:
+    """Which file this is, and when it was last written or replaced."""
+    return (state.st_mode, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 def open_file(path: Path) -> int:
-    """A descriptor of a regular file; OSError for a link, a pipe or whatever else has its name."""
+    """A descriptor of a regular file; OSError for a link, a pipe or anything else."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -92,25 +90,25 @@ def _digest(path: Path) -> str | None:
 
 
 @dataclass(frozen=True)
-class Audited:
-    """What attackers got out of a release. With the truth, its figures are for the publisher alone."""
+class AuditRun:
+    """An audit of a release. With the truth, its figures are only for the publisher."""
 
     audit: Audit
     with_truth: bool
 
 
 @dataclass(frozen=True)
-class Found:
-    """What is known of the files that `about` tells; the report's `twin` says the rest of it."""
+class Knowledge:
+    """What Studio knows about the files with the fingerprint `about`: verdict, audit, and the twin of the report."""
 
     about: Fingerprint
     verdict: Verdict | None = None
-    audited: Audited | None = None
+    audited: AuditRun | None = None
     twin: dict[str, Any] | None = None
 
     @property
     def verified(self) -> bool | None:
-        """Whether every check was passed; None if none was made."""
+        """Whether every check passed; None if nothing was checked."""
         return self.verdict.verified if self.verdict is not None else None
 
 
@@ -119,9 +117,9 @@ Result = TypeVar("Result")
 
 @dataclass
 class StudioRelease:
-    """A release, and what was found out about it. `table` is the one it was made of, if it was made here.
+    """A release, and what Studio knows about it. `table` is the one it was made from, if it was made here.
 
-    `policy` are the limits that the publisher asked for; without, the manifest's own are judged by.
+    `policy` has the limits that the publisher asked for. Without it, verification uses those of the manifest.
     """
 
     id: str
@@ -132,13 +130,13 @@ class StudioRelease:
     table: TableEntry | None = None
     policy: LimitPolicy | None = None
     notes: tuple[str, ...] = ()
-    columns: tuple[Fingerprint, dict[str, Any]] | None = None  # what the query page offers, and of which files
-    _found: Found | None = None
-    _noting: threading.Lock = field(default_factory=threading.Lock)
-    _telling: threading.Lock = field(default_factory=threading.Lock)
-    _counting: threading.RLock = field(default_factory=threading.RLock)
+    columns: tuple[Fingerprint, dict[str, Any]] | None = None  # for the query page, and of which files
+    _knowledge: Knowledge | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _twin_lock: threading.Lock = field(default_factory=threading.Lock)
+    _counter_lock: threading.RLock = field(default_factory=threading.RLock)
     _counter: Counter | None = None
-    _counted: Fingerprint | None = None  # what the counter was opened on
+    _counter_about: Fingerprint | None = None  # the files that the counter reads
     _closed: bool = False
 
     @property
@@ -148,131 +146,131 @@ class StudioRelease:
 
     @property
     def manifest(self) -> Manifest:
-        """What it says of itself; what it said, where that cannot be read any more."""
+        """Its manifest; the last one that could be read."""
         return self.folder.manifest
 
     @property
     def file_name(self) -> str:
-        """A name for downloads, of plain characters."""
+        """A name for downloads, in plain characters."""
         return re.sub(r"[^A-Za-z0-9._-]+", "_", self.name).lstrip(".")[:60] or "release"
 
-    def found(self) -> Found:
-        """What is known of the release as it is now."""
+    def knowledge(self) -> Knowledge:
+        """What is known about the release as it is now."""
         now = Fingerprint.of(self.path)
-        with self._noting:
-            return self._known(now)
+        with self._lock:
+            return self._known_about(now)
 
-    def _known(self, about: Fingerprint) -> Found:
-        """What is known of these files; whatever is known of others is forgotten."""
-        known = self._found
+    def _known_about(self, about: Fingerprint) -> Knowledge:
+        """What is known about these files. Knowledge about others is dropped."""
+        known = self._knowledge
         if known is None or known.about != about:
             if known is None or known.about.manifest_sha256 != about.manifest_sha256:
-                with suppress(ReleaseError):  # verifying says what is wrong with it
+                with suppress(ReleaseError):  # verification says what is wrong with it
                     self.folder = open_release(self.path)
-            known = self._found = Found(about)
+            known = self._knowledge = Knowledge(about)
         return known
 
     def verify(self, table: TableEntry | None = None, progress: Progress | None = None) -> Verdict:
-        """Check every promise, and hold the release against its table if that is given."""
+        """Check every promise, and compare the release with its table if that is given."""
 
         def work() -> Verdict:
             against, name = (table.path, table.table) if table is not None else (None, None)
             return judge(self.path, policy=self.policy, against=against, table=name, progress=progress)
 
-        return self._find(work, table, lambda found, verdict: replace(found, verdict=verdict, twin=None))
+        return self._learn(work, table, lambda known, verdict: replace(known, verdict=verdict, twin=None))
 
     def audit(self, table: TableEntry | None, progress: Progress) -> Audit:
-        """Play attackers, and say how often they are right if the table is given."""
+        """Play attackers, and measure how often they are right if the table is given."""
 
         def work() -> Audit:
             truth, name = (table.path, table.table) if table is not None else (None, None)
             return play(self.path, truth=truth, table=name, progress=progress)
 
         with_truth = table is not None
-        return self._find(
-            work, table, lambda found, audit: replace(found, audited=Audited(audit, with_truth), twin=None)
+        return self._learn(
+            work, table, lambda known, audit: replace(known, audited=AuditRun(audit, with_truth), twin=None)
         )
 
-    def _find(
-        self, work: Callable[[], Result], table: TableEntry | None, noted: Callable[[Found, Result], Found]
+    def _learn(
+        self, work: Callable[[], Result], table: TableEntry | None, update: Callable[[Knowledge, Result], Knowledge]
     ) -> Result:
-        """Find something out, and note it, if release and table were the same from beginning to end."""
+        """Do the work, and keep its result if neither release nor table changed meanwhile."""
         before = Fingerprint.of(self.path)
         result = work()
         if table is not None:
             table.require_unchanged()
         if Fingerprint.of(self.path) != before:
             raise ChangedInputError("the release changed while it was being read", "Run it again.")
-        with self._noting:
-            self._found = noted(self._known(before), result)
+        with self._lock:
+            self._knowledge = update(self._known_about(before), result)
         return result
 
-    def judged(self) -> Found:
-        """What is known, the verdict included; it is made now if there is none."""
-        while (found := self.found()).verdict is None:
+    def verified_knowledge(self) -> Knowledge:
+        """What is known, including a verdict: the release is verified now if it has not been."""
+        while (known := self.knowledge()).verdict is None:
             self.verify()
-        return found
+        return known
 
     def twin(self) -> dict[str, Any]:
-        """The report's twin. Until more is found out, or the release changes, it is the same one."""
-        with self._telling:
+        """The twin of the report. It stays the same until more is known, or the release changes."""
+        with self._twin_lock:
             while True:
-                found = self.judged()
-                if found.twin is not None:
-                    return found.twin
-                told = replace(found, twin=report_object(self._facts(found)))
-                if Fingerprint.of(self.path) != found.about:
+                known = self.verified_knowledge()
+                if known.twin is not None:
+                    return known.twin
+                with_twin = replace(known, twin=report_object(self._facts(known)))
+                if Fingerprint.of(self.path) != known.about:
                     continue
-                with self._noting:
-                    if self._found is found:  # nothing else was found out meanwhile
-                        self._found = told
+                with self._lock:
+                    if self._knowledge is known:  # nothing else was learned meanwhile
+                        self._knowledge = with_twin
 
-    def _facts(self, found: Found) -> Facts:
-        assert found.verdict is not None  # noqa: S101 (`judged` gave it)
-        audited = found.audited
+    def _facts(self, known: Knowledge) -> Facts:
+        assert known.verdict is not None  # noqa: S101 (`verified_knowledge` gave it)
+        audited = known.audited
         return Facts.of(
             self.path,
-            found.verdict,
+            known.verdict,
             audit=audited.audit if audited is not None else None,
             from_raw_table=audited is not None and audited.with_truth,
-            about=found.about.manifest_sha256,
+            about=known.about.manifest_sha256,
         )
 
     @contextmanager
     def counter(self) -> Iterator[Counter]:
         """The release open for counting, by one thread at a time. It stays open until it changes."""
-        with self._counting:
+        with self._counter_lock:
             if self._closed:
                 raise not_found()
-            about = self.found().about
-            if self._counter is not None and self._counted != about:
+            about = self.knowledge().about
+            if self._counter is not None and self._counter_about != about:
                 self._counter.__exit__(None, None, None)
                 self._counter = None
             if self._counter is None:
-                self._counter, self._counted = Counter(self.folder), about
+                self._counter, self._counter_about = Counter(self.folder), about
             yield self._counter
 
     def source(self) -> TableEntry:
-        """The table that it was made of, as it was then."""
+        """The table that it was made from, unchanged."""
         table = self.table
         if table is None:
-            message = "the table that this release was made of is not here"
-            raise RequestError(409, "no-table", message, "Publish it here, or ask without the truth.")
+            message = "Studio does not have the table that this release was made from"
+            raise RequestError(409, "no-table", message, "Publish the table here, or ask without the true counts.")
         table.require_unchanged()
         return table
 
     @property
     def has_truth(self) -> bool:
-        """Whether its table is here, as it was."""
+        """Whether Studio has its table, unchanged."""
         table = self.table
         return table is not None and table.is_unchanged()
 
     def close(self) -> None:
-        """Let go of its files; a query that is being counted ends."""
+        """Close its files. A running query ends."""
         counter = self._counter
         if counter is not None:
             counter.tables.connection.interrupt()
-        with self._counting:
+        with self._counter_lock:
             self._closed = True
             if self._counter is not None:
                 self._counter.__exit__(None, None, None)
@@ -280,20 +278,20 @@ class StudioRelease:
 
     def state(self) -> dict[str, Any]:
         """As GET /api/state has it."""
-        found, made = self.found(), self.manifest
+        known, manifest = self.knowledge(), self.manifest
         return {
             "id": self.id,
             "name": self.name,
-            "rows": made.rows,
-            "buckets": made.buckets,
-            "mse": made.mse,
-            "values": len(made.values),
-            "fake_values": made.adversary.fake_values,
-            "known_records": made.adversary.known_records,
-            "strata": len(made.strata.strata) if made.strata is not None else 1,
-            "verified": found.verified,
-            "audited": found.audited is not None,
+            "rows": manifest.rows,
+            "buckets": manifest.buckets,
+            "mse": manifest.mse,
+            "values": len(manifest.values),
+            "fake_values": manifest.adversary.fake_values,
+            "known_records": manifest.adversary.known_records,
+            "strata": len(manifest.strata.strata) if manifest.strata is not None else 1,
+            "verified": known.verified,
+            "audited": known.audited is not None,
             "with_truth": self.has_truth,
             "saved": self.saved,
-            "seeded": made.randomness == SEEDED,
+            "seeded": manifest.randomness == SEEDED,
         }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dalenius.dp_risk.released import own_shares, released
+from dalenius.dp_risk.release_shares import own_shares, release_view
 from dalenius.dp_risk.risk import dp_risk
 from dalenius.model.problem import BucketSetting, Partition, ValueCounts
 from dalenius.place.slots import Placement
@@ -100,11 +100,11 @@ def test_by_size_and_by_group_it_is_the_mean_over_people() -> None:
 
 def test_people_above_are_counted_from_the_plan_and_not_assumed() -> None:
     plan = plan_counts(ValueCounts.of([("A", 2), ("B", 2)]), LimitPolicy.of(values={"A": "1/2", "B": "1/2"}))
-    seen = released(plan)
+    seen = release_view(plan)
     assert seen is not None
     assert (seen.of([(0, 2), (1, 1)]).above_limit, seen.of([(0, 2)]).mean_share) == (0, 0.5)
     problem = replace(plan.problem, limits=(Fraction(1, 3), Fraction(1, 3)))
-    broken = released(replace(plan, problem=problem))
+    broken = release_view(replace(plan, problem=problem))
     assert broken is not None
     assert broken.risk.above_limit == 4
     assert broken.of([(0, 2), (1, 1)]).above_limit == 3

@@ -1,7 +1,7 @@
-"""Tables and releases as codes, and one query of a workload on both: sets of rows are bits.
+"""Tables and releases as arrays of codes, and the answer to one query of a workload from both.
 
 Value j of an attribute is the integer j, and -1 is a null, which matches nothing. For every value the rows that have it
-are a string of bits, so "A is one of b values" is b ORs, a query is an AND, and its count the number of ones.
+are a string of bits. So "A is one of b values" takes b ORs, a query is an AND, and its count is the number of ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dalenius.errors import UsageError
 
-_MOST_BYTES = 2**29  # of bits that are kept for one column; a column with more is looked up row by row
+_MOST_BYTES = 2**29  # of bits for one column; a larger column is looked up row by row
 
 Codes = npt.NDArray[np.integer[Any]]
 Integers = npt.NDArray[np.int64]
@@ -44,10 +44,10 @@ class CodedTable:
 
 @dataclass(frozen=True)
 class CodedRelease:
-    """QIT as codes and a bucket a row, ST as a bucket and a code a value: in any order, with any bucket numbers.
+    """QIT as codes and a bucket for each row, ST as a bucket and a code for each value, in any order.
 
-    Values that a bucket has beyond its rows are fake, as many in every bucket. A stratum begins at each of the buckets
-    in `cuts`, which are ascending; the first begins by itself.
+    A bucket has more values than rows by the number of fake values, which is the same for all. A stratum begins at each
+    bucket in `cuts`, in ascending order; the first stratum is not listed.
     """
 
     attributes: tuple[Codes, ...]
@@ -70,7 +70,7 @@ class Answerer:
         fakes = slots - rows
         self.fake_values = int(fakes[0]) if len(fakes) else 0
         if self.fake_values < 0 or (fakes != self.fake_values).any():
-            raise UsageError("some buckets have more values than others for their rows")
+            raise UsageError("buckets differ in the number of values beyond their rows")
         self._slots = slots.astype(np.float64)
         self._truth = [_Column(codes, size) for codes, size in zip(table.attributes, table.domains, strict=True)]
         self._sensitive = _Column(table.sensitive, table.sensitive_domain)
@@ -80,24 +80,26 @@ class Answerer:
         self._buckets_of_value = [bucket_of_value[by_value[i:j]] for i, j in pairwise(ends)]
 
     def answer(self, query: WorkloadQuery) -> tuple[int, float, float, float, float]:
-        """The count on the table; and from the release the mean, the variance and the bounds."""
+        """The count from the table; the mean, the variance and the bounds from the release."""
         return self._answer(query)[0]
 
     def answer_by_class(
         self, query: WorkloadQuery, classes: Integers, number: int
     ) -> tuple[tuple[int, float, float, float, float], Integers]:
-        """The same, and the matching rows by class, of which every bucket, in the order of the numbers, has one."""
-        found, matching = self._answer(query)
+        """The same, and the matching rows by class. `classes` has one for every bucket, by bucket number."""
+        answer, matching = self._answer(query)
         some = np.flatnonzero(matching)
-        return found, np.bincount(classes[some], weights=matching[some], minlength=number).astype(np.int64)
+        return answer, np.bincount(classes[some], weights=matching[some], minlength=number).astype(np.int64)
 
     def _answer(self, query: WorkloadQuery) -> tuple[tuple[int, float, float, float, float], Integers]:
-        wanted = list(zip(query.attributes, query.values, strict=True))
-        truth = _all([*(self._truth[a].rows(values) for a, values in wanted), self._sensitive.rows(query.sensitive)])
+        predicates = list(zip(query.attributes, query.values, strict=True))
+        truth = _all(
+            [*(self._truth[a].rows(values) for a, values in predicates), self._sensitive.rows(query.sensitive)]
+        )
         actual = int(np.bitwise_count(truth).sum())
-        found = _all([self._rows[a].rows(values) for a, values in wanted])
-        mask = np.unpackbits(found.view(np.uint8), count=len(self._bucket_of_row)).view(np.bool_)
-        places = np.flatnonzero(mask)  # ten times as fast on truth values as on bytes
+        rows = _all([self._rows[a].rows(values) for a, values in predicates])
+        mask = np.unpackbits(rows.view(np.uint8), count=len(self._bucket_of_row)).view(np.bool_)
+        places = np.flatnonzero(mask)  # ten times faster on booleans than on bytes
         matching = np.bincount(self._bucket_of_row[places], minlength=len(self._slots))
         owners = np.concatenate([self._buckets_of_value[value] for value in query.sensitive])
         values = np.bincount(owners, minlength=len(self._slots))
@@ -119,20 +121,20 @@ class _Column:
         if domain * self._words * 8 <= _MOST_BYTES:
             self._bits = np.zeros((domain, self._words), dtype=np.uint64)
             for value in range(domain):
-                self._bits[value] = self._packed(codes == value)
+                self._bits[value] = self._pack(codes == value)
 
     def rows(self, values: Integers) -> Words:
         """The rows that have one of the values, as bits."""
         if self._bits is not None:
-            found: Words = self._bits[values[0]].copy()
+            rows: Words = self._bits[values[0]].copy()
             for value in values[1:]:
-                found |= self._bits[value]
-            return found
-        wanted = np.zeros(self._domain + 1, dtype=np.bool_)  # one more for nulls, which are at -1
-        wanted[values] = True
-        return self._packed(np.take(wanted, self._codes))
+                rows |= self._bits[value]
+            return rows
+        accepted = np.zeros(self._domain + 1, dtype=np.bool_)  # one more for nulls, at -1
+        accepted[values] = True
+        return self._pack(np.take(accepted, self._codes))
 
-    def _packed(self, mask: npt.NDArray[np.bool_]) -> Words:
+    def _pack(self, mask: npt.NDArray[np.bool_]) -> Words:
         words: Words = np.zeros(self._words, dtype=np.uint64)
         packed = np.packbits(mask)
         words.view(np.uint8)[: len(packed)] = packed
@@ -140,7 +142,7 @@ class _Column:
 
 
 def _all(parts: Sequence[Words]) -> Words:
-    found = parts[0]
+    rows = parts[0]
     for part in parts[1:]:
-        found &= part
-    return found
+        rows &= part
+    return rows

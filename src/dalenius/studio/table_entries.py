@@ -1,9 +1,10 @@
-"""The tables that Studio may read: those given at the start and those uploaded. They are described in the background.
+"""The tables that Studio may read, and the counts of their sensitive columns.
 
-What is known of a table are the facts in `model.columns`: names, types, numbers of values. No cell of it is kept here.
-A table that was given may be replaced by its owner; then it is read again, and what was known of it is forgotten.
+Tables are given at the start, or uploaded. Studio describes them in the background, and keeps only the facts in
+`model.columns`: names, types, numbers of values. It keeps no cell. If the owner replaces the file of a table, Studio
+forgets the facts and reads the table again.
 
-The sensitive column is counted once, in the background; all exploring works on the counts.
+A sensitive column is counted once, in the background. All exploring works on the counts.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from dalenius.tables.describe import TableFacts, describe, tables_in
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 
-Stamp = tuple[int, ...]  # what a file looks like from outside
+Stamp = tuple[int, ...]  # identity, size and time of a file
 Status = Literal["reading", "ready", "failed"]
 
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A table by its ID; `table` is its name inside a DuckDB file.
+    """A table and its ID. `table` is its name inside a DuckDB file.
 
-    `name`, and `file`, that of its file alone, are for people: they are data like any other. `stamp` is of the file as
-    it was when it was read.
+    `name` and `file` (the name of its file) are for people, and are data like any other. `stamp` is that of the file
+    when it was read.
     """
 
     id: str
@@ -57,17 +58,17 @@ class TableEntry:
         return tuple(column.name for column in self.facts.columns) if self.facts is not None else ()
 
     def is_unchanged(self) -> bool:
-        """Whether its file is the one that was read."""
+        """Whether its file is still the one that was read."""
         return stamp_of(self.path) == self.stamp
 
     def require_unchanged(self) -> None:
-        """Refuse to take another file for the one that was read."""
+        """Raise an error if its file has changed since it was read."""
         if not self.is_unchanged():
             raise RequestError(
                 409,
                 "table-changed",
-                "the table changed since this release was made of it",
-                "Ask without the table, or publish the new one.",
+                "the table has changed since this release was made from it",
+                "Ask without the table, or publish the new table.",
             )
 
     def state(self) -> dict[str, Any]:
@@ -97,23 +98,28 @@ class TableEntry:
 
 
 class Tables:
-    """All tables, in the order in which they came."""
+    """All tables, in order of arrival."""
 
     def __init__(self, described: Callable[[TableEntry], None]) -> None:
-        """`described` is told of every table that is ready."""
+        """`described` is called with every table that is ready."""
         self._described = described
         self._lock = threading.Lock()
         self._entries: dict[str, TableEntry] = {}
         self._reader = ThreadPoolExecutor(1, "describing")
 
     def add(self, path: Path, name: str, origin: Literal["given", "uploaded"], table: str | None = None) -> list[str]:
-        """The IDs of the table in a file, or of each table of a DuckDB file. Views of an uploaded one are left out."""
+        """Add the table in a file, or all tables of a DuckDB file (of an uploaded one, no views). Returns their IDs."""
         inside: list[str | None] = [table] if table is not None else [*tables_in(path, views=origin == "given")]
         if not inside and path.suffix.lower() in _DATABASES:  # without a name, a view might be read
             raise InputError("the DuckDB file has no tables", "Views are not read from files that are uploaded.")
         entries = [
             TableEntry(
-                secrets.token_urlsafe(12), f"{name}: {one}" if len(inside) > 1 else name, name, origin, path, one
+                id=secrets.token_urlsafe(12),
+                name=f"{name}: {one}" if len(inside) > 1 else name,
+                file=name,
+                origin=origin,
+                path=path,
+                table=one,
             )
             for one in inside or [None]
         ]
@@ -132,12 +138,12 @@ class Tables:
         return entry
 
     def current(self, identifier: str) -> TableEntry:
-        """The same; if its file is another one by now, it is read again."""
+        """The table with an ID. If its file has changed, it is read again."""
         entry = self.get(identifier)
         if entry.status == "reading" or entry.is_unchanged():
             return entry
         with self._lock:
-            if self._entries.get(identifier) is not entry:  # somebody else saw it first
+            if self._entries.get(identifier) is not entry:  # another thread saw it first
                 return self._entries.get(identifier, entry)
             again = replace(entry, status="reading", stamp=(), facts=None, suggested=None, error=None)
             self._entries[identifier] = again
@@ -151,7 +157,7 @@ class Tables:
             return list(self._entries.values())
 
     def remove(self, identifier: str) -> None:
-        """Forget an uploaded table, and remove its file when no other table is in it."""
+        """Forget an uploaded table, and remove its file if it holds no other table."""
         entry = self.get(identifier)
         if entry.origin != "uploaded":
             raise not_found()
@@ -163,31 +169,30 @@ class Tables:
                 entry.path.unlink()
 
     def close(self) -> None:
-        """Describe no more."""
+        """Stop describing tables."""
         self._reader.shutdown(wait=False, cancel_futures=True)
 
     def _describe(self, identifier: str) -> None:
-        with suppress(Exception):  # it was removed meanwhile
-            entry = self.get(identifier)
-            done = _described(entry)
+        with suppress(Exception):  # the table was removed meanwhile
+            entry = _describe(self.get(identifier))
             with self._lock:
                 if identifier in self._entries:
-                    self._entries[identifier] = done
-            if done.status == "ready":
-                self._described(done)
+                    self._entries[identifier] = entry
+            if entry.status == "ready":
+                self._described(entry)
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Which file is at a path, and when it was last written to; for a database, what is not yet in the file as well."""
-    found: list[int] = []
+    """Which file is at a path, and when it was last written; for a database, with its write-ahead log."""
+    stamp: list[int] = []
     for part in (path, path.with_name(f"{path.name}.wal")):
         with suppress(OSError):
             state = part.stat()
-            found += [state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns]
-    return tuple(found)
+            stamp += [state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns]
+    return tuple(stamp)
 
 
-def _described(entry: TableEntry) -> TableEntry:
+def _describe(entry: TableEntry) -> TableEntry:
     entry = replace(entry, stamp=stamp_of(entry.path))
     try:
         facts = describe(entry.path, entry.table)
@@ -199,7 +204,7 @@ def _described(entry: TableEntry) -> TableEntry:
 
 
 class CountKey(NamedTuple):
-    """What a count depends on."""
+    """What the counts of a column depend on."""
 
     table: str
     stamp: Stamp  # of the table's file
@@ -213,8 +218,8 @@ class CountKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A column that is being counted, or was."""
+class ColumnCounts:
+    """A column whose values are being counted, or have been."""
 
     key: CountKey
     status: Literal["counting", "ready", "failed"] = "counting"
@@ -233,7 +238,7 @@ class Counted:
         }
 
     def ready(self) -> tuple[ValueCounts, Explorer]:
-        """The counts; an error that says why there are none, or none yet."""
+        """The counts, or an error that says why there are none yet."""
         if self.counts is not None and self.explorer is not None:
             return self.counts, self.explorer
         if self.status == "counting":
@@ -245,65 +250,65 @@ class Counted:
 
 
 class Counts:
-    """Every column that was asked for, counted once."""
+    """Every requested column, counted once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[CountKey, Counted] = {}
+        self._columns: dict[CountKey, ColumnCounts] = {}
         self._counter = ThreadPoolExecutor(1, "counting")
 
-    def want(self, table: TableEntry, column: str, null_value: str | None) -> Counted:
-        """The column as far as it is counted; counting begins if it has not. One that failed is tried again."""
+    def request(self, table: TableEntry, column: str, null_value: str | None) -> ColumnCounts:
+        """The column as far as it is counted. Counting begins if it has not, or if it failed before."""
         key = CountKey.of(table, column, null_value)
         with self._lock:
-            self._found = {other: found for other, found in self._found.items() if not _is_past(other, key)}
-            found = self._found.get(key)
-            if found is None or found.status == "failed":
-                found = self._found[key] = Counted(key)
+            self._columns = {old: column for old, column in self._columns.items() if not _is_outdated(old, key)}
+            entry = self._columns.get(key)
+            if entry is None or entry.status == "failed":
+                entry = self._columns[key] = ColumnCounts(key)
                 self._counter.submit(self._count, table, key)
-        return found
+        return entry
 
-    def get(self, key: CountKey) -> Counted | None:
-        """What is known of a column that was asked for."""
+    def get(self, key: CountKey) -> ColumnCounts | None:
+        """What is known about a column that was requested."""
         with self._lock:
-            return self._found.get(key)
+            return self._columns.get(key)
 
     def forget(self, table: str) -> None:
-        """A table is gone."""
+        """Forget the columns of a table."""
         with self._lock:
-            self._found = {key: found for key, found in self._found.items() if key.table != table}
+            self._columns = {key: column for key, column in self._columns.items() if key.table != table}
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         self._counter.shutdown(wait=False, cancel_futures=True)
 
     def _count(self, table: TableEntry, key: CountKey) -> None:
         with suppress(Exception):
-            done = _counted(table, key)
+            column = _count_column(table, key)
             with self._lock:
-                if key in self._found:
-                    self._found[key] = done
+                if key in self._columns:
+                    self._columns[key] = column
 
 
-def _is_past(key: CountKey, now: CountKey) -> bool:
-    """Whether it is of the same table as it was before its file changed."""
+def _is_outdated(key: CountKey, now: CountKey) -> bool:
+    """Whether a key is about the same table before its file changed."""
     return key.table == now.table and key.stamp != now.stamp
 
 
-def _counted(table: TableEntry, key: CountKey) -> Counted:
+def _count_column(table: TableEntry, key: CountKey) -> ColumnCounts:
     try:
         counts = count_values(table.path, key.column, key.null_value, table.table)
         if not table.is_unchanged():
-            return Counted(key, "failed", error=error_object(_changed()))
-        return Counted(key, "ready", counts, Explorer(counts))
+            return ColumnCounts(key, "failed", error=error_object(_changed()))
+        return ColumnCounts(key, "ready", counts, Explorer(counts))
     except DaleniusError as error:
-        return Counted(key, "failed", error=error_object(error))
+        return ColumnCounts(key, "failed", error=error_object(error))
     except Exception as error:  # noqa: BLE001 (whatever it is, the page has to know)
-        return Counted(key, "failed", error=internal_object(error))
+        return ColumnCounts(key, "failed", error=internal_object(error))
 
 
 def _changed() -> ChangedInputError:
-    return ChangedInputError("the table changed while it was being counted", "It is read again.")
+    return ChangedInputError("the table changed while it was being counted", "Studio reads it again.")
 
 
 def by_count(counts: ValueCounts) -> tuple[list[str], list[int]]:

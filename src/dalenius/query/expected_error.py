@@ -1,4 +1,4 @@
-"""How far counts from a release will be off, before there is one: from quotas alone.
+"""How far off counts from a release will be, before there is one: from quotas alone.
 
 Take a condition on quasi-identifiers that each record meets with probability p, whatever its sensitive value and
 whatever the other records do, and count the records that meet it and have value i.
@@ -16,21 +16,21 @@ that its error is
 Without fakes T = S and c = r: the mean is 0, and the variance p (1 - p) c (S - c) / S. That is also what the
 hypergeometric variance of `query.count` comes to on the average over the number of matching rows.
 
-**All buckets.** Buckets hold different records, so variances add up, and means do. A size group of b buckets is dealt s
-slots of value i evenly: s mod b of its buckets have ceil(s / b) of them, and the others floor(s / b). The records of
-the value are taken to be in the same proportion in both kinds of bucket: r = c a / s, with a its records in the group.
-(Without fakes that is exact; with them the sum of the r is, and which slots are fake is drawn.)
+**All buckets.** Buckets hold different records, so variances and means add up. The s slots of value i in a size group
+of b buckets are spread evenly: s mod b buckets have ceil(s / b) of them, and the others floor(s / b). The records of
+the value are assumed in the same proportion in both kinds of bucket: r = c a / s, with a its records in the group.
+(Without fakes that is exact. With fakes the sum of the r is exact, and a draw decides which slots are fake.)
 
 The expected square of the error of value i is then
 
     p (1 - p) sum_buckets (r (1 - c/T)² + (S - r) (c/T)²)  +  (p sum_groups (S s / T - a))²,
 
 and its root, divided by the expected count p o_i, is the relative standard error. The last sum is 0 where fakes are in
-exact proportion to records. It matters for rare values, which are lifted towards one fake in each group
-(`solve.fakes`); before fakes are drawn they are taken to be in proportion, and that part of the error is left out.
+exact proportion to records. It matters for rare values, which get close to one fake in each group. Before
+fakes are drawn they are assumed in proportion, and that part of the error is left out.
 
-Left out as well: conditions that go together with the sensitive value. There the error grows with the number of
-records and not with its root, and no formula knows it in advance. In strata it is smaller than without.
+Conditions that are related to the sensitive value are left out as well. There the error grows with the number of
+records, not with its root, and no formula knows it in advance. Strata make it smaller.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ Floats = npt.NDArray[np.float64]
 def relative_errors(partition: Partition, share: float, fake_values: int = 0) -> Floats:
     """The relative standard error, value by value, of counting a value among a random `share` of the records.
 
-    `fake_values` fakes in every bucket are taken to be in proportion to the records; of a partition that has its fakes
-    already, these are used. A value without records has no relative error: it is not a number.
+    `fake_values` fakes in every bucket are assumed in proportion to the records; if the partition has its own fakes,
+    these are used. A value without records has no relative error: it gets NaN.
     """
     groups = partition.setting.groups
     records = np.asarray(partition.quotas, dtype=np.float64)
