@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from typing import Any
@@ -21,8 +22,31 @@ GROUPS = {
     "tests/spark/": "spark",
     "tests/browser/": "browser",
 }
-# Which files take long, in seconds. All others are taken to be short.
-SECONDS: dict[str, float] = {"spark": 400, "cluster": 200, "browser": 150}
+# Which of these take long, in seconds or so. All others are taken to be short.
+SECONDS = {
+    "spark": 300,
+    "cluster": 200,
+    "browser": 150,
+    "tests/publishing/test_publishing.py": 30,
+    "tests/studio/test_server.py": 30,
+    "tests/report/test_publication.py": 25,
+    "tests/publishing/test_strata.py": 25,
+    "tests/fakes/test_quotas.py": 20,
+    "tests/property/test_tampering.py": 20,
+    "tests/publishing/test_faults.py": 20,
+    "tests/publishing/test_protection.py": 20,
+    "tests/report/test_twin.py": 20,
+    "tests/fakes/test_marks.py": 10,
+    "tests/paper/test_run.py": 10,
+    "tests/query/test_semantics.py": 10,
+    "tests/report/test_honesty.py": 10,
+    "tests/studio/test_changed.py": 10,
+    "tests/studio/test_exploring.py": 10,
+    "tests/studio/test_walk.py": 10,
+    "tests/tables/test_text_pieces.py": 10,
+    "tests/verify/test_adversary.py": 10,
+    "tests/verify/test_tampering.py": 10,
+}
 
 
 class Longest(LoadScopeScheduling):  # type: ignore[misc]
@@ -51,6 +75,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Longest:
     """How tests are spread over processes. (The mark `xdist_group` does nothing with some versions of pytest.)"""
     return Longest(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: no garbage is looked for among it."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -21,6 +21,8 @@ from tests.handmade import Handmade, edit_manifest, hospital, restate_hashes, th
 from tests.report.reading import Read, read
 from tests.report.releases import people, published
 
+pytestmark = pytest.mark.usefixtures("few_queries")
+
 Twin = dict[str, Any]
 
 

@@ -19,6 +19,8 @@ from tests.handmade import Handmade, hospital
 from tests.report.reading import read
 from tests.report.releases import people, published
 
+pytestmark = pytest.mark.usefixtures("few_queries")
+
 Twin = dict[str, Any]
 NOT_COMPARED, NOT_ATTACKED, OTHER_FILES = "were not compared with the table", "No attack was played", "other file"
 
