@@ -25,11 +25,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.errors import InputError, UsageError
+from dalenius.errors import InputError, NoSuchColumnError, UsageError
 from dalenius.model.problem import ValueCounts
 from dalenius.planning import count_values
 from dalenius.tables.arrays import plain_arrow_errors
-from dalenius.tables.delimited import missing_column
 from dalenius.tables.sources import open_source
 
 Floats = npt.NDArray[np.float64]
@@ -117,7 +116,7 @@ def read_dataset(
     with plain_arrow_errors(), open_source(path, table_name) as source:
         for name in (*sensitive_columns, *quasi_identifiers):
             if name not in source.names:
-                raise missing_column(name, source.names)
+                raise NoSuchColumnError.in_table(name, source.names)
         columns = tuple(dict.fromkeys(quasi_identifiers or source.names))
         named = list(dict.fromkeys((*columns, *sensitive_columns)))
         table = _read(source.batches(named), source.schema(named), rows)

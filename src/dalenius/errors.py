@@ -7,7 +7,7 @@ row or a cell of somebody's data, except a sensitive value's name where the mess
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class DaleniusError(Exception):
@@ -41,6 +41,16 @@ class NoSuchColumnError(InputError):
     """The table has no column of that name."""
 
     kind = "no-such-column"
+
+    @classmethod
+    def in_table(cls, column: str, columns: Sequence[str]) -> NoSuchColumnError:
+        """The hint names the nearest column.
+
+        The others are not listed: in a file without a header line they would be somebody's data.
+        """
+        close = nearest_name(column, columns)
+        number = f"It has {len(columns)} columns; is the first line of the file its header?"
+        return cls(f"the table has no column {column!r}", f"Did you mean {close!r}?" if close is not None else number)
 
 
 class NullsError(InputError):

@@ -40,7 +40,7 @@ def local() -> dict[str, dalenius.Release]:
     return {name: publish(town(ROWS, flu=0.3), seed=7, **wish) for name, wish in WISHES.items()}
 
 
-@pytest.mark.parametrize("partitions", [1, 7, 64])
+@pytest.mark.parametrize("partitions", [1, 7, 20])
 @pytest.mark.parametrize("name", ["plain", "strata with fakes"])
 def test_any_number_of_partitions(
     spark: SparkSession, local: dict[str, dalenius.Release], partitions: int, name: str, tmp_path: Path

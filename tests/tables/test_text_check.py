@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError
-from dalenius.tables import delimited as text_check
-from dalenius.tables.delimited import is_in_one_piece
+from dalenius.tables import text_check
 from dalenius.tables.open_table import open_table
+from dalenius.tables.text_check import is_in_one_piece
 from tests.effort import examples
 
 CELLS = st.text(st.sampled_from('ab,"\n;é'), min_size=1, max_size=6)

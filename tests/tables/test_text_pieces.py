@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError
-from dalenius.tables import delimited as text_check
-from dalenius.tables.delimited import LONGEST, is_in_one_piece
+from dalenius.tables import text_check
 from dalenius.tables.describe import describe
 from dalenius.tables.open_table import open_table
 from dalenius.tables.sources import open_source
+from dalenius.tables.text_check import LONGEST, is_in_one_piece
 from tests.effort import examples
 
 PIECE = 8_000_000  # bytes, for each of DuckDB's threads

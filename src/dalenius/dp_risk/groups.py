@@ -22,12 +22,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.errors import InputError, QueryError, ReleaseError, UsageError
+from dalenius.errors import InputError, NoSuchColumnError, QueryError, ReleaseError, UsageError
 from dalenius.model.problem import ValueCounts
 from dalenius.query.conditions import conjuncts
 from dalenius.query.sql import Names
 from dalenius.tables.connections import connect, quote_name
-from dalenius.tables.delimited import missing_column
 from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import plain_errors, query_errors
 
@@ -53,7 +52,7 @@ class TableNames(Names):
         for known in self.identifiers:
             if known.casefold() == name.casefold():
                 return known
-        raise missing_column(name, tuple(self.identifiers))
+        raise NoSuchColumnError.in_table(name, tuple(self.identifiers))
 
 
 class GroupTables:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from dalenius.errors import MissingExtraError
+from dalenius.errors import MissingExtraError, NoSuchColumnError
 from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget
@@ -33,7 +33,6 @@ from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import TableFile
 from dalenius.release.writer import FORMATS
-from dalenius.tables.delimited import missing_column
 
 
 @dataclass(frozen=True)
@@ -152,5 +151,5 @@ def count_on_engine(table: Any, sensitive: str, options: PublishOptions) -> Valu
         engine.open(table, options.table) as opened,
     ):
         if sensitive not in opened.names:
-            raise missing_column(sensitive, opened.names)
+            raise NoSuchColumnError.in_table(sensitive, opened.names)
         return opened.survey(SurveySpec(sensitive, (), options.null_value), Silent()).sensitive.value_counts

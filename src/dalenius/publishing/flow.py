@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dalenius.errors import NoSolutionError, SelfCheckError
+from dalenius.errors import NoSolutionError, NoSuchColumnError, SelfCheckError
 from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
 from dalenius.fakes.marking import draw_marks
 from dalenius.fakes.quotas import price_notes, unprotected_notes
@@ -38,7 +38,6 @@ from dalenius.publishing.stratify import Stratifier
 from dalenius.release.atomic import writable
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.writer import Format
-from dalenius.tables.delimited import missing_column
 from dalenius.verify.judge import verify
 
 
@@ -190,7 +189,7 @@ def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
     named = [roles.sensitive, *roles.quasi_identifiers, *roles.identifiers]
     for name in named:
         if name not in table.names:
-            raise missing_column(name, table.names)
+            raise NoSuchColumnError.in_table(name, table.names)
     return tuple(name for name in table.names if name not in named)
 
 

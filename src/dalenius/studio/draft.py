@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dalenius.errors import JobFileError, UsageError
+from dalenius.errors import JobFileError, NoSuchColumnError, UsageError
 from dalenius.model.plan import PlanOptions
 from dalenius.policy.job import AdversarySection, Job, LimitsSection, SolveSection, TableSection
 from dalenius.policy.roles import Roles
@@ -16,7 +16,6 @@ from dalenius.publishing.options import PublishOptions, StrataChoice
 from dalenius.release.writer import Format
 from dalenius.studio.forms import LimitsForm, ProtectionForm, RolesForm, SolveForm, plan_options
 from dalenius.studio.messages import RequestError
-from dalenius.tables.delimited import missing_column
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def require_columns(roles: RolesForm, columns: Sequence[str]) -> None:
     """Refuse a column that the table does not have."""
     for name in (roles.sensitive, *roles.quasi_identifiers, *roles.identifiers):
         if name is not None and name not in columns:
-            raise missing_column(name, columns)
+            raise NoSuchColumnError.in_table(name, columns)
 
 
 def _limits_of(section: LimitsSection) -> LimitsForm:

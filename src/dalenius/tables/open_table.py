@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from dalenius.errors import InputError, NullsError, TooManyValuesError, UsageError
+from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyValuesError, UsageError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quote_name
-from dalenius.tables.delimited import check_names, is_in_one_piece, missing_column, read_header, readable
+from dalenius.tables.delimited import check_names, read_header, readable
 from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
 from dalenius.tables.table_errors import plain_errors
+from dalenius.tables.text_check import is_in_one_piece
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,7 +52,7 @@ class Table:
     def require_column(self, column: str) -> None:
         """Refuse a column that the table does not have."""
         if column not in self.columns:
-            raise missing_column(column, self.columns)
+            raise NoSuchColumnError.in_table(column, self.columns)
 
     def query(self, select: str) -> duckdb.DuckDBPyRelation:
         """A SELECT from `source`, which is the table."""
