@@ -184,7 +184,7 @@ REFUSED: dict[str, tuple[type[dalenius.DaleniusError], str, dict[str, Any]]] = {
     "limits that nothing meets": (NoSolutionError, "no release exists", {"limits": {"uniform": "0.1"}}),
     "two roles": (UsageError, "more than one role", {"quasi_identifiers": ["Age", "Disease"]}),
     "a list": (InputError, "'list' has the type", {"quasi_identifiers": ["list"]}),
-    "too many combinations": (UsageError, "made of quasi-identifiers", {"strata": ["Disease"]}),
+    "too many combinations": (UsageError, "cut by quasi-identifiers", {"strata": ["Disease"]}),
 }
 
 

@@ -106,7 +106,7 @@ def test_a_url_is_for_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_scheme_that_the_cluster_does_not_know(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="scheme"):
+    with pytest.raises(InputError, match="no file system"):
         publish("nowhere://secret/in", engine="spark", out=tmp_path / "out")
 
 

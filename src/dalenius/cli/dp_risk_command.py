@@ -94,10 +94,7 @@ def dp_risk_command(
     """
     with report_errors(as_json):
         plan_request = read_request(arguments)
-        if plan_request.sensitive is None:
-            raise UsageError(
-                "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
-            )
+        sensitive = plan_request.require_sensitive()
         if force and groups is None:
             raise UsageError("--force has no file to replace", "Give --groups FILE as well, or leave out --force.")
         listed = _numbers(epsilons)
@@ -108,7 +105,7 @@ def dp_risk_command(
             risk = dp_risk(
                 table,
                 plan_request.policy,
-                sensitive=plan_request.sensitive,
+                sensitive=sensitive,
                 epsilons=listed,
                 quasi_identifiers=column_names(quasi_identifiers)
                 or (plan_request.quasi_identifiers if where is None else ()),

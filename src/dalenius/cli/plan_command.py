@@ -22,6 +22,7 @@ from dalenius.cli.shared_options import (
     is_local,
     policy_options,
     read_request,
+    read_value_counts,
     solver_options,
 )
 from dalenius.errors import InputError, UsageError
@@ -103,30 +104,19 @@ def _counts(
 ) -> ValueCounts:
     if (table is None) == (counts_file is None):
         raise UsageError("give either TABLE or --counts", "Try 'dalenius plan --help'.")
-    if counts_file is not None:
-        if table_name is not None or arguments["sensitive"] is not None or arguments["null_value"] is not None:
-            raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
-        if not is_local(arguments):
-            raise UsageError("--counts needs no engine", "Leave out the Spark options.")
-        from dalenius.tables.delimited import read_counts
-
-        return read_counts(counts_file)
-    if plan_request.sensitive is None:
-        raise UsageError(
-            "the sensitive column is not named",
-            "Name it with --sensitive COLUMN, or in the job file's [table].",
-        )
-    if not is_local(arguments):
-        from dalenius.publishing.engine import count_on_engine
-        from dalenius.publishing.options import PublishOptions
-
-        options = PublishOptions(null_value=plan_request.null_value, table=table_name, **engine_fields(arguments))
+    if is_local(arguments):
         with _working("Counting", as_json):
-            return count_on_engine(table, plan_request.sensitive, options)
-    from dalenius.tables.open_table import open_table
+            path = Path(table) if table is not None else None
+            return read_value_counts(path, counts_file, table_name, plan_request, arguments)
+    if counts_file is not None:
+        raise UsageError("--counts needs no engine", "Leave out the Spark options.")
+    sensitive = plan_request.require_sensitive()
+    from dalenius.publishing.engine import count_on_engine
+    from dalenius.publishing.options import PublishOptions
 
-    with _working("Counting", as_json), open_table(Path(table or ""), table_name) as opened:
-        return opened.count_by_value(plan_request.sensitive, plan_request.null_value)
+    options = PublishOptions(null_value=plan_request.null_value, table=table_name, **engine_fields(arguments))
+    with _working("Counting", as_json):
+        return count_on_engine(table, sensitive, options)
 
 
 def _working(what: str, as_json: bool) -> AbstractContextManager[Any]:

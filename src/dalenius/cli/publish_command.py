@@ -156,10 +156,7 @@ def _request(
     identifiers: tuple[str, ...],
 ) -> PublishRequest:
     """The whole request; columns named in options override those of the job file."""
-    if plan.sensitive is None:
-        raise UsageError(
-            "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
-        )
+    sensitive = plan.require_sensitive()
     if options.avoid_ruled_out and not plan.options.fake_values:
         raise UsageError(
             "there are no fake values to exchange",
@@ -170,7 +167,7 @@ def _request(
 
     return PublishRequest(
         table=table,
-        roles=Roles(plan.sensitive, quasi_identifiers or plan.quasi_identifiers, identifiers or plan.identifiers),
+        roles=Roles(sensitive, quasi_identifiers or plan.quasi_identifiers, identifiers or plan.identifiers),
         limits=plan.policy,
         method=plan.method,
         solving=plan.options,

@@ -15,6 +15,7 @@ from dalenius.errors import PolicyError, UsageError
 from dalenius.model.plan import Method, PlanOptions
 
 if TYPE_CHECKING:
+    from dalenius.model.problem import ValueCounts
     from dalenius.policy.limits import LimitPolicy
 
 
@@ -135,6 +136,14 @@ class PlanRequest:
     strata: str | int | tuple[str, ...] | None = None
     avoid_ruled_out: bool = False
 
+    def require_sensitive(self) -> str:
+        """The sensitive column; an error if neither an option nor the job file names it."""
+        if self.sensitive is None:
+            raise UsageError(
+                "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
+            )
+        return self.sensitive
+
 
 def read_request(arguments: dict[str, Any]) -> PlanRequest:
     """Merge options and job file; an option overrides the job file's key of the same name."""
@@ -160,6 +169,27 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
         strata=tuple(strata) if isinstance(strata, list) else strata,
         avoid_ruled_out=bool(adversary.get("avoid_ruled_out")),
     )
+
+
+def read_value_counts(
+    table: Path | None,
+    counts_file: Path | None,
+    table_name: str | None,
+    request: PlanRequest,
+    arguments: dict[str, Any],
+) -> ValueCounts:
+    """How often each sensitive value occurs: read from a file of counts, or counted in a table on this machine."""
+    if counts_file is not None:
+        if table_name is not None or arguments["sensitive"] is not None or arguments["null_value"] is not None:
+            raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
+        from dalenius.tables.delimited import read_counts
+
+        return read_counts(counts_file)
+    sensitive = request.require_sensitive()
+    from dalenius.tables.open_table import open_table
+
+    with open_table(table, table_name) as opened:
+        return opened.count_by_value(sensitive, request.null_value)
 
 
 def _job_sections(path: Path | None) -> dict[str, dict[str, Any]]:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
-from dalenius.cli.shared_options import policy_options, read_request
+from dalenius.cli.shared_options import policy_options, read_request, read_value_counts
 from dalenius.cli.text_table import LONGEST_NOTE, printable, show_notes
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from dalenius.model.problem import ValueCounts
     from dalenius.policy.limits import LimitPolicy
     from dalenius.verify.proof import ProofVerdict
 
@@ -142,7 +141,12 @@ def _check_certificate(
 
     chosen = read_request({**arguments, "method": None, "gap": None, "time_limit": None})
     claim = read_certificate(certificate)
-    counts = _counts(table, counts_file, table_name, chosen.sensitive, chosen.null_value, arguments)
+    if (table is None) == (counts_file is None):
+        raise UsageError(
+            "a certificate is checked with the counts that it is about",
+            "Give either --counts FILE, or a table with --sensitive COLUMN.",
+        )
+    counts = read_value_counts(table, counts_file, table_name, chosen, arguments)
     verdict = check_certificate(
         claim,
         counts,
@@ -157,35 +161,6 @@ def _check_certificate(
     else:
         _show_proof(verdict)
     return verdict.verified
-
-
-def _counts(
-    table: Path | None,
-    counts_file: Path | None,
-    table_name: str | None,
-    sensitive: str | None,
-    null_value: str | None,
-    arguments: dict[str, Any],
-) -> ValueCounts:
-    if (table is None) == (counts_file is None):
-        raise UsageError(
-            "a certificate is checked with the counts that it is about",
-            "Give either --counts FILE, or a table with --sensitive COLUMN.",
-        )
-    if counts_file is not None:
-        if table_name is not None or arguments["sensitive"] is not None or arguments["null_value"] is not None:
-            raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
-        from dalenius.tables.delimited import read_counts
-
-        return read_counts(counts_file)
-    if sensitive is None:
-        raise UsageError(
-            "the sensitive column is not named", "Name it with --sensitive COLUMN, or in the job file's [table]."
-        )
-    from dalenius.tables.open_table import open_table
-
-    with open_table(table, table_name) as opened:
-        return opened.count_by_value(sensitive, null_value)
 
 
 def _show_proof(verdict: ProofVerdict) -> None:

@@ -16,7 +16,7 @@ showReleases();
 if (byId("publish-form")) {
   showPolicy(byId("policy"), state, null);
   showWarnings(byId("warnings"), state, null);
-  byId("release-name").value ||= freeName(); // somebody may have typed before this script was loaded
+  offerName();
   byId("publish-form").addEventListener("submit", (event) => {
     event.preventDefault();
     publish();
@@ -49,6 +49,13 @@ function freeName() {
     const name = number === 1 ? `${base}-release` : `${base}-release-${number}`;
     if (!taken.has(name)) return name;
   }
+}
+
+/** Fill in a name, unless somebody is typing one: they may have begun before this script was loaded. */
+function offerName() {
+  const field = byId("release-name");
+  if (document.activeElement === field) field.addEventListener("blur", offerName, { once: true });
+  else field.value ||= freeName();
 }
 
 /** Offer another name once this one is taken, unless somebody typed one meanwhile. */
