@@ -299,7 +299,13 @@ module.{stage} = stopped
 
 def test_a_terminal_gets_a_bar(run: Run) -> None:
     leader, follower = pty.openpty()
-    process = subprocess.Popen([COMMAND, *ARGUMENTS, "--json"], stderr=follower, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [COMMAND, *ARGUMENTS, "--json"],
+        stderr=follower,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TERM": "xterm"},
+    )
     os.close(follower)
     shown = b""
     with suppress(OSError):  # the terminal is gone with the process

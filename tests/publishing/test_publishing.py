@@ -433,7 +433,7 @@ def test_no_solution_says_why(tmp_path: Path) -> None:
         ({"quasi_identifiers": ["gender"]}, "no column 'gender'"),
         ({"identifiers": ["Nam"]}, "no column 'Nam'"),
         ({"format": "xml"}, "no format 'xml'"),
-        ({"memory": 10**6}, "is too little"),
+        ({"memory": 10**6}, "too little"),
         ({"seed": "1"}, "seed must be a whole number"),
         ({"table_name": "x"}, "table name is only for DuckDB"),
     ],
