@@ -21,7 +21,9 @@ import pyspark
 
 LOOPBACK = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # tests end before better code is worth making: half the work
+_NO_BETTER_CODE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # tests end before it is worth making: half the work
+_NO_CHECKS = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"  # of classes that a package brought
+JAVA_OPTIONS = f"{_NO_BETTER_CODE} {_NO_CHECKS}"
 _GUARDED = '"$@" & cat >/dev/null; kill -KILL 0'
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = "Successfully registered with master"

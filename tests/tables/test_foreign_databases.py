@@ -80,7 +80,8 @@ def test_functions_of_the_file_do_not_stand_in_for_built_in_ones(tmp_path: Path)
         groups.group_by(["Loud"])
         assert groups.sizes() == [(33, 2), (34, 1)]
         assert groups.group_where("upper(City) = 'C0' AND Loud = 'C0'").size == 34
-    assert SourceTable(path, "people", None).counts_of_values("Loud", None) == {"C0": 34, "C1": 33, "C2": 33}
+    with SourceTable.open(path, "people", None) as source:
+        assert source.counts_of_values("Loud", None) == {"C0": 34, "C1": 33, "C2": 33}
 
 
 def test_whatever_reads_the_table_of_a_release(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 import duckdb
 import pyarrow
 
-from dalenius.errors import InputError, TooManyValuesError
+from dalenius.errors import TooManyValuesError
 from dalenius.model.problem import MOST_VALUES
 from dalenius.tables.connections import connect, quote_name
-from dalenius.tables.open_table import open_table
+from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import plain_errors
 
 _BATCH_ROWS = 2**17
@@ -37,65 +37,70 @@ class Difference:
 
 
 class SourceTable:
-    """The table that a release is said to be made of."""
+    """The table that a release is said to be made of: opened once, and compared in a connection beside its own."""
 
-    def __init__(self, source: Any, table: str | None, memory: int | None) -> None:
-        self._source = source
+    def __init__(self, table: Table, connection: duckdb.DuckDBPyConnection) -> None:
         self._table = table
-        self._memory = memory
+        self._connection = connection
+
+    @classmethod
+    @contextmanager
+    def open(cls, source: Any, table: str | None, memory: int | None) -> Iterator[SourceTable]:
+        """From whatever `open_table` takes; DuckDB takes `memory` bytes at the most before it spills."""
+        with ExitStack() as stack:
+            opened = stack.enter_context(open_table(source, table, memory))
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            yield cls(opened, connect(scratch, stack, memory))
 
     def require_columns(self, columns: Sequence[str]) -> None:
         """Refuse a table that lacks one of the published columns: it is another table altogether."""
-        with open_table(self._source, self._table, self._memory) as opened:
-            for column in columns:
-                opened.require_column(column)
+        for column in columns:
+            self._table.require_column(column)
 
     def difference(self, release: pyarrow.RecordBatchReader) -> Difference:
         """The rows of the release against the same columns of the table, value by value; nulls are alike."""
         columns = release.schema.names
         if not columns:
             return Difference(0, 0)
-        with self._both_sides(columns, release) as connection:
-            types = {side: column_types(connection, side) for side in ("source", "release")}
+        with self._both_sides(columns, release):
+            types = {side: column_types(self._connection, side) for side in ("source", "release")}
             keys = [
                 key
                 for column in columns
                 for key in comparable(quote_name(column), types["source"][column], types["release"][column])
             ]
-            return _left_over(connection, keys)
+            return _left_over(self._connection, keys)
 
     def difference_of_values(self, release: pyarrow.RecordBatchReader, null_value: str | None) -> Difference:
         """The sensitive values by their texts; nulls are alike, and the same as the name that they have."""
         (column,) = release.schema.names
-        with self._both_sides([column], release) as connection:
-            return _left_over(connection, [_text(column, null_value)])
+        with self._both_sides([column], release):
+            return _left_over(self._connection, [_text(column, null_value)])
 
     def counts_of_values(self, column: str, null_value: str | None) -> dict[str, int]:
         """How many rows of the table have each text of a column; nulls count under their name alone."""
-        with open_table(self._source, self._table, self._memory) as opened, plain_errors():
-            opened.require_column(column)
-            counted = opened.relation.aggregate(f"{_text(column, null_value)} AS text, count(*) AS n")
+        self.require_columns([column])
+        with plain_errors():
+            counted = self._table.relation.aggregate(f"{_text(column, null_value)} AS text, count(*) AS n")
             rows = counted.limit(MOST_VALUES + 1).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
         return {text: int(count) for text, count in rows if text is not None}
 
     @contextmanager
-    def _both_sides(
-        self, columns: Sequence[str], release: pyarrow.RecordBatchReader
-    ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection in which `source` and `release` can each be read once."""
-        with ExitStack() as stack:
-            opened = stack.enter_context(open_table(self._source, self._table, self._memory))
-            for column in columns:
-                opened.require_column(column)
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
-            connection = connect(scratch, stack, self._memory)
-            with plain_errors():
-                chosen = opened.relation.project(", ".join(quote_name(column) for column in columns))
-                connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
-                connection.register("release", release)
-                yield connection
+    def _both_sides(self, columns: Sequence[str], release: pyarrow.RecordBatchReader) -> Iterator[None]:
+        """For as long as this lasts, `source` and `release` can each be read once."""
+        self.require_columns(columns)
+        with plain_errors():
+            chosen = self._table.relation.project(", ".join(quote_name(column) for column in columns))
+            sides = {"source": chosen.to_arrow_reader(_BATCH_ROWS), "release": release}
+            for name, rows in sides.items():
+                self._connection.register(name, rows)
+            try:
+                yield
+            finally:
+                for name in sides:
+                    self._connection.unregister(name)
 
 
 def _text(column: str, null_value: str | None) -> str:
@@ -133,7 +138,5 @@ def _left_over(connection: duckdb.DuckDBPyConnection, keys: Sequence[str]) -> Di
             FROM (SELECT {listed}, 1 AS side FROM source UNION ALL SELECT {listed}, -1 AS side FROM release)
             GROUP BY {names} HAVING sum(side) <> 0
         )"""  # noqa: S608
-    row = connection.execute(query).fetchone()
-    if row is None:
-        raise InputError("the table cannot be compared")
-    return Difference(int(row[0]), int(row[1]))
+    ((missing, extra),) = connection.execute(query).fetchall()  # to its end: the tables are in use until then
+    return Difference(int(missing), int(extra))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import ReleaseError
 from dalenius.model.progress import Progress, Silent
@@ -34,6 +34,9 @@ from dalenius.verify.release_files import (
 )
 from dalenius.verify.scan import RESTS_ON, Scan, Scanner
 from dalenius.verify.stated_tree import check_tree
+
+if TYPE_CHECKING:
+    from dalenius.tables.compare import SourceTable
 
 __all__ = ["Verdict", "verify"]
 
@@ -64,18 +67,31 @@ def verify(
     the manifest that it has, which need not be written yet.
     """
     report = Report()
-    with_source = against is not None
     release = folder if isinstance(folder, ReleaseFolder) else _release(Path(folder), report)
     progress = progress or Silent()
     if release is None:
         progress.stage(_STAGE)
-        return report.verdict(with_source)
-    manifest = release.manifest
-    source = None
-    if with_source:
-        from dalenius.tables.compare import SourceTable  # here, because only `against` needs DuckDB
+        return report.verdict(against is not None)
+    if against is None:
+        return _check(release, None, policy, progress, batch_rows, report)
+    from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
 
-        source = SourceTable(against, table, memory)
+    with SourceTable.open(against, table, memory) as source:
+        return _check(release, source, policy, progress, batch_rows, report)
+
+
+def _check(
+    release: ReleaseFolder,
+    source: SourceTable | None,
+    policy: LimitPolicy | None,
+    progress: Progress,
+    batch_rows: int,
+    report: Report,
+) -> Verdict:
+    """All checks of a release whose manifest can be read."""
+    manifest = release.manifest
+    with_source = source is not None
+    if source is not None:
         columns = manifest.columns
         source.require_columns([*(column.name for column in columns.quasi_identifiers), columns.sensitive.name])
     check_consistency(manifest, report)
