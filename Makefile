@@ -2,7 +2,8 @@
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 RUN := $(UV) run --frozen
-JOBS ?= 2
+# Processes that run tests. With one more than cores nothing is idle while Spark starts or a browser draws.
+JOBS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre format reproduce bench-solvers bench-publish bench-attacks bench-strata bench-studio bench-startup bench-spark lock clean

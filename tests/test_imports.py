@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ DOORS = {
 }
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """The top-level packages that a module imports, wherever in the module."""
     packages: set[str] = set()

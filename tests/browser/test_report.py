@@ -15,6 +15,7 @@ from dalenius.report.facts import collect
 from dalenius.report.page import report_html
 from dalenius.report.twin import report_object
 from tests.browser.conftest import Visits, faults
+from tests.effort import cases
 from tests.handmade import hospital
 from tests.report.releases import many_values, published
 
@@ -41,8 +42,14 @@ def opened(visits: Visits, path: Path, **how: Any) -> Page:
     return page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["report", "many", "broken"])
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    cases(
+        *[("report", "light"), ("broken", "dark"), ("many", "dark")],
+        *[("report", "dark"), ("broken", "light"), ("many", "light")],
+        usually=3,
+    ),
+)
 def test_it_opens_from_disk_without_a_fault(
     name: str, scheme: str, folder: Path, visits: Visits, screenshots: Path
 ) -> None:

@@ -18,6 +18,7 @@ from dalenius.solve.optimal import find_optimum
 from dalenius.solve.sizes import least_min_size
 from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
+from tests.effort import cases
 from tests.problems import acs
 from tests.property.test_fakes import assert_fits, seeded
 
@@ -143,7 +144,7 @@ def test_caps_with_fakes_are_rounded_up_from_the_exact_ones() -> None:
 
 
 @pytest.mark.parametrize("column", ["Occupation", "Education"])
-@pytest.mark.parametrize(("known", "fakes"), [(1, 0), (2, 0), (0, 1), (0, 2), (1, 1), (2, 2)])
+@pytest.mark.parametrize(("known", "fakes"), cases((1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 2), usually=3))
 def test_acs_counts_to_the_usual_gap(column: str, known: int, fakes: int) -> None:
     plain = acs(column, 300, 8)
     low = least_min_size(plain.limits, known)

@@ -13,6 +13,7 @@ from dalenius.errors import ReleaseError
 from dalenius.query.count import Counter, count, open_tables
 from dalenius.query.workload import evaluate
 from dalenius.release.folder import ReleaseFolder, open_release
+from tests.effort import cases
 from tests.handmade import many_types
 from tests.parts import ElsewhereStore, into_parts, patients, published
 
@@ -37,7 +38,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return published(patients(90), tmp_path_factory.mktemp("few") / "release", max_size=30).path
 
 
-@pytest.mark.parametrize("part_rows", [1, 50, 10_000])
+@pytest.mark.parametrize("part_rows", cases(50, 1, 10_000, usually=1))
 def test_counts(whole: Path, few: Path, tmp_path: Path, part_rows: int) -> None:
     whole = few if part_rows == 1 else whole
     parts = into_parts(whole, tmp_path / "parts", part_rows)

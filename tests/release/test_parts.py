@@ -20,6 +20,7 @@ from dalenius.release.manifest import read_manifest, tables_of_release
 from dalenius.release.staging import check_target
 from dalenius.release.two_tables import TableFile, TablePart
 from dalenius.release.writer import PartsWriter
+from tests.effort import cases
 from tests.handmade import edit_manifest, hospital
 from tests.parts import ElsewhereStore, into_parts, patients, published
 
@@ -73,7 +74,7 @@ def test_a_part_has_whole_row_groups(tmp_path: Path) -> None:
             PartsWriter(tmp_path / "qit", pa.schema([("n", pa.int64())]), 2, rows)
 
 
-@pytest.mark.parametrize("part_rows", [1, 7, 64, 10_000])
+@pytest.mark.parametrize("part_rows", cases(7, 10_000, 1, 64, usually=2))
 def test_what_is_read_is_the_same(whole: Path, tmp_path: Path, part_rows: int) -> None:
     one, many = dalenius.load(whole), dalenius.load(into_parts(whole, tmp_path / "parts", part_rows))
     rows = one.manifest.rows

@@ -14,6 +14,7 @@ from dalenius.solve.two_size import find_two_size_setting
 from dalenius.verify.proof import certified_bound
 from paper.two_size_paper import full_pruning, loss_pruning, no_pruning
 from tests.clocks import Clock
+from tests.effort import cases
 from tests.problems import acs, problem
 
 # Proven optima of the ACS 2018 counts at 300K: (column, theta) -> loss.
@@ -48,7 +49,7 @@ def test_acs_optimum_to_the_usual_gap(column: str, theta: int) -> None:
     assert certified_bound(table, found.certificate) == found.certificate.bound
 
 
-@pytest.mark.parametrize(("column", "theta"), OPTIMA)
+@pytest.mark.parametrize(("column", "theta"), cases(*OPTIMA, usually=3))
 def test_the_papers_searches_agree_on_real_counts(column: str, theta: int) -> None:
     table = acs(column, 300, theta)
     closed = find_two_size_setting(table)

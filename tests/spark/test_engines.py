@@ -15,6 +15,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import ChangedInputError, InputError, NoSolutionError, NoSuchColumnError, NullsError, UsageError
+from tests.effort import cases
 from tests.publishing.test_faults import AtStage, interrupt
 from tests.publishing.test_publishing import check_privacy
 from tests.spark.tables import COLUMNS, LIMITS, TYPED, cells, check_release, publish, town, written
@@ -133,7 +134,7 @@ def test_as_many_values_as_records(engine: str, tmp_path: Path) -> None:
     check_release(release, table)
 
 
-@pytest.mark.parametrize(("known", "fakes"), [(1, 0), (0, 1), (2, 2)])
+@pytest.mark.parametrize(("known", "fakes"), cases((2, 2), (1, 0), (0, 1), usually=1))
 def test_known_records_and_fakes(engine: str, known: int, fakes: int, tmp_path: Path) -> None:
     table = town()
     source = written(table, tmp_path / "table")
@@ -155,7 +156,7 @@ def test_fakes_that_are_ruled_out_are_exchanged(engine: str, tmp_path: Path) -> 
     check_release(release, table)
 
 
-@pytest.mark.parametrize("strata", ["auto", 3, ["Gender"], ["Gender", "Age"]], ids=str)
+@pytest.mark.parametrize("strata", cases("auto", ["Gender", "Age"], 3, ["Gender"], usually=2), ids=str)
 def test_strata(engine: str, strata: Any, tmp_path: Path) -> None:
     table = town(6000)
     release = publish(written(table, tmp_path / "table"), engine=engine, strata=strata)

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import dalenius
+from tests.effort import cases
 from tests.spark.tables import COLUMNS, PIECE_ROWS, check_release, publish, town, written
 
 WISHES: dict[str, dict[str, Any]] = {
@@ -40,7 +41,7 @@ def local() -> dict[str, dalenius.Release]:
     return {name: publish(town(ROWS, flu=0.3), seed=7, **wish) for name, wish in WISHES.items()}
 
 
-@pytest.mark.parametrize("partitions", [1, 7, 20])
+@pytest.mark.parametrize("partitions", cases(7, 1, 20, usually=1))
 @pytest.mark.parametrize("name", ["plain", "strata with fakes"])
 def test_any_number_of_partitions(
     spark: SparkSession, local: dict[str, dalenius.Release], partitions: int, name: str, tmp_path: Path
