@@ -16,7 +16,6 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
-ROOT = Path(__file__).parents[2]
 SERIOUS = {"serious", "critical"}
 LONGEST = 60_000  # milliseconds that a test waits for anything: the machine may be busy
 expect.set_options(timeout=LONGEST)
@@ -97,12 +96,24 @@ def visits(browser: Browser) -> Iterator[Visits]:
     assert made.problems == []
 
 
+Picture = Callable[[Page, str], None]
+
+
 @pytest.fixture(scope="package")
-def screenshots() -> Path:
-    """Where pictures of pages are kept."""
-    folder = Path(os.environ.get("DALENIUS_SCREENSHOTS") or ROOT / "build" / "screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def picture() -> Picture:
+    """Takes a picture of a page, for people to look at, if $DALENIUS_SCREENSHOTS says where; drawing takes long."""
+    given = os.environ.get("DALENIUS_SCREENSHOTS")
+
+    def take(page: Page, name: str) -> None:
+        if given:
+            folder = Path(given)
+            folder.mkdir(parents=True, exist_ok=True)
+            page.mouse.move(0, 0)  # as it looks when nobody points at anything
+            page.evaluate("document.activeElement.blur()")
+            page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+            page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
+
+    return take
 
 
 def faults(page: Page) -> list[str]:

@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html
 from dalenius.report.twin import report_object
-from tests.browser.conftest import Visits, faults
+from tests.browser.conftest import Picture, Visits, faults
 from tests.effort import cases
 from tests.handmade import hospital
 from tests.report.releases import many_values, published
@@ -51,11 +51,11 @@ def opened(visits: Visits, path: Path, **how: Any) -> Page:
     ),
 )
 def test_it_opens_from_disk_without_a_fault(
-    name: str, scheme: str, folder: Path, visits: Visits, screenshots: Path
+    name: str, scheme: str, folder: Path, visits: Visits, picture: Picture
 ) -> None:
     page = opened(visits, folder / f"{name}.html", scheme=scheme)
     assert page.locator("h1").inner_text() == "Privacy report"
-    page.screenshot(path=screenshots / f"report-{name}-{scheme}.png", full_page=True)
+    picture(page, f"report-{name}-{scheme}")
     assert faults(page) == []
     for summary in page.locator("summary").all():
         summary.click()
@@ -76,10 +76,10 @@ def test_colours_of_charts_are_those_of_the_page(folder: Path, visits: Visits) -
         assert black not in light | dark
 
 
-def test_a_narrow_screen_does_not_scroll_sideways(folder: Path, visits: Visits, screenshots: Path) -> None:
+def test_a_narrow_screen_does_not_scroll_sideways(folder: Path, visits: Visits, picture: Picture) -> None:
     for name in ("report", "many", "broken"):
         page = opened(visits, folder / f"{name}.html", width=NARROW)
-        page.screenshot(path=screenshots / f"report-{name}-narrow.png", full_page=True)
+        picture(page, f"report-{name}-narrow")
         for summary in page.locator("summary").all():
             summary.click()
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW
@@ -117,14 +117,14 @@ def test_the_contents_lead_to_their_sections(folder: Path, visits: Visits) -> No
 
 @pytest.mark.parametrize("name", ["report", "many", "broken"])
 def test_on_paper_tables_are_open_and_there_is_room_to_sign(
-    name: str, folder: Path, visits: Visits, screenshots: Path
+    name: str, folder: Path, visits: Visits, tmp_path: Path
 ) -> None:
     page = opened(visits, folder / f"{name}.html", scheme="dark")
     last = page.locator("#values-table tbody tr").last
     shown = "e => e.checkVisibility() && e.getBoundingClientRect().height > 0"
     assert not page.locator(".signature").is_visible()
     assert not last.evaluate(shown)
-    path = screenshots / f"report-{name}.pdf"
+    path = tmp_path / "report.pdf"
     page.pdf(path=path, prefer_css_page_size=True, print_background=True)
     content = path.read_bytes()
     assert content.startswith(b"%PDF")

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 import dalenius
 from paper.dataset import census_shaped
-from tests.browser.conftest import Visits
+from tests.browser.conftest import Picture, Visits
 from tests.browser.studio_process import plan, published, studio
 from tests.browser.studio_steps import choose_roles, draft_job, go, hook, settled
 
@@ -45,15 +45,7 @@ def drag(page: Page, value: str, by: int) -> None:
     page.mouse.up()
 
 
-def picture(page: Page, path: Path) -> None:
-    """The top of the page as it looks when nobody points at anything."""
-    page.mouse.move(0, 0)
-    page.evaluate("document.activeElement.blur()")
-    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
-    page.screenshot(path=path, animations="disabled")
-
-
-def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshots: Path) -> None:
+def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, picture: Picture) -> None:
     with studio(str(census), "--out", str(tmp_path / "kept")) as url:
         page = visits.open(url)
         assert "token" not in page.url
@@ -61,7 +53,7 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         # 1 the table: columns with a suggested role
         expect(hook(page, "column")).to_have_count(8)
         assert page.locator('[data-test="column"][data-column="Occupation"]').inner_text().count("50") >= 1
-        picture(page, screenshots / "studio-1-table.png")
+        picture(page, "studio-1-table")
         choose_roles(page, "Occupation")
 
         # 2 limits: the setting is what plan gives, before and after a limit was dragged
@@ -79,7 +71,7 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         assert second == plan(census, job)
         expect(hook(page, "gain").first).to_be_visible()
         expect(hook(page, "exact")).to_have_text("exact")
-        picture(page, screenshots / "studio-2-limits.png")
+        picture(page, "studio-2-limits")
 
         # 3 protection, with its price
         go(page, "protection")
@@ -91,7 +83,7 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         assert third == plan(census, draft_job(page, tmp_path, "protected.toml"))
         hook(page, "strata-price").click()
         expect(hook(page, "strata-result")).to_contain_text("strata")
-        picture(page, screenshots / "studio-3-protection.png")
+        picture(page, "studio-3-protection")
 
         # 4 publish, verify, audit, the report, the downloads
         go(page, "publish")
@@ -105,7 +97,7 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         expect(page.locator('[data-check="source"]')).to_have_attribute("data-outcome", "passed")
         hook(page, "audit").click()
         expect(hook(page, "audit-result")).to_have_attribute("data-broken", "0", timeout=120_000)
-        picture(page, screenshots / "studio-4-publish.png")
+        picture(page, "studio-4-publish")
         kept = dalenius.load(tmp_path / "kept" / "census-2026")
         assert kept.verify(against=census).verified
         assert kept.manifest.adversary.known_records == 1
@@ -126,7 +118,7 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         report = opened.value
         report.wait_for_load_state()
         expect(report.locator("body")).to_contain_text(kept.manifest.tables.qit.sha256)
-        report.screenshot(path=screenshots / "studio-report.png")
+        picture(report, "studio-report")
         report.close()
 
         # 5 count, with the truth beside
@@ -138,4 +130,4 @@ def test_the_whole_path(visits: Visits, census: Path, tmp_path: Path, screenshot
         expect(hook(page, "truth")).to_have_text(f"{true:,}")
         estimate = kept.count("Age < 40 AND Occupation = 'Occupation 45'")
         expect(hook(page, "interval")).to_contain_text(f"{estimate.interval[0]:,}")
-        picture(page, screenshots / "studio-5-query.png")
+        picture(page, "studio-5-query")

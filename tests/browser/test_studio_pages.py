@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import Visits, faults
+from tests.browser.conftest import Picture, Visits, faults
 from tests.browser.studio_process import plan, studio
 from tests.browser.studio_steps import choose_roles, draft_job, go, hook, settled
 
@@ -38,7 +38,7 @@ def upload(page: Page, path: Path) -> None:
     expect(hook(page, "column")).to_have_count(4)
 
 
-def test_odd_names_are_shown_and_never_run(visits: Visits, odd: Path, screenshots: Path) -> None:
+def test_odd_names_are_shown_and_never_run(visits: Visits, odd: Path, picture: Picture) -> None:
     with studio() as url:
         page = visits.open(url)
         page.on("dialog", lambda dialog: visits.problems.append(f"a dialog: {dialog.message}"))
@@ -48,7 +48,7 @@ def test_odd_names_are_shown_and_never_run(visits: Visits, odd: Path, screenshot
         settled(page)
         for value in (IMAGE, SCRIPT):
             expect(page.locator(".row .name", has_text=value)).to_be_visible()
-        page.screenshot(path=screenshots / "studio-odd-names.png")
+        picture(page, "studio-odd-names")
         go(page, "publish")
         hook(page, "publish").click()
         expect(hook(page, "release-card")).to_be_visible()
@@ -117,15 +117,15 @@ def test_the_table_page_by_keys_alone(visits: Visits, odd: Path) -> None:
         expect(page.locator("#limits")).to_be_visible()
 
 
-def test_no_serious_fault_of_access(visits: Visits, odd: Path, screenshots: Path) -> None:
+def test_no_serious_fault_of_access(visits: Visits, odd: Path, picture: Picture) -> None:
     """On light pages and on dark ones."""
 
-    def look(picture: str | None = None) -> None:
+    def look(name: str | None = None) -> None:
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
             assert faults(page) == [], scheme
-            if picture is not None:
-                page.screenshot(path=screenshots / f"{picture}-{scheme}.png", full_page=True)
+            if name is not None:
+                picture(page, f"{name}-{scheme}")
 
     with studio(str(odd)) as url:
         page = visits.open(url)
@@ -152,11 +152,11 @@ def test_no_serious_fault_of_access(visits: Visits, odd: Path, screenshots: Path
         look()
 
 
-def test_nothing_is_cut_off_on_a_phone(visits: Visits, odd: Path, screenshots: Path) -> None:
+def test_nothing_is_cut_off_on_a_phone(visits: Visits, odd: Path, picture: Picture) -> None:
     def look(name: str) -> None:
         for width in (360, 390):
             page.set_viewport_size({"width": width, "height": 844})
-            page.screenshot(path=screenshots / f"studio-phone-{width}-{name}.png", full_page=True)
+            picture(page, f"studio-phone-{width}-{name}")
             wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wide <= 0, (name, width)
 
