@@ -22,6 +22,8 @@ LOCAL = {
     "spark.driver.memory": "1g",
     "spark.log.level": "ERROR",
     "spark.sql.files.openCostInBytes": str(128 * 2**20),  # a partition for each file
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # to make code takes longer than to do without; a cluster does
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

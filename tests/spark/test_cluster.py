@@ -87,22 +87,20 @@ def job(cluster: Cluster, people: Path, out: Path, conf: dict[str, str], **more:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(driver: Driver, cluster: Cluster, people: Path, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
-    """QIT, if nothing happens."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    conf = settings(folder)
-    assert driver.run(job(cluster, people, folder / "release", conf)) == {"done": len(TABLE)}
-    assert {event["Executor ID"] for event in events(folder / "events", "ExecutorAdded")} == {"0", "1"}
-    assert not list(events(folder / "events", "ExecutorRemoved"))
+def calm(driver: Driver, cluster: Cluster, people: Path, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    """QIT of the usual job from the same partitions on one machine, where nothing happens.
+
+    It has the same buckets as if Spark had no part in it, and the same values in them.
+    """
+    folder = tmp_path_factory.mktemp("calm")
+    alone = job(cluster, people, folder / "release", settings(folder))
+    alone["options"]["master"] = "local[2]"
+    assert driver.run(alone) == {"done": len(TABLE)}
     release = dalenius.load(folder / "release")
     check_release(release, TABLE)
-    return release.qit
-
-
-def test_a_cluster_gives_the_release_that_one_machine_gives(undisturbed: pa.Table, people: Path) -> None:
-    """With the same buckets, and the same values in them."""
     local = publish(people, seed=7, strata=["Gender"], fake_values=1)
-    assert undisturbed["bucket"].equals(local.qit["bucket"])
+    assert release.qit["bucket"].equals(local.qit["bucket"])
+    return release.qit
 
 
 KILLS: dict[str, Callable[[Told], bool]] = {
@@ -111,9 +109,7 @@ KILLS: dict[str, Callable[[Told], bool]] = {
 }
 
 
-def test_executors_are_killed(
-    driver: Driver, cluster: Cluster, people: Path, undisturbed: pa.Table, tmp_path: Path
-) -> None:
+def test_executors_are_killed(driver: Driver, cluster: Cluster, people: Path, calm: pa.Table, tmp_path: Path) -> None:
     """One while records are placed, and one while they are sorted."""
     killed: dict[str, int] = {}
 
@@ -128,7 +124,7 @@ def test_executors_are_killed(
     assert len(list(events(tmp_path / "events", "ExecutorRemoved"))) == 2
     release = dalenius.load(tmp_path / "release")
     check_release(release, TABLE)
-    assert release.qit.equals(undisturbed)
+    assert release.qit.equals(calm)
 
 
 def go_on(pid: int) -> None:
@@ -166,15 +162,16 @@ def test_an_executor_is_slow_and_its_tasks_are_done_twice(
     plain = job(cluster, people, tmp_path / "release", settings(tmp_path, **speculation, **sooner))
     plain["options"] |= {"strata": None, "fake_values": 0}  # strata are counted first, and executors keep records
     assert driver.run(plain, watch) == {"done": len(TABLE)}
+    assert {event["Executor ID"] for event in events(tmp_path / "events", "ExecutorAdded")} == {"0", "1"}
     assert not list(events(tmp_path / "events", "ExecutorRemoved"))
     tasks = [event for event in events(tmp_path / "events", "TaskEnd") if event["Stage ID"] in stages]
     assert any(event["Task Info"]["Speculative"] for event in tasks)
     release = dalenius.load(tmp_path / "release")
     check_release(release, TABLE)
-    calm = job(cluster, people, tmp_path / "calm", settings(tmp_path / "log of the calm"))
-    calm["options"] |= {"strata": None, "fake_values": 0, "master": "local[2]"}  # the same partitions elsewhere
-    assert driver.run(calm) == {"done": len(TABLE)}
-    assert release.qit.equals(dalenius.load(tmp_path / "calm").qit)
+    alone = job(cluster, people, tmp_path / "alone", settings(tmp_path / "log of that"))
+    alone["options"] |= {"strata": None, "fake_values": 0, "master": "local[2]"}  # the same partitions elsewhere
+    assert driver.run(alone) == {"done": len(TABLE)}
+    assert release.qit.equals(dalenius.load(tmp_path / "alone").qit)
 
 
 def test_a_driver_is_killed_before_the_manifest(driver: Driver, cluster: Cluster, people: Path, tmp_path: Path) -> None:

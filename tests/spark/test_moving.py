@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (what everybody calls it)
 
 from dalenius.errors import ChangedInputError
+from tests.effort import cases
 from tests.spark.tables import check_release, publish, town, written
 
 
@@ -53,8 +54,13 @@ def other_cells(frame: DataFrame) -> DataFrame:
 
 @pytest.mark.parametrize(
     ("change", "strata"),
-    [(other_partitions, None), (other_order, None), (other_order, ["Gender"]), (other_cells, ["Gender"])],
-    ids=["partitions", "order", "order, in strata", "cells, in strata"],
+    cases(
+        pytest.param(other_partitions, None, id="partitions"),
+        pytest.param(other_cells, ["Gender"], id="cells, in strata"),
+        pytest.param(other_order, None, id="order"),
+        pytest.param(other_order, ["Gender"], id="order, in strata"),
+        usually=2,
+    ),
 )
 def test_a_frame_that_differs_each_time(
     spark: SparkSession, change: Callable[[DataFrame], DataFrame], strata: Any, tmp_path: Path

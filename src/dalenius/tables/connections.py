@@ -22,7 +22,9 @@ _ATTACHED = "dalenius_attached_file"
 _FILES = ("", ".wal", ".wal.checkpoint", ".wal.recovery")  # the file itself, and what may lie beside it
 
 
-def connect(scratch: str | None, stack: ExitStack, memory: int | None = None) -> duckdb.DuckDBPyConnection:
+def connect(
+    scratch: str | None, stack: ExitStack, memory: int | None = None, threads: int | None = None
+) -> duckdb.DuckDBPyConnection:
     """A connection that spills into `scratch`, fetches no extensions and is closed with the stack.
 
     Times with a zone are written in UTC: their text must not depend on where the program runs.
@@ -35,6 +37,8 @@ def connect(scratch: str | None, stack: ExitStack, memory: int | None = None) ->
         config["temp_directory"] = scratch
     if memory is not None:
         config["memory_limit"] = f"{memory}B"
+    if threads is not None:
+        config["threads"] = threads
     connection = stack.enter_context(duckdb.connect(":memory:", config=config))
     connection.execute("SET TimeZone = 'UTC'")
     return connection

@@ -15,7 +15,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +92,17 @@ def cast_to_text(values: pyarrow.Array) -> list[str | None]:
     """The values as DuckDB writes them; a null stays a null."""
     import pyarrow  # here and below, because text files need no Arrow
 
-    with plain_errors(), ExitStack() as stack:
-        connection = connect(None, stack)
+    with plain_errors(), _caster().cursor() as connection:
         relation = connection.from_arrow(pyarrow.table({"value": values}))
         return [text for (text,) in relation.project("CAST(value AS VARCHAR)").fetchall()]
+
+
+@cache
+def _caster() -> duckdb.DuckDBPyConnection:
+    """A DuckDB for short lists of values, kept because a new one takes longer than they do. It has no threads."""
+    connection = connect(None, ExitStack(), threads=1)
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # for cursors, which have settings of their own
+    return connection
 
 
 @contextmanager
