@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
-from dalenius.cli.shared_options import policy_options, read_request, read_value_counts
+from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
 from dalenius.cli.text_table import LONGEST_NOTE, printable, show_notes
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
@@ -54,7 +54,7 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     type=click.Path(path_type=Path),
     help="With --certificate: CSV file with the header value,count, instead of a table.",
 )
-@click.option("--sensitive", metavar="COLUMN", help="With --certificate and a table: the sensitive column.")
+@sensitive_option("With --certificate and a table: the sensitive column.")
 @click.option(
     "--null-value", metavar="NAME", help="With --certificate and a table: count nulls in that column as this value."
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from dalenius.model.attack_result import Audit
     from dalenius.model.estimate import Estimate, GroupEstimate
+    from dalenius.model.exposure import Exposure, TypicalError
     from dalenius.model.verdict import Verdict
     from dalenius.policy.limits import LimitPolicy
 
@@ -35,10 +36,16 @@ class Release:
         folder: ReleaseFolder,
         notes: Sequence[str] = (),
         *,
+        verdict: Verdict | None = None,
+        error: TypicalError | None = None,
         temporary: str | None = None,
     ) -> None:
-        """`temporary` is a folder that holds an unsaved release, and is removed with this object."""
-        self._folder = folder
+        """`verdict` is that of verifying it while it was published, and `error` how far off counts from it will be.
+
+        `temporary` is a folder that holds an unsaved release, and is removed with this object.
+        """
+        self._folder, self._verdict = folder, verdict
+        self.error = error
         if temporary is not None:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.notes = tuple(notes)
@@ -62,6 +69,13 @@ class Release:
     def st(self) -> pyarrow.Table:
         """The bucket and the sensitive value, one row a record, and one a fake value."""
         return self._folder.table("st")
+
+    @property
+    def exposure(self) -> Exposure | None:
+        """How much the release shows of the people in it; None if ST cannot be read."""
+        if self._verdict is None:
+            self._verdict = self.verify()
+        return self._verdict.exposure
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Release:
         """Write the release to a folder, whole or not at all; `force` replaces a release that is there."""
