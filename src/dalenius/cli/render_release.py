@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.cli.render_plan import FORMAT_VERSION, count_sentence, gap_text
-from dalenius.cli.text_table import TextTable, printable, show_exposure, show_notes, show_pairs
+from dalenius.cli.text_table import TextTable, printable, show_concerns, show_exposure, show_notes, show_pairs
 from dalenius.policy.limits import format_fraction
 from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
@@ -47,6 +47,8 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         ],
         "randomness": manifest.randomness,
         "verified": True,
+        "verdict": str(release.advice),
+        "findings": [concern.as_object() for concern in release.concerns],
         "seconds": round(seconds, 3),
         "notes": list(release.notes),
     }
@@ -70,6 +72,7 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
         ("seconds", f"{seconds:.2f}"),
     ]
     show_pairs((name, text) for name, text in pairs if text is not None)
+    show_concerns(release.concerns)
     show_notes(release.notes)
     if manifest.randomness == SEEDED:
         show_notes(["this release is seeded: not for publication"])

@@ -50,8 +50,8 @@ def strata_option(command: Command) -> Command:
         "--strata",
         metavar="auto|none|N|A,...",
         shell_complete=lambda _context, _option, begun: [word for word in ("auto", "none") if word.startswith(begun)],
-        help="Cut the table by quasi-identifiers and give each part its own buckets: as many parts as help counts (auto, "
-        "the default), no cut (none), at most N parts, or a cut by the named columns.",
+        help="Cut the table by quasi-identifiers and give each part its own buckets: as many parts as help counts "
+        "(auto, the default), no cut (none), at most N parts, or a cut by the named columns.",
     )(command)
 
 

@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 import click
 
 from dalenius.errors import UsageError
+from dalenius.model.concern import Advice, Concern, Severity
 from dalenius.model.exposure import BANDS, Exposure, exposure_sentence
 
 LONGEST_NOTE = 2000
 _LONGEST_NAME = 40
 _BAR = 30  # characters
+_MARKS = {Severity.STOP: "STOP", Severity.LOOK: "Look", Severity.NOTE: "Note"}
+_COLORS = {Severity.STOP: "red", Severity.LOOK: "yellow", Severity.NOTE: None}
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -78,11 +81,29 @@ def show_notes(notes: Iterable[str]) -> None:
         click.echo(click.style(f"Note: {printable(note, LONGEST_NOTE)}.", fg="yellow"))
 
 
+def show_concerns(concerns: Iterable[Concern]) -> None:
+    """What weighs against publication, the heaviest first, each with what to do about it."""
+    for concern in concerns:
+        mark = click.style(f"{_MARKS[concern.severity]:<5}", fg=_COLORS[concern.severity], bold=True)
+        click.echo(f"{mark}  {_sentence(concern.message)}")
+        if concern.answer:
+            click.echo(f"       {concern.answer}")
+
+
+def show_advice(advice: Advice) -> None:
+    """The one verdict."""
+    color = {Advice.PUBLISH: "green", Advice.LOOK_FIRST: "yellow", Advice.DO_NOT_PUBLISH: "red"}[advice]
+    click.echo(click.style(f"Verdict: {advice}.", fg=color, bold=True))
+
+
+def _sentence(text: str) -> str:
+    return printable(f"{text[:1].upper()}{text[1:]}.", LONGEST_NOTE)
+
+
 def show_exposure(exposure: Exposure) -> None:
     """The first thing to know: how many values are published outright, and people by their exposure."""
     clear = exposure.outright > 0
-    sentence = exposure_sentence(exposure)
-    click.echo(click.style(f"{sentence[0].upper()}{sentence[1:]}.", fg="red" if clear else None, bold=True))
+    click.echo(click.style(_sentence(exposure_sentence(exposure)), fg="red" if clear else None, bold=True))
     people = exposure.people or 1
     table = TextTable(
         ("probability of their own value", "people", "share", ""), left=("probability of their own value", "")

@@ -11,7 +11,14 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
-from dalenius.cli.text_table import LONGEST_NOTE, printable, show_notes
+from dalenius.cli.text_table import (
+    LONGEST_NOTE,
+    printable,
+    show_advice,
+    show_concerns,
+    show_exposure,
+    show_notes,
+)
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
 
@@ -225,6 +232,12 @@ def _show(verdict: Verdict) -> None:
             start = " " * (longest + 10)
     show_notes(verdict.notes)
     click.echo(_sentence(verdict))
+    if verdict.verified and verdict.exposure is not None:
+        click.echo()
+        show_exposure(verdict.exposure)
+        show_concerns(verdict.concerns)
+        if verdict.concerns:
+            show_advice(verdict.advice)
 
 
 def _sentence(verdict: Verdict) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from dalenius.errors import UsageError
+from dalenius.model.concern import Advice, Concern, advise, by_weight
 from dalenius.release.atomic import writable
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest
@@ -37,14 +38,17 @@ class Release:
         notes: Sequence[str] = (),
         *,
         verdict: Verdict | None = None,
+        concerns: Sequence[Concern] = (),
         error: TypicalError | None = None,
         temporary: str | None = None,
     ) -> None:
         """`verdict` is that of verifying it while it was published, and `error` how far off counts from it will be.
 
+        `concerns` are what was seen in the table before.
         `temporary` is a folder that holds an unsaved release, and is removed with this object.
         """
         self._folder, self._verdict = folder, verdict
+        self._concerns = tuple(concerns)
         self.error = error
         if temporary is not None:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
@@ -73,9 +77,23 @@ class Release:
     @property
     def exposure(self) -> Exposure | None:
         """How much the release shows of the people in it; None if ST cannot be read."""
+        return self._own_verdict.exposure
+
+    @property
+    def concerns(self) -> tuple[Concern, ...]:
+        """What to know before publication, the heaviest first: from the table, and from verifying the release."""
+        return by_weight((*self._concerns, *self._own_verdict.concerns))
+
+    @property
+    def advice(self) -> Advice:
+        """Whether to publish, by the worst of the concerns."""
+        return advise(self.concerns)
+
+    @property
+    def _own_verdict(self) -> Verdict:
         if self._verdict is None:
             self._verdict = self.verify()
-        return self._verdict.exposure
+        return self._verdict
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Release:
         """Write the release to a folder, whole or not at all; `force` replaces a release that is there."""

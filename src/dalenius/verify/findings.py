@@ -30,7 +30,7 @@ HOLDS = {
     SOURCE: "the records are exactly those of the table",
 }
 _LONGEST_NAME = 60
-_FORMAT = 1  # of the JSON object
+_FORMAT = 2  # of the JSON object
 
 
 class Report:
