@@ -141,7 +141,6 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
             "highest": 0.5,
             "bands": [0, 0, 2, 0, 0, 6, 0, 0, 0, 0, 0],
         },
-        "verdict": "publish",
         "findings": [],
         "out": "release",
         "rows": 8,
