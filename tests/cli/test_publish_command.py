@@ -64,7 +64,7 @@ def as_object(result: Result) -> dict[str, Any]:
 def test_the_summary_tells_what_was_made(run: Run) -> None:
     result = run(*ARGUMENTS)
     assert result.exit_code == 0
-    for text in ("3 sensitive values", "1 of 4 = 0.2500", "release: qit.parquet", "verified"):
+    for text in ("3 sensitive values", "1 of 4 = 25 %", "release: qit.parquet", "verified"):
         assert text in result.stdout
     assert result.stderr.splitlines()[:2] == ["Counting ...", "Solving ..."]
     assert dalenius.load("release").verify(against="hospital.csv").verified
