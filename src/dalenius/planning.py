@@ -37,7 +37,7 @@ def plan(
     method: Method | str = Method.OPTIMAL,
     min_size: int | None = None,
     max_size: int | None = None,
-    gap: float = 1e-4,
+    gap: float = 1e-3,
     time_limit: float = 60.0,
     null_value: str | None = None,
     known_records: int = 0,

@@ -122,7 +122,7 @@ def solver_options(command: Command) -> Command:
                 "--gap",
                 type=float,
                 metavar="X",
-                help="Stop once the loss is proven to be within this share of the optimum (default 1e-4, with strata "
+                help="Stop once the loss is proven to be within this share of the optimum (default 0.001, with strata "
                 "0.01; 0 asks for a full proof).",
             ),
             click.option(

@@ -126,7 +126,7 @@ class PlanOptions:
 
     min_size: int | None = None
     max_size: int | None = None
-    gap: float = 1e-4
+    gap: float = 1e-3
     time_limit: float = 60.0
     known_records: int = 0
     fake_values: int = 0

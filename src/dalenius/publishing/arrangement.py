@@ -73,7 +73,7 @@ class Arrangement:
     """What the table holds, the plan for it, and the partitions of its strata in the order of their buckets.
 
     `plan` is that of the table as one; `method`, `status` and `bound` are those of all partitions together. Without a
-    `cutter` the table is one stratum.
+    `cutter` the table is one stratum. `given_up` strata were found at first, and would not have made counts better.
     """
 
     survey: Survey
@@ -84,6 +84,7 @@ class Arrangement:
     status: Status
     bound: int | None
     cutter: Cutter | None = None
+    given_up: int = 0
 
     @cached_property
     def groups(self) -> tuple[SizeGroup, ...]:
@@ -139,11 +140,19 @@ class Arrangement:
         """What the publisher should know about the strata; their price comes first."""
         one = self.plan.solution.loss
         if self.cutter is None or one is None:
-            return ()
+            return self._given_up()
         loss = self.setting.loss
         times = f", {loss / one:.2f} times" if one else ""
         price = f"with {len(self.partitions):,} strata the loss is {loss:,} instead of {one:,}{times}"
-        return (price, *self._merged_records(self.cutter))
+        return (price, *self._given_up(), *self._merged_records(self.cutter))
+
+    def _given_up(self) -> tuple[str, ...]:
+        if not self.given_up:
+            return ()
+        if self.cutter is None:
+            return (f"the table was not cut: counts would not be better with the {self.given_up:,} strata found",)
+        strata = len(self.partitions)
+        return (f"strata were reduced from {self.given_up:,} to {strata:,}: counts would not be better with more",)
 
     def _merged_records(self, cutter: Cutter) -> tuple[str, ...]:
         leaves = np.bincount(cutter.strata)

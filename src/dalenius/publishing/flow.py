@@ -294,7 +294,7 @@ def _notes(arrangement: Arrangement, request: PublishRequest, unused: Sequence[s
     notes = list(plan.notes)
     if arrangement.cutter is not None:  # leave out remarks on the setting of one stratum
         notes = [note for note in notes if note not in plan.solution.notes]
-        notes += arrangement.sentences()
+    notes += arrangement.sentences()
     notes += _not_cut(arrangement, request)
     if unused:
         named = ", ".join(repr(name) for name in unused[:12]) + (" and more" if len(unused) > 12 else "")

@@ -3,7 +3,8 @@
 Strata are cut by a tree of questions to quasi-identifiers, which is fitted to a sample (`strata.growing`), or asks for
 every value of named columns. Every value is counted in every leaf by the engine that has the table. Leaves that could
 not meet the limits by themselves are merged (`strata.merging`). Then each stratum is a table of its own, under the
-limits of the whole.
+limits of the whole. Strata that were found have to be worth it (`strata.worth`): if counts are not expected to get
+better, fewer and larger ones are tried, and the best of them are taken, or none.
 
 How a table is cut depends on the table, the choice of strata and the key alone: not on memory, batches or time.
 """
@@ -19,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.errors import UndecidedError, UsageError
+from dalenius.errors import SelfCheckError, UndecidedError, UsageError
 from dalenius.fakes.quotas import RandomBits, draw_fakes
 from dalenius.model.plan import Plan, Solution, Status
 from dalenius.model.problem import Partition, Problem
@@ -43,10 +44,14 @@ from dalenius.strata.growing import (
 )
 from dalenius.strata.merging import merge_leaves
 from dalenius.strata.tree import Tree
+from dalenius.strata.worth import expected_error, is_worth_it
 
 Integers = npt.NDArray[np.int64]
 
 _MOMENT = 1.0  # second, the least for solving again
+_NEARLY_ALL = 0.9  # of the records have a value of their own in a column that is nearly a key
+_LARGE = 3  # times the loss of one stratum
+_FEW = 1_000  # rows, among which nearly all may differ in any column
 _SAMPLE_BYTES = 2**25  # of sampled records, of which twice as many are held on the way
 
 
@@ -57,6 +62,14 @@ class _Strata:
     partitions: tuple[Partition, ...]
     solutions: tuple[Solution, ...]
     of_leaf: Integers
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    @property
+    def loss(self) -> int:
+        """That of all strata together."""
+        return sum(partition.setting.loss for partition in self.partitions)
 
 
 class Stratifier:
@@ -95,10 +108,10 @@ class Stratifier:
         empty = counts.totals.sum(axis=1) == 0
         if self._choice.kind == "columns":
             cutter = cutter.at_values(_occurring(domains, ~empty))
-        strata = self._solve_strata(counts.totals[~empty], survey, plan, random, progress)
+        strata, given_up = self._solve_strata(counts.totals[~empty], survey, plan, random, progress)
         if strata is None:
             as_one = counts.renumber(_numbers(np.zeros(leaves, dtype=np.int64), values))
-            return arrange_whole(survey, plan, as_one, random)
+            return replace(arrange_whole(survey, plan, as_one, random), given_up=given_up)
         stratum_of_leaf = np.zeros(leaves, dtype=np.int64)  # that of a leaf without rows means nothing
         stratum_of_leaf[~empty] = strata.of_leaf
         bound, status = self._bound(strata)
@@ -111,18 +124,63 @@ class Stratifier:
             status=status,
             bound=bound,
             cutter=cutter.remove_leaves(empty).merge(strata.of_leaf),
+            given_up=given_up,
         )
 
     def _solve_strata(
         self, counts: Integers, survey: Survey, plan: Plan, random: RandomBits, progress: Progress
-    ) -> _Strata | None:
-        """Merge and join leaves until every stratum has a setting; None if only one stratum is left."""
+    ) -> tuple[_Strata | None, int]:
+        """The strata that leaves are merged into, None if that is one; and how many strata were given up for them.
+
+        Strata that were asked for are never given up. Where those of `auto` are not worth it, they have to have at
+        least twice as many rows, then four times as many and so on; those with the least expected error are taken. Past
+        the time limit no more are tried.
+        """
         limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
         ordered = [limits[text] for text in survey.sensitive.texts]
         leaf_rows, _ = automatic_leaves(survey.rows, len(ordered), fake_values=self._options.fake_values)
         most = most_shares(survey.sensitive.counts, ordered)
         deadline = time.monotonic() + self._options.time_limit
-        of_leaf = merge_leaves(counts, most, max(least_stratum_rows(leaf_rows), plan.problem.min_size))
+        least_rows = max(least_stratum_rows(leaf_rows), plan.problem.min_size)
+
+        def solved() -> _Strata | None:
+            of_leaf = merge_leaves(counts, most, least_rows)
+            return self._solve_merged(of_leaf, counts, survey, ordered, plan, deadline, random, progress)
+
+        first = strata = solved()
+        if first is None or self._choice.kind != "auto":
+            return first, 0
+        whole = _whole(plan, survey)
+        loss = whole.setting.loss
+        one = expected_error(counts, np.zeros(len(counts), dtype=np.int64), [whole])
+
+        def error_if_worth_it(strata: _Strata) -> float | None:
+            error = expected_error(counts, strata.of_leaf, strata.partitions)
+            return error if is_worth_it(error, one, strict=strata is not first or strata.loss > _LARGE * loss) else None
+
+        if error_if_worth_it(first) is not None:
+            return first, 0
+        best, least = None, one
+        while strata is not None and time.monotonic() < deadline:
+            least_rows *= 2
+            strata = solved()
+            error = error_if_worth_it(strata) if strata is not None else None
+            if error is not None and error < least:
+                best, least = strata, error
+        return best, len(first)
+
+    def _solve_merged(
+        self,
+        of_leaf: Integers,
+        counts: Integers,
+        survey: Survey,
+        ordered: Sequence[Fraction],
+        plan: Plan,
+        deadline: float,
+        random: RandomBits,
+        progress: Progress,
+    ) -> _Strata | None:
+        """Join strata until every one of them has a setting; None if only one is left."""
         while (number := int(of_leaf.max()) + 1) > 1:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, of_leaf, counts)
@@ -150,8 +208,7 @@ class Stratifier:
         if None in bounds:
             return None, Status.FEASIBLE
         bound = sum(bound for bound in bounds if bound is not None)
-        loss = sum(partition.setting.loss for partition in strata.partitions)
-        gap = (loss - bound) / loss if loss else 0.0
+        gap = (strata.loss - bound) / strata.loss if strata.loss else 0.0
         return bound, Status.OPTIMAL if gap <= self._options.strata_gap else Status.FEASIBLE
 
     def _tree(self, table: OpenTable, survey: Survey) -> tuple[Tree, dict[str, OrderedColumn]]:
@@ -163,16 +220,21 @@ class Stratifier:
             self._budget.check_cells(tree.leaves * values, survey.rows)
             return tree, domains
         columns = {name: OrderedColumn.if_possible(domain) for name, domain in survey.domains.items()}
-        usable = {name: column for name, column in columns.items() if column is not None}
+        possible = {name: column for name, column in columns.items() if column is not None}
         leaf_rows, most_leaves = automatic_leaves(survey.rows, values, fake_values=self._options.fake_values)
         if self._choice.kind == "number":
             most_leaves = self._choice.number
-        if most_leaves < 2 or not usable:
+        if most_leaves < 2 or not possible:
             return every_combination({}), {}
         sample = table.sample(survey)
         least = -(-leaf_rows * len(sample.values) // survey.rows)
-        codes = [column.order_codes(sample.codes[name]) for name, column in usable.items()]
-        tree = grow_tree(codes, sample.values, least, most_leaves)
+        ordered = {name: column.order_codes(sample.codes[name]) for name, column in possible.items()}
+        usable = {
+            name: column
+            for name, column in possible.items()
+            if column.codes < _NEARLY_ALL * survey.rows or not _is_nearly_key(ordered[name])
+        }
+        tree = grow_tree([ordered[name] for name in usable], sample.values, least, most_leaves)
         self._budget.check_cells(tree.leaves * values, survey.rows)
         columns_used = np.unique(tree.column[tree.column >= 0])
         place = np.append(np.searchsorted(columns_used, np.arange(len(usable))), -1)
@@ -203,6 +265,23 @@ def _deal(problem: Problem, solution: Solution, counts: Integers, random: Random
     except UndecidedError:
         return None
     return _with_all_values(partition, np.flatnonzero(counts), len(counts))
+
+
+def _whole(plan: Plan, survey: Survey) -> Partition:
+    """The records of the plan's partition, without fakes, the values in the order of the survey."""
+    partition = plan.solution.partition
+    if partition is None:
+        raise SelfCheckError("a plan without a partition")
+    quotas = dict(zip(plan.problem.values, partition.quotas, strict=True))
+    return Partition(partition.setting, tuple(quotas[text] for text in survey.sensitive.texts))
+
+
+def _is_nearly_key(codes: npt.NDArray[np.integer]) -> bool:
+    """Whether nearly every record has a value of its own: what such a column tells of a value is about single people.
+
+    In a table of few records that may be so with any number or date.
+    """
+    return len(codes) >= _FEW and len(np.unique(codes)) >= _NEARLY_ALL * len(codes)
 
 
 def _numbers(stratum_of_leaf: Integers, values: int) -> npt.NDArray[np.integer]:
