@@ -90,6 +90,11 @@ _PLENTY = 15 * 10**8  # bytes
     help="Cut the table by quasi-identifiers and give each part its own buckets: as many parts as help counts (auto, "
     "the default), no cut (none), at most N parts, or a cut by the named columns.",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Make concerns about the table errors: columns that determine the sensitive one, repeated people, ...",
+)
 @policy_options
 @solver_options
 @adversary_options
@@ -140,6 +145,7 @@ def publish_command(
             seed=seed,
             avoid_ruled_out=avoid_ruled_out or plan.avoid_ruled_out,
             strata=cut if cut is not None else "auto",
+            strict=plan.strict,
             **engine_fields(arguments),
         )
         if options.engine == "duckdb":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.cli.render_plan import FORMAT_VERSION, gap_text
-from dalenius.cli.text_table import TextTable, printable, show_notes, show_pairs
+from dalenius.cli.text_table import TextTable, printable, show_concerns, show_notes, show_pairs
 from dalenius.policy.limits import format_fraction
 from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
@@ -47,6 +47,7 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         "verified": True,
         "seconds": round(seconds, 3),
         "notes": list(release.notes),
+        "findings": [concern.as_object() for concern in release.concerns],
     }
 
 
@@ -66,6 +67,7 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
     ]
     show_pairs((name, text) for name, text in pairs if text is not None)
     show_notes(release.notes)
+    show_concerns(release.concerns)
     if manifest.randomness == SEEDED:
         show_notes(["this release is seeded: not for publication"])
 

@@ -135,6 +135,7 @@ class PlanRequest:
     identifiers: tuple[str, ...] = ()
     strata: str | int | tuple[str, ...] | None = None
     avoid_ruled_out: bool = False
+    strict: bool = False
 
     def require_sensitive(self) -> str:
         """The sensitive column; an error if neither an option nor the job file names it."""
@@ -168,6 +169,7 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
         identifiers=tuple(table.get("identifiers", ())),
         strata=tuple(strata) if isinstance(strata, list) else strata,
         avoid_ruled_out=bool(adversary.get("avoid_ruled_out")),
+        strict=bool(arguments.get("strict") or table.get("strict")),
     )
 
 

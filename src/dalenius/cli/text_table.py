@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 import click
 
+from dalenius.model.concern import Concern, Severity
+
 LONGEST_NOTE = 2000
 _LONGEST_NAME = 40
 
@@ -70,6 +72,13 @@ def show_notes(notes: Iterable[str]) -> None:
     """What the publisher should know, one note a line."""
     for note in notes:
         click.echo(click.style(f"Note: {printable(note, LONGEST_NOTE)}.", fg="yellow"))
+
+
+def show_concerns(concerns: Iterable[Concern]) -> None:
+    """What a look at the table found, the heaviest first, each with what to do about it."""
+    for one in concerns:
+        text = f"{str(one.severity).capitalize()}: {printable(f'{one.message}. {one.answer}', LONGEST_NOTE).rstrip()}"
+        click.echo(click.style(text, fg="red" if one.severity is Severity.STOP else "yellow"))
 
 
 def number(count: int | None) -> str:

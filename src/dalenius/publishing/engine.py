@@ -46,20 +46,28 @@ class SampleSpec:
 
 @dataclass(frozen=True)
 class SurveySpec:
-    """Which columns to read, the name under which nulls of the sensitive one count, and whether to draw a sample."""
+    """Which columns to read, the name under which nulls of the sensitive one count, and whether to draw a sample.
+
+    Of the `identifying` columns, which are not published, different values are counted.
+    """
 
     sensitive: str
     quasi_identifiers: tuple[str, ...]
     null_value: str | None
     sample: SampleSpec | None = None
+    identifying: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SampleCodes:
-    """Records of a sample: the codes of their sensitive values, and their codes in every column that has a domain."""
+    """Records of a sample: the codes of their sensitive values, and their codes in every column that has a domain.
+
+    `alone` is how many records of the whole table differ from all others in the quasi-identifiers, where it is known.
+    """
 
     values: Numbers
     codes: Mapping[str, Numbers]
+    alone: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ class OpenTable(Protocol):
         """Read the table for the first time."""
 
     def sample(self, survey: Survey) -> SampleCodes:
-        """The sample that the survey was asked for."""
+        """The sample that the survey was asked for, the same one each time until records are counted."""
 
     def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> StratumCounts:
         """Count every value in every stratum; an error if the table has changed since the survey."""

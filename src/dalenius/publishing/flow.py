@@ -1,7 +1,8 @@
-"""The main job, one call a stage: read, count, resolve the limits, solve, cut, place, write, verify.
+"""The main job, one call a stage: read, count, look, resolve the limits, solve, cut, place, write, verify.
 
 options.py       what the publisher asks for, checked
 engine.py        what publishing asks of an engine; local.py (this process) and spark/ answer
+inspection.py    what to know about the table before it is published; determining.py measures
 stratify.py      the table cut into strata, each of them solved
 arrangement.py   everything that is decided before records are placed
 description.py   what the two tables look like, and the manifest that describes them
@@ -21,6 +22,7 @@ from dalenius.errors import NoSolutionError, NoSuchColumnError, SelfCheckError
 from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
 from dalenius.fakes.marking import draw_marks
 from dalenius.fakes.quotas import price_notes, unprotected_notes
+from dalenius.model.concern import Concern
 from dalenius.model.plan import Method, Plan, PlanOptions, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.place.marks import Marks
@@ -28,10 +30,11 @@ from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts, single_record_notes
 from dalenius.policy.limits import LimitPolicy, as_policy
-from dalenius.policy.roles import Roles
+from dalenius.policy.roles import Roles, may_identify
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, SurveySpec, open_engine
+from dalenius.publishing.inspection import inspect, refuse_concerns, tell_concerns
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
@@ -61,6 +64,7 @@ def publish(
     fake_values: int = 0,
     avoid_ruled_out: bool = False,
     strata: str | int | Sequence[str] | None = "auto",
+    strict: bool = False,
     null_value: str | None = None,
     memory: int | None = None,
     seed: int | None = None,
@@ -87,6 +91,9 @@ def publish(
     The limits hold even for an adversary who knows any `known_records` records of a bucket. `fake_values` fake values
     go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
     of their bucket by what can be learned from the release; `avoid_ruled_out` exchanges those, which has a price.
+
+    Before anything is written, the table is looked at: `Release.concerns`. With `strict`, a concern that is more than
+    a note is an error.
 
     >>> import dalenius, pyarrow
     >>> table = pyarrow.table({"Age": [31, 42, 53, 64], "Disease": ["Flu", "Flu", "HIV", "Flu"]})
@@ -116,6 +123,7 @@ def publish(
             seed=seed,
             avoid_ruled_out=avoid_ruled_out,
             strata=strata,
+            strict=strict,
             engine=engine,
             master=master,
             spark_remote=spark_remote,
@@ -150,6 +158,7 @@ def publish_request(
         with engine.open(request.table, options.table) as table:  # read
             unused = find_columns(table, request.roles)
             survey = count(table, request, progress)  # count
+            concerns = look(table, survey, request, progress)  # look
             policy = as_policy(request.limits, survey.sensitive.value_counts)  # resolve the limits
             plan = solve(survey, policy, request, progress)  # solve
             arrangement = cut(table, survey, plan, request, progress)  # cut
@@ -166,7 +175,19 @@ def publish_request(
         progress.stage(LAST_STAGE)
         published = output.commit(manifest)
     notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
-    return Release(published, notes, temporary=temporary)
+    return Release(published, notes, temporary=temporary, concerns=concerns)
+
+
+def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
+    """What a publisher should know about the table before it is published, the heaviest first; no release."""
+    progress = progress or Silent()
+    with (
+        open_engine(request.table, request.options, request.budget) as engine,
+        engine.open(request.table, request.options.table) as table,
+    ):
+        find_columns(table, request.roles)
+        survey = count(table, request, progress)
+        return inspect(survey, table.sample(survey), request.roles, request.strata.columns)
 
 
 def price_strata(request: PublishRequest, progress: Progress | None = None) -> StrataPrice:
@@ -197,11 +218,29 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> Surv
     """Read the table for the first time: what its columns hold, and how often each sensitive value occurs."""
     progress.stage("Counting")
     roles, stratifier = request.roles, Stratifier(request)
-    spec = SurveySpec(roles.sensitive, roles.quasi_identifiers, request.options.null_value, stratifier.sample)
+    published = {roles.sensitive, *roles.quasi_identifiers}
+    identifying = [name for name in table.names if name in roles.identifiers or may_identify(name)]
+    spec = SurveySpec(
+        roles.sensitive,
+        roles.quasi_identifiers,
+        request.options.null_value,
+        stratifier.sample,
+        tuple(name for name in identifying if name not in published),
+    )
     survey = table.survey(spec, progress)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
     return survey
+
+
+def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
+    """What the publisher should know before anything is solved or written; an error if the publisher is strict."""
+    progress.stage("Looking", survey.rows)
+    concerns = inspect(survey, table.sample(survey), request.roles, request.strata.columns)
+    if request.options.strict:
+        refuse_concerns(concerns)
+    tell_concerns(concerns, progress)
+    return concerns
 
 
 def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress: Progress) -> Plan:

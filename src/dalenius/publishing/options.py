@@ -43,6 +43,7 @@ class PublishOptions:
     seed: int | None = None
     avoid_ruled_out: bool = False
     strata: str | int | Sequence[str] | None = "auto"
+    strict: bool = False
     engine: str = LOCAL
     master: str | None = None
     spark_remote: str | None = None

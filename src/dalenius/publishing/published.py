@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from dalenius.model.attack_result import Audit
+    from dalenius.model.concern import Concern
     from dalenius.model.estimate import Estimate, GroupEstimate
     from dalenius.model.verdict import Verdict
     from dalenius.policy.limits import LimitPolicy
@@ -28,7 +29,10 @@ _CHUNK = 2**20
 
 
 class Release:
-    """A published table. `notes` is what the publisher should know; it is not part of the release."""
+    """A published table. `notes` is what the publisher should know; it is not part of the release.
+
+    Neither are `concerns`: what a look at the table found before it was published, the heaviest first.
+    """
 
     def __init__(
         self,
@@ -36,12 +40,14 @@ class Release:
         notes: Sequence[str] = (),
         *,
         temporary: str | None = None,
+        concerns: Sequence[Concern] = (),
     ) -> None:
         """`temporary` is a folder that holds an unsaved release, and is removed with this object."""
         self._folder = folder
         if temporary is not None:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.notes = tuple(notes)
+        self.concerns = tuple(concerns)
 
     @property
     def path(self) -> Path:

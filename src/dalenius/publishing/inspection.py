@@ -1,0 +1,327 @@
+"""A look at the table before it is published: what a publisher should know while nothing is written yet.
+
+`inspect` makes concerns of what the first reading found and of a sample of records, the heaviest first. It looks at
+columns that say the sensitive value (determining.py), people who are there more than once, sensitive values that are
+nearly all different, people who are alone with their quasi-identifiers, and codes for what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dalenius.errors import ConcernsError
+from dalenius.model.concern import Concern, Severity, by_weight
+from dalenius.model.progress import Progress
+from dalenius.place.survey import Survey
+from dalenius.policy.roles import Roles, may_be_a_person
+from dalenius.publishing.determining import (
+    Determination,
+    Integers,
+    determination,
+    numbered,
+    together,
+    value_leaks,
+)
+from dalenius.publishing.engine import SampleCodes
+from dalenius.publishing.missing_codes import is_missing_code, is_number, missing_codes
+
+INSPECTED_ROWS = 50_000
+
+_STOP, _LOOK = 0.8, 0.4  # strengths of a determination
+_LEAST_COVERED = 0.05  # of the people, to speak of all quasi-identifiers together
+_REPEATED = 0.98  # as many different identifiers as records, or fewer
+_LIKE_PEOPLE = 20  # records a person, at most, in a column that nobody named an identifier
+_LEAST_ROWS = 20
+_MANY_VALUES, _MANY_NUMBERS, _FEW_PEOPLE = 50, 1000, 20
+_COARSER = "Make such columns coarser, or leave them out of the quasi-identifiers"
+_NAMED = 3
+_LISTED = 50
+
+
+def inspect(
+    survey: Survey, sample: SampleCodes, roles: Roles, strata_columns: Sequence[str] = ()
+) -> tuple[Concern, ...]:
+    """All that there is to say about a table, the heaviest first. Strata by a column answer what it rules out."""
+    sample = _fewer(sample)
+    columns = {name: numbered(codes) for name, codes in sample.codes.items()}
+    return by_weight(
+        [
+            *_determining(survey, columns, sample, strata_columns),
+            *_repeated_people(survey, roles),
+            *_nearly_all_different(survey),
+            *_unique_people(survey, columns, sample),
+            *_missing_codes(survey, sample),
+        ]
+    )
+
+
+def tell_concerns(concerns: Sequence[Concern], progress: Progress) -> None:
+    """Say what weighs before the work goes on."""
+    for one in concerns:
+        if one.severity is not Severity.NOTE:
+            progress.tell(f"{str(one.severity).upper()}: {one.message}.\n      {one.answer}".rstrip())
+
+
+def refuse_concerns(concerns: Sequence[Concern]) -> None:
+    """An error if there is anything to look at first."""
+    heavy = [one for one in concerns if one.severity is not Severity.NOTE]
+    if heavy:
+        raise ConcernsError(
+            f"strict: {'; '.join(one.message for one in heavy)}; nothing was published",
+            " ".join(dict.fromkeys(one.answer for one in heavy)),
+        )
+
+
+def _fewer(sample: SampleCodes) -> SampleCodes:
+    """At most so many of the records, evenly from all of them."""
+    records = len(sample.values)
+    if records <= INSPECTED_ROWS:
+        return sample
+    chosen = np.linspace(0, records - 1, INSPECTED_ROWS).astype(np.int64)
+    return SampleCodes(sample.values[chosen], {name: one[chosen] for name, one in sample.codes.items()}, sample.alone)
+
+
+def _determining(
+    survey: Survey, columns: dict[str, Integers], sample: SampleCodes, strata_columns: Sequence[str]
+) -> Iterator[Concern]:
+    if not columns or len(sample.values) < 2:
+        return
+    found = {name: determination(codes, sample.values) for name, codes in columns.items()}
+    strong = {name: one for name, one in found.items() if one.strength >= _LOOK and one.covered >= _LEAST_COVERED}
+    for severity, says in ((Severity.STOP, True), (Severity.LOOK, False)):
+        some = {name: one for name, one in strong.items() if (one.strength >= _STOP) is says}
+        if some:
+            yield _columns_concern(survey, some, severity)
+    all_together = determination(together(list(columns.values())), sample.values) if len(columns) > 1 else None
+    best = max(one.strength for one in found.values())
+    if all_together is not None and all_together.covered >= _LEAST_COVERED and all_together.strength >= _LOOK:
+        stop = all_together.strength >= _STOP
+        if best < (_STOP if stop else _LOOK):  # otherwise a single column says as much
+            yield _together_concern(survey, all_together, stop)
+    yield from _leaks(survey, {n: c for n, c in columns.items() if n not in strong}, sample, strata_columns)
+
+
+def _columns_concern(survey: Survey, found: dict[str, Determination], severity: Severity) -> Concern:
+    """Columns that determine the value, each by itself."""
+    sensitive = survey.sensitive.name
+    ordered = sorted(found, key=lambda name: -found[name].strength)
+    first = found[ordered[0]]
+    verb = "determine" if severity is Severity.STOP else "nearly determine"
+    if len(ordered) == 1:
+        message = (
+            f"{_quoted(ordered[0])} {verb.replace('determine', 'determines')} {_quoted(sensitive)}: whoever knows it "
+            f"guesses {_percent(first.right)} of the people right, and {_percent(first.without)} without it"
+        )
+    else:
+        each = ", ".join(f"{_quoted(name)} ({_percent(found[name].right)} guessed right)" for name in ordered[:_NAMED])
+        more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
+        message = (
+            f"{len(ordered)} quasi-identifiers {verb} {_quoted(sensitive)}, each by itself: {each}{more}; "
+            f"{_percent(first.without)} without them"
+        )
+    named = "it" if len(ordered) == 1 else "them"
+    return Concern(
+        code="determining-column",
+        severity=severity,
+        message=message,
+        answer=f"Leave {named} out of the quasi-identifiers (--quasi-identifiers), or make {named} coarser first.",
+        people=round(max(one.right * one.covered for one in found.values()) * survey.rows),
+        columns=tuple(ordered),
+    )
+
+
+def _together_concern(survey: Survey, found: Determination, stop: bool) -> Concern:
+    return Concern(
+        code="determining-column",
+        severity=Severity.STOP if stop else Severity.LOOK,
+        message=(
+            f"all quasi-identifiers together {'determine' if stop else 'nearly determine'} "
+            f"{_quoted(survey.sensitive.name)}: of people who share theirs with others, {_percent(found.right)} are "
+            f"guessed right, and {_percent(found.without)} without them"
+        ),
+        answer="Publish fewer quasi-identifiers (--quasi-identifiers), or make some of them coarser first.",
+        people=round(found.right * found.covered * survey.rows),
+        columns=tuple(survey.domains),
+    )
+
+
+def _leaks(
+    survey: Survey, columns: dict[str, Integers], sample: SampleCodes, strata_columns: Sequence[str]
+) -> Iterator[Concern]:
+    """Columns that give single values away, and columns that rule single values out."""
+    leaks = {name: value_leaks(codes, sample.values) for name, codes in columns.items()}
+    sensitive = _quoted(survey.sensitive.name)
+    giving = {name: one for name, one in leaks.items() if len(one.given_away)}
+    if giving:
+        names = sorted(giving, key=lambda name: -giving[name].share)
+        values = _texts(survey, [giving[name].given_away for name in names])
+        yield Concern(
+            code="determining-column",
+            severity=Severity.LOOK,
+            message=(
+                f"{_list(names)} {'gives' if len(names) == 1 else 'give'} values of {sensitive} away: there are "
+                f"entries with which nearly everybody has {_list(values, 'or')}"
+            ),
+            answer=f"{_COARSER} (--quasi-identifiers).",
+            people=round(max(one.share for one in giving.values()) * survey.rows),
+            values=tuple(values[:_LISTED]),
+            columns=tuple(names),
+        )
+    ruling = {name: one for name, one in leaks.items() if len(one.ruled_out) and name not in strata_columns}
+    if ruling:
+        names = sorted(ruling, key=lambda name: -len(ruling[name].ruled_out))
+        values = _texts(survey, [ruling[name].ruled_out for name in names])
+        excluded = min(one.excluded for one in ruling.values())
+        yield Concern(
+            code="determining-column",
+            severity=Severity.LOOK,
+            message=(
+                f"{_list(names)} {'rules' if len(names) == 1 else 'rule'} values of {sensitive} out: a third of the "
+                f"people or more ({_percent(excluded)} at least) have entries with which {_list(values, 'or')} hardly "
+                "ever goes, so the others of their buckets are likelier to have it"
+            ),
+            answer=f"Cut strata by such a column (--strata {names[0]}). Or: {_COARSER[0].lower()}{_COARSER[1:]}.",
+            people=sum(count for text, count in _counts(survey) if text in set(values)),
+            values=tuple(values[:_LISTED]),
+            columns=tuple(names),
+        )
+
+
+def _texts(survey: Survey, places: Sequence[Integers]) -> list[str]:
+    """Sensitive values by name, the most frequent first."""
+    counts, texts = survey.sensitive.counts, survey.sensitive.texts
+    return [texts[place] for place in sorted(set(np.concatenate(places).tolist()), key=lambda one: -counts[one])]
+
+
+def _counts(survey: Survey) -> Iterator[tuple[str, int]]:
+    return zip(survey.sensitive.texts, survey.sensitive.counts, strict=True)
+
+
+def _repeated_people(survey: Survey, roles: Roles) -> Iterator[Concern]:
+    """Identifiers with fewer different values than records, or columns without a role that look like such."""
+    repeated = {
+        name: found
+        for name, found in survey.identifying.items()
+        if found.records >= _LEAST_ROWS and 0 < found.different <= _REPEATED * found.records
+        if may_be_a_person(name) and (name in roles.identifiers or found.different * _LIKE_PEOPLE >= found.records)
+    }
+    if not repeated:
+        return
+    name = min(repeated, key=lambda one: (one not in roles.identifiers, repeated[one].different))
+    found = repeated[name]
+    about = "about " if found.is_estimate else ""
+    yield Concern(
+        code="repeated-people",
+        severity=Severity.LOOK,
+        message=(
+            f"{_quoted(name)} has {about}{found.different:,} different values in {found.records:,} rows: if it stands "
+            f"for people, they have several rows, and limits are about a row, not about a person"
+        ),
+        answer="Publish one row of each person, such as the first, if the limits are to be about people.",
+        people=found.different - found.once,
+        columns=(name,),
+    )
+
+
+def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
+    """A sensitive column in which people share their value with few others, or a number with very many values."""
+    sensitive = survey.sensitive
+    values, once = len(sensitive.texts), sum(count == 1 for count in sensitive.counts)
+    rows = sum(sensitive.counts)
+    if rows < _LEAST_ROWS:
+        return
+    stop = values > rows / 2
+    few = values >= _MANY_VALUES and values * _FEW_PEOPLE > rows
+    numbers = values > _MANY_NUMBERS and sum(map(is_number, sensitive.texts)) > 0.9 * values
+    if not (stop or few or numbers):
+        return
+    shared = f"; {once:,} people have a value that nobody else has" if once else ""
+    yield Concern(
+        code="nearly-all-different",
+        severity=Severity.STOP if stop else Severity.LOOK,
+        message=(
+            f"{_quoted(sensitive.name)} has {values:,} different values in {rows:,} rows{shared}: a limit on each "
+            "exact value does not protect against a guess that is nearly right"
+        ),
+        answer="Group the values before publishing, such as amounts into brackets.",
+        people=once,
+        columns=(sensitive.name,),
+    )
+
+
+def _unique_people(survey: Survey, columns: dict[str, Integers], sample: SampleCodes) -> Iterator[Concern]:
+    """People whom nobody else resembles in all quasi-identifiers."""
+    rows, alone = len(sample.values), sample.alone
+    complete = len(columns) == len(survey.domains)
+    if alone is None and complete and columns:
+        alone = int((np.bincount(together(list(columns.values()))) == 1).sum())
+    if not alone:
+        return
+    people: int | None = alone
+    if sample.alone is None and rows < survey.rows:
+        people, who = None, f"of {rows:,} people in a sample, {_percent(alone / rows)} are"
+        end = " (of all people, fewer)"
+    else:
+        who = f"{alone:,} people ({_percent(alone / survey.rows)}) are" if alone > 1 else "1 person is"
+        end = ""
+    yield Concern(
+        code="unique-people",
+        severity=Severity.NOTE,
+        message=(
+            f"{who} alone with their quasi-identifiers{end}: who knows those knows the bucket, and the limits are all "
+            "that protects there"
+        ),
+        answer="Make quasi-identifiers coarser, or publish fewer, if that is too many.",
+        people=people,
+        columns=tuple(survey.domains),
+    )
+
+
+def _missing_codes(survey: Survey, sample: SampleCodes) -> Iterator[Concern]:
+    """Values that probably stand for a missing one, in the sensitive column and in quasi-identifiers."""
+    sensitive = survey.sensitive
+    codes = [place for place, text in enumerate(sensitive.texts) if is_missing_code(text)]
+    found = {sensitive.name: ([sensitive.texts[p] for p in codes], sum(sensitive.counts[p] for p in codes))}
+    for name, numbers in sample.codes.items():
+        domain = survey.domains[name]
+        if domain is not None and len(numbers):
+            texts, share = missing_codes(domain, numbers)
+            found[name] = texts, round(share * survey.rows)
+    found = {name: one for name, one in found.items() if one[0]}
+    if not found:
+        return
+    each = [f"{_quoted(name)} ({_list(texts)})" for name, (texts, _) in found.items()]
+    more = f" and {len(each) - _NAMED} more columns" if len(each) > _NAMED else ""
+    answer = "Turn them into nulls first if they are no values."
+    if codes:
+        answer += f" What tells nothing about anybody needs no limit: --limit '{sensitive.texts[codes[0]]}=1'."
+    yield Concern(
+        code="missing-codes",
+        severity=Severity.NOTE,
+        message=f"codes for missing values count as values: {', '.join(each[:_NAMED])}{more}",
+        answer=answer,
+        people=max(people for _, people in found.values()),
+        values=tuple(sensitive.texts[place] for place in codes[:_LISTED]),
+        columns=tuple(found),
+    )
+
+
+def _quoted(name: str) -> str:
+    return repr(name if len(name) <= 40 else name[:37] + "...")
+
+
+def _list(names: Sequence[str], word: str = "and") -> str:
+    """Some names, the first few of many."""
+    quoted = [_quoted(name) for name in names[:_NAMED]]
+    if len(names) > _NAMED:
+        return f"{', '.join(quoted)} {word} {len(names) - _NAMED:,} more"
+    return f" {word} ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]
+
+
+def _percent(share: float) -> str:
+    """A share that is not everything never looks like it."""
+    if 0.1 <= share <= 0.9 or share in (0, 1):
+        return f"{share:.0%}".replace("%", " %")
+    return f"{min(max(100 * share, 0.1), 99.9):.1f} %"
