@@ -66,8 +66,8 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
         ("seconds", f"{seconds:.2f}"),
     ]
     show_pairs((name, text) for name, text in pairs if text is not None)
-    show_notes(release.notes)
     show_concerns(release.concerns)
+    show_notes(release.notes)
     if manifest.randomness == SEEDED:
         show_notes(["this release is seeded: not for publication"])
 

@@ -7,7 +7,7 @@ record stays exactly that, however many records there are, and other figures are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.uint64]
 
 _MOST = 2**17
+_ALL = 2**18  # numbers that are counted, where there are no more
+_ENOUGH = 2**16
 
 
 @dataclass(frozen=True)
@@ -78,20 +80,21 @@ def scaled_up(records: int, counted: int, different: int, once: int) -> Occurren
     return Occurrences(records, round(different * scale), round(once * scale), counted < records)
 
 
-def count_numbers(batches: Iterable[npt.NDArray[Any]]) -> Occurrences:
-    """The same for numbers of up to 64 bits, which get hashes here."""
-    counter = OccurrenceCounter()
+def count_numbers(batches: Sequence[npt.NDArray[Any]]) -> Occurrences:
+    """The same for numbers of up to 64 bits that are all there, of which only as many are looked at as are needed."""
+    records = sum(len(numbers) for numbers in batches)
+    bits = (records // _ENOUGH).bit_length() if records > _ALL else 0
+    counter = OccurrenceCounter(_ALL)
     for numbers in batches:
-        counter.add(mixed(numbers))
-    return counter.finish()
+        counter.add(numbers[_mixed(numbers) >> np.uint64(64 - bits) == 0] if bits else numbers)
+    found = counter.finish()
+    return scaled_up(records, found.records, found.different, found.once)
 
 
-def mixed(numbers: npt.NDArray[Any]) -> Hashes:
-    """Whole numbers one to one as others whose bits have nothing to do with theirs (the finalizer of splitmix64)."""
+def _mixed(numbers: npt.NDArray[Any]) -> Hashes:
+    """Numbers whose highest bits have nothing to do with what was packed into them."""
     hashes: Hashes = numbers.astype(np.uint64)
-    hashes ^= hashes >> np.uint64(30)
-    hashes *= np.uint64(0xBF58476D1CE4E5B9)
-    hashes ^= hashes >> np.uint64(27)
-    hashes *= np.uint64(0x94D049BB133111EB)
-    hashes ^= hashes >> np.uint64(31)
+    hashes *= np.uint64(0x9E3779B97F4A7C15)
+    hashes ^= hashes >> np.uint64(32)
+    hashes *= np.uint64(0xD6E8FEB86659FD93)
     return hashes

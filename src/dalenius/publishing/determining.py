@@ -33,6 +33,8 @@ Integers = npt.NDArray[np.int64]
 _STANDARD_ERRORS = 3.0
 _SMALL_GROUP = 10  # records on average
 _NEIGHBOURS = 25
+_FEW = 20  # times as many as there are records
+_LARGEST = 2**62
 _GIVEN_AWAY = 0.8  # of the records with a code, at least, have the value
 _FREQUENT = 0.5  # values of more records than this are nobody's secret
 _EXPECTED = 16.0  # records with a code and a value, by chance: none at all is then no chance
@@ -61,7 +63,7 @@ class ValueLeaks:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class Pairs:
     """How often each code occurs with each value: pairs in the order of the codes, and where those of a code begin."""
 
     values: Integers
@@ -70,41 +72,66 @@ class _Pairs:
     starts: Integers
     sizes: Integers
 
+    @property
+    def records(self) -> int:
+        """All records of the sample."""
+        return int(self.sizes.sum())
+
     @classmethod
-    def of(cls, groups: Numbers, values: Numbers) -> _Pairs:
+    def of(cls, groups: Integers, values: Numbers) -> Pairs:
+        """The pairs of codes and values of all records."""
         several = int(values.max()) + 1
-        keys, counts = np.unique(groups.astype(np.int64) * several + values.astype(np.int64), return_counts=True)
-        codes, starts, group = np.unique(keys // several, return_index=True, return_inverse=True)
-        sizes = np.add.reduceat(counts, starts) if len(codes) else np.empty(0, dtype=np.int64)
-        return cls(keys % several, counts, group, starts, sizes)
+        keys, counts = count_each(groups * several + values)
+        group, values = np.divmod(keys, several)
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        return cls(values, counts, numbered(group), starts, np.add.reduceat(counts, starts))
+
+
+def count_each(numbers: Numbers) -> tuple[Integers, Integers]:
+    """The different numbers, none of them negative, in their order, and how often each occurs."""
+    if int(numbers.max()) < _FEW * len(numbers):  # faster than to sort them
+        counts = np.bincount(numbers.astype(np.int64))
+        there = np.flatnonzero(counts)
+        return there, counts[there]
+    there, counts = np.unique(numbers, return_counts=True)
+    return there, counts
 
 
 def numbered(codes: Numbers) -> Integers:
     """Codes as 0, 1, 2, ... in their order."""
+    if int(codes.max()) < _FEW * len(codes):
+        small = codes.astype(np.int64)
+        there = np.zeros(int(small.max()) + 1, dtype=np.int64)
+        there[small] = 1
+        places: Integers = (np.cumsum(there) - 1)[small]
+        return places
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
 def together(columns: list[Integers]) -> Integers:
     """Several columns as one, with a number for each combination that occurs."""
-    combined = columns[0]
+    combined, several = columns[0], int(columns[0].max()) + 1
     for column in columns[1:]:
-        combined = numbered(combined * (int(column.max()) + 1) + column)
-    return combined
+        more = int(column.max()) + 1
+        if several * more > _LARGEST:
+            combined = numbered(combined)
+            several = int(combined.max()) + 1
+        combined, several = combined * more + column, several * more
+    return numbered(combined)
 
 
-def determination(codes: Integers, values: Numbers) -> Determination:
+def determination(codes: Integers, values: Numbers, pairs: Pairs | None = None) -> Determination:
     """How far a column determines the value: by its codes, or by neighbours in their order where that says more."""
-    found = by_group(codes, values)
+    found = by_group(pairs if pairs is not None else Pairs.of(codes, values))
     if len(codes) < _SMALL_GROUP * (int(codes.max()) + 1) and len(codes) >= 2 * _NEIGHBOURS:
         groups = np.empty(len(codes), dtype=np.int64)
         groups[np.argsort(codes, kind="stable")] = np.arange(len(codes)) // _NEIGHBOURS
-        found = max(found, by_group(groups, values), key=lambda one: one.strength)
+        found = max(found, by_group(Pairs.of(groups, values)), key=lambda one: one.strength)
     return found
 
 
-def by_group(groups: Integers, values: Numbers) -> Determination:
+def by_group(pairs: Pairs) -> Determination:
     """How far the group of a record determines its value."""
-    pairs = _Pairs.of(groups, values)
     covered = pairs.sizes[pairs.group] > 1
     number = int(pairs.counts[covered].sum())
     if not number:
@@ -122,7 +149,7 @@ def by_group(groups: Integers, values: Numbers) -> Determination:
     without = float(np.bincount(pairs.values[covered], weights=pairs.counts[covered]).max()) / number
     low = wilson_low(right, number / 2)
     strength = max(0.0, (low - without) / (1 - without)) if without < 1 else 0.0
-    return Determination(right, without, number / len(groups), strength)
+    return Determination(right, without, number / pairs.records, strength)
 
 
 def wilson_low(share: float, number: float) -> float:
@@ -133,10 +160,9 @@ def wilson_low(share: float, number: float) -> float:
     return max(0.0, (middle - width) / (1 + z2 / number))
 
 
-def value_leaks(codes: Integers, values: Numbers) -> ValueLeaks:
+def value_leaks(pairs: Pairs) -> ValueLeaks:
     """The values that single codes of a column give away, and those that many of its codes rule out."""
-    pairs = _Pairs.of(codes, values)
-    records = len(codes)
+    records = pairs.records
     of_value = np.bincount(pairs.values, weights=pairs.counts)
     given = _given_away(pairs, of_value, records)
     expected = of_value[pairs.values] * pairs.sizes[pairs.group] / records
@@ -157,7 +183,7 @@ def value_leaks(codes: Integers, values: Numbers) -> ValueLeaks:
     )
 
 
-def _given_away(pairs: _Pairs, of_value: Numbers, records: int) -> Integers:
+def _given_away(pairs: Pairs, of_value: Numbers, records: int) -> Integers:
     """The places of the pairs whose code gives the value away."""
     sizes = pairs.sizes[pairs.group]
     rare = of_value[pairs.values] <= _FREQUENT * records

@@ -25,6 +25,7 @@ from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
+from dalenius.place.occurrences import Occurrences
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.publishing.arrangement import Arrangement, Numbers, StratumCounts
@@ -62,12 +63,13 @@ class SurveySpec:
 class SampleCodes:
     """Records of a sample: the codes of their sensitive values, and their codes in every column that has a domain.
 
-    `alone` is how many records of the whole table differ from all others in the quasi-identifiers, where it is known.
+    `combinations` says how often the quasi-identifiers of a record, taken together, occur in the whole table, where the
+    engine knows it.
     """
 
     values: Numbers
     codes: Mapping[str, Numbers]
-    alone: int | None = None
+    combinations: Occurrences | None = None
 
 
 @dataclass(frozen=True)

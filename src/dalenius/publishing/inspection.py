@@ -19,6 +19,7 @@ from dalenius.policy.roles import Roles, may_be_a_person
 from dalenius.publishing.determining import (
     Determination,
     Integers,
+    Pairs,
     determination,
     numbered,
     together,
@@ -59,19 +60,27 @@ def inspect(
 
 def tell_concerns(concerns: Sequence[Concern], progress: Progress) -> None:
     """Say what weighs before the work goes on."""
-    for one in concerns:
-        if one.severity is not Severity.NOTE:
-            progress.tell(f"{str(one.severity).upper()}: {one.message}.\n      {one.answer}".rstrip())
+    for one in _heavy(concerns):
+        progress.tell(_lines(one))
 
 
 def refuse_concerns(concerns: Sequence[Concern]) -> None:
     """An error if there is anything to look at first."""
-    heavy = [one for one in concerns if one.severity is not Severity.NOTE]
+    heavy = _heavy(concerns)
     if heavy:
+        number = "1 concern" if len(heavy) == 1 else f"{len(heavy)} concerns"
         raise ConcernsError(
-            f"strict: {'; '.join(one.message for one in heavy)}; nothing was published",
-            " ".join(dict.fromkeys(one.answer for one in heavy)),
+            "\n".join([f"nothing was published: strict makes errors of {number} about the table", *map(_lines, heavy)]),
+            "Do what they say, or publish without --strict.",
         )
+
+
+def _heavy(concerns: Sequence[Concern]) -> list[Concern]:
+    return [one for one in concerns if one.severity is not Severity.NOTE]
+
+
+def _lines(one: Concern) -> str:
+    return f"{str(one.severity).upper()}: {one.message}.\n      {one.answer}"
 
 
 def _fewer(sample: SampleCodes) -> SampleCodes:
@@ -80,7 +89,9 @@ def _fewer(sample: SampleCodes) -> SampleCodes:
     if records <= INSPECTED_ROWS:
         return sample
     chosen = np.linspace(0, records - 1, INSPECTED_ROWS).astype(np.int64)
-    return SampleCodes(sample.values[chosen], {name: one[chosen] for name, one in sample.codes.items()}, sample.alone)
+    return SampleCodes(
+        sample.values[chosen], {name: one[chosen] for name, one in sample.codes.items()}, sample.combinations
+    )
 
 
 def _determining(
@@ -88,7 +99,8 @@ def _determining(
 ) -> Iterator[Concern]:
     if not columns or len(sample.values) < 2:
         return
-    found = {name: determination(codes, sample.values) for name, codes in columns.items()}
+    pairs = {name: Pairs.of(codes, sample.values) for name, codes in columns.items()}
+    found = {name: determination(codes, sample.values, pairs[name]) for name, codes in columns.items()}
     strong = {name: one for name, one in found.items() if one.strength >= _LOOK and one.covered >= _LEAST_COVERED}
     for severity, says in ((Severity.STOP, True), (Severity.LOOK, False)):
         some = {name: one for name, one in strong.items() if (one.strength >= _STOP) is says}
@@ -100,7 +112,7 @@ def _determining(
         stop = all_together.strength >= _STOP
         if best < (_STOP if stop else _LOOK):  # otherwise a single column says as much
             yield _together_concern(survey, all_together, stop)
-    yield from _leaks(survey, {n: c for n, c in columns.items() if n not in strong}, sample, strata_columns)
+    yield from _leaks(survey, {name: one for name, one in pairs.items() if name not in strong}, strata_columns)
 
 
 def _columns_concern(survey: Survey, found: dict[str, Determination], severity: Severity) -> Concern:
@@ -147,11 +159,9 @@ def _together_concern(survey: Survey, found: Determination, stop: bool) -> Conce
     )
 
 
-def _leaks(
-    survey: Survey, columns: dict[str, Integers], sample: SampleCodes, strata_columns: Sequence[str]
-) -> Iterator[Concern]:
+def _leaks(survey: Survey, pairs: dict[str, Pairs], strata_columns: Sequence[str]) -> Iterator[Concern]:
     """Columns that give single values away, and columns that rule single values out."""
-    leaks = {name: value_leaks(codes, sample.values) for name, codes in columns.items()}
+    leaks = {name: value_leaks(one) for name, one in pairs.items()}
     sensitive = _quoted(survey.sensitive.name)
     giving = {name: one for name, one in leaks.items() if len(one.given_away)}
     if giving:
@@ -161,8 +171,8 @@ def _leaks(
             code="determining-column",
             severity=Severity.LOOK,
             message=(
-                f"{_list(names)} {'gives' if len(names) == 1 else 'give'} values of {sensitive} away: there are "
-                f"entries with which nearly everybody has {_list(values, 'or')}"
+                f"{_list(names)} {'gives' if len(names) == 1 else 'give'} values of {sensitive} away: nearly everybody "
+                f"with certain entries has {_list(values, 'or')}"
             ),
             answer=f"{_COARSER} (--quasi-identifiers).",
             people=round(max(one.share for one in giving.values()) * survey.rows),
@@ -178,9 +188,9 @@ def _leaks(
             code="determining-column",
             severity=Severity.LOOK,
             message=(
-                f"{_list(names)} {'rules' if len(names) == 1 else 'rule'} values of {sensitive} out: a third of the "
-                f"people or more ({_percent(excluded)} at least) have entries with which {_list(values, 'or')} hardly "
-                "ever goes, so the others of their buckets are likelier to have it"
+                f"{_list(names)} {'rules' if len(names) == 1 else 'rule'} values of {sensitive} out: with entries that "
+                f"{_percent(excluded)} of the people have, hardly anybody has {_list(values, 'or')}, so it is "
+                "somebody else of their bucket"
             ),
             answer=f"Cut strata by such a column (--strata {names[0]}). Or: {_COARSER[0].lower()}{_COARSER[1:]}.",
             people=sum(count for text, count in _counts(survey) if text in set(values)),
@@ -253,25 +263,28 @@ def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
 
 def _unique_people(survey: Survey, columns: dict[str, Integers], sample: SampleCodes) -> Iterator[Concern]:
     """People whom nobody else resembles in all quasi-identifiers."""
-    rows, alone = len(sample.values), sample.alone
-    complete = len(columns) == len(survey.domains)
-    if alone is None and complete and columns:
+    rows, known = len(sample.values), sample.combinations
+    alone = known.once if known is not None else 0
+    if known is not None and known.is_estimate:
+        alone = int(float(f"{alone:.3g}"))
+    if known is None and columns and len(columns) == len(survey.domains):
         alone = int((np.bincount(together(list(columns.values()))) == 1).sum())
     if not alone:
         return
     people: int | None = alone
-    if sample.alone is None and rows < survey.rows:
+    if known is None and rows < survey.rows:
         people, who = None, f"of {rows:,} people in a sample, {_percent(alone / rows)} are"
         end = " (of all people, fewer)"
     else:
-        who = f"{alone:,} people ({_percent(alone / survey.rows)}) are" if alone > 1 else "1 person is"
+        about = "about " if known is not None and known.is_estimate else ""
+        who = f"{about}{alone:,} people ({_percent(alone / survey.rows)}) are" if alone > 1 else "1 person is"
         end = ""
     yield Concern(
         code="unique-people",
         severity=Severity.NOTE,
         message=(
-            f"{who} alone with their quasi-identifiers{end}: who knows those knows the bucket, and the limits are all "
-            "that protects there"
+            f"{who} alone with their quasi-identifiers{end}: whoever knows those finds their bucket, and only the "
+            "limits protect them there"
         ),
         answer="Make quasi-identifiers coarser, or publish fewer, if that is too many.",
         people=people,
@@ -300,7 +313,7 @@ def _missing_codes(survey: Survey, sample: SampleCodes) -> Iterator[Concern]:
     yield Concern(
         code="missing-codes",
         severity=Severity.NOTE,
-        message=f"codes for missing values count as values: {', '.join(each[:_NAMED])}{more}",
+        message=f"what looks like a code for a missing value counts as a value: {', '.join(each[:_NAMED])}{more}",
         answer=answer,
         people=max(people for _, people in found.values()),
         values=tuple(sensitive.texts[place] for place in codes[:_LISTED]),

@@ -118,8 +118,8 @@ class LocalTable:
         self._keep_if_it_fits(survey, self._progress)
         if self._kept is not None:
             self._sample = None
-            alone = count_numbers(codes for _, codes in self._kept.batches).once
-            return SampleCodes(*self._kept.sample(spec.key, spec.rows), alone)
+            combinations = count_numbers([codes for _, codes in self._kept.batches])
+            return SampleCodes(*self._kept.sample(spec.key, spec.rows), combinations)
         sample, self._sample = self._sample, None
         if sample is None:
             sample = Sample(spec.key, spec.rows)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from dalenius.place.domains import Domain, is_integer_like
-from dalenius.publishing.determining import Numbers
+from dalenius.publishing.determining import Numbers, count_each
 
 _TEXTS = """
     ?, ??, -, --, ., n/a, na, n.a., nan, null, nil, missing, unknown, unk, unspecified, undetermined, invalid,
@@ -27,7 +25,7 @@ def is_missing_code(text: str) -> bool:
 
 def missing_codes(domain: Domain, numbers: Numbers) -> tuple[list[str], float]:
     """The codes for missing values that a column of the sample has, and the share of records with one of them."""
-    there, counts = np.unique(numbers, return_counts=True)
+    there, counts = count_each(numbers)
     if domain.has_nulls and there[-1] == domain.codes - 1:
         there, counts = there[:-1], counts[:-1]
     if is_integer_like(domain.data_type):

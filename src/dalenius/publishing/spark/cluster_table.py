@@ -131,10 +131,9 @@ class SparkTable:
             raise rows_moved()
         lines = [np.frombuffer(row["codes"], dtype=np.uint64).reshape(-1, row["amount"]) for row in sampled_rows]
         codes = np.concatenate(lines, axis=1)
-        alone = None
-        if len(values) < survey.rows and (together := self._occurrences(list(survey.domains), survey.rows)) is not None:
-            alone = together.once
-        return SampleCodes(values, dict(zip(domains, codes, strict=True)), alone)
+        known = len(values) == survey.rows and len(domains) == len(survey.domains)
+        combinations = None if known else self._occurrences(list(survey.domains), survey.rows)
+        return SampleCodes(values, dict(zip(domains, codes, strict=True)), combinations)
 
     def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> SparkCounts:
         """Count by partition; without strata the first reading has done so already."""
