@@ -10,10 +10,12 @@ from typing import Any
 
 from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
-from dalenius.model.problem import BucketSetting, Problem, ValueCounts
+from dalenius.model.problem import Problem, ValueCounts
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, label, resolve_limits
+from dalenius.solve.foresight import foresee_error, foresee_exposure
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
+    HIDING_SIZE,
     LARGEST_SIZE,
     automatic_max_size,
     check_options,
@@ -46,7 +48,7 @@ def plan(
     `counts_or_table` is a dict of counts by value, or a table with its `sensitive` column named: a path (and the name
     of the `table`, for a DuckDB file that has several), a pandas or polars DataFrame, a pyarrow Table or a DuckDB
     relation. `limits` is a `LimitPolicy`, a dict of limits by value, or a dict with the keys of a job file's [limits]
-    section, such as {"theta": 8, "base": "0.02"}.
+    section, such as {"odds": 8}.
 
     The limits hold even for an attacker who knows any `known_records` records of a bucket, and `fake_values` fake
     values go into every bucket. The plan then has the solution without either as `unprotected`: their difference is
@@ -55,7 +57,7 @@ def plan(
     >>> import dalenius
     >>> plan = dalenius.plan({"Flu": 90, "HIV": 10}, {"Flu": 1, "HIV": "0.2"})
     >>> str(plan.solution.setting), plan.solution.loss
-    ('50 x 1 + 10 x 5', 160)
+    ('25 x 2 + 10 x 5', 185)
     """
     counts = count_values(counts_or_table, sensitive, null_value, table)
     options = PlanOptions(
@@ -127,7 +129,7 @@ def _problem(
     values: tuple[str, ...], counts: tuple[int, ...], resolved: ResolvedLimits, options: PlanOptions
 ) -> Problem:
     known = options.known_records
-    min_size = max(least_min_size(resolved.limits, known), options.min_size or 1)
+    min_size = max(least_min_size(resolved.limits, known), options.min_size or HIDING_SIZE)
     max_size = options.max_size
     if max_size is None:
         max_size = max(min_size, automatic_max_size(resolved.limits, sum(counts), known))
@@ -167,8 +169,17 @@ def plan_without_search(problem: Problem, method: Method, options: PlanOptions) 
 
 
 def with_notes(plan: Plan, resolved: ResolvedLimits) -> Plan:
-    """The plan with notes for the publisher on its limits and its buckets."""
-    return replace(plan, notes=resolved.notes + _notes_on_setting(plan))
+    """The plan with what it shows and costs, and with notes for the publisher on its limits and its buckets."""
+    partition, problem = plan.solution.partition, plan.problem
+    notes = resolved.notes + plan.solution.notes
+    if partition is None or plan.status is Status.INFEASIBLE:
+        return replace(plan, notes=notes)
+    return replace(
+        plan,
+        exposure=foresee_exposure(problem.values, [partition], problem.fake_values),
+        error=foresee_error(problem.values, [partition], problem.fake_values),
+        notes=notes,
+    )
 
 
 def _add_unprotected(plan: Plan, options: PlanOptions, resolved: ResolvedLimits) -> Plan:
@@ -214,22 +225,6 @@ def _too_small(problem: Problem, method: Method, time_limit: float) -> NoSolutio
     deadline = time.monotonic() + seconds
     smallest, certain = smallest_working_size(works, problem.max_size, problem.total, deadline)
     return NoSolution("max-size", smallest_max_size=smallest, is_smallest=certain)
-
-
-def _notes_on_setting(plan: Plan) -> tuple[str, ...]:
-    setting = plan.solution.setting
-    if setting is None or plan.status is Status.INFEASIBLE:
-        return plan.solution.notes
-    return (*plan.solution.notes, *single_record_notes(setting, plan.problem.fake_values))
-
-
-def single_record_notes(setting: BucketSetting, fake_values: int) -> tuple[str, ...]:
-    """A sentence about buckets of one record, if there are any."""
-    if setting.groups[0].size > 1:
-        return ()
-    single = f"{setting.groups[0].buckets:,} buckets hold a single record, whose value is then "
-    outright = "published outright" if not fake_values else "hidden among the fake values alone"
-    return (f"{single}{outright}, as a limit of 1 allows; --min-size 2 prevents it",)
 
 
 def _method(method: Method | str) -> Method:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.attack.audit import audit
-from dalenius.attack.corruption import Exposure
+from dalenius.attack.corruption import ChosenRecords
 from dalenius.model.attack_result import Attack
 from dalenius.verify.buckets import BucketStream
 from tests.attack.tables import VALUES, add_fakes, table
@@ -39,13 +39,13 @@ def by_trying(slots: list[int], fakes: tuple[int, ...], limits: list[Fraction], 
     return found
 
 
-def exposed(buckets: list[list[int]], limits: list[Fraction], fakes: int = 0, promised: int = 0) -> list[Exposure]:
+def exposed(buckets: list[list[int]], limits: list[Fraction], fakes: int = 0, promised: int = 0) -> list[ChosenRecords]:
     """What is found for 0 to 6 known records, each."""
     numbers = np.repeat(np.arange(len(buckets)) + 1, [len(bucket) for bucket in buckets])
     codes = np.array([code for bucket in buckets for code in sorted(bucket)], dtype=np.int32)
     found = []
     for known in range(7):
-        exposure, stream = Exposure(limits, fakes, promised, known, range(7)), BucketStream()
+        exposure, stream = ChosenRecords(limits, fakes, promised, known, range(7)), BucketStream()
         for whole in [*stream.add(numbers, codes), stream.finish()]:
             exposure.add(whole)
         found.append(exposure)

@@ -254,7 +254,7 @@ def test_wrong_use(run: Run, words: tuple[str, ...], message: str) -> None:
     ("text", "size"), [("2GB", 2 * 10**9), ("512MiB", 2**29), ("1.5 gib", 3 * 2**29), ("800m", 8 * 10**8)]
 )
 def test_sizes(text: str, size: int) -> None:
-    from dalenius.cli.shared_options import parse_size
+    from dalenius.cli.text_table import parse_size
 
     assert parse_size(text) == size
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.attack.corruption import Exposure, corruption, numbers_known
+from dalenius.attack.corruption import ChosenRecords, corruption, numbers_known
 from dalenius.attack.dealing import SlotCounts
 from dalenius.attack.learning import learning
 from dalenius.attack.minimality import minimality
@@ -72,7 +72,7 @@ ATTACKERS = {
     "order": Attacker(order_attack),
 }
 
-_FORMAT = 1
+_FORMAT = 2
 _NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
 _MOST_CONTROL = 100_000  # people outside of the release
 _ENGINE_MEMORY = 2**30  # bytes, before the engine that reads the truth spills to the disk
@@ -104,7 +104,8 @@ def audit(
     names = _choose(attacks, release.manifest.strata is not None)
     progress = progress or Silent()
     progress.stage("Verifying")
-    failed = [check.check for check in verify(folder).checks if not check.passed]
+    verdict = verify(folder)
+    failed = [check.check for check in verdict.checks if not check.passed]
     if not _NEEDED.isdisjoint(failed) or ("sizes" in failed and "order" not in failed):
         raise _not_whole(failed)
     try:
@@ -116,7 +117,7 @@ def audit(
     if failed:
         note = f"dalenius verify does not pass this release: {', '.join(failed)}"
         result = replace(result, notes=(note, *result.notes))
-    return result
+    return replace(result, others=verdict.concerns)
 
 
 def _not_whole(failed: Sequence[str]) -> ReleaseError:
@@ -178,7 +179,7 @@ class _Auditor:
         manifest = self._release.manifest
         adversary = manifest.adversary
         numbers = numbers_known(max(group.size for group in manifest.setting))
-        exposure = Exposure(self._limits, adversary.fake_values, adversary.known_records, known, numbers)
+        exposure = ChosenRecords(self._limits, adversary.fake_values, adversary.known_records, known, numbers)
         others, control = self._others() if self._control is not None else (None, None)
         outline, sample = self._read_tables(exposure, others)
         people = self._people(sample) if self._truth is not None and sample.candidates.rows else None
@@ -196,7 +197,7 @@ class _Auditor:
             progress=self._progress,
         )
 
-    def _read_tables(self, exposure: Exposure, others: pa.Table | None) -> tuple[Outline, Sample]:
+    def _read_tables(self, exposure: ChosenRecords, others: pa.Table | None) -> tuple[Outline, Sample]:
         manifest = self._release.manifest
 
         def watch(whole: WholeBuckets) -> None:
@@ -294,6 +295,8 @@ def audit_object(result: Audit) -> dict[str, Any]:
         "known_records": result.known_records,
         "fake_values": result.fake_values,
         "sampled": {"rows": result.used, "of": result.rows} if result.sampled else None,
+        "verdict": str(result.advice),
+        "findings": [concern.as_object() for concern in result.concerns],
         "broken": list(result.broken),
         "notes": list(result.notes),
         **{attack.name: _attack_object(attack) for attack in result.attacks},
@@ -311,6 +314,11 @@ def _attack_object(attack: Attack) -> dict[str, Any]:
         "claims_right": attack.claims_right,
         "claims_right_interval": [attack.right.low, attack.right.high] if attack.right is not None else None,
         "mean_limit": attack.mean_limit,
+        "points": attack.points,
+        "worst_values": [
+            {"value": one.value, "claims": one.claims, "claims_right": one.right, "limit": one.limit}
+            for one in attack.worst
+        ],
         "details": dict(attack.details),
         "notes": list(attack.notes),
     }

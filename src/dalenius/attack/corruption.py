@@ -50,7 +50,7 @@ _SWEEP = 64  # numbers of known records that are tried
 _ABOVE = 1e-9
 
 
-class Exposure:
+class ChosenRecords:
     """The chosen records: sees every bucket in passing, and counts the people who can be put above a limit.
 
     It does so for several numbers of known records; `known` is that of the attack itself.
@@ -203,6 +203,7 @@ def corruption(target: Target) -> Attack:
         },
         notes=_notes(known, promised, candidates.fakes),
         broken=(_broken(broken, promised),) if broken else (),
+        beyond=known > promised,
     )
 
 

@@ -29,7 +29,7 @@ from dalenius.verify.row_order import OrderOfRows, as_arrow, integers
 from dalenius.verify.sensitive_values import ValueCodes
 
 if TYPE_CHECKING:  # they read what is defined here
-    from dalenius.attack.corruption import Exposure
+    from dalenius.attack.corruption import ChosenRecords
     from dalenius.attack.dealing import SlotCounts
     from dalenius.attack.people import People
 
@@ -96,7 +96,7 @@ class Target:
     limits: Sequence[Fraction]
     frequencies: Floats
     slots: SlotCounts
-    exposure: Exposure
+    exposure: ChosenRecords
     known: int
     people: People | None
     control: Integers | None

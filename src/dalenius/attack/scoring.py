@@ -14,7 +14,7 @@ import numpy as np
 from dalenius.attack.people import People
 from dalenius.attack.reading import Target
 from dalenius.infer.candidates import Beliefs, Candidates, Floats
-from dalenius.model.attack_result import Attack, Share
+from dalenius.model.attack_result import Attack, Share, ValueClaims
 
 _ABOVE = 1e-9
 _TIE = 1e-12
@@ -37,13 +37,14 @@ class Scores:
     beliefs: float = 0.0
     bins: Floats = field(default_factory=lambda: np.zeros((3, _BINS)))  # candidates, their beliefs, the truth of them
     exposed: list[tuple[int, float, int, int]] = field(default_factory=list)  # above, excess, bucket, size
+    by_value: Floats = field(default_factory=lambda: np.zeros((2, 0)))  # claims, and the truth of them
 
 
 def score(target: Target, beliefs: Beliefs) -> Scores:
     """Everything that beliefs are judged by: how probable every value of a bucket is for each of its rows."""
     candidates, people, frequencies = target.candidates, target.people, target.frequencies
     most = np.array([float(limit) for limit in target.limits])
-    scores = Scores(candidates.rows)
+    scores = Scores(candidates.rows, by_value=np.zeros((2, len(most))))
     for place, block in enumerate(candidates.blocks):
         p = beliefs[place][:, : block.size]
         shares = block.counts / block.slots
@@ -62,8 +63,11 @@ def score(target: Target, beliefs: Beliefs) -> Scores:
         scores.claims += int(claims.sum())
         scores.limits += float((claims * allowed).sum())
         scores.beliefs += float(p[claims].sum())
+        claimed = np.broadcast_to(block.values[:, None, :], claims.shape)[claims]
+        scores.by_value[0] += np.bincount(claimed, minlength=len(most))
         if truth is not None:
             scores.claims_right += float(truth[claims].sum())
+            scores.by_value[1] += np.bincount(claimed, truth[claims], minlength=len(most))
         _add_to_bins(scores.bins, p, truth)
         excess = ((p - allowed) * claims).sum(axis=(1, 2))
         _add_exposed(scores, above.tolist(), excess.tolist(), candidates.numbers[block.buckets].tolist(), block.size)
@@ -104,7 +108,19 @@ def attack_result(
         mean_limit=_mean(scores.limits, scores.claims),
         details={**shared, **details},
         notes=notes,
+        worst=_worst_values(scores, target) if with_truth else (),
     )
+
+
+def _worst_values(scores: Scores, target: Target) -> tuple[ValueClaims, ...]:
+    """The values of which more claims are true than their limits allow, those with the most such claims first."""
+    names = [entry.value for entry in target.release.manifest.values]
+    claims, right = scores.by_value.tolist()
+    values = [
+        ValueClaims(name, int(number), true, float(limit))
+        for name, number, true, limit in zip(names, claims, right, target.limits, strict=True)
+    ]
+    return tuple(sorted((v for v in values if v.excess > 0.5), key=lambda v: -v.excess)[:_MOST_EXPOSED])
 
 
 def calibration(bins: Floats, with_truth: bool) -> list[dict[str, Any]]:

@@ -11,7 +11,15 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.progress_bar import show_progress
-from dalenius.cli.text_table import LONGEST_NOTE, TextTable, number, printable, show_notes
+from dalenius.cli.text_table import (
+    LONGEST_NOTE,
+    TextTable,
+    number,
+    printable,
+    show_advice,
+    show_concerns,
+    show_notes,
+)
 from dalenius.errors import UsageError
 from dalenius.model.attack_result import ATTACKS, Attack, Audit, Share
 
@@ -19,6 +27,7 @@ _EPILOG = """\b
 Examples:
   dalenius audit release
   dalenius audit release --truth hospital.parquet
+  dalenius audit release --truth hospital.parquet --fail-above 1
   dalenius audit release --truth hospital.parquet --attack corruption --known 2 --json
 """
 
@@ -51,6 +60,13 @@ Examples:
     metavar="TABLE",
     help="Table of people who are not in the release, with the same columns: shows how well they are guessed.",
 )
+@click.option(
+    "--fail-above",
+    type=click.FloatRange(min=0),
+    metavar="POINTS",
+    help="Exit with 1 if an attacker's claims are right more often than the limits allow, by more than so many "
+    "percentage points. Needs --truth.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def audit_command(
     folder: Path,
@@ -59,16 +75,19 @@ def audit_command(
     attacks: tuple[str, ...],
     known: int | None,
     control: Path | None,
+    fail_above: float | None,
     as_json: bool,
 ) -> None:
     """Run simulated attacks on the release in DIR and show what each attacker learns.
 
-    Writes nothing. Exit code 0, or 1 if an attack broke a promise of the release. Results with --truth are computed
-    from the raw table: they are for the publisher, not for publication.
+    Writes nothing. Exit code 0, or 1 if an attack broke a promise of the release or --fail-above says so. Results with
+    --truth are computed from the raw table: they are for the publisher, not for publication.
     """
     with report_errors(as_json):
         if table_name is not None and truth is None:
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
+        if fail_above is not None and truth is None:
+            raise UsageError("how often attackers are right is not known without the table", "Give --truth TABLE too.")
         if control is not None and attacks and "learning" not in attacks:
             raise UsageError("--control is for the learning attack", "Give --attack learning, or leave it out.")
         from dalenius.attack.audit import audit
@@ -89,7 +108,7 @@ def audit_command(
             click.echo(json.dumps(audit_object(result)))
         else:
             show_audit(result)
-        if result.broken:
+        if result.broken or (fail_above is not None and _points(result) > fail_above):
             sys.exit(CHECK_FAILED)
 
 
@@ -102,12 +121,28 @@ def show_audit(result: Audit) -> None:
     show_notes((*result.notes, *(note for attack in result.attacks for note in attack.notes)))
     for sentence in result.broken:
         click.echo(click.style("BROKEN", fg="red", bold=True) + f": {printable(sentence, LONGEST_NOTE)}.")
-    if not result.broken:
-        click.echo(click.style("No promise was broken", fg="green", bold=True) + " by these attacks.")
+    show_concerns(result.concerns)
+    if not result.concerns:
+        click.echo("No promise was broken by these attacks, and no claim is right more often than the limits allow.")
+    show_advice(result.advice)
+
+
+def _points(result: Audit) -> float:
+    """The most by which claims are right more often than allowed, of attackers that the release is to withstand."""
+    return max((attack.points or 0.0 for attack in result.attacks if not attack.beyond), default=0.0)
 
 
 def _table(result: Audit) -> TextTable:
-    numbers = ("people", "success", "baseline", "control", "above limit", "claims", "right", "mean limit")
+    numbers = (
+        "people",
+        "guessed right",
+        "from the bucket alone",
+        "by chance",
+        "people above a limit",
+        "claims",
+        "claims right",
+        "allowed",
+    )
     title = f"{result.rows:,} rows in {result.buckets:,} buckets"
     table = TextTable(("attack", *numbers), left=("attack",), title=title)
     for attack in result.attacks:
@@ -202,7 +237,7 @@ def _share(share: Share | None, approximate: bool) -> str:
     """With its interval, unless that would promise too much."""
     if share is None or approximate:
         return _percent(share.share if share else None)
-    return f"{share.share:.1%} ({share.low:.1%} to {share.high:.1%})"
+    return f"{share.share:.1%} ± {100 * (share.high - share.low) / 2:.1f}"
 
 
 def _percent(share: float | None) -> str:

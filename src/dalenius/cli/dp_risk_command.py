@@ -14,6 +14,7 @@ from dalenius.cli.shared_options import (
     policy_options,
     quasi_identifiers_option,
     read_request,
+    sensitive_option,
     solver_options,
 )
 from dalenius.errors import UsageError
@@ -30,7 +31,7 @@ Examples:
 
 @click.command("dp-risk", epilog=_EPILOG)
 @click.argument("table", type=click.Path(path_type=Path), metavar="TABLE")
-@click.option("--sensitive", metavar="COLUMN", help="Sensitive column.")
+@sensitive_option()
 @quasi_identifiers_option("Columns that form the groups.")
 @click.option(
     "--epsilon",

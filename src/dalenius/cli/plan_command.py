@@ -9,7 +9,7 @@ import json
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -17,21 +17,30 @@ from dalenius.cli.failures import NO_SOLUTION, report_errors
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
+    column_names,
     engine_fields,
     engine_options,
     is_local,
+    parse_strata,
     policy_options,
+    quasi_identifiers_option,
     read_request,
     read_value_counts,
+    sensitive_option,
     solver_options,
+    strata_option,
 )
-from dalenius.errors import InputError, UsageError
+from dalenius.errors import InputError, NoSolutionError, UsageError
 from dalenius.model.plan import Method, Plan, Status
 from dalenius.model.problem import ValueCounts
 
+if TYPE_CHECKING:
+    from dalenius.publishing.arrangement import StrataPrice
+    from dalenius.publishing.options import PublishOptions
+
 _EPILOG = """\b
 Examples:
-  dalenius plan hospital.csv --sensitive Disease --theta 8 --base 0.02
+  dalenius plan hospital.csv --sensitive Disease --odds 8
   dalenius plan hospital.parquet --job job.toml --compare
   dalenius plan --counts counts.csv --uniform 0.1 --limit HIV=0.02 --json
   dalenius plan store.duckdb --table visits --sensitive Disease --l-diversity 5
@@ -49,8 +58,10 @@ Examples:
     help="CSV file with the header value,count, instead of a table.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
-@click.option("--sensitive", metavar="COLUMN", help="Sensitive column.")
+@sensitive_option()
 @click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
+@quasi_identifiers_option("Columns to publish along with it, to foresee the strata that publishing would use.")
+@strata_option
 @policy_options
 @solver_options
 @adversary_options
@@ -66,6 +77,8 @@ def plan_command(
     table: str | None,
     counts_file: Path | None,
     table_name: str | None,
+    quasi_identifiers: tuple[str, ...],
+    strata: str | None,
     compare: bool,
     certificate: Path | None,
     as_json: bool,
@@ -76,22 +89,67 @@ def plan_command(
     TABLE is a CSV, TSV, Parquet or DuckDB file, or a folder of Parquet files. The limits come from a rule (--theta and
     --base, --uniform, --l-diversity or --beta), from --limit for single values, or from a --job file. With --engine
     spark, a cluster counts the values, and TABLE may be a URL or a table of its catalog.
+
+    If the quasi-identifiers are named, by option or in the job file, what is shown first (how exposed people are, and
+    how far off counts will be) is computed with the strata that publishing would use.
     """
     with report_errors(as_json):
         plan_request = read_request(arguments)
-        counts = _counts(table, counts_file, table_name, plan_request, arguments, as_json)
-        from dalenius.planning import compare_counts, plan_counts
+        columns = column_names(quasi_identifiers) or plan_request.quasi_identifiers
+        cut = parse_strata(strata) if strata is not None else plan_request.strata
+        price: StrataPrice | None = None
+        if table is not None and counts_file is None and columns and cut != "none" and not compare:
+            from dalenius.publishing.options import PublishOptions
 
-        with _working("Solving", as_json):
-            if compare:
-                plans = compare_counts(counts, plan_request.policy, Method, plan_request.options)
-            else:
-                plans = [plan_counts(counts, plan_request.policy, plan_request.method, plan_request.options)]
+            options = PublishOptions(
+                null_value=plan_request.null_value,
+                table=table_name,
+                strata=cut if cut is not None else "auto",
+                **engine_fields(arguments),
+            )
+            plans, price = _price(table, plan_request, columns, options, as_json)
+        else:
+            counts = _counts(table, counts_file, table_name, plan_request, arguments, as_json)
+            plans = _solve(counts, plan_request, compare, as_json)
         if plans[0].status is not Status.INFEASIBLE and certificate is not None:
             _write_certificate(certificate, plans[0])
-        _print(plans, compare, as_json)
+        _print(plans, price, compare, as_json)
         if plans[0].status is Status.INFEASIBLE:
             sys.exit(NO_SOLUTION)
+
+
+def _solve(counts: ValueCounts, request: PlanRequest, compare: bool, as_json: bool) -> list[Plan]:
+    """The plan for the counts, or those of all methods."""
+    from dalenius.planning import compare_counts, plan_counts
+
+    with _working("Solving", as_json):
+        if compare:
+            return compare_counts(counts, request.policy, Method, request.options)
+        return [plan_counts(counts, request.policy, request.method, request.options)]
+
+
+def _price(
+    table: str, request: PlanRequest, quasi_identifiers: tuple[str, ...], options: PublishOptions, as_json: bool
+) -> tuple[list[Plan], StrataPrice | None]:
+    """The plan for the table as one, and what publishing it in strata would come to: all of publishing but placing."""
+    from dalenius.policy.roles import Roles
+    from dalenius.publishing.flow import price_strata
+    from dalenius.publishing.options import PublishRequest
+
+    whole = PublishRequest(
+        table=str(Path(table)) if options.engine == "duckdb" else table,
+        roles=Roles(request.require_sensitive(), quasi_identifiers, request.identifiers),
+        limits=request.policy,
+        method=request.method,
+        solving=request.options,
+        options=options,
+    )
+    try:
+        with _working("Counting and solving", as_json):
+            price = price_strata(whole)
+    except NoSolutionError as error:
+        return [cast("Plan", error.plan)], None
+    return [price.plan], price
 
 
 def _counts(
@@ -141,13 +199,13 @@ def _write_certificate(path: Path, plan: Plan) -> None:
         raise InputError(f"the certificate cannot be written: {error.strerror}") from None
 
 
-def _print(plans: list[Plan], compare: bool, as_json: bool) -> None:
+def _print(plans: list[Plan], price: StrataPrice | None, compare: bool, as_json: bool) -> None:
     from dalenius.cli.render_plan import plan_object, show_comparison, show_plan
 
     if as_json:
-        objects = [plan_object(plan) for plan in plans]
+        objects = [plan_object(plan, price) for plan in plans]
         click.echo(json.dumps({"plans": objects} if compare else objects[0]))
     elif compare:
         show_comparison(plans)
     else:
-        show_plan(plans[0])
+        show_plan(plans[0], price)

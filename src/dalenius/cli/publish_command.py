@@ -19,13 +19,15 @@ from dalenius.cli.shared_options import (
     column_names,
     engine_fields,
     engine_options,
-    parse_size,
     parse_strata,
     policy_options,
     quasi_identifiers_option,
     read_request,
+    sensitive_option,
     solver_options,
+    strata_option,
 )
+from dalenius.cli.text_table import parse_size
 from dalenius.errors import NoSolutionError, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   dalenius publish hospital.csv --sensitive Disease --quasi-identifiers Age,Gender,Zipcode \\
-      --identifiers Name --theta 8 --base 0.02 --out release
+      --identifiers Name --odds 8 --out release
   dalenius publish hospital.parquet --job job.toml --out release --force
   dalenius publish store.duckdb --table visits --job job.toml --out release --format csv --json
   dalenius publish hospital.csv --job job.toml --corrupted 1 --fakes 1 --out release
@@ -53,7 +55,7 @@ _PLENTY = 15 * 10**8  # bytes
 
 @click.command("publish", epilog=_EPILOG)
 @click.argument("table", type=click.Path(), metavar="TABLE")
-@click.option("--sensitive", metavar="COLUMN", help="Sensitive column.")
+@sensitive_option()
 @quasi_identifiers_option("Columns to publish along with it.")
 @click.option(
     "--identifiers",
@@ -83,13 +85,7 @@ _PLENTY = 15 * 10**8  # bytes
     metavar="N",
     help="Make a reproducible release for tests; its manifest says that it is not for publication.",
 )
-@click.option(
-    "--strata",
-    metavar="auto|none|N|A,...",
-    shell_complete=lambda _context, _option, begun: [word for word in ("auto", "none") if word.startswith(begun)],
-    help="Cut the table by quasi-identifiers and give each part its own buckets: as many parts as help counts (auto, "
-    "the default), no cut (none), at most N parts, or a cut by the named columns.",
-)
+@strata_option
 @click.option(
     "--strict",
     is_flag=True,
@@ -102,6 +98,12 @@ _PLENTY = 15 * 10**8  # bytes
     "--avoid-ruled-out",
     is_flag=True,
     help="Exchange fake values that an attacker could rule out; this has a price (see the documentation).",
+)
+@click.option(
+    "--publish-in-the-clear",
+    "in_the_clear",
+    is_flag=True,
+    help="Publish even if somebody's value is then published outright.",
 )
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
@@ -117,6 +119,7 @@ def publish_command(
     seed: int | None,
     strata: str | None,
     avoid_ruled_out: bool,
+    in_the_clear: bool,
     as_json: bool,
     **arguments: Any,
 ) -> None:
@@ -145,6 +148,7 @@ def publish_command(
             seed=seed,
             avoid_ruled_out=avoid_ruled_out or plan.avoid_ruled_out,
             strata=cut if cut is not None else "auto",
+            in_the_clear=in_the_clear or plan.in_the_clear,
             strict=plan.strict,
             **engine_fields(arguments),
         )

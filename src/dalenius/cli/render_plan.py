@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dalenius.cli.text_table import TextTable, number, printable, show_notes, show_pairs
+from dalenius.cli.text_table import LONGEST_NOTE, TextTable, number, printable, show_exposure, show_notes, show_pairs
+from dalenius.model.exposure import TypicalError
 from dalenius.model.plan import Certificate, NoSolution, Plan, Solution, Status
 from dalenius.policy.limits import format_fraction
 
-FORMAT_VERSION = 1
+if TYPE_CHECKING:
+    from dalenius.publishing.arrangement import StrataPrice
+
+FORMAT_VERSION = 2
 _NAMES = 3
 
 
-def plan_object(plan: Plan) -> dict[str, Any]:
-    """The plan as one JSON object. The keys are a contract (docs/json.md)."""
+def plan_object(plan: Plan, price: StrataPrice | None = None) -> dict[str, Any]:
+    """The plan as one JSON object. The keys are a contract (docs/json.md).
+
+    With the price of strata, exposure and error of counts are those of the strata.
+    """
     solution = plan.solution
     setting = solution.setting
+    exposure, error = (price.exposure, price.error) if price is not None else (plan.exposure, plan.error)
     result: dict[str, Any] = {
         "format": FORMAT_VERSION,
         "method": str(solution.method),
@@ -30,6 +38,9 @@ def plan_object(plan: Plan) -> dict[str, Any]:
         "max_size": solution.max_size,
         "known_records": plan.problem.known_records,
         "fake_values": plan.problem.fake_values,
+        "exposure": exposure.as_object() if exposure is not None else None,
+        "count_error": error.as_object() if error is not None else None,
+        "strata": _strata_object(price) if price is not None else None,
         "setting": [{"size": g.size, "buckets": g.buckets} for g in setting.groups] if setting is not None else None,
         "loss": solution.loss,
         "mse": solution.mse,
@@ -42,6 +53,10 @@ def plan_object(plan: Plan) -> dict[str, Any]:
     if plan.no_solution is not None:
         result["reason"] = no_solution_object(plan.no_solution)
     return result
+
+
+def _strata_object(price: StrataPrice) -> dict[str, Any]:
+    return {"number": price.strata, "columns": list(price.columns), "loss": price.loss, "mse": price.mse}
 
 
 def _price_object(plan: Plan) -> dict[str, Any] | None:
@@ -98,17 +113,27 @@ def certificate_object(plan: Plan, certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def show_plan(plan: Plan) -> None:
-    """Print one plan for people."""
+def show_plan(plan: Plan, strata: StrataPrice | None = None) -> None:
+    """Print one plan for people, as it would be published: in strata, if their price is given."""
     if plan.no_solution is not None:
         click.echo(_no_solution(plan, plan.no_solution))
     elif plan.solution.setting is not None:
+        exposure, error = (strata.exposure, strata.error) if strata is not None else (plan.exposure, plan.error)
+        if exposure is not None and error is not None:
+            show_exposure(exposure)
+            click.echo(count_sentence(error) + "\n")
         _setting_table(plan).show()
         _show_adversary(plan)
         show_pairs(_outcome(plan.solution))
         if (price := _price(plan)) is not None:
             click.echo(price)
-    show_notes(plan.notes)
+    show_notes(plan.notes if strata is None else (*plan.notes, *strata.sentences))
+
+
+def count_sentence(error: TypicalError) -> str:
+    """What the error of counts comes to, as a sentence that stands alone."""
+    sentence = printable(error.sentence(), LONGEST_NOTE)
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def show_comparison(plans: list[Plan]) -> None:

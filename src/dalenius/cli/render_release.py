@@ -6,8 +6,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dalenius.cli.render_plan import FORMAT_VERSION, gap_text
-from dalenius.cli.text_table import TextTable, printable, show_concerns, show_notes, show_pairs
+from dalenius.cli.render_plan import FORMAT_VERSION, count_sentence, gap_text
+from dalenius.cli.text_table import TextTable, printable, show_concerns, show_exposure, show_notes, show_pairs
 from dalenius.policy.limits import format_fraction
 from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
@@ -24,6 +24,8 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         "out": str(out),
         "rows": manifest.rows,
         "buckets": manifest.buckets,
+        "exposure": release.exposure.as_object() if release.exposure is not None else None,
+        "count_error": release.error.as_object() if release.error is not None else None,
         "setting": [{"size": group.size, "buckets": group.buckets} for group in manifest.setting],
         "loss": manifest.loss,
         "mse": manifest.mse,
@@ -45,19 +47,23 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         ],
         "randomness": manifest.randomness,
         "verified": True,
+        "verdict": str(release.advice),
+        "findings": [concern.as_object() for concern in release.concerns],
         "seconds": round(seconds, 3),
         "notes": list(release.notes),
-        "findings": [concern.as_object() for concern in release.concerns],
     }
 
 
 def show_release(release: Release, out: Path | str, seconds: float) -> None:
     """Print the closing summary of publishing."""
     manifest = release.manifest
+    if release.exposure is not None:
+        show_exposure(release.exposure)
     _values_table(manifest).show()
     tables = manifest.tables
     pairs = [
         ("records", f"{manifest.rows:,}"),
+        ("counts", count_sentence(release.error) if release.error is not None else None),
         ("strata", _strata_text(manifest)),
         ("buckets", _buckets_text(manifest)),
         ("loss", f"{manifest.loss:,} (MSE {manifest.mse:.4g}; method {manifest.method}{_proof(manifest)})"),

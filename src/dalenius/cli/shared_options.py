@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,18 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_RULES = ("theta", "uniform", "l_diversity", "beta")
+_RULES = ("odds", "theta", "uniform", "l_diversity", "beta")
+
+
+def sensitive_option(what: str = "Sensitive column.") -> Callable[[Command], Command]:
+    """The sensitive column, which there is one of."""
+    return click.option("--sensitive", multiple=True, metavar="COLUMN", callback=_only_one, help=what)
+
+
+def _only_one(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    if len(given) > 1:
+        raise click.BadParameter("a release has one sensitive column: name the one to protect, once.")
+    return given[0] if given else None
 
 
 def quasi_identifiers_option(what: str) -> Callable[[Command], Command]:
@@ -34,6 +44,17 @@ def quasi_identifiers_option(what: str) -> Callable[[Command], Command]:
     )
 
 
+def strata_option(command: Command) -> Command:
+    """How the table is cut."""
+    return click.option(
+        "--strata",
+        metavar="auto|none|N|A,...",
+        shell_complete=lambda _context, _option, begun: [word for word in ("auto", "none") if word.startswith(begun)],
+        help="Cut the table by quasi-identifiers and give each part its own buckets: as many parts as help counts "
+        "(auto, the default), no cut (none), at most N parts, or a cut by the named columns.",
+    )(command)
+
+
 def policy_options(command: Command) -> Command:
     """The job file, and the limits as options."""
     for option in reversed(
@@ -42,6 +63,15 @@ def policy_options(command: Command) -> Command:
                 "--job",
                 type=click.Path(path_type=Path),
                 help="Job file (TOML) with roles, limits and solver settings; options override the job file.",
+            ),
+            click.option(
+                "--odds",
+                metavar="K",
+                help="Limit for every value: nobody's odds of having it may exceed K times its odds in the table. "
+                "2 is careful, 4 balanced, 8 open.",
+            ),
+            click.option(
+                "--floor", metavar="NUMBER", help="Least limit of --odds, for rare values (default 0.02; 0 for none)."
             ),
             click.option(
                 "--theta",
@@ -58,6 +88,13 @@ def policy_options(command: Command) -> Command:
                 multiple=True,
                 metavar="VALUE=NUMBER",
                 help="Limit for one value; overrides the rule. Repeatable.",
+            ),
+            click.option(
+                "--allow-absent-values",
+                "allow_absent",
+                is_flag=True,
+                default=None,
+                help="Allow limits for values that the data does not have.",
             ),
         ]
     ):
@@ -78,7 +115,7 @@ def solver_options(command: Command) -> Command:
                 "--min-size",
                 type=int,
                 metavar="N",
-                help="Smallest bucket size; 2 makes sure that no record is alone in its bucket.",
+                help="Smallest bucket size (default 2, so that no record is alone in its bucket).",
             ),
             click.option("--max-size", type=int, metavar="N", help="Largest bucket size (default: automatic)."),
             click.option(
@@ -135,6 +172,7 @@ class PlanRequest:
     identifiers: tuple[str, ...] = ()
     strata: str | int | tuple[str, ...] | None = None
     avoid_ruled_out: bool = False
+    in_the_clear: bool = False
     strict: bool = False
 
     def require_sensitive(self) -> str:
@@ -169,6 +207,7 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
         identifiers=tuple(table.get("identifiers", ())),
         strata=tuple(strata) if isinstance(strata, list) else strata,
         avoid_ruled_out=bool(adversary.get("avoid_ruled_out")),
+        in_the_clear=bool(job["limits"].get("publish_in_the_clear")),
         strict=bool(arguments.get("strict") or table.get("strict")),
     )
 
@@ -211,7 +250,7 @@ def _policy(limits: dict[str, Any], arguments: dict[str, Any]) -> LimitPolicy:
     """The job file's limits; a rule in the options replaces its rule, and --limit adds to its exceptions."""
     from dalenius.policy.limits import LimitPolicy
 
-    rule = {name: limits.get(name) for name in (*_RULES, "base")}
+    rule = {name: limits.get(name) for name in (*_RULES, "base", "floor")}
     if any(arguments[name] is not None for name in _RULES):
         rule = dict.fromkeys(rule)
     rule |= {name: arguments[name] for name in rule if arguments[name] is not None}
@@ -219,10 +258,11 @@ def _policy(limits: dict[str, Any], arguments: dict[str, Any]) -> LimitPolicy:
     if not values and all(number is None for number in rule.values()):
         raise PolicyError(
             "no limits are given",
-            "Give a rule, such as --theta 8 --base 0.02 or --uniform 0.1, a --limit VALUE=NUMBER for every value, "
-            "or a --job file.",
+            "Give a rule, such as --odds 8 or --uniform 0.1, a --limit VALUE=NUMBER for every value, or a --job file.",
         )
-    return LimitPolicy.of(**rule, values=values)
+    return LimitPolicy.of(
+        **rule, values=values, allow_absent=_first(arguments["allow_absent"], limits.get("allow_absent"))
+    )
 
 
 def _value_limits(texts: tuple[str, ...]) -> dict[str, str]:
@@ -289,9 +329,6 @@ def _settings(texts: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
-
-
 def column_names(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Column names from comma-separated lists; double quotes as in CSV."""
     names: list[str] = []
@@ -308,12 +345,3 @@ def parse_strata(text: str) -> str | tuple[str, ...]:
     """A single word as it is: auto, none, a number or a column. Several words, or one in quotes, are columns."""
     columns = column_names((text,))
     return text.strip() if columns == (text.strip(),) else columns
-
-
-def parse_size(text: str, option: str = "--memory") -> int:
-    """A size such as 2GB (10^9 bytes each) or 512MiB (2^20 bytes each)."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"{option} needs a size, got {text!r}", "Write 2GB, or 512MiB.")
-    power = " kmgt".index(match[2].lower() or " ")
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from dalenius.cli.failures import report_errors
-from dalenius.cli.shared_options import parse_size
+from dalenius.cli.text_table import parse_size
 from dalenius.errors import MissingExtraError, UsageError
 
 _EPILOG = """\b

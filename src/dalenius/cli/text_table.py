@@ -1,4 +1,4 @@
-"""Text for the terminal: tables at their full width, pairs of name and number, and notes.
+"""Text for the terminal: tables at their full width, pairs of name and number, notes, and sizes as they are typed.
 
 A narrow terminal may wrap the lines of a table, but no number is ever cut short. Colors are dropped where the output
 is not a terminal, by `click.echo`.
@@ -6,6 +6,7 @@ is not a terminal, by `click.echo`.
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -13,10 +14,16 @@ from dataclasses import dataclass, field
 
 import click
 
-from dalenius.model.concern import Concern, Severity
+from dalenius.errors import UsageError
+from dalenius.model.concern import Advice, Concern, Severity
+from dalenius.model.exposure import BANDS, Exposure, exposure_sentence
 
 LONGEST_NOTE = 2000
 _LONGEST_NAME = 40
+_BAR = 30  # characters
+_MARKS = {Severity.STOP: "STOP", Severity.LOOK: "Look", Severity.NOTE: "Note"}
+_COLORS = {Severity.STOP: "red", Severity.LOOK: "yellow", Severity.NOTE: None}
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 def printable(text: str, longest: int = _LONGEST_NAME) -> str:
@@ -75,10 +82,39 @@ def show_notes(notes: Iterable[str]) -> None:
 
 
 def show_concerns(concerns: Iterable[Concern]) -> None:
-    """What a look at the table found, the heaviest first, each with what to do about it."""
-    for one in concerns:
-        text = f"{str(one.severity).capitalize()}: {printable(f'{one.message}. {one.answer}', LONGEST_NOTE).rstrip()}"
-        click.echo(click.style(text, fg="red" if one.severity is Severity.STOP else "yellow"))
+    """What weighs against publication, the heaviest first, each with what to do about it."""
+    for concern in concerns:
+        mark = click.style(f"{_MARKS[concern.severity]:<5}", fg=_COLORS[concern.severity], bold=True)
+        click.echo(f"{mark}  {_sentence(concern.message)}")
+        if concern.answer:
+            click.echo(f"       {concern.answer}")
+
+
+def show_advice(advice: Advice) -> None:
+    """The one verdict."""
+    color = {Advice.PUBLISH: "green", Advice.LOOK_FIRST: "yellow", Advice.DO_NOT_PUBLISH: "red"}[advice]
+    click.echo(click.style(f"Verdict: {advice}.", fg=color, bold=True))
+
+
+def _sentence(text: str) -> str:
+    return printable(f"{text[:1].upper()}{text[1:]}.", LONGEST_NOTE)
+
+
+def show_exposure(exposure: Exposure) -> None:
+    """The first thing to know: how many values are published outright, and people by their exposure."""
+    clear = exposure.outright > 0
+    click.echo(click.style(_sentence(exposure_sentence(exposure)), fg="red" if clear else None, bold=True))
+    people = exposure.people or 1
+    table = TextTable(
+        ("probability of their own value", "people", "share", ""), left=("probability of their own value", "")
+    )
+    bands = [f"{10 * band} to {10 * band + 10} %" for band in range(BANDS)] + ["100 %: published outright"]
+    most = max(exposure.bands, default=0) or 1
+    for band, number_of_people in zip(bands, exposure.bands, strict=True):
+        if number_of_people:
+            bar = _bar() * max(1, round(_BAR * number_of_people / most))
+            table.add(band, f"{round(number_of_people):,}", f"{number_of_people / people:.1%}", bar)
+    table.show()
 
 
 def number(count: int | None) -> str:
@@ -99,8 +135,25 @@ def _width(text: str) -> int:
 
 def _rule() -> str:
     """A line, or dashes where the output has no such character."""
+    return _if_possible("─", "-")
+
+
+def _bar() -> str:
+    return _if_possible("█", "#")
+
+
+def _if_possible(character: str, otherwise: str) -> str:
     try:
-        "─".encode(sys.stdout.encoding or "ascii")
+        character.encode(sys.stdout.encoding or "ascii")
     except (UnicodeError, LookupError):
-        return "-"
-    return "─"
+        return otherwise
+    return character
+
+
+def parse_size(text: str, option: str = "--memory") -> int:
+    """A size such as 2GB (10^9 bytes each) or 512MiB (2^20 bytes each)."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{option} needs a size, got {text!r}", "Write 2GB, or 512MiB.")
+    power = " kmgt".index(match[2].lower() or " ")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)

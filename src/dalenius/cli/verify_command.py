@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
-from dalenius.cli.shared_options import policy_options, read_request, read_value_counts
-from dalenius.cli.text_table import LONGEST_NOTE, printable, show_notes
+from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
+from dalenius.cli.text_table import (
+    LONGEST_NOTE,
+    printable,
+    show_advice,
+    show_concerns,
+    show_exposure,
+    show_notes,
+)
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
 
@@ -54,7 +61,7 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     type=click.Path(path_type=Path),
     help="With --certificate: CSV file with the header value,count, instead of a table.",
 )
-@click.option("--sensitive", metavar="COLUMN", help="With --certificate and a table: the sensitive column.")
+@sensitive_option("With --certificate and a table: the sensitive column.")
 @click.option(
     "--null-value", metavar="NAME", help="With --certificate and a table: count nulls in that column as this value."
 )
@@ -225,6 +232,12 @@ def _show(verdict: Verdict) -> None:
             start = " " * (longest + 10)
     show_notes(verdict.notes)
     click.echo(_sentence(verdict))
+    if verdict.verified and verdict.exposure is not None:
+        click.echo()
+        show_exposure(verdict.exposure)
+        show_concerns(verdict.concerns)
+        if verdict.concerns:
+            show_advice(verdict.advice)
 
 
 def _sentence(verdict: Verdict) -> str:

@@ -1,4 +1,4 @@
-"""How much a release shows of the people in it.
+"""How much a release shows of the people in it, and how far off counts from it typically are.
 
 Somebody who knows a person's quasi-identifiers finds the person's bucket. If c of the bucket's T values are the same,
 fake ones included, the release gives the person that value with probability c / T. A person's exposure is that
@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+TENTH = 0.1  # the share of the records that a typical question is about
+_NAMED = 3  # values, in a sentence
 BANDS = 10  # of equal width, from 0 up to certainty, which has a band of its own
 
 
 class Cell(NamedTuple):
-    """`buckets` buckets of `records` records and `slots` values, `count` of which are the value with this number."""
+    """`buckets` buckets of `records` records and `slots` values, of which the value with this number is `times` one."""
 
     value: int
-    count: int
+    times: int
     slots: int
     records: int
     buckets: int
@@ -55,33 +57,29 @@ class Exposure:
     @classmethod
     def of(cls, values: Sequence[str], cells: Iterable[Cell]) -> Exposure:
         """Added up from all buckets; cells without the value or without buckets do not count."""
-        levels: dict[tuple[int, int], Fraction] = {}
-        bands = [[Fraction(0)] * (BANDS + 1) for _ in values]
-        sums = [Fraction(0)] * len(values)
-        highest = [Fraction(0)] * len(values)
-        for cell in cells:
-            if not cell.count or not cell.buckets:
+        levels: dict[tuple[int, int], float] = {}
+        bands: list[list[float]] = [[0] * (BANDS + 1) for _ in values]
+        sums = [0.0] * len(values)
+        highest = [(0, 1)] * len(values)
+        for place, count, slots, records, buckets in cells:
+            if not count or not buckets:
                 continue
-            people = Fraction(cell.count * cell.records * cell.buckets, cell.slots)
-            share = Fraction(cell.count, cell.slots)
-            level = share.as_integer_ratio()
-            levels[level] = levels.get(level, Fraction(0)) + people
-            bands[cell.value][BANDS * cell.count // cell.slots] += people
-            sums[cell.value] += people * share
-            highest[cell.value] = max(highest[cell.value], share)
-        return cls(
-            tuple(
-                ValueExposure(
-                    value,
-                    _number(sum(own, Fraction(0))),
-                    float(sums[place] / max(sum(own, Fraction(0)), Fraction(1, 10**9))),
-                    highest[place],
-                    tuple(_number(band) for band in own),
-                )
-                for place, (value, own) in enumerate(zip(values, bands, strict=True))
-            ),
-            tuple((Fraction(*level), _number(levels[level])) for level in sorted(levels, key=lambda l: Fraction(*l))),
+            people = count * buckets if records == slots else count * records * buckets / slots
+            levels[count, slots] = levels.get((count, slots), 0) + people
+            bands[place][BANDS * count // slots] += people
+            sums[place] += people * count / slots
+            most, of = highest[place]
+            if count * of > most * slots:
+                highest[place] = (count, slots)
+        everybody: dict[Fraction, float] = {}
+        for (count, slots), people in levels.items():
+            share = Fraction(count, slots)
+            everybody[share] = everybody.get(share, 0) + people
+        by_value = tuple(
+            ValueExposure(value, sum(own), total / (sum(own) or 1), Fraction(*most), tuple(own))
+            for value, own, total, most in zip(values, bands, sums, highest, strict=True)
         )
+        return cls(by_value, tuple((share, everybody[share]) for share in sorted(everybody)))
 
     @property
     def people(self) -> float:
@@ -140,6 +138,57 @@ class Exposure:
         }
 
 
-def _number(people: Fraction) -> float:
-    """A whole number where it is one: without fake values it always is."""
-    return people.numerator if people.denominator == 1 else float(people)
+@dataclass(frozen=True)
+class TypicalError:
+    """The relative standard error of counting one value among a tenth of the records, chosen whatever their values.
+
+    `typical` is the mean over the values of all records; `best` and `worst` are those of single values.
+    """
+
+    typical: float
+    best: float
+    best_value: str
+    worst: float
+    worst_value: str
+
+    def sentence(self) -> str:
+        """For people."""
+        about = f"a count of one value among a tenth of the records is typically off by {_percent(self.typical)}"
+        if self.best_value == self.worst_value:
+            return about
+        best, worst = (
+            f"by {_percent(error)} for {value!r}"
+            for error, value in ((self.best, self.best_value), (self.worst, self.worst_value))
+        )
+        return f"{about} ({best}, {worst})"
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON (docs/json.md)."""
+        return {
+            "share": TENTH,
+            "typical": self.typical,
+            "best": {"value": self.best_value, "error": self.best},
+            "worst": {"value": self.worst_value, "error": self.worst},
+            "sentence": self.sentence(),
+        }
+
+
+def exposure_sentence(exposure: Exposure) -> str:
+    """The first thing to know about a release."""
+    if not exposure.outright:
+        return (
+            "nobody's value is published outright; people's own value has a probability of "
+            f"{exposure.mean:.0%} on the average, and {float(exposure.highest):.0%} at most"
+        )
+    clear = sorted((value for value in exposure.values if value.outright), key=lambda value: -value.outright)
+    named = ", ".join(f"{value.value!r} {round(value.outright):,}" for value in clear[:_NAMED])
+    more = f" and {len(clear) - _NAMED} more values" if len(clear) > _NAMED else ""
+    return (
+        f"{round(exposure.outright):,} of {round(exposure.people):,} people have their value published outright "
+        f"({named}{more})"
+    )
+
+
+def _percent(share: float) -> str:
+    """Two digits are enough for an error."""
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dalenius.model.concern import Advice, Concern, advise
+from dalenius.model.exposure import Exposure
+
 
 class Outcome(StrEnum):
     """How a check ended. A release is not verified if a check could not be made."""
@@ -51,13 +54,17 @@ class Check:
 class Verdict:
     """All checks of a release. True if every one of them passed; notes do not count.
 
-    `rows` and `buckets` are what the manifest says, if it could be read.
+    `rows` and `buckets` are what the manifest says, if it could be read. `exposure` is how much ST shows of people, if
+    it could be read to its end. `concerns` are what to know before publication, the heaviest first: a release may keep
+    every promise and still be one that should not be published.
     """
 
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
     rows: int | None = None
     buckets: int | None = None
+    exposure: Exposure | None = None
+    concerns: tuple[Concern, ...] = ()
 
     @property
     def verified(self) -> bool:
@@ -68,6 +75,11 @@ class Verdict:
     def findings(self) -> tuple[Finding, ...]:
         """Everything that is wrong, in the order of the checks."""
         return tuple(finding for check in self.checks for finding in check.findings)
+
+    @property
+    def advice(self) -> Advice:
+        """Whether to publish, by the worst of the concerns."""
+        return advise(self.concerns)
 
     def __bool__(self) -> bool:
         return self.verified

@@ -8,8 +8,8 @@ strata = "auto"                   # or "none", a number, or a list of quasi-iden
 strict = false                    # whether concerns about the table are errors
 
 [limits]                          # one rule for every value ...
-theta = 8
-base = "0.02"
+odds = 8
+floor = "0.02"                    # the least limit, for rare values
 
 [limits.values]                   # ... and exceptions by value
 HIV = "0.02"
@@ -83,18 +83,22 @@ class TableSection(_Section):
 
 
 class LimitsSection(_Section):
-    """The rule and its exceptions."""
+    """The rule and its exceptions, and what is meant though it looks like a mistake."""
 
+    odds: ExactNumber | None = None
+    floor: ExactNumber | None = None
     theta: ExactNumber | None = None
     base: ExactNumber | None = None
     uniform: ExactNumber | None = None
     l_diversity: ExactNumber | None = None
     beta: ExactNumber | None = None
+    allow_absent: bool | None = None
+    publish_in_the_clear: bool | None = None
     values: dict[str, ExactNumber] = Field(default_factory=dict)
 
     def policy(self) -> LimitPolicy:
         """The limits, checked."""
-        return LimitPolicy.of(**self.model_dump())
+        return LimitPolicy.of(**self.model_dump(exclude={"publish_in_the_clear"}))
 
 
 class SolveSection(_Section):

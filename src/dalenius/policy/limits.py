@@ -1,10 +1,17 @@
 """One rule for every sensitive value, and exceptions by value.
 
 With f_i = o_i / |T|, the rules are
+    odds, floor    f'_i = max(floor, K f_i / (1 - f_i + K f_i)),  K = odds
     theta, base    f'_i = min(1, theta f_i + base)      (Section 7 of the paper)
     uniform        f'_i = uniform
     l_diversity    f'_i = 1 / l_diversity
     beta           f'_i = min(1, (1 + beta) f_i)
+
+The rule by odds is the one to choose. A value that a share f of the table has has the odds f / (1 - f). A belief at the
+limit has the odds f' / (1 - f') = K f / (1 - f): nobody's odds of having a value exceed K times its odds in the table,
+or those of the floor, where a value is so rare that this would be less. From f < 1 follows f' < 1 (if the floor is),
+and from K >= 1 follows f' >= f, since f' - f = (K - 1) f (1 - f) / (1 - f + K f). So no value is published outright,
+and one bucket of everybody keeps all limits: there is always a release.
 
 Numbers in policies are exact: "0.29" is 29/100, never the nearest binary fraction. A sensitive value is known by its
 text, whatever its type: the same text that reading the table makes of it.
@@ -30,38 +37,53 @@ _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
 _RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)")
 _LONGEST = 100
 _MOST_LISTED = 10
-_RULE_KEYS = ("theta", "base", "uniform", "l_diversity", "beta", "values")
+FLOOR = Fraction(1, 50)  # of the rule by odds, unless another one is given
+_RULE_KEYS = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta", "values", "allow_absent")
 
 
 @dataclass(frozen=True)
 class LimitPolicy:
-    """The publisher's limits: at most one rule, and limits for single values, which override the rule."""
+    """The publisher's limits: at most one rule, and limits for single values, which override the rule.
 
+    A limit for a value that the table does not have is an error, since it is likely a typing error, unless
+    `allow_absent` says that it is meant.
+    """
+
+    odds: Fraction | None = None
+    floor: Fraction | None = None
     theta: Fraction | None = None
     base: Fraction | None = None
     uniform: Fraction | None = None
     l_diversity: int | None = None
     beta: Fraction | None = None
     values: Mapping[str, Fraction] = field(default_factory=dict)
+    allow_absent: bool = False
 
     @classmethod
     def of(
         cls,
+        odds: Number | None = None,
+        floor: Number | None = None,
         theta: Number | None = None,
         base: Number | None = None,
         uniform: Number | None = None,
         l_diversity: Number | None = None,
         beta: Number | None = None,
         values: Mapping[str, Number] | None = None,
+        allow_absent: bool | None = None,
     ) -> LimitPolicy:
         """A policy from numbers as people write them; each of them is checked here."""
         if base is not None and theta is None:
             raise PolicyError("base needs theta: f'_i = min(1, theta * f_i + base)", "Give theta too.")
-        rules = {"theta": theta, "uniform": uniform, "l_diversity": l_diversity, "beta": beta}
+        if floor is not None and odds is None:
+            raise PolicyError("floor needs odds: it is the least limit that odds give a rare value", "Give odds too.")
+        rules = {"odds": odds, "theta": theta, "uniform": uniform, "l_diversity": l_diversity, "beta": beta}
         names = [name for name, number in rules.items() if number is not None]
         if len(names) > 1:
             raise PolicyError(f"only one rule is allowed, got {' and '.join(names)}", "Keep one of them.")
         return cls(
+            odds=None if odds is None else _exact_odds(odds),
+            floor=None if odds is None else _exact_floor(FLOOR if floor is None else floor),
             theta=None if theta is None else _not_negative(theta, "theta"),
             base=None if theta is None else _not_negative(0 if base is None else base, "base"),
             uniform=None if uniform is None else exact_limit(uniform, "uniform"),
@@ -71,12 +93,14 @@ class LimitPolicy:
                 str(value): exact_limit(limit, f"the limit of {str(value)!r}")
                 for value, limit in (values or {}).items()
             },
+            allow_absent=bool(allow_absent),
         )
 
     def __post_init__(self) -> None:
         """Refuse what `of` would refuse in a policy that was made without it."""
         limits = [("uniform", self.uniform), *self.values.items()]
         rates = [("theta", self.theta), ("base", self.base), ("beta", self.beta)]
+        rates += [("odds", self.odds), ("floor", self.floor)]
         for name, number in [*limits, *rates]:
             if number is not None and not isinstance(number, Fraction):
                 raise PolicyError(f"{name} must be a Fraction here, got {type(number).__name__}", "Use LimitPolicy.of.")
@@ -86,10 +110,21 @@ class LimitPolicy:
         for name, rate in rates:
             if rate is not None:
                 _not_negative(rate, name)
+        if self.odds is not None:
+            _exact_odds(self.odds)
+        if self.floor is not None:
+            _exact_floor(self.floor)
+
+    @property
+    def goes_by_counts(self) -> bool:
+        """Whether the limit of a value depends on how many records have it."""
+        return self.odds is not None or self.theta is not None or self.beta is not None
 
     def rule_limit(self, count: int, total: int) -> Fraction | None:
         """The rule's limit for a value with this count; None without a rule."""
         frequency = Fraction(count, total)
+        if self.odds is not None:
+            return max(self.floor or Fraction(0), self.odds * frequency / (1 - frequency + self.odds * frequency))
         if self.theta is not None:
             return min(Fraction(1), self.theta * frequency + (self.base or 0))
         if self.uniform is not None:
@@ -116,7 +151,7 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
     if not isinstance(limits, Mapping):
         raise PolicyError(
             f"limits must be a LimitPolicy or a dict, got {type(limits).__name__}",
-            "Give {'theta': 8, 'base': '0.02'}, or a limit for each value.",
+            "Give {'odds': 8}, or a limit for each value.",
         )
     by_value = _by_label(limits)
     present = set(counts.values)
@@ -132,13 +167,16 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
             did_you_mean(others[0], _RULE_KEYS),
         )
     values = limits.get("values", {})
+    if not isinstance(limits.get("allow_absent", False), bool):
+        raise PolicyError("allow_absent must be True or False")
     if not isinstance(values, Mapping):
         raise PolicyError(f"values must be a dict of limits by value, got {type(values).__name__}")
     return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
 
 
 def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
-    """The exact limit of every value that occurs."""
+    """The exact limit of every value that occurs; an error for one that does not occur, unless that is meant."""
+    refuse_absent(policy, counts)
     total = counts.total
     limits: list[Fraction] = []
     uncovered: list[str] = []
@@ -151,13 +189,13 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
     if uncovered:
         raise PolicyError(
             f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_quote_names(uncovered)}",
-            "Give each of them a limit, or a rule for all values (theta, uniform, l_diversity or beta).",
+            "Give each of them a limit, or a rule for all values, such as odds = 8.",
         )
     for value, limit in zip(counts.values, limits, strict=True):
         if limit <= 0:
             raise PolicyError(
                 f"the rule gives {value!r} the limit {format_fraction(limit)}; a limit must be above 0",
-                "Give a base above 0.",
+                "Give a floor above 0." if policy.odds is not None else "Give a base above 0.",
             )
     return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *look_alikes(counts)))
 
@@ -239,15 +277,27 @@ def _by_label(limits: Mapping[Any, Number]) -> dict[str, Number]:
     return labelled
 
 
-def _absent_notes(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
+def _absent(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
     present = set(counts.values)
-    notes = []
-    for value in policy.values:
-        if value not in present:
-            close = nearest_name(value, counts.values)
-            hint = f"; did you mean {close!r}?" if close is not None else ""
-            notes.append(f"the policy names {value!r}, which does not occur in the data{hint}")
-    return notes
+    return [value for value in policy.values if value not in present]
+
+
+def refuse_absent(policy: LimitPolicy, counts: ValueCounts) -> None:
+    """An error if there is a limit for a value that does not occur, unless that is meant."""
+    absent = _absent(policy, counts)
+    if not absent or policy.allow_absent:
+        return
+    close = nearest_name(absent[0], counts.values)
+    occur = "does not occur in the data" if len(absent) == 1 else "do not occur in the data"
+    raise PolicyError(
+        f"a limit is given for {_quote_names(absent)}, which {occur}",
+        (f"Did you mean {close!r}? " if close is not None else "")
+        + "Where it is meant, say so: --allow-absent-values, or allow_absent = true in the job file's [limits].",
+    )
+
+
+def _absent_notes(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
+    return [f"the policy names {value!r}, which does not occur in the data" for value in _absent(policy, counts)]
 
 
 def _quote_names(values: list[str]) -> str:
@@ -260,6 +310,23 @@ def _not_negative(number: Number, name: str) -> Fraction:
     if value < 0:
         raise PolicyError(f"{name} must not be negative, got {format_fraction(value)}")
     return value
+
+
+def _exact_odds(number: Number) -> Fraction:
+    odds = exact_fraction(number, "odds")
+    if odds < 1:
+        raise PolicyError(
+            f"odds must be at least 1, got {format_fraction(odds)}",
+            "1 lets nobody believe more than the table as a whole shows; 8 lets the odds grow eightfold.",
+        )
+    return odds
+
+
+def _exact_floor(number: Number) -> Fraction:
+    floor = exact_fraction(number, "floor")
+    if not 0 <= floor < 1:
+        raise PolicyError(f"floor must be at least 0 and below 1, got {format_fraction(floor)}", "Write 0.02.")
+    return floor
 
 
 def _exact_diversity(number: Number) -> int:

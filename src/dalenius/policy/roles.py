@@ -8,6 +8,7 @@ is one sensitive column, the others of that kind are left out: they are never su
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,6 +50,7 @@ _KNOWN_TO_OTHERS = """
 _HOW_MANY = "num number count anzahl nombre"  # number_diagnoses is about diagnoses, not one of them
 _FEW_ROWS = 20  # in which every column looks unique
 _NEARLY_UNIQUE = 0.9
+_MOST_SUSPECTS = 4
 _MOST_SENSITIVE = 5_000
 _MOST_GUESSED = 1_000
 _MOST_TEXTS = 10_000  # different texts of a quasi-identifier
@@ -92,19 +94,20 @@ def suggest_roles(facts: TableFacts) -> dict[str, Suggestion]:
     return suggestions
 
 
-def may_identify(name: str) -> bool:
-    """Whether a column that has no role sounds as if its entries stood for one person each."""
-    words = _words(name)
-    return (
-        not words.isdisjoint(_OF_ONE_PERSON.split())
-        and words.isdisjoint(_KNOWN_TO_OTHERS.split())
-        and not _looks_sensitive(words)
-    )
+def identifying_columns(roles: Roles, names: Sequence[str]) -> tuple[str, ...]:
+    """The identifiers, and the first few columns without a role whose entries may stand for one person each."""
+    unused = [name for name in names if name not in (roles.sensitive, *roles.quasi_identifiers, *roles.identifiers)]
+    return (*roles.identifiers, *[name for name in unused if _may_identify(_words(name))][:_MOST_SUSPECTS])
 
 
 def may_be_a_person(name: str) -> bool:
     """Whether people of different names would have different entries in an identifying column: not in a street."""
     return _words(name).isdisjoint(_SHARED.split())
+
+
+def _may_identify(words: set[str]) -> bool:
+    says_more = not words.isdisjoint(_KNOWN_TO_OTHERS.split()) or _looks_sensitive(words)  # admission_type_id
+    return not words.isdisjoint(_OF_ONE_PERSON.split()) and not says_more
 
 
 def _suggest_alone(column: ColumnFacts, rows: int) -> Suggestion:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.errors import PolicyError
 from dalenius.fakes.quotas import RandomBits, draw_partition
+from dalenius.model.exposure import Exposure, TypicalError
 from dalenius.model.plan import Method, Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.place.cutting import Cutter
 from dalenius.place.survey import Survey
+from dalenius.policy.limits import LimitPolicy
+from dalenius.solve.foresight import foresee_error, foresee_exposure
 
 Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
@@ -36,8 +40,9 @@ class StratumCounts(Protocol):
 
 @dataclass(frozen=True)
 class StrataPrice:
-    """What strata cost, beside the same table as one. `columns` are those by which it is cut."""
+    """What strata cost, beside the same table as one. `columns` are those by which it is cut; `plan` is as one."""
 
+    plan: Plan
     strata: int
     columns: tuple[str, ...]
     loss: int
@@ -45,6 +50,22 @@ class StrataPrice:
     loss_of_one: int | None
     mse_of_one: float | None
     sentences: tuple[str, ...]
+    exposure: Exposure
+    error: TypicalError
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "strata": self.strata,
+            "columns": list(self.columns),
+            "loss": self.loss,
+            "mse": self.mse,
+            "loss_of_one": self.loss_of_one,
+            "mse_of_one": self.mse_of_one,
+            "sentences": list(self.sentences),
+            "exposure": self.exposure.as_object(),
+            "count_error": self.error.as_object(),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +99,35 @@ class Arrangement:
     def fake_values(self) -> int:
         """Fake values in every bucket."""
         return self.partitions[0].fake_values
+
+    @cached_property
+    def exposure(self) -> Exposure:
+        """How exposed people will be."""
+        return foresee_exposure(self.survey.sensitive.texts, self.partitions)
+
+    @cached_property
+    def error(self) -> TypicalError:
+        """How far off counts will be."""
+        return foresee_error(self.survey.sensitive.texts, self.partitions)
+
+    def refuse_clear_values(self, policy: LimitPolicy) -> None:
+        """An error if somebody's value would be published outright though nobody has asked for it.
+
+        A limit of 1 for a value by its name asks for it, but not for buckets of a single record.
+        """
+        clear = [value for value in self.exposure.values if value.outright and policy.values.get(value.value) != 1]
+        smallest = self.setting.groups[0]
+        if not clear and smallest.size > 1:
+            return
+        people = round(sum(value.outright for value in clear)) or smallest.buckets
+        clear.sort(key=lambda value: -value.outright)
+        named = ", ".join(f"{value.value!r}" for value in clear[:3]) + (" and others" if len(clear) > 3 else "")
+        raise PolicyError(
+            f"{people:,} of {self.setting.records:,} people would have their value published outright"
+            + (f" ({named})" if clear else ""),
+            "Choose limits that stay below 1: --odds 8 does, whatever the table. "
+            "If it is meant, say so: --publish-in-the-clear.",
+        )
 
     @property
     def gap(self) -> float | None:
@@ -114,6 +164,7 @@ class Arrangement:
         columns = dict.fromkeys(question[0] for question in questions if not isinstance(question, int))
         one = self.plan.solution
         return StrataPrice(
+            plan=self.plan,
             strata=len(self.partitions),
             columns=tuple(columns),
             loss=self.setting.loss,
@@ -121,6 +172,8 @@ class Arrangement:
             loss_of_one=one.loss,
             mse_of_one=one.mse,
             sentences=sentences,
+            exposure=self.exposure,
+            error=self.error,
         )
 
 

@@ -25,16 +25,17 @@ from dalenius.fakes.quotas import price_notes, unprotected_notes
 from dalenius.model.concern import Concern
 from dalenius.model.plan import Method, Plan, PlanOptions, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
+from dalenius.model.verdict import Verdict
 from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
-from dalenius.planning import plan_counts, single_record_notes
+from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
-from dalenius.policy.roles import Roles, may_identify
+from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, SurveySpec, open_engine
-from dalenius.publishing.inspection import inspect, refuse_concerns, tell_concerns
+from dalenius.publishing.inspection import inspect, look
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
@@ -64,6 +65,7 @@ def publish(
     fake_values: int = 0,
     avoid_ruled_out: bool = False,
     strata: str | int | Sequence[str] | None = "auto",
+    publish_in_the_clear: bool = False,
     strict: bool = False,
     null_value: str | None = None,
     memory: int | None = None,
@@ -87,6 +89,9 @@ def publish(
     name of a table in the catalog, or a DataFrame of Spark (which needs no engine named); `out` may be a URL; and the
     release is in parts. The session is that of the DataFrame, the active one, or one made for a `master` or a Spark
     Connect server (`spark_remote`) with the settings of `spark_conf`.
+
+    Buckets have two records or more, unless `min_size=1` is given. A release that gives somebody's value away outright
+    is refused, unless the value's own limit is 1 or `publish_in_the_clear` says that it is meant.
 
     The limits hold even for an adversary who knows any `known_records` records of a bucket. `fake_values` fake values
     go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
@@ -123,6 +128,7 @@ def publish(
             seed=seed,
             avoid_ruled_out=avoid_ruled_out,
             strata=strata,
+            in_the_clear=publish_in_the_clear,
             strict=strict,
             engine=engine,
             master=master,
@@ -162,6 +168,8 @@ def publish_request(
             policy = as_policy(request.limits, survey.sensitive.value_counts)  # resolve the limits
             plan = solve(survey, policy, request, progress)  # solve
             arrangement = cut(table, survey, plan, request, progress)  # cut
+            if not request.options.in_the_clear:
+                arrangement.refuse_clear_values(policy)
             specs = table_specs(request.roles, survey, request.format)
             placements = _Placements(arrangement, request)
             placement = placements.first()
@@ -171,11 +179,11 @@ def publish_request(
                 manifest = describe(request, arrangement, specs, qit, st)
                 folder = output.read_back(manifest)
                 placement = placements.next(folder, progress)
-        check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
+        verdict = check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
         published = output.commit(manifest)
     notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
-    return Release(published, notes, temporary=temporary, concerns=concerns)
+    return Release(published, notes, verdict=verdict, concerns=concerns, error=arrangement.error, temporary=temporary)
 
 
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
@@ -218,29 +226,17 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> Surv
     """Read the table for the first time: what its columns hold, and how often each sensitive value occurs."""
     progress.stage("Counting")
     roles, stratifier = request.roles, Stratifier(request)
-    published = {roles.sensitive, *roles.quasi_identifiers}
-    identifying = [name for name in table.names if name in roles.identifiers or may_identify(name)]
     spec = SurveySpec(
         roles.sensitive,
         roles.quasi_identifiers,
         request.options.null_value,
         stratifier.sample,
-        tuple(name for name in identifying if name not in published),
+        identifying_columns(roles, table.names),
     )
     survey = table.survey(spec, progress)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
     return survey
-
-
-def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
-    """What the publisher should know before anything is solved or written; an error if the publisher is strict."""
-    progress.stage("Looking", survey.rows)
-    concerns = inspect(survey, table.sample(survey), request.roles, request.strata.columns)
-    if request.options.strict:
-        refuse_concerns(concerns)
-    tell_concerns(concerns, progress)
-    return concerns
 
 
 def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress: Progress) -> Plan:
@@ -268,7 +264,7 @@ def cut(table: OpenTable, survey: Survey, plan: Plan, request: PublishRequest, p
     return arrangement
 
 
-def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> None:
+def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> Verdict:
     """Verify the release as anybody could who knows the limits, before anybody else can see it."""
     with writable():  # the files may be gone by now
         verdict = verify(folder, policy=policy, progress=progress, batch_rows=batch_rows)
@@ -278,6 +274,7 @@ def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress:
             f"the release did not pass its own verification ({failed}), and was not published",
             "This is probably a bug in Dalenius: please report it.",
         )
+    return verdict
 
 
 class _Placements:
@@ -322,10 +319,9 @@ def _limits_to_verify(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
 def _notes(arrangement: Arrangement, request: PublishRequest, unused: Sequence[str]) -> tuple[str, ...]:
     plan, survey = arrangement.plan, arrangement.survey
     notes = list(plan.notes)
-    if arrangement.cutter is not None and plan.solution.setting is not None:  # remarks on the setting of one stratum
-        about_one = (*plan.solution.notes, *single_record_notes(plan.solution.setting, arrangement.fake_values))
-        notes = [note for note in notes if note not in about_one]
-        notes += [*arrangement.sentences(), *single_record_notes(arrangement.setting, arrangement.fake_values)]
+    if arrangement.cutter is not None:  # leave out remarks on the setting of one stratum
+        notes = [note for note in notes if note not in plan.solution.notes]
+        notes += arrangement.sentences()
     notes += _not_cut(arrangement, request)
     if unused:
         named = ", ".join(repr(name) for name in unused[:12]) + (" and more" if len(unused) > 12 else "")

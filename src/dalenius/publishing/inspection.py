@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dalenius.errors import ConcernsError
-from dalenius.model.concern import Concern, Severity, by_weight
+from dalenius.model.concern import Concern, Severity, by_weight, name_some, percent, quoted
 from dalenius.model.progress import Progress
 from dalenius.place.survey import Survey
 from dalenius.policy.roles import Roles, may_be_a_person
@@ -25,8 +25,9 @@ from dalenius.publishing.determining import (
     together,
     value_leaks,
 )
-from dalenius.publishing.engine import SampleCodes
-from dalenius.publishing.missing_codes import is_missing_code, is_number, missing_codes
+from dalenius.publishing.engine import OpenTable, SampleCodes
+from dalenius.publishing.missing_codes import is_number, missing_code_concerns
+from dalenius.publishing.options import PublishRequest
 
 INSPECTED_ROWS = 50_000
 
@@ -53,30 +54,25 @@ def inspect(
             *_repeated_people(survey, roles),
             *_nearly_all_different(survey),
             *_unique_people(survey, columns, sample),
-            *_missing_codes(survey, sample),
+            *missing_code_concerns(survey, sample),
         ]
     )
 
 
-def tell_concerns(concerns: Sequence[Concern], progress: Progress) -> None:
-    """Say what weighs before the work goes on."""
-    for one in _heavy(concerns):
-        progress.tell(_lines(one))
-
-
-def refuse_concerns(concerns: Sequence[Concern]) -> None:
-    """An error if there is anything to look at first."""
-    heavy = _heavy(concerns)
-    if heavy:
+def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
+    """Look at an open table, and say what weighs before the work goes on; an error if the publisher is strict."""
+    progress.stage("Looking", survey.rows)
+    concerns = inspect(survey, table.sample(survey), request.roles, request.strata.columns)
+    heavy = [one for one in concerns if one.severity is not Severity.NOTE]
+    if heavy and request.options.strict:
         number = "1 concern" if len(heavy) == 1 else f"{len(heavy)} concerns"
         raise ConcernsError(
             "\n".join([f"nothing was published: strict makes errors of {number} about the table", *map(_lines, heavy)]),
             "Do what they say, or publish without --strict.",
         )
-
-
-def _heavy(concerns: Sequence[Concern]) -> list[Concern]:
-    return [one for one in concerns if one.severity is not Severity.NOTE]
+    for one in heavy:
+        progress.tell(_lines(one))
+    return concerns
 
 
 def _lines(one: Concern) -> str:
@@ -123,15 +119,15 @@ def _columns_concern(survey: Survey, found: dict[str, Determination], severity: 
     verb = "determine" if severity is Severity.STOP else "nearly determine"
     if len(ordered) == 1:
         message = (
-            f"{_quoted(ordered[0])} {verb.replace('determine', 'determines')} {_quoted(sensitive)}: whoever knows it "
-            f"guesses {_percent(first.right)} of the people right, and {_percent(first.without)} without it"
+            f"{quoted(ordered[0])} {verb.replace('determine', 'determines')} {quoted(sensitive)}: whoever knows it "
+            f"guesses {percent(first.right)} of the people right, and {percent(first.without)} without it"
         )
     else:
-        each = ", ".join(f"{_quoted(name)} ({_percent(found[name].right)} guessed right)" for name in ordered[:_NAMED])
+        each = ", ".join(f"{quoted(name)} ({percent(found[name].right)} guessed right)" for name in ordered[:_NAMED])
         more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
         message = (
-            f"{len(ordered)} quasi-identifiers {verb} {_quoted(sensitive)}, each by itself: {each}{more}; "
-            f"{_percent(first.without)} without them"
+            f"{len(ordered)} quasi-identifiers {verb} {quoted(sensitive)}, each by itself: {each}{more}; "
+            f"{percent(first.without)} without them"
         )
     named = "it" if len(ordered) == 1 else "them"
     return Concern(
@@ -150,8 +146,8 @@ def _together_concern(survey: Survey, found: Determination, stop: bool) -> Conce
         severity=Severity.STOP if stop else Severity.LOOK,
         message=(
             f"all quasi-identifiers together {'determine' if stop else 'nearly determine'} "
-            f"{_quoted(survey.sensitive.name)}: of people who share theirs with others, {_percent(found.right)} are "
-            f"guessed right, and {_percent(found.without)} without them"
+            f"{quoted(survey.sensitive.name)}: of people who share theirs with others, {percent(found.right)} are "
+            f"guessed right, and {percent(found.without)} without them"
         ),
         answer="Publish fewer quasi-identifiers (--quasi-identifiers), or make some of them coarser first.",
         people=round(found.right * found.covered * survey.rows),
@@ -162,7 +158,7 @@ def _together_concern(survey: Survey, found: Determination, stop: bool) -> Conce
 def _leaks(survey: Survey, pairs: dict[str, Pairs], strata_columns: Sequence[str]) -> Iterator[Concern]:
     """Columns that give single values away, and columns that rule single values out."""
     leaks = {name: value_leaks(one) for name, one in pairs.items()}
-    sensitive = _quoted(survey.sensitive.name)
+    sensitive = quoted(survey.sensitive.name)
     giving = {name: one for name, one in leaks.items() if len(one.given_away)}
     if giving:
         names = sorted(giving, key=lambda name: -giving[name].share)
@@ -171,8 +167,8 @@ def _leaks(survey: Survey, pairs: dict[str, Pairs], strata_columns: Sequence[str
             code="determining-column",
             severity=Severity.LOOK,
             message=(
-                f"{_list(names)} {'gives' if len(names) == 1 else 'give'} values of {sensitive} away: nearly everybody "
-                f"with certain entries has {_list(values, 'or')}"
+                f"{name_some(names)} {'gives' if len(names) == 1 else 'give'} values of {sensitive} away: nearly "
+                f"everybody with certain entries has {name_some(values, 'or')}"
             ),
             answer=f"{_COARSER} (--quasi-identifiers).",
             people=round(max(one.share for one in giving.values()) * survey.rows),
@@ -188,8 +184,8 @@ def _leaks(survey: Survey, pairs: dict[str, Pairs], strata_columns: Sequence[str
             code="determining-column",
             severity=Severity.LOOK,
             message=(
-                f"{_list(names)} {'rules' if len(names) == 1 else 'rule'} values of {sensitive} out: with entries that "
-                f"{_percent(excluded)} of the people have, hardly anybody has {_list(values, 'or')}, so it is "
+                f"{name_some(names)} {'rules' if len(names) == 1 else 'rule'} values of {sensitive} out: with entries "
+                f"that {percent(excluded)} of the people have, hardly anybody has {name_some(values, 'or')}, so it is "
                 "somebody else of their bucket"
             ),
             answer=f"Cut strata by such a column (--strata {names[0]}). Or: {_COARSER[0].lower()}{_COARSER[1:]}.",
@@ -226,7 +222,7 @@ def _repeated_people(survey: Survey, roles: Roles) -> Iterator[Concern]:
         code="repeated-people",
         severity=Severity.LOOK,
         message=(
-            f"{_quoted(name)} has {about}{found.different:,} different values in {found.records:,} rows: if it stands "
+            f"{quoted(name)} has {about}{found.different:,} different values in {found.records:,} rows: if it stands "
             f"for people, they have several rows, and limits are about a row, not about a person"
         ),
         answer="Publish one row of each person, such as the first, if the limits are to be about people.",
@@ -252,7 +248,7 @@ def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
         code="nearly-all-different",
         severity=Severity.STOP if stop else Severity.LOOK,
         message=(
-            f"{_quoted(sensitive.name)} has {values:,} different values in {rows:,} rows{shared}: a limit on each "
+            f"{quoted(sensitive.name)} has {values:,} different values in {rows:,} rows{shared}: a limit on each "
             "exact value does not protect against a guess that is nearly right"
         ),
         answer="Group the values before publishing, such as amounts into brackets.",
@@ -273,11 +269,11 @@ def _unique_people(survey: Survey, columns: dict[str, Integers], sample: SampleC
         return
     people: int | None = alone
     if known is None and rows < survey.rows:
-        people, who = None, f"of {rows:,} people in a sample, {_percent(alone / rows)} are"
+        people, who = None, f"of {rows:,} people in a sample, {percent(alone / rows)} are"
         end = " (of all people, fewer)"
     else:
         about = "about " if known is not None and known.is_estimate else ""
-        who = f"{about}{alone:,} people ({_percent(alone / survey.rows)}) are" if alone > 1 else "1 person is"
+        who = f"{about}{alone:,} people ({percent(alone / survey.rows)}) are" if alone > 1 else "1 person is"
         end = ""
     yield Concern(
         code="unique-people",
@@ -290,51 +286,3 @@ def _unique_people(survey: Survey, columns: dict[str, Integers], sample: SampleC
         people=people,
         columns=tuple(survey.domains),
     )
-
-
-def _missing_codes(survey: Survey, sample: SampleCodes) -> Iterator[Concern]:
-    """Values that probably stand for a missing one, in the sensitive column and in quasi-identifiers."""
-    sensitive = survey.sensitive
-    codes = [place for place, text in enumerate(sensitive.texts) if is_missing_code(text)]
-    found = {sensitive.name: ([sensitive.texts[p] for p in codes], sum(sensitive.counts[p] for p in codes))}
-    for name, numbers in sample.codes.items():
-        domain = survey.domains[name]
-        if domain is not None and len(numbers):
-            texts, share = missing_codes(domain, numbers)
-            found[name] = texts, round(share * survey.rows)
-    found = {name: one for name, one in found.items() if one[0]}
-    if not found:
-        return
-    each = [f"{_quoted(name)} ({_list(texts)})" for name, (texts, _) in found.items()]
-    more = f" and {len(each) - _NAMED} more columns" if len(each) > _NAMED else ""
-    answer = "Turn them into nulls first if they are no values."
-    if codes:
-        answer += f" What tells nothing about anybody needs no limit: --limit '{sensitive.texts[codes[0]]}=1'."
-    yield Concern(
-        code="missing-codes",
-        severity=Severity.NOTE,
-        message=f"what looks like a code for a missing value counts as a value: {', '.join(each[:_NAMED])}{more}",
-        answer=answer,
-        people=max(people for _, people in found.values()),
-        values=tuple(sensitive.texts[place] for place in codes[:_LISTED]),
-        columns=tuple(found),
-    )
-
-
-def _quoted(name: str) -> str:
-    return repr(name if len(name) <= 40 else name[:37] + "...")
-
-
-def _list(names: Sequence[str], word: str = "and") -> str:
-    """Some names, the first few of many."""
-    quoted = [_quoted(name) for name in names[:_NAMED]]
-    if len(names) > _NAMED:
-        return f"{', '.join(quoted)} {word} {len(names) - _NAMED:,} more"
-    return f" {word} ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]
-
-
-def _percent(share: float) -> str:
-    """A share that is not everything never looks like it."""
-    if 0.1 <= share <= 0.9 or share in (0, 1):
-        return f"{share:.0%}".replace("%", " %")
-    return f"{min(max(100 * share, 0.1), 99.9):.1f} %"

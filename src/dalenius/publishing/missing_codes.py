@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dalenius.model.concern import Concern, Severity, name_some, quoted
 from dalenius.place.domains import Domain, is_integer_like
+from dalenius.place.survey import Survey
 from dalenius.publishing.determining import Numbers, count_each
+from dalenius.publishing.engine import SampleCodes
 
 _TEXTS = """
     ?, ??, -, --, ., n/a, na, n.a., nan, null, nil, missing, unknown, unk, unspecified, undetermined, invalid,
@@ -15,6 +18,7 @@ _TEXTS = """
 _KNOWN = frozenset(text.strip() for text in _TEXTS.split(","))
 _NUMBERS = frozenset({-1, -9, *(sign * int("9" * length) for length in range(2, 9) for sign in (1, -1))})
 _FEWEST_NUMBERS = 4
+_NAMED, _NAMED_AT_MOST = 3, 50
 _ISOLATED = 0.5  # of the range of the others: how far a number is from them, to be a code
 
 
@@ -23,7 +27,36 @@ def is_missing_code(text: str) -> bool:
     return " ".join(text.casefold().split()) in _KNOWN or not text.strip()
 
 
-def missing_codes(domain: Domain, numbers: Numbers) -> tuple[list[str], float]:
+def missing_code_concerns(survey: Survey, sample: SampleCodes) -> Iterator[Concern]:
+    """Values that probably stand for a missing one, in the sensitive column and in quasi-identifiers."""
+    sensitive = survey.sensitive
+    codes = [place for place, text in enumerate(sensitive.texts) if is_missing_code(text)]
+    found = {sensitive.name: ([sensitive.texts[p] for p in codes], sum(sensitive.counts[p] for p in codes))}
+    for name, numbers in sample.codes.items():
+        domain = survey.domains[name]
+        if domain is not None and len(numbers):
+            texts, share = _missing_codes(domain, numbers)
+            found[name] = texts, round(share * survey.rows)
+    found = {name: one for name, one in found.items() if one[0]}
+    if not found:
+        return
+    each = [f"{quoted(name)} ({name_some(texts)})" for name, (texts, _) in found.items()]
+    more = f" and {len(each) - _NAMED} more columns" if len(each) > _NAMED else ""
+    answer = "Turn them into nulls first if they are no values."
+    if codes:
+        answer += f" What tells nothing about anybody needs no limit: --limit '{sensitive.texts[codes[0]]}=1'."
+    yield Concern(
+        code="missing-codes",
+        severity=Severity.NOTE,
+        message=f"what looks like a code for a missing value counts as a value: {', '.join(each[:_NAMED])}{more}",
+        answer=answer,
+        people=max(people for _, people in found.values()),
+        values=tuple(sensitive.texts[place] for place in codes[:_NAMED_AT_MOST]),
+        columns=tuple(found),
+    )
+
+
+def _missing_codes(domain: Domain, numbers: Numbers) -> tuple[list[str], float]:
     """The codes for missing values that a column of the sample has, and the share of records with one of them."""
     there, counts = count_each(numbers)
     if domain.has_nulls and there[-1] == domain.codes - 1:

@@ -33,7 +33,10 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 @dataclass(frozen=True, kw_only=True)
 class PublishOptions:
-    """How a release is made and written. `table` names a table of a DuckDB file; `format` defaults to the engine's."""
+    """How a release is made and written. `table` names a table of a DuckDB file; `format` defaults to the engine's.
+
+    `in_the_clear` allows a release that publishes somebody's value outright.
+    """
 
     null_value: str | None = None
     table: str | None = None
@@ -43,6 +46,7 @@ class PublishOptions:
     seed: int | None = None
     avoid_ruled_out: bool = False
     strata: str | int | Sequence[str] | None = "auto"
+    in_the_clear: bool = False
     strict: bool = False
     engine: str = LOCAL
     master: str | None = None

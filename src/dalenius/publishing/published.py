@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from dalenius.errors import UsageError
+from dalenius.model.concern import Advice, Concern, advise, by_weight
 from dalenius.release.atomic import writable
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from dalenius.model.attack_result import Audit
-    from dalenius.model.concern import Concern
     from dalenius.model.estimate import Estimate, GroupEstimate
+    from dalenius.model.exposure import Exposure, TypicalError
     from dalenius.model.verdict import Verdict
     from dalenius.policy.limits import LimitPolicy
 
@@ -29,25 +30,29 @@ _CHUNK = 2**20
 
 
 class Release:
-    """A published table. `notes` is what the publisher should know; it is not part of the release.
-
-    Neither are `concerns`: what a look at the table found before it was published, the heaviest first.
-    """
+    """A published table. `notes` is what the publisher should know; it is not part of the release."""
 
     def __init__(
         self,
         folder: ReleaseFolder,
         notes: Sequence[str] = (),
         *,
-        temporary: str | None = None,
+        verdict: Verdict | None = None,
         concerns: Sequence[Concern] = (),
+        error: TypicalError | None = None,
+        temporary: str | None = None,
     ) -> None:
-        """`temporary` is a folder that holds an unsaved release, and is removed with this object."""
-        self._folder = folder
+        """`verdict` is that of verifying it while it was published, and `error` how far off counts from it will be.
+
+        `concerns` are what was seen in the table before.
+        `temporary` is a folder that holds an unsaved release, and is removed with this object.
+        """
+        self._folder, self._verdict = folder, verdict
+        self._concerns = tuple(concerns)
+        self.error = error
         if temporary is not None:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.notes = tuple(notes)
-        self.concerns = tuple(concerns)
 
     @property
     def path(self) -> Path:
@@ -68,6 +73,27 @@ class Release:
     def st(self) -> pyarrow.Table:
         """The bucket and the sensitive value, one row a record, and one a fake value."""
         return self._folder.table("st")
+
+    @property
+    def exposure(self) -> Exposure | None:
+        """How much the release shows of the people in it; None if ST cannot be read."""
+        return self._own_verdict.exposure
+
+    @property
+    def concerns(self) -> tuple[Concern, ...]:
+        """What to know before publication, the heaviest first: from the table, and from verifying the release."""
+        return by_weight((*self._concerns, *self._own_verdict.concerns))
+
+    @property
+    def advice(self) -> Advice:
+        """Whether to publish, by the worst of the concerns."""
+        return advise(self.concerns)
+
+    @property
+    def _own_verdict(self) -> Verdict:
+        if self._verdict is None:
+            self._verdict = self.verify()
+        return self._verdict
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Release:
         """Write the release to a folder, whole or not at all; `force` replaces a release that is there."""

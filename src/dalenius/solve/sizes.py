@@ -28,6 +28,7 @@ from dalenius.model.plan import IneligibleValue, NoSolution, PlanOptions
 from dalenius.model.problem import Problem
 from dalenius.solve.caps import smallest_size
 
+HIDING_SIZE = 2  # the smallest bucket in which a value can be hidden
 USUAL_MAX_SIZE = 50  # the paper's M'
 LARGEST_SIZE = 1_000_000  # sizes beyond this are not searched one by one
 MOST_FAKES = 1000  # in a bucket: more fakes than that make a release of fakes
@@ -131,6 +132,11 @@ def _check_sizes(low: int | None, high: int | None, total: int) -> None:
     for name, size in (("smallest", low), ("largest", high)):
         if size is not None:
             _check_whole(f"the {name} bucket size", size, 1)
+    if low is None and min(total, high or total) < HIDING_SIZE:
+        raise UsageError(
+            "a record that is alone in its bucket has its value published outright",
+            "Allow larger buckets; or write --min-size 1, if that is meant.",
+        )
     if low is not None and high is not None and low > high:
         raise UsageError(f"the smallest bucket size {low} is above the largest, {high}", "Swap them, or leave one out.")
     if low is not None and low > total:

@@ -20,8 +20,8 @@ from dalenius.errors import DaleniusError
 from dalenius.model.plan import Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
 from dalenius.policy.limits import LimitPolicy
-from dalenius.query.expected_error import relative_errors
 from dalenius.solve.caps import Instance, smallest_size
+from dalenius.solve.foresight import relative_errors
 from dalenius.solve.glance import Memory, glance
 from dalenius.solve.sizes import most_in_one_bucket
 from dalenius.studio.exploration import (
@@ -118,7 +118,7 @@ class ValueOrder:
         return tuple(numbers[list(self.order)].tolist())
 
     def _errors(self, problem: Problem, partition: Partition) -> QueryErrors:
-        errors = relative_errors(partition, SHARE, problem.fake_values)
+        errors = relative_errors([partition], SHARE, problem.fake_values)
         worst = int(np.argmax(errors))
         return QueryErrors(
             share=SHARE,

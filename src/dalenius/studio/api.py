@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -48,7 +47,7 @@ def start_price(studio: Studio) -> Task:
     request = _request(table, draft)
 
     def work(task: Task) -> dict[str, Any]:
-        return asdict(price_strata(request(), task))
+        return price_strata(request(), task).as_object()
 
     return studio.tasks.start("strata-price", table.id, work)
 

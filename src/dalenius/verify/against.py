@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from dalenius.errors import CountsError, PolicyError
 from dalenius.model.problem import ValueCounts
-from dalenius.policy.limits import LimitPolicy, resolve_limits
+from dalenius.policy.limits import LimitPolicy, refuse_absent, resolve_limits
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
 from dalenius.verify.findings import LIMITS, SOURCE, Report, plural, quote
@@ -44,7 +44,7 @@ class PublishersLimits:
     @classmethod
     def of(cls, policy: LimitPolicy, manifest: Manifest, source: SourceTable | None) -> PublishersLimits:
         """Counts the values of the table, if there is one and it is needed."""
-        if source is None or not _goes_by_counts(policy) or not manifest.adversary.fake_values:
+        if source is None or not policy.goes_by_counts or not manifest.adversary.fake_values:
             return cls(policy, manifest)
         column = manifest.columns.sensitive.name
         return cls(policy, manifest, source.counts_of_values(column, manifest.null_value))
@@ -52,7 +52,7 @@ class PublishersLimits:
     def limits(self, held: Sequence[tuple[str, int]], report: Report) -> list[Fraction] | None:
         """The limits in the order of the values, each with its rows of ST; None, and a finding, if there are none."""
         try:
-            if not self.manifest.adversary.fake_values or not _goes_by_counts(self.policy):
+            if not self.manifest.adversary.fake_values or not self.policy.goes_by_counts:
                 return _in_order(self.policy, held)
             if self.table_counts is not None:
                 return self._by_table(self.table_counts, held)
@@ -65,7 +65,7 @@ class PublishersLimits:
         """What the rule gives for the table. A value that is nowhere in it is as one with no records."""
         nowhere = [value for value, _ in held if value not in counts]
         explicit = {value: self._least(value, sum(counts.values())) for value in nowhere}
-        policy = LimitPolicy(values={**explicit, **self._resolve(counts)})
+        policy = LimitPolicy(values={**explicit, **self._resolve(counts)}, allow_absent=True)
         return _in_order(policy, held)
 
     def _resolve(self, counts: dict[str, int]) -> dict[str, Fraction]:
@@ -80,6 +80,7 @@ class PublishersLimits:
 
     def _by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> list[Fraction]:
         """The manifest's limits where the rule is needed, and at most what the rule can give."""
+        refuse_absent(self.policy, ValueCounts.of(held))
         stated = {value.value: Fraction(value.limit) for value in self.manifest.values}
         limits: list[Fraction] = []
         ruled = 0
@@ -93,17 +94,13 @@ class PublishersLimits:
         if any(limit <= 0 for limit in limits):
             raise PolicyError("a rule gives a value the limit 0, and a limit must be above 0")
         if ruled:
-            rule = "theta" if self.policy.theta is not None else "beta"
+            rule = next(name for name in ("odds", "theta", "beta") if getattr(self.policy, name) is not None)
             report.note(
                 f"{rule} goes by how many records a value has, which a release with fake values does not show: for "
                 f"{plural(ruled, 'value')} the manifest's limit is taken, if {rule} can give as much; compare with the "
                 "table to have it worked out"
             )
         return limits
-
-
-def _goes_by_counts(policy: LimitPolicy) -> bool:
-    return policy.theta is not None or policy.beta is not None
 
 
 def _in_order(policy: LimitPolicy, held: Sequence[tuple[str, int]]) -> list[Fraction]:

@@ -8,6 +8,9 @@ the promise holds even against somebody who can tell which are fake.
 For a limit p/q, count / left <= p/q holds iff count <= cap = floor(p * left / q). The caps are made of Python's
 integers, which have no largest; being at most the size, they fit into 64 bits, and the counts are compared with them.
 
+The exposure (`ExposureOfBuckets`). Of the people of a bucket, how many have a value that the bucket shows with which
+probability (`model.exposure`).
+
 The sizes (`SizesOfTable`). Buckets are numbered from 1 without holes, and by size. Both tables are compared with the
 same setting, bucket by bucket: QIT has a row for each record, ST one more for each fake value. So if both pass, they
 fit together in every bucket, and neither table has to wait for the other.
@@ -22,8 +25,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.model.exposure import BANDS, Exposure, ValueExposure
 from dalenius.verify.buckets import Codes, Integers, WholeBuckets
 from dalenius.verify.findings import LIMITS, SIZES, Report, plural, quote
+
+Floats = npt.NDArray[np.float64]
 
 _SAFE_PRODUCT = 2**31  # two numbers below this have a product below 2^62
 _NO_CAP = 2**63 - 1
@@ -72,6 +78,7 @@ class LimitsOfBuckets:
         self._left = 1
         self._most: Integers = np.zeros(0, np.int64)  # the largest count in a bucket with `_left` left, by value
         self._shares = (np.zeros(0, np.int64), np.ones(0, np.int64))  # the worst count and what is left, by value
+        self._exposure = ExposureOfBuckets(fakes)
 
     def add(self, buckets: WholeBuckets, values: int) -> None:
         """The next buckets; `values` is how many values are known by now."""
@@ -92,6 +99,10 @@ class LimitsOfBuckets:
         self._fold()
         counts, left = (_extend(self._shares[0], values, 0), _extend(self._shares[1], values, 1))
         return list(zip(counts.tolist(), (left + self._known).tolist(), strict=True))
+
+    def exposure(self, texts: Sequence[str | None]) -> Exposure:
+        """How exposed the people of all buckets are."""
+        return self._exposure.conclude(texts)
 
     def conclude(self, texts: Sequence[str | None], report: Report) -> None:
         """Add the buckets that exceed a limit to the report."""
@@ -117,6 +128,7 @@ class LimitsOfBuckets:
         if left != self._left:
             self._fold()
             self._left = left
+        self._exposure.add(rows, codes, counts, len(self._most))
         more = np.flatnonzero(counts > self._most.take(codes))
         if len(more):
             np.maximum.at(self._most, codes[more], counts[more])
@@ -149,6 +161,54 @@ class LimitsOfBuckets:
         larger = self._most.astype(kind) * left.astype(kind) > counts.astype(kind) * self._left
         self._shares = (np.where(larger, self._most, counts), np.where(larger, self._left, left))
         self._most = np.zeros(values, np.int64)
+
+
+class ExposureOfBuckets:
+    """Adds up how exposed the people of all buckets are, `fakes` of whose values are fake."""
+
+    def __init__(self, fakes: int) -> None:
+        self._fakes = fakes
+        self._bands: Floats = np.zeros((0, BANDS + 1))
+        self._sums: Floats = np.zeros(0)
+        self._highest: Floats = np.zeros(0)
+        self._highest_of: dict[int, tuple[int, int]] = {}
+        self._levels: dict[tuple[int, int], float] = {}
+
+    def add(self, rows: int, codes: Codes, counts: Integers, values: int) -> None:
+        """Buckets of so many rows each, run by run; `values` is how many values are known by now."""
+        missing = max(0, values - len(self._sums))
+        if missing:
+            self._bands = np.concatenate((self._bands, np.zeros((missing, BANDS + 1))))
+            self._sums, self._highest = (np.append(old, np.zeros(missing)) for old in (self._sums, self._highest))
+        people = counts * (max(0, rows - self._fakes) / rows) if self._fakes else counts.astype(np.float64)
+        cells = codes.astype(np.int64) * (BANDS + 1) + BANDS * counts // rows
+        self._bands += np.bincount(cells, people, self._bands.size).reshape(self._bands.shape)
+        self._sums += np.bincount(codes, people * counts / rows, len(self._sums))
+        for place in np.flatnonzero(counts > self._highest.take(codes) * rows).tolist():
+            code, share = int(codes[place]), int(counts[place]) / rows
+            if share > self._highest[code]:
+                self._highest[code], self._highest_of[code] = share, (int(counts[place]), rows)
+        by_count = np.bincount(counts, people)
+        for count in np.flatnonzero(by_count).tolist():
+            self._levels[count, rows] = self._levels.get((count, rows), 0.0) + float(by_count[count])
+
+    def conclude(self, texts: Sequence[str | None]) -> Exposure:
+        """What it comes to."""
+        everybody: dict[Fraction, float] = {}
+        for (count, rows), people in self._levels.items():
+            share = Fraction(count, rows)
+            everybody[share] = everybody.get(share, 0.0) + people
+        values = [
+            ValueExposure(
+                value="null" if text is None else text,
+                people=_whole(float(bands.sum())),
+                mean=float(total / (bands.sum() or 1)),
+                highest=Fraction(*self._highest_of.get(place, (0, 1))),
+                bands=tuple(_whole(band) for band in bands.tolist()),
+            )
+            for place, (text, bands, total) in enumerate(zip(texts, self._bands, self._sums, strict=True))
+        ]
+        return Exposure(tuple(values), tuple((share, _whole(everybody[share])) for share in sorted(everybody)))
 
 
 class SizesOfTable:
@@ -206,6 +266,10 @@ class SizesOfTable:
         if first == last:
             return np.broadcast_to(self._sizes[first], numbers.shape)
         return self._sizes[np.searchsorted(self._last_numbers, numbers)]
+
+
+def _whole(people: float) -> float:
+    return int(people) if people.is_integer() else people
 
 
 def _extend(array: Integers, length: int, filler: int) -> Integers:

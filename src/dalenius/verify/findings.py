@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dalenius.model.concern import Concern, Severity, by_weight
+from dalenius.model.exposure import Exposure, exposure_sentence
 from dalenius.model.verdict import Check, Finding, Verdict, conclude_check
 from dalenius.release.manifest import Manifest
 
@@ -28,7 +30,7 @@ HOLDS = {
     SOURCE: "the records are exactly those of the table",
 }
 _LONGEST_NAME = 60
-_FORMAT = 1  # of the JSON object
+_FORMAT = 2  # of the JSON object
 
 
 class Report:
@@ -38,6 +40,7 @@ class Report:
         self.findings: list[Finding] = []
         self.obstacles: list[tuple[str, str]] = []
         self.notes: list[str] = []
+        self.exposure: Exposure | None = None
 
     def fail(self, check: str, message: str, count: int = 1) -> None:
         """Something is wrong."""
@@ -56,6 +59,7 @@ class Report:
         self.findings += other.findings
         self.obstacles += other.obstacles
         self.notes += other.notes
+        self.exposure = other.exposure or self.exposure
 
     def checks(self, with_source: bool, with_strata: bool) -> tuple[Check, ...]:
         """All checks; the comparison with the source only if it was asked for, and that of strata if there are any."""
@@ -73,10 +77,39 @@ class Report:
 
     def verdict(self, with_source: bool, manifest: Manifest | None = None) -> Verdict:
         """What it all adds up to; with the manifest, if it can be read."""
+        checks = self.checks(with_source, manifest is not None and manifest.strata is not None)
+        concerns = by_weight((*_failures(checks), *_in_the_clear(self.exposure, manifest)))
         if manifest is None:
-            return Verdict(self.checks(with_source, False), tuple(self.notes))
-        checks = self.checks(with_source, manifest.strata is not None)
-        return Verdict(checks, tuple(self.notes), manifest.rows, manifest.buckets)
+            return Verdict(checks, tuple(self.notes), concerns=concerns)
+        return Verdict(checks, tuple(self.notes), manifest.rows, manifest.buckets, self.exposure, concerns)
+
+
+def _failures(checks: Iterable[Check]) -> list[Concern]:
+    """A release that is not what it says it is should not be published."""
+    return [
+        Concern(check.check, Severity.STOP, f"the check of {check.check} did not pass: {check.summary}")
+        for check in checks
+        if not check.passed
+    ]
+
+
+def _in_the_clear(exposure: Exposure | None, manifest: Manifest | None) -> list[Concern]:
+    """Values that are published outright: against publication where people are alone, or where it is most of them."""
+    if exposure is None or manifest is None or not exposure.outright:
+        return []
+    alone = sum(group.buckets for group in manifest.setting if group.size == 1)
+    clear = sorted((value for value in exposure.values if value.outright), key=lambda value: -value.outright)
+    single = f"; {plural(alone, 'bucket')} of a single record" if alone else ""
+    return [
+        Concern(
+            "in-the-clear",
+            Severity.STOP if alone or 2 * exposure.outright >= exposure.people else Severity.LOOK,
+            f"{exposure_sentence(exposure)}{single}",
+            "Publish again with limits below 1: --odds 8 never reaches 1.",
+            people=round(exposure.outright),
+            values=tuple(value.value for value in clear),
+        )
+    ]
 
 
 def quote(value: str) -> str:
@@ -107,5 +140,8 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
             }
             for check in verdict.checks
         ],
+        "exposure": verdict.exposure.as_object() if verdict.exposure is not None else None,
+        "verdict": str(verdict.advice),
+        "findings": [concern.as_object() for concern in verdict.concerns],
         "notes": list(verdict.notes),
     }

@@ -177,6 +177,7 @@ class Scanner:
         scan.worst = dict(zip(codes.texts, shares.worst(len(codes.texts)), strict=True))
         scan.values_in_order = codes.in_order()
         scan.nulls = codes.nulls
+        scan.report.exposure = shares.exposure(codes.texts)
         self._fail_unused("st", self.release.manifest.columns.sensitive.name, codes.unused, scan.report)
 
     def _conclude_unused(self, unused: dict[str, UnusedEntries], scan: Scan) -> None:

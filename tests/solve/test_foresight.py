@@ -21,8 +21,8 @@ from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.planning import count_values, plan_counts
 from dalenius.policy.limits import LimitPolicy
 from dalenius.query.count import Counter
-from dalenius.query.expected_error import relative_errors
 from dalenius.release.folder import open_release
+from dalenius.solve.foresight import relative_errors
 
 Bucket = list[tuple[int, bool]]  # values, each with whether a record is behind it
 
@@ -65,7 +65,7 @@ def squared_errors(buckets: list[Bucket], values: int, share: Fraction) -> list[
 def assert_expected(partition: Partition, share: Fraction) -> None:
     squares = squared_errors(dealt(partition), len(partition.quotas), share)
     counts = [sum(row) for row in partition.quotas]
-    found = relative_errors(partition, float(share))
+    found = relative_errors([partition], float(share))
     for square, count, error in zip(squares, counts, found.tolist(), strict=True):
         assert error == pytest.approx(math.sqrt(square) / float(share * count), rel=1e-12)
 
@@ -119,7 +119,7 @@ def test_without_fakes_it_is_the_mean_of_what_counts_say_of_themselves(data: st.
         for a in range(size + 1):
             weight = math.comb(size, a) * share**a * (1 - share) ** (size - a)
             variance += weight * a * c * (size - a) * (size - c) / (size**2 * (size - 1))
-    assert relative_errors(partition, share)[0] == pytest.approx(math.sqrt(variance) / (share * own))
+    assert relative_errors([partition], share)[0] == pytest.approx(math.sqrt(variance) / (share * own))
 
 
 def test_before_fakes_are_drawn_they_are_taken_in_proportion() -> None:
@@ -128,8 +128,8 @@ def test_before_fakes_are_drawn_they_are_taken_in_proportion() -> None:
     partition = plan.solution.partition
     assert partition is not None
     drawn = draw_fakes(plan.problem, partition, random.Random(3))  # noqa: S311 (a test)
-    assert relative_errors(drawn, 0.1) == pytest.approx(relative_errors(partition, 0.1, 2), rel=0.02)
-    assert (relative_errors(partition, 0.1, 2) > relative_errors(partition, 0.1)).all()
+    assert relative_errors([drawn], 0.1) == pytest.approx(relative_errors([partition], 0.1, 2), rel=0.02)
+    assert (relative_errors([partition], 0.1, 2) > relative_errors([partition], 0.1)).all()
 
 
 @pytest.mark.parametrize("fakes", [0, 2])
@@ -154,7 +154,7 @@ def test_counts_from_a_release_are_as_far_off(fakes: int, tmp_path: Path) -> Non
     counts = count_values(table, "s")
     plan = plan_counts(counts, limits, options=PlanOptions(fake_values=fakes))
     assert plan.solution.partition is not None
-    expected = relative_errors(plan.solution.partition, 0.1, fakes)
+    expected = relative_errors([plan.solution.partition], 0.1, fakes)
     errors = np.zeros((conditions, 8))
     with Counter(open_release(release.path)) as counter:
         for k, column in enumerate(columns.values()):
