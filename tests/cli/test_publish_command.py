@@ -66,7 +66,7 @@ def test_the_summary_tells_what_was_made(run: Run) -> None:
     assert result.exit_code == 0
     for text in ("3 sensitive values", "1 of 4 = 0.2500", "release: qit.parquet", "verified"):
         assert text in result.stdout
-    assert result.stderr.splitlines()[:2] == ["Counting ...", "Solving ..."]
+    assert result.stderr.splitlines()[:2] == ["Counting ...", "Looking 8 rows ..."]
     assert dalenius.load("release").verify(against="hospital.csv").verified
 
 
@@ -272,7 +272,7 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
     [
         ("publishing.local", "survey"),
         ("publishing.flow", "plan_counts"),
-        ("publishing.local", "place_records"),
+        ("publishing.local", "place_coded_records"),
         ("publishing.local", "read_manifest"),
         ("publishing.flow", "describe"),
         ("publishing.flow", "verify"),

@@ -44,7 +44,9 @@ def missing_code_concerns(survey: Survey, sample: SampleCodes) -> Iterator[Conce
     more = f" and {len(each) - _NAMED} more columns" if len(each) > _NAMED else ""
     answer = "Turn them into nulls first if they are no values."
     if codes:
-        answer += f" What tells nothing about anybody needs no limit: --limit '{sensitive.texts[codes[0]]}=1'."
+        answer += (
+            f" One that tells nothing about anybody may have a loose limit: --limit '{sensitive.texts[codes[0]]}=0.9'."
+        )
     yield Concern(
         code="missing-codes",
         severity=Severity.NOTE,
