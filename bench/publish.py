@@ -77,6 +77,7 @@ def compared(shape: Shape, rows: int, repeats: int, folder: Path) -> Rows:
     floor = [sys.executable, "-c", FLOOR, str(table), str(folder / "copy.parquet"), MEMORY, str(folder / "spill")]
     publish = [COMMAND, "publish", str(table), "--sensitive", shape.sensitive]
     publish += ["--quasi-identifiers", ",".join(shape.quasi_identifiers), "--theta", "8", "--base", "0.02"]
+    publish += ["--min-size", "1", "--publish-in-the-clear"]  # as the paper has it
     publish += ["--out", str(out), "--force", "--memory", MEMORY, "--json"]
     verify = [COMMAND, "verify", str(out), "--json"]
     words = {"floor": floor, "one stratum": [*publish, "--strata", "none"], "publish": publish, "verify": verify}

@@ -122,6 +122,8 @@ class Bench:
                 sensitive=shape.sensitive,
                 quasi_identifiers=shape.quasi_identifiers,
                 strata="none" if method == "one stratum" else "auto",
+                min_size=1,  # as the paper has it
+                publish_in_the_clear=True,
                 out=str(out),
                 engine="spark",
                 progress=told,

@@ -94,7 +94,8 @@ def _publish(context: Context, sensitive: str, theta: int, method: str) -> Relea
             strata="auto" if method == STRATA else "none",
             seed=_SEED,
             time_limit=context.settings.limit,
-            min_size=rows if one else None,
+            min_size=rows if one else 1,  # the paper's smallest bucket, in which a value is published outright ...
+            publish_in_the_clear=True,  # ... where theta gives it the limit 1
             max_size=rows if one else None if method == STRATA else MAX_SIZE,  # sizes grow where a stratum needs it
         )
     except NoSolutionError:

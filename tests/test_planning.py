@@ -26,8 +26,8 @@ COUNTS = {"Flu": 90, "HIV": 10}
 
 
 def assert_simple(plan: Plan) -> None:
-    assert str(plan.solution.setting) == "50 x 1 + 10 x 5"
-    assert (plan.solution.loss, plan.solution.bound, plan.solution.gap) == (160, 160, 0)
+    assert str(plan.solution.setting) == "25 x 2 + 10 x 5"
+    assert (plan.solution.loss, plan.solution.bound, plan.solution.gap) == (185, 185, 0)
     assert plan.status == "optimal"
 
 
@@ -59,21 +59,32 @@ def test_tables_in_every_form(make: Callable[[Any], Any]) -> None:
 def test_keys_that_are_both_rules_and_values() -> None:
     """A sensitive column whose values are called theta and beta: the limits are theirs."""
     plan = dalenius.plan({"theta": 90, "beta": 10}, {"theta": 1, "beta": "0.2"})
-    assert str(plan.solution.setting) == "50 x 1 + 10 x 5"
+    assert str(plan.solution.setting) == "25 x 2 + 10 x 5"
 
 
 def test_values_need_not_be_text() -> None:
     plan = dalenius.plan({1: np.int64(90), 2: np.int64(10)}, {1: 1, 2: "0.2"})
-    assert str(plan.solution.setting) == "50 x 1 + 10 x 5"
+    assert str(plan.solution.setting) == "25 x 2 + 10 x 5"
 
 
-def test_single_records_are_pointed_out_and_can_be_prevented() -> None:
+def test_nobody_is_alone_unless_that_is_asked_for() -> None:
     plan = dalenius.plan(COUNTS, {"Flu": 1, "HIV": "0.2"})
-    assert any("50 buckets hold a single record" in note for note in plan.notes)
-    safer = dalenius.plan(COUNTS, {"Flu": 1, "HIV": "0.2"}, min_size=2)
-    assert safer.solution.setting is not None
-    assert safer.solution.setting.groups[0].size == 2
-    assert safer.notes == ()
+    assert plan.solution.setting is not None
+    assert plan.solution.setting.groups[0].size == 2
+    alone = dalenius.plan(COUNTS, {"Flu": 1, "HIV": "0.2"}, min_size=1)
+    assert str(alone.solution.setting) == "50 x 1 + 10 x 5"
+    assert alone.exposure is not None
+    assert (alone.exposure.outright, alone.exposure.people) == (50, 100)
+
+
+@pytest.mark.parametrize("sizes", [{"max_size": 1}, {}])
+def test_buckets_in_which_nothing_can_be_hidden_are_refused(sizes: dict[str, Any]) -> None:
+    counts = COUNTS if sizes else {"Flu": 1}
+    with pytest.raises(UsageError, match="alone in its bucket"):
+        dalenius.plan(counts, {"uniform": 1}, **sizes)
+    plan = dalenius.plan(counts, {"uniform": 1}, min_size=1, **sizes)
+    assert plan.exposure is not None
+    assert plan.exposure.outright == plan.exposure.people == sum(counts.values())
 
 
 def test_order_of_the_input_does_not_matter() -> None:
@@ -191,7 +202,7 @@ def test_wrong_inputs() -> None:
 
 def test_needed_by_names_the_smallest_bucket_that_may_hold_a_value() -> None:
     plan = dalenius.plan(COUNTS, {"Flu": 1, "HIV": "0.2"})
-    assert {group.size: values for group, values in plan.needed_by().items()} == {1: ("Flu",), 5: ("HIV",)}
+    assert {group.size: values for group, values in plan.needed_by().items()} == {2: ("Flu",), 5: ("HIV",)}
 
 
 def test_all_errors_have_one_root() -> None:
@@ -207,7 +218,7 @@ def test_all_errors_have_one_root() -> None:
         ({"thta": 8}, "Did you mean 'theta'"),
         ({"theta": 8, "Flu": "0.5"}, "limits of single values go under 'values'"),
         ({"theta": 8, "values": ["HIV"]}, "values must be a dict"),
-        ({"Ebola": 1}, "no limit covers 2 of 2"),
+        ({"Ebola": 1}, "'Ebola', which does not occur"),
     ],
 )
 def test_policies_with_slips(limits: dict[str, Any], message: str) -> None:

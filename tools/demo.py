@@ -27,11 +27,11 @@ sensitive = "Disease"
 quasi_identifiers = ["Gender", "Age", "Zipcode"]
 identifiers = ["Name"]
 
-[limits]                 # f'_i = min(1, 3 * frequency + 0.02) for every disease ...
-theta = 3
-base = "0.02"
+[limits]                 # nobody's odds of having a disease may exceed 4 times those of any patient ...
+odds = 4
+floor = "0.02"           # (and 2 % is allowed for the rarest)
 
-[limits.values]          # ... but these two
+[limits.values]          # ... but these two have limits of their own
 HIV = "0.02"
 Flu = "0.9"
 """
@@ -61,7 +61,9 @@ def main() -> None:
     write_table(FOLDER / "hospital.csv")
     (FOLDER / "job.toml").write_text(JOB, encoding="utf-8")
     print("A hospital has 5,000 patients (demo/hospital.csv) and a policy (demo/job.toml): nobody may be linked to HIV")
-    print("with a probability above 0.02, to flu above 0.9, to any other disease above 3 times its frequency + 0.02.")
+    print(
+        "with a probability above 2 %, to flu above 90 %, to any other disease with more than 4 times the usual odds."
+    )
     print("\nWhat would it cost?")
     run("plan", "hospital.csv", "--job", "job.toml")
     print("\nPublish it:")

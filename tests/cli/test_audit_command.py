@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
 
+import dalenius
 from dalenius.cli.audit_command import show_audit
 from dalenius.cli.main import main
 from dalenius.model.attack_result import Attack, Audit, Share
@@ -21,10 +23,11 @@ from tests.handmade import edit_manifest, hospital
 
 Run = Callable[..., Result]
 ATTACKS = ["corruption", "negative", "learning", "order"]
-TOP = ["format", "rows", "buckets", "known_records", "fake_values", "sampled", "broken", "notes"]
+TOP = ["format", "rows", "buckets", "known_records", "fake_values", "sampled", "verdict", "findings", "broken", "notes"]
 KEYS = [
     *["people", "success", "success_interval", "baseline", "baseline_interval", "control", "control_interval"],
-    *["people_above_limit", "claims", "claims_right", "claims_right_interval", "mean_limit", "details", "notes"],
+    *["people_above_limit", "claims", "claims_right", "claims_right_interval", "mean_limit", "points"],
+    *["worst_values", "details", "notes"],
 ]
 
 
@@ -42,7 +45,7 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert list(found) == [*TOP, *ATTACKS]
-    assert (found["format"], found["rows"], found["buckets"]) == (1, 12, 4)
+    assert (found["format"], found["rows"], found["buckets"]) == (2, 12, 4)
     assert (found["known_records"], found["fake_values"], found["sampled"], found["broken"]) == (0, 0, None, [])
     for name in ATTACKS:
         assert list(found[name]) == KEYS
@@ -90,7 +93,7 @@ def test_text(run: Run) -> None:
     for name in ATTACKS:
         assert f"\n {name} " in result.stdout
     assert "F'-privacy does not cover what is learned across buckets" in result.stdout
-    assert result.stdout.splitlines()[-1] == "No promise was broken by these attacks."
+    assert result.stdout.splitlines()[-1] == "Verdict: publish."
 
 
 def test_a_broken_promise(run: Run) -> None:
@@ -131,6 +134,7 @@ def test_what_is_null_without_the_truth(run: Run) -> None:
     found = json.loads(run("release", "--json").stdout)
     null = {name: {key for key, value in found[name].items() if value is None} for name in ATTACKS}
     unknown = {"success", "success_interval", "control", "control_interval", "claims_right", "claims_right_interval"}
+    unknown |= {"points"}
     assert null["corruption"] == set()
     assert null["learning"] - {"mean_limit"} == null["negative"] - {"mean_limit"} == unknown
     assert null["order"] == unknown | {"people_above_limit", "claims", "mean_limit"}
@@ -141,12 +145,12 @@ def test_what_is_null_without_the_truth(run: Run) -> None:
 def test_intervals_are_not_shown_where_they_would_promise_too_much() -> None:
     """In a sample whose truth is fitted."""
     share = Share.of(30, 100)
-    for approximate, shown in ((False, "30.0% (21.9% to 39.6%)"), (True, "30.0%")):
+    for approximate, shown in ((False, "30.0% ± 8.8"), (True, "30.0%")):
         found = Audit((Attack("negative", 100, share),), 1000, 300, 0, 0, 100, approximate=approximate)
         with contextlib.redirect_stdout(io.StringIO()) as text:
             show_audit(found)
         assert shown in text.getvalue()
-        assert ("21.9%" in text.getvalue()) != approximate
+        assert ("±" in text.getvalue()) != approximate
 
 
 @pytest.mark.parametrize(
@@ -191,3 +195,45 @@ def test_a_release_that_is_not_one(run: Run) -> None:
     result = run("release", "--json")
     assert result.exit_code == 2
     assert json.loads(result.stdout)["error"]["kind"] == "release"
+
+
+def determined(people: int) -> pa.Table:
+    """A diagnosis code that determines the chapter, which is the sensitive value."""
+    codes = [k % 12 for k in range(people)]
+    return pa.table(
+        {"Code": codes, "Age": [20 + k % 7 for k in range(people)], "Chapter": [f"c{k // 3}" for k in codes]}
+    )
+
+
+def test_a_release_that_gives_values_away_is_not_cleared(run: Run, tmp_path: Path) -> None:
+    table = determined(2400)
+    pyarrow.parquet.write_table(table, "visits.parquet")
+    dalenius.publish(table, {"odds": 2}, sensitive="Chapter", quasi_identifiers=["Code", "Age"], out=tmp_path / "given")
+    result = run("given", "--truth", "visits.parquet")
+    assert result.exit_code == 0  # no promise is broken
+    assert result.stdout.splitlines()[-1] == "Verdict: do not publish."
+    assert "No promise was broken" not in result.stdout
+    found = json.loads(run("given", "--truth", "visits.parquet", "--json").stdout)
+    assert found["verdict"] == "do not publish"
+    (learning,) = [finding for finding in found["findings"] if finding["attacker"] == "learning"]
+    assert learning["severity"] == "stop"
+    attack = found["learning"]
+    right = attack["claims_right"] / attack["claims"]
+    assert learning["points"] == pytest.approx(100 * (right - attack["mean_limit"]), abs=0.05)
+    assert attack["points"] == pytest.approx(learning["points"], abs=0.05)
+    assert learning["people"] == attack["people_above_limit"]
+    worst = attack["worst_values"]
+    assert learning["values"] == [value["value"] for value in worst]
+    assert sum(value["claims"] for value in worst) <= attack["claims"]
+    assert all(value["claims_right"] > value["claims"] * value["limit"] for value in worst)
+
+
+def test_points_for_scripts(run: Run, tmp_path: Path) -> None:
+    table = determined(2400)
+    pyarrow.parquet.write_table(table, "visits.parquet")
+    dalenius.publish(table, {"odds": 2}, sensitive="Chapter", quasi_identifiers=["Code", "Age"], out=tmp_path / "given")
+    words = ("given", "--truth", "visits.parquet", "--attack", "learning", "--fail-above")
+    assert (run(*words, "1").exit_code, run(*words, "99").exit_code) == (1, 0)
+    without = run("given", "--fail-above", "1")
+    assert without.exit_code == 2
+    assert "Give --truth TABLE too." in without.stderr

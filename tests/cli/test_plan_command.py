@@ -59,8 +59,28 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     found = as_object(result)
     seconds = found.pop("seconds")
     assert seconds >= 0
+    error = found.pop("count_error")
+    assert error["typical"] == pytest.approx(3 / 2**0.5)  # one value in a bucket of 2: sqrt(0.09 / 2) of 0.1
+    assert error["sentence"].startswith("a count of one value among a tenth of the records is typically off by 212 %")
+    exposure = found.pop("exposure")
+    assert exposure.pop("values")[0] == {
+        "value": "Brain Tumor",
+        "people": 1,
+        "outright": 0,
+        "mean": 0.5,
+        "highest": 0.5,
+        "bands": [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
+    }
+    assert exposure == {
+        "people": 4,
+        "outright": 0,
+        "mean": 0.5,
+        "median": 0.5,
+        "highest": 0.5,
+        "bands": [0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0],
+    }
     assert found == {
-        "format": 1,
+        "format": 2,
         "method": "optimal",
         "status": "optimal",
         "n": 4,
@@ -69,6 +89,7 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
         "max_size": 4,
         "known_records": 0,
         "fake_values": 0,
+        "strata": None,
         "setting": [{"size": 2, "buckets": 2}],
         "loss": 2,
         "mse": pytest.approx(2 / 3),
@@ -81,15 +102,15 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
 
 def test_counts_alone(run: Run) -> None:
     found = as_object(run("plan", "--counts", "counts.csv", "--limit", "Flu=1", "--limit", "HIV=0.2", "--json"))
-    assert found["setting"] == [{"size": 1, "buckets": 50}, {"size": 5, "buckets": 10}]
+    assert found["setting"] == [{"size": 2, "buckets": 25}, {"size": 5, "buckets": 10}]
     assert found["n"] == 100
 
 
 def test_the_setting_says_which_values_need_large_buckets(run: Run) -> None:
     result = run("plan", "--counts", "counts.csv", "--limit", "Flu=1", "--limit", "HIV=0.2")
-    (line,) = [line for line in result.stdout.splitlines() if "HIV" in line]
+    (line,) = [line for line in result.stdout.splitlines() if line.endswith("   HIV")]
     assert line.split() == ["5", "10", "50", "160", "HIV"]
-    assert "Note: 50 buckets hold a single record" in result.stdout
+    assert result.stdout.startswith("50 of 100 people have their value published outright ('Flu' 50).")
 
 
 def test_compare_shows_every_method(run: Run) -> None:
@@ -243,7 +264,7 @@ def test_known_records_and_fakes_have_a_price(run: Run) -> None:
 
 
 def test_without_a_loss_to_compare_with_there_is_no_ratio(run: Run) -> None:
-    words = ("plan", "--counts", "counts.csv", "--uniform", "1", "--corrupted", "1")
+    words = ("plan", "--counts", "counts.csv", "--uniform", "1", "--corrupted", "1", "--min-size", "1")
     found = as_object(run(*words, "--json"))
     assert found["loss"] > 0
     assert found["price"] == {"loss": 0, "mse": 0.0, "ratio": None}

@@ -129,8 +129,20 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
     assert result.stderr == ""
     found = as_object(result)
     assert found.pop("seconds") >= 0
+    assert found.pop("count_error")["share"] == 0.1
+    assert [value["value"] for value in found["exposure"].pop("values")] == ["Cold", "Flu", "HIV"]
     assert found == {
-        "format": 1,
+        "format": 2,
+        "exposure": {
+            "people": 8,
+            "outright": 0,
+            "mean": 0.4375,  # four in pairs of two values; 1, 2 and 1 in a bucket of four
+            "median": 0.5,
+            "highest": 0.5,
+            "bands": [0, 0, 2, 0, 0, 6, 0, 0, 0, 0, 0],
+        },
+        "verdict": "publish",
+        "findings": [],
         "out": "release",
         "rows": 8,
         "buckets": 3,

@@ -34,8 +34,10 @@ def test_a_right_release(run: Run) -> None:
     result = run("release")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert [line.split()[:2] for line in lines[:-1]] == [[check, "ok"] for check in CHECKS]
-    assert lines[-1] == "Verified: 12 rows in 4 buckets keep every limit."
+    assert [line.split()[:2] for line in lines[: len(CHECKS)]] == [[check, "ok"] for check in CHECKS]
+    verified, _, exposure, *_ = lines[len(CHECKS) :]
+    assert verified == "Verified: 12 rows in 4 buckets keep every limit."
+    assert exposure.startswith("Nobody's value is published outright")
     assert result.stderr == ""
 
 
@@ -43,8 +45,10 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     result = run("release", "--against", "hospital.parquet", "--json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
-    assert list(found) == ["format", "verified", "rows", "buckets", "checks", "notes"]
-    assert (found["format"], found["verified"], found["rows"], found["buckets"]) == (1, True, 12, 4)
+    keys = ["format", "verified", "rows", "buckets", "checks", "exposure", "verdict", "findings", "notes"]
+    assert list(found) == keys
+    assert (found["format"], found["verified"], found["rows"], found["buckets"]) == (2, True, 12, 4)
+    assert (found["exposure"]["people"], found["verdict"], found["findings"]) == (12, "publish", [])
     assert [check["check"] for check in found["checks"]] == [*CHECKS, "source"]
     assert found["checks"][0] == {
         "check": "files",

@@ -4,7 +4,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import dalenius
 from dalenius.errors import PolicyError
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy, resolve_limits
@@ -76,16 +79,65 @@ def test_policies_that_make_no_sense(policy: dict[str, Any], message: str) -> No
         LimitPolicy.of(**policy)
 
 
+@given(
+    odds=st.fractions(min_value=1, max_value=10**6),
+    count=st.integers(1, 10**9),
+    others=st.integers(1, 10**9),
+    floor=st.fractions(min_value=0, max_value=1).filter(lambda number: number < 1),
+)
+def test_odds_stay_below_one_and_let_there_be_a_release(
+    odds: Fraction, count: int, others: int, floor: Fraction
+) -> None:
+    """f' < 1 for every f < 1, f' >= f, and the odds at the limit are exactly K times those in the table."""
+    frequency = Fraction(count, count + others)
+    limit = LimitPolicy.of(odds=odds, floor=0).rule_limit(count, count + others)
+    assert limit is not None
+    assert frequency <= limit < 1
+    assert limit / (1 - limit) == odds * frequency / (1 - frequency)
+    assert LimitPolicy.of(odds=odds, floor=floor).rule_limit(count, count + others) == max(limit, floor) < 1
+
+
+@given(st.lists(st.integers(1, 50), min_size=2, max_size=6), st.fractions(min_value=1, max_value=20))
+def test_under_odds_there_is_always_a_release_with_nobody_in_the_clear(counts: list[int], odds: Fraction) -> None:
+    plan = dalenius.plan({f"v{i}": count for i, count in enumerate(counts)}, {"odds": odds, "floor": 0})
+    assert plan.status != "infeasible"
+    assert plan.exposure is not None
+    assert plan.exposure.outright == 0
+    assert plan.exposure.highest < 1
+
+
+def test_the_floor_of_odds_is_two_percent_unless_another_is_given() -> None:
+    assert LimitPolicy.of(odds=8).floor == Fraction(1, 50)
+    assert LimitPolicy.of(odds=8).rule_limit(1, 10**6) == Fraction(1, 50)
+    assert LimitPolicy.of(odds=8, floor=0).rule_limit(1, 10**6) == Fraction(8, 10**6 + 7)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"odds": "0.5"}, "odds must be at least 1"),
+        ({"odds": 8, "floor": 1}, "floor must be at least 0 and below 1"),
+        ({"floor": "0.02"}, "floor needs odds"),
+        ({"odds": 8, "theta": 8}, "only one rule is allowed, got odds and theta"),
+    ],
+)
+def test_odds_that_mean_nothing_are_refused(policy: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        LimitPolicy.of(**policy)
+
+
 def test_a_rule_that_ends_at_zero_is_refused() -> None:
     with pytest.raises(PolicyError, match="the limit 0"):
         resolved(theta=0)
 
 
-def test_values_named_but_absent_are_pointed_out() -> None:
-    policy = LimitPolicy.of(uniform="0.8", values={"hiv": "0.1", "Ebola": "0.1"})
-    notes = resolve_limits(policy, COUNTS).notes
-    assert any("'hiv'" in note and "did you mean 'HIV'" in note for note in notes)
-    assert any("'Ebola'" in note and "does not occur" in note for note in notes)
+def test_limits_for_absent_values_are_refused_unless_they_are_meant() -> None:
+    named = {"hiv": "0.1", "Ebola": "0.1"}
+    with pytest.raises(PolicyError, match="'hiv', 'Ebola', which do not occur") as refused:
+        resolve_limits(LimitPolicy.of(uniform="0.8", values=named), COUNTS)
+    assert "Did you mean 'HIV'?" in (refused.value.hint or "")
+    notes = resolve_limits(LimitPolicy.of(uniform="0.8", values=named, allow_absent=True), COUNTS).notes
+    assert ["'hiv'" in notes[0], "'Ebola'" in notes[1]] == [True, True]
 
 
 def test_values_that_look_alike_are_pointed_out() -> None:

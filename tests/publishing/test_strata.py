@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius.errors import ChangedInputError, UndecidedError, UsageError
+from dalenius.errors import ChangedInputError, PolicyError, UndecidedError, UsageError
 from dalenius.fakes.quotas import draw_fakes
 from dalenius.place.budget import Budget, resident_memory
 from dalenius.place.survey import Sample, smallest_numbers
@@ -132,7 +132,7 @@ def test_any_table_in_any_strata(
 ) -> None:
     counts = Counter(table["s"].to_pylist())
     limits = {value: min(Fraction(1), Fraction(count, len(table)) * (1 + slack)) for value, count in counts.items()}
-    asked = {"strata": strata, "time_limit": 60, **protection}
+    asked = {"strata": strata, "time_limit": 60, "min_size": 1, "publish_in_the_clear": True, **protection}
     try:
         release = dalenius.publish(table, limits, sensitive="s", quasi_identifiers=columns, **asked)
     except dalenius.DaleniusError as error:
@@ -356,11 +356,20 @@ def test_the_publisher_is_told_the_price_and_whether_limits_are_tight() -> None:
 
 
 def test_buckets_of_one_record_are_those_of_the_strata() -> None:
-    release = publish(town(20_000), strata=["Gender"], limits={**LIMITS, "Flu": 1})
-    singles = sum(size == 1 for size in Counter(release.qit["bucket"].to_pylist()).values())
-    assert singles > 0
-    (note,) = [note for note in release.notes if "single record" in note]
-    assert note.startswith(f"{singles:,} buckets")
+    asked = {"strata": ["Gender"], "limits": {**LIMITS, "Flu": 1}, "min_size": 1}
+    with pytest.raises(PolicyError, match="published outright"):
+        publish(town(20_000), **asked)
+    release = publish(town(20_000), **asked, publish_in_the_clear=True)
+    sizes = Counter(release.qit["bucket"].to_pylist())
+    values: dict[int, set[str]] = {}
+    for bucket, value in zip(release.st["bucket"].to_pylist(), release.st["Disease"].to_pylist(), strict=True):
+        values.setdefault(bucket, set()).add(value)
+    assert 1 in sizes.values()
+    outright = sum(size for bucket, size in sizes.items() if len(values[bucket]) == 1)
+    assert release.exposure is not None
+    assert release.exposure.outright == outright
+    (concern,) = [concern for concern in release.concerns if concern.code == "in-the-clear"]
+    assert (concern.people, str(concern.severity)) == (outright, "stop")
 
 
 @pytest.mark.parametrize("strata", ["auto", ["Gender"]], ids=str)

@@ -149,6 +149,7 @@ def test_counts_from_a_release_are_as_far_off(fakes: int, tmp_path: Path) -> Non
         out=tmp_path / "release",
         strata="none",
         fake_values=fakes,
+        publish_in_the_clear=True,
         seed=5,
     )
     counts = count_values(table, "s")

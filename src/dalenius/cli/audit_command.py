@@ -14,6 +14,7 @@ from dalenius.cli.progress_bar import show_progress
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
     TextTable,
+    if_possible,
     number,
     printable,
     show_advice,
@@ -237,7 +238,7 @@ def _share(share: Share | None, approximate: bool) -> str:
     """With its interval, unless that would promise too much."""
     if share is None or approximate:
         return _percent(share.share if share else None)
-    return f"{share.share:.1%} ± {100 * (share.high - share.low) / 2:.1f}"
+    return f"{share.share:.1%} {if_possible('±', '+-')} {100 * (share.high - share.low) / 2:.1f}"
 
 
 def _percent(share: float | None) -> str:

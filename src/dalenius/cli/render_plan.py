@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dalenius.publishing.arrangement import StrataPrice
 
 FORMAT_VERSION = 2
+_CERTIFICATE_FORMAT = 1
 _NAMES = 3
 
 
@@ -90,7 +91,7 @@ def certificate_object(plan: Plan, certificate: Certificate) -> dict[str, Any]:
     """A certificate with all that is needed to check it: values, counts, limits, sizes and the adversary."""
     problem = plan.problem
     return {
-        "format": FORMAT_VERSION,
+        "format": _CERTIFICATE_FORMAT,
         "min_size": plan.solution.min_size,
         "max_size": plan.solution.max_size,
         "known_records": problem.known_records,

@@ -8,7 +8,6 @@ from typing import Any
 
 from dalenius.cli.render_plan import FORMAT_VERSION, count_sentence, gap_text
 from dalenius.cli.text_table import TextTable, printable, show_concerns, show_exposure, show_notes, show_pairs
-from dalenius.policy.limits import format_fraction
 from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
 from dalenius.release.two_tables import TableFile
@@ -127,8 +126,8 @@ def _values_table(manifest: Manifest) -> TextTable:
     known = manifest.adversary.known_records
     nearest = sorted(manifest.values, key=lambda value: _worst(value, known) / Fraction(value.limit), reverse=True)
     for value in nearest[:_ROWS]:
-        worst = f"{value.worst.count} of {value.worst.size - known} = {float(_worst(value, known)):.4f}"
-        table.add(printable(value.value), f"{value.count:,}", worst, format_fraction(Fraction(value.limit)))
+        worst = f"{value.worst.count} of {value.worst.size - known} = {_percent(_worst(value, known))}"
+        table.add(printable(value.value), f"{value.count:,}", worst, _percent(Fraction(value.limit)))
     if len(nearest) > _ROWS:
         table.add(f"and {len(nearest) - _ROWS:,} further from their limits", "", "", "")
     return table
@@ -136,6 +135,10 @@ def _values_table(manifest: Manifest) -> TextTable:
 
 def _worst(value: Value, known: int) -> Fraction:
     return Fraction(value.worst.count, value.worst.size - known)
+
+
+def _percent(share: Fraction) -> str:
+    return f"{100 * float(share):.4g} %"
 
 
 def _size_text(table: TableFile) -> str:

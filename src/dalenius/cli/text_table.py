@@ -135,14 +135,15 @@ def _width(text: str) -> int:
 
 def _rule() -> str:
     """A line, or dashes where the output has no such character."""
-    return _if_possible("─", "-")
+    return if_possible("─", "-")
 
 
 def _bar() -> str:
-    return _if_possible("█", "#")
+    return if_possible("█", "#")
 
 
-def _if_possible(character: str, otherwise: str) -> str:
+def if_possible(character: str, otherwise: str) -> str:
+    """A character, or something plainer where the output does not have it."""
     try:
         character.encode(sys.stdout.encoding or "ascii")
     except (UnicodeError, LookupError):

@@ -125,8 +125,8 @@ class Arrangement:
         raise PolicyError(
             f"{people:,} of {self.setting.records:,} people would have their value published outright"
             + (f" ({named})" if clear else ""),
-            "Choose limits that stay below 1: --odds 8 does, whatever the table. "
-            "If it is meant, say so: --publish-in-the-clear.",
+            ("Choose limits that stay below 1, such as --odds 8. " if len(self.exposure.values) > 1 else "")
+            + "If it is meant, say so: --publish-in-the-clear.",
         )
 
     @property

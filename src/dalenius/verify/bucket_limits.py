@@ -33,6 +33,7 @@ Floats = npt.NDArray[np.float64]
 
 _SAFE_PRODUCT = 2**31  # two numbers below this have a product below 2^62
 _NO_CAP = 2**63 - 1
+_DIGITS = 9  # of a mean: sums of floating point depend on their order beyond them
 
 
 @dataclass(frozen=True)
@@ -188,9 +189,9 @@ class ExposureOfBuckets:
             code, share = int(codes[place]), int(counts[place]) / rows
             if share > self._highest[code]:
                 self._highest[code], self._highest_of[code] = share, (int(counts[place]), rows)
-        by_count = np.bincount(counts, people)
-        for count in np.flatnonzero(by_count).tolist():
-            self._levels[count, rows] = self._levels.get((count, rows), 0.0) + float(by_count[count])
+        different, place_of = np.unique(counts, return_inverse=True)
+        for count, with_it in zip(different.tolist(), np.bincount(place_of, people).tolist(), strict=True):
+            self._levels[count, rows] = self._levels.get((count, rows), 0.0) + with_it
 
     def conclude(self, texts: Sequence[str | None]) -> Exposure:
         """What it comes to."""
@@ -202,7 +203,7 @@ class ExposureOfBuckets:
             ValueExposure(
                 value="null" if text is None else text,
                 people=_whole(float(bands.sum())),
-                mean=float(total / (bands.sum() or 1)),
+                mean=round(float(total / (bands.sum() or 1)), _DIGITS),  # whatever the batches were
                 highest=Fraction(*self._highest_of.get(place, (0, 1))),
                 bands=tuple(_whole(band) for band in bands.tolist()),
             )
