@@ -116,6 +116,12 @@ class NoSolutionError(DaleniusError):
         self.plan = plan
 
 
+class ConcernsError(DaleniusError):
+    """The table has something to look at before it is published, and that was to be an error."""
+
+    kind = "concerns"
+
+
 class SelfCheckError(DaleniusError):
     """A release did not pass its own verification. This is probably a bug in Dalenius; nothing was published."""
 

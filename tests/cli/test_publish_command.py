@@ -66,7 +66,7 @@ def test_the_summary_tells_what_was_made(run: Run) -> None:
     assert result.exit_code == 0
     for text in ("3 sensitive values", "1 of 4 = 25 %", "release: qit.parquet", "verified"):
         assert text in result.stdout
-    assert result.stderr.splitlines()[:2] == ["Counting ...", "Solving ..."]
+    assert result.stderr.splitlines()[:2] == ["Counting ...", "Looking 8 rows ..."]
     assert dalenius.load("release").verify(against="hospital.csv").verified
 
 
@@ -141,7 +141,20 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
             "highest": 0.5,
             "bands": [0, 0, 2, 0, 0, 6, 0, 0, 0, 0, 0],
         },
-        "findings": [],
+        "findings": [
+            {
+                "code": "unique-people",
+                "severity": "note",
+                "message": "6 people (75 %) are alone with their quasi-identifiers: whoever knows those finds their "
+                "bucket, and only the limits protect them there",
+                "answer": "Make quasi-identifiers coarser, or publish fewer, if that is too many.",
+                "people": 6,
+                "points": None,
+                "attacker": None,
+                "values": [],
+                "columns": ["Gender", "Post,code"],
+            }
+        ],
         "out": "release",
         "rows": 8,
         "buckets": 3,
@@ -270,6 +283,54 @@ def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
+def visits() -> None:
+    """A table with a column that determines the disease, and two visits of every patient."""
+    rows = [(f"P{number // 2}", number % 7, number % 3, f"D{number % 3}") for number in range(600)]
+    Path("visits.csv").write_text(
+        "patient_nbr,Age,Code,Disease\n" + "".join(",".join(map(str, row)) + "\n" for row in rows), encoding="utf-8"
+    )
+
+
+VISITS = ("publish", "visits.csv", "--sensitive", "Disease", "--uniform", "0.6", "--out", "release")
+
+
+def test_what_weighs_is_told_first_and_again_at_the_end(run: Run) -> None:
+    visits()
+    result = run(*VISITS, "--quasi-identifiers", "Age,Code")
+    assert result.exit_code == 0
+    stages = result.stderr.splitlines()
+    told = stages[stages.index("Looking 600 rows ...") + 1 : stages.index("Solving ...")]
+    assert told[0].startswith("STOP: 'Code' determines 'Disease': whoever knows it guesses 100 % of the people right")
+    assert told[1] == "      Leave it out of the quasi-identifiers (--quasi-identifiers), or make it coarser first."
+    assert told[2].startswith("LOOK: 'patient_nbr' has 300 different values in 600 rows")
+    assert result.stdout.index("STOP   'Code' determines") < result.stdout.index("Look   'patient_nbr'")
+    found = as_object(run(*VISITS, "--quasi-identifiers", "Age,Code", "--force", "--json"))
+    assert [one["code"] for one in found["findings"]][:2] == ["determining-column", "repeated-people"]
+    assert found["verdict"] == "do not publish"
+
+
+@pytest.mark.parametrize("by", ["option", "job"])
+def test_strict_is_exit_code_2_and_writes_nothing(run: Run, by: str) -> None:
+    visits()
+    words = [*VISITS, "--quasi-identifiers", "Age,Code"]
+    if by == "option":
+        words.append("--strict")
+    else:
+        Path("strict.toml").write_text("[table]\nstrict = true\n", encoding="utf-8")
+        words += ["--job", "strict.toml"]
+    result = run(*words)
+    assert result.exit_code == 2
+    assert (
+        "Error: nothing was published: strict makes errors of 2 concerns about the table\nSTOP: 'Code'" in result.stderr
+    )
+    assert "Leave it out of the quasi-identifiers" in result.stderr
+    assert result.stderr.endswith("Do what they say, or publish without --strict.\n")
+    assert not Path("release").exists()
+    error = as_object(run(*words, "--json"))["error"]
+    assert error["kind"] == "concerns"
+    assert "'patient_nbr' has 300 different values" in error["message"]
+
+
 def interrupted(before: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, which gets a Ctrl-C when the program says so."""
     awake = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # a shell's background jobs ignore it
@@ -283,7 +344,7 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
     [
         ("publishing.local", "survey"),
         ("publishing.flow", "plan_counts"),
-        ("publishing.local", "place_records"),
+        ("publishing.local", "place_coded_records"),
         ("publishing.local", "read_manifest"),
         ("publishing.flow", "describe"),
         ("publishing.flow", "verify"),

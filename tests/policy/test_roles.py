@@ -6,10 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.policy.roles import Role, suggest_roles
+from dalenius.policy.roles import Role, Roles, identifying_columns, suggest_roles
 from dalenius.tables.describe import ColumnFacts, Kind, TableFacts
 
 ROWS = 10_000
+_KNOWN = """
+    age Sex GENDER race zip Postcode region state native_country education education_num marital-status birth_date
+    DateOfBirth workclass WorkClass Geschlecht Alter PLZ hospital admission_type_id hours_per_week AGEP RAC1P SCHL
+    medical_specialty payer_code time_in_hospital
+"""
+_PRIVATE = """
+    diag_1 diag_2 Diagnosis2 icd10 ICD_code condition chapter drg insulin metformin glyburide-metformin atorvastatin
+    amoxicillin medication DrugName prescription dose A1Cresult max_glu_serum glucose readmitted died outcome
+    discharge_disposition_id lab_result income salary capital_gain num_medications number_diagnoses diabetesMed HIV
+"""
+_CLINIC = "race gender age admission_type_id admission_source_id time_in_hospital payer_code"
+_CLINICAL = "diag_1 diag_2 diag_3 insulin metformin glipizide max_glu_serum A1Cresult diabetesMed readmitted"
+_CENSUS = "age workclass education marital_status occupation relationship race sex native_country"
 
 
 def column(name: str, distinct: int, kind: Kind = "text", nulls: int = 0) -> ColumnFacts:
@@ -45,7 +58,69 @@ def test_names_that_identify(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Identity", "Grid", "Nameday", "width"])
 def test_names_are_read_by_the_word(name: str) -> None:
+    assert roles(column(name, 6_000), column("Disease", 9))[name] == "left-out"
+
+
+def test_what_nobody_knows_is_left_out_and_says_so() -> None:
+    found = suggest_roles(TableFacts(ROWS, (column("fnlwgt", 5_000, "number"), column("q17", 3), column("Flu", 2))))
+    assert found["fnlwgt"].role is Role.LEFT_OUT
+    assert "left out unless you give it a role" in found["fnlwgt"].why
+
+
+@pytest.mark.parametrize(
+    "name",
+    _KNOWN.split(),
+)
+def test_what_others_know(name: str) -> None:
     assert roles(column(name, 12), column("Disease", 9))[name] == "quasi-identifier"
+
+
+@pytest.mark.parametrize(
+    "name",
+    _PRIVATE.split(),
+)
+def test_what_looks_sensitive_is_never_published_as_it_is(name: str) -> None:
+    """It is the sensitive column, or, beside a better one, it is left out and says why."""
+    assert roles(column("Age", 90), column(name, 12))[name] == "sensitive"
+    beside = suggest_roles(TableFacts(ROWS, (column("Disease", 9), column(name, 12))))[name]
+    assert beside.role is Role.LEFT_OUT
+    assert "looks sensitive too" in beside.why
+
+
+def test_a_clinic_of_many_columns() -> None:
+    quasi_identifiers = _CLINIC.split()
+    sensitive = _CLINICAL.split()
+    found = roles(
+        column("encounter_id", ROWS),
+        column("patient_nbr", 7_000),
+        column("weight", 10),
+        *(column(name, 8) for name in quasi_identifiers),
+        column("number_diagnoses", 16, "number"),
+        *(column(name, 4) for name in sensitive),
+        column("change", 2),
+    )
+    assert {name for name, role in found.items() if role == "quasi-identifier"} == set(quasi_identifiers)
+    assert {name for name, role in found.items() if role == "identifier"} == {"encounter_id", "patient_nbr"}
+    assert found["diag_1"] == "sensitive"
+
+
+def test_a_census() -> None:
+    known = _CENSUS.split()
+    others = [column("fnlwgt", 5_000, "number"), column("capital_gain", 100, "number"), column("split", 2)]
+    found = roles(*(column(name, 9) for name in known), *others, column("income", 2))
+    assert {name for name, role in found.items() if role == "quasi-identifier"} == set(known)
+    assert found["income"] == "sensitive"
+    assert {found[one.name] for one in others} == {"left-out"}
+    found = roles(column("Age", 70), column("WorkClass", 8), column("Occupation", 50))
+    assert found == {"Age": "quasi-identifier", "WorkClass": "quasi-identifier", "Occupation": "sensitive"}
+
+
+def test_columns_that_may_stand_for_people() -> None:
+    names = ["Age", "patient_nbr", "Disease", "visit_id", "admission_type_id", "Name", "diagnosis_id"]
+    assert identifying_columns(Roles("Disease", ("Age",), ("Name",)), names) == ("Name", "patient_nbr")
+    assert identifying_columns(Roles("Disease", ("Age", "patient_nbr")), names) == ("Name",)
+    many = [f"id {number}" for number in range(50)]
+    assert len(identifying_columns(Roles("Disease", ("Age",)), many)) == 4
 
 
 def test_one_column_is_sensitive_and_disease_goes_before_income() -> None:

@@ -14,7 +14,18 @@ import pyarrow.parquet
 import pytest
 
 import dalenius
-from dalenius.errors import ChangedInputError, InputError, NoSolutionError, NoSuchColumnError, NullsError, UsageError
+from dalenius.errors import (
+    ChangedInputError,
+    ConcernsError,
+    InputError,
+    NoSolutionError,
+    NoSuchColumnError,
+    NullsError,
+    UsageError,
+)
+from dalenius.policy.roles import Roles
+from dalenius.publishing.flow import inspect_table
+from dalenius.publishing.options import PublishOptions, PublishRequest
 from tests.effort import cases
 from tests.publishing.test_faults import AtStage, interrupt
 from tests.publishing.test_publishing import check_privacy
@@ -281,8 +292,9 @@ def _replace(folder: Path, table: pa.Table) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_table_that_changes_between_its_readings(engine: str, change: str, tmp_path: Path) -> None:
+    """The second reading notices. Later ones, on a cluster, are of what it has kept by then."""
     source = written(town(200), tmp_path / "table")
-    progress = AtStage("Placing", lambda: CHANGES[change](source))
+    progress = AtStage("Looking", lambda: CHANGES[change](source))
     with pytest.raises(InputError) as error:
         publish(source, engine=engine, out=tmp_path / "release", progress=progress)
     if change != "a file less":
@@ -312,3 +324,46 @@ def test_rows_are_in_random_order_and_not_in_that_of_the_table(engine: str, tmp_
     assert runs[2].equals(runs[3])
     assert not runs[3].equals(runs[4])
     assert cells(runs[0], COLUMNS) == cells(runs[4], COLUMNS)
+
+
+def test_a_look_at_the_table_says_the_same(engine: str, tmp_path: Path) -> None:
+    """A column that determines the disease, patients who are there more than once, and people who are alone."""
+    table, rng = town(3000), np.random.default_rng(2)
+    codes = [f"{text}{rng.integers(0, 5)}" for text in table["Disease"].to_pylist()]
+    table = table.append_column("code", pa.array(codes))
+    table = table.append_column("patient_nbr", pa.array(rng.permutation(np.arange(len(table)) // 3).astype(str)))
+    table = table.append_column("visit_id", pa.array([[number] for number in range(len(table))]))
+    columns = ("Age", "Gender", "code")
+    request = PublishRequest(
+        table=written(table, tmp_path / "table"),
+        roles=Roles("Disease", columns),
+        limits=LIMITS,
+        options=PublishOptions(engine=engine),
+    )
+    found = {one.code: one for one in reversed(inspect_table(request))}
+    assert found["determining-column"].severity == "stop"
+    assert found["determining-column"].columns == ("code",)
+    assert "has 1,000 different values in 3,000 rows" in found["repeated-people"].message
+    assert found["repeated-people"].people == 1000
+    people = Counter(zip(*(table[name].to_pylist() for name in columns), strict=True))
+    assert found["unique-people"].people == sum(number == 1 for number in people.values())
+
+
+def test_people_who_are_alone_in_a_table_larger_than_the_sample(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dalenius.publishing.stratify.INSPECTED_ROWS", 200)
+    table = town(1500)
+    release = publish(written(table, tmp_path / "table"), engine=engine)
+    alone = Counter(Counter(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)).values())[1]
+    (found,) = (one for one in release.concerns if one.code == "unique-people")
+    assert found.people == alone
+
+
+def test_strict_is_an_error_before_anything_is_written(engine: str, tmp_path: Path) -> None:
+    table = town(3000)
+    table = table.append_column("code", table["Disease"])
+    source = written(table, tmp_path / "table")
+    with pytest.raises(ConcernsError, match="'code' determines 'Disease'"):
+        publish(source, engine=engine, quasi_identifiers=["Age", "code"], out=tmp_path / "release", strict=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["table"]

@@ -86,6 +86,11 @@ _PLENTY = 15 * 10**8  # bytes
     help="Make a reproducible release for tests; its manifest says that it is not for publication.",
 )
 @strata_option
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Make concerns about the table errors: columns that determine the sensitive one, repeated people, ...",
+)
 @policy_options
 @solver_options
 @adversary_options
@@ -144,6 +149,7 @@ def publish_command(
             avoid_ruled_out=avoid_ruled_out or plan.avoid_ruled_out,
             strata=cut if cut is not None else "auto",
             in_the_clear=in_the_clear or plan.in_the_clear,
+            strict=plan.strict,
             **engine_fields(arguments),
         )
         if options.engine == "duckdb":

@@ -173,6 +173,7 @@ class PlanRequest:
     strata: str | int | tuple[str, ...] | None = None
     avoid_ruled_out: bool = False
     in_the_clear: bool = False
+    strict: bool = False
 
     def require_sensitive(self) -> str:
         """The sensitive column; an error if neither an option nor the job file names it."""
@@ -207,6 +208,7 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
         strata=tuple(strata) if isinstance(strata, list) else strata,
         avoid_ruled_out=bool(adversary.get("avoid_ruled_out")),
         in_the_clear=bool(job["limits"].get("publish_in_the_clear")),
+        strict=bool(arguments.get("strict") or table.get("strict")),
     )
 
 

@@ -6,7 +6,7 @@ are one list, the heaviest first, for people and for scripts (docs/json.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -30,6 +30,7 @@ class Advice(StrEnum):
 
 _ADVICE = {Severity.NOTE: Advice.PUBLISH, Severity.LOOK: Advice.LOOK_FIRST, Severity.STOP: Advice.DO_NOT_PUBLISH}
 _WEIGHTS = list(Severity)
+_LONGEST = 40  # characters of a name
 
 
 @dataclass(frozen=True)
@@ -73,3 +74,23 @@ def by_weight(concerns: Iterable[Concern]) -> tuple[Concern, ...]:
 def advise(concerns: Iterable[Concern]) -> Advice:
     """The verdict: that of the worst of them, and to publish where there are none."""
     return _ADVICE[max((concern.severity for concern in concerns), key=_WEIGHTS.index, default=Severity.NOTE)]
+
+
+def quoted(name: str) -> str:
+    """The name of a column or a value in a message."""
+    return repr(name if len(name) <= _LONGEST else name[: _LONGEST - 3] + "...")
+
+
+def name_some(names: Sequence[str], word: str = "and", most: int = 3) -> str:
+    """The first few of some names: 'a', 'b' and 2 more."""
+    some = [quoted(name) for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(some)} {word} {len(names) - most:,} more"
+    return f" {word} ".join(filter(None, [", ".join(some[:-1]), *some[-1:]]))
+
+
+def percent(share: float) -> str:
+    """A share in a message. What is not everything never looks like it, nor does what is not nothing."""
+    if 0.1 <= share <= 0.9 or share in (0, 1):
+        return f"{100 * share:.0f} %"
+    return f"{min(max(100 * share, 0.1), 99.9):.1f} %"

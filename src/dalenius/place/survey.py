@@ -12,22 +12,25 @@ sample shows in a release, so the numbers come from the key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.errors import SelfCheckError
+from dalenius.errors import InputError, SelfCheckError
 from dalenius.place.budget import Budget
 from dalenius.place.columns import RangeTracker, Tracker, cast_to_published, lossless_types, published_field, tracker_of
 from dalenius.place.domains import Domain, Listing, distinct_values
+from dalenius.place.occurrences import OccurrenceCounter, Occurrences
 from dalenius.place.packed import Layout
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
 from dalenius.tables.arrays import arrow_array
 from dalenius.tables.arrow import Source
+from dalenius.tables.open_table import hash_values
 
 _ALL = 2**32
 _FIRST_ROWS = 2**11  # to find out how long rows are
@@ -38,7 +41,10 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True)
 class Survey:
-    """The findings of the first reading. `row_bytes` is what the quasi-identifiers of a record take on average."""
+    """The findings of the first reading. `row_bytes` is what the quasi-identifiers of a record take on average.
+
+    `identifying` says how often what identifies people occurs, in columns that are not published.
+    """
 
     schema: pa.Schema
     rows: int
@@ -49,6 +55,7 @@ class Survey:
     nullable: dict[str, bool]
     nearly_unique: tuple[str, ...]
     unordered: tuple[str, ...]
+    identifying: Mapping[str, Occurrences] = dataclasses.field(default_factory=dict)
 
     def layout(self, buckets: int = 1) -> Layout | None:
         """How a record fits into 64 bits; None if it does not."""
@@ -73,15 +80,20 @@ def survey(
     budget: Budget,
     advance: Callable[[int], None],
     sample: Sample | None = None,
+    identifying: Sequence[str] = (),
 ) -> Survey:
-    """Read the table once, and take a sample of it if there is a `sample` to fill."""
+    """Read the table once, and take a sample of it if there is a `sample` to fill.
+
+    Of the `identifying` columns, different values are counted, and nothing else is learned.
+    """
     columns = [*quasi_identifiers, sensitive]
     source_schema = source.schema(columns)
     schema = pa.schema([published_field(field) for field in source_schema])
     batch_rows = budget.batch_rows(first_row_bytes(source, columns))
     trackers = {name: tracker_of(schema.field(name), source, budget.lists(len(columns))) for name in quasi_identifiers}
     counter = SensitiveCounter(sensitive, schema.field(sensitive).type)
-    rows = _read(source, schema, trackers, counter, batch_rows, advance, sample)
+    counters = {name: IdentifierCounter() for name in identifying if _is_readable(source, name)}
+    rows = _read(source, schema, trackers, counter, batch_rows, advance, sample, counters)
     domains = {name: tracker.domain() for name, tracker in trackers.items()}
     if source.untyped:
         schema = lossless_types(schema, domains)
@@ -99,7 +111,36 @@ def survey(
         unordered=tuple(
             field.name for field in source_schema if pa.types.is_dictionary(field.type) and field.type.ordered
         ),
+        identifying={name: found for name, one in counters.items() if (found := one.finish()) is not None},
     )
+
+
+class IdentifierCounter:
+    """How many different values a column has. One of a type without hashes is given up."""
+
+    def __init__(self) -> None:
+        self._counter: OccurrenceCounter | None = OccurrenceCounter()
+
+    def add(self, column: pa.Array) -> None:
+        """The next records; nulls identify nobody."""
+        if self._counter is not None:
+            try:
+                self._counter.add(hash_values(column.drop_null()))
+            except InputError:
+                self._counter = None
+
+    def finish(self) -> Occurrences | None:
+        """What was counted."""
+        return self._counter.finish() if self._counter is not None else None
+
+
+def _is_readable(source: Source, column: str) -> bool:
+    """Whether a column that is not published has a type that can be read; if not, nobody needs to know."""
+    try:
+        source.schema([column])
+    except InputError:
+        return False
+    return True
 
 
 class Sample:
@@ -189,15 +230,18 @@ def _read(
     batch_rows: int,
     advance: Callable[[int], None],
     sample: Sample | None,
+    identifying: Mapping[str, IdentifierCounter],
 ) -> int:
-    """Show every batch to the trackers, the counter and the sample; how many rows there were."""
+    """Show every batch to the trackers, the counters and the sample; how many rows there were."""
     reading = [name for name, tracker in trackers.items() if tracker.needs_data or sample is not None]
     fields = [schema.field(name) for name in (*reading, counter.name)]
     rows = 0
-    for batch in source.batches([field.name for field in fields], batch_rows):
+    for batch in source.batches([*(field.name for field in fields), *identifying], batch_rows):
         *others, last = (
-            cast_to_published(column, field.type) for column, field in zip(batch.columns, fields, strict=True)
+            cast_to_published(column, field.type) for column, field in zip(batch.columns, fields, strict=False)
         )
+        for identifiers, column in zip(identifying.values(), batch.columns[len(fields) :], strict=True):
+            identifiers.add(column)
         counter.add(last)
         for name, column in zip(reading, others, strict=True):
             if trackers[name].needs_data:

@@ -5,6 +5,7 @@ sensitive = "Disease"
 quasi_identifiers = ["Gender", "Zipcode"]
 identifiers = ["Name"]            # never published
 strata = "auto"                   # or "none", a number, or a list of quasi-identifiers
+strict = false                    # whether concerns about the table are errors
 
 [limits]                          # one rule for every value ...
 odds = 8
@@ -70,6 +71,7 @@ class TableSection(_Section):
     identifiers: list[str] = Field(default_factory=list)
     null_value: str | None = None
     strata: Annotated[str | int | list[str] | None, BeforeValidator(_strata)] = None
+    strict: bool | None = None
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:

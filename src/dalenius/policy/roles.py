@@ -1,11 +1,14 @@
 """The roles of columns, and a guess at them from names and counts, for a person to confirm.
 
-A guess never looks at cells: it rests on what the name looks like and on how many different values there are.
+A guess never looks at cells: it rests on what the name looks like and on how many different values there are. What
+nobody knows by its name is left out. What looks like a diagnosis, a medicine or an outcome is sensitive, and as there
+is one sensitive column, the others of that kind are left out: they are never suggested for publication as they are.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,17 +19,44 @@ _IDENTIFYING = """
     email mail phone telephone mobile fax address street iban account nr number mrn record encounter nbr url ip
     username login
 """
+_OF_ONE_PERSON = """
+    id identifier uuid guid ssn nino passport email mail mrn nbr name fullname username login patient person
+"""
+_SHARED = "surname firstname lastname first last given family street address fax phone url ip"
 _SENSITIVE = """
-    disease diseases diagnosis diagnoses diag icd icd9 icd10 condition illness disorder hiv medication drug treatment
-    religion orientation ethnicity crime offence conviction income salary wage wages earnings debt disability
-    occupation profession job class
+    disease diseases krankheit maladie enfermedad diagnosis diagnoses diagnose icd chapter condition illness disorder
+    hiv cancer tumor drg religion orientation crime offence offense conviction income pincp einkommen revenu salary
+    gehalt wage wages earnings debt loan credit disability readmitted outcome mortality died dead death deceased
+    survival discharge disposition treatment therapy medication medications drug drugs prescription dose insulin meds
+    med diabetes diabetesmed glucose glu serum a1c result results lab labs cholesterol bmi pregnant pregnancy procedure
+    procedures gain loss
 """  # the first that a table has is the likeliest to be meant
+_SENSITIVE_STEMS = re.compile(r"(diag(?!o$|on)|icd\d|dx\d*$|a1c|hba1c|gluc|medicat|medicin|prescri|readmi)")
+_MEDICINES = re.compile(  # endings of their common names
+    r"gl[iy]\w+ide|\w+(formin|glinide|glipt[io]n|gliflozin|glitazone|glutide|amide|carbose|glitol|statin|sartan|"
+    r"prazole|azepam|zolam|cillin|mycin|floxacin|oxetine|conazole|[ao]vir|umab|imab|tinib|olol|dipine|codone|morphine|"
+    r"heparin)"
+)
+_SENSITIVE_OR_KNOWN = "occupation occp profession beruf job class"  # sensitive where nothing else is
+_KNOWN_TO_OTHERS = """
+    age ages agep alter edad sex gender geschlecht sexe sexo race rac1p ethnicity ethnic hispanic nationality
+    citizenship native country land pays pais birth birthplace born pobp dob birthday birthdate birthyear zip zipcode
+    postcode postal postleitzahl plz region state st province county city town municipality district area location
+    place ort kanton gemeinde education schooling school schl edu bildung degree marital mar married familienstand
+    relationship relp household children kids occupation occp profession beruf job work workclass cow employment
+    employer industry sector hours wkhp hospital ward clinic department specialty admission admitted visit payer
+    insurance insurer date year month day week quarter time language height
+"""
+_HOW_MANY = "num number count anzahl nombre"  # number_diagnoses is about diagnoses, not one of them
 _FEW_ROWS = 20  # in which every column looks unique
 _NEARLY_UNIQUE = 0.9
+_MOST_SUSPECTS = 4
 _MOST_SENSITIVE = 5_000
 _MOST_GUESSED = 1_000
 _MOST_TEXTS = 10_000  # different texts of a quasi-identifier
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+_UNKNOWN = "Nobody knows from its name what it is: it is left out unless you give it a role."
+_TOO = "It looks sensitive too, and a release has one sensitive column."
 
 
 class Role(StrEnum):
@@ -64,6 +94,22 @@ def suggest_roles(facts: TableFacts) -> dict[str, Suggestion]:
     return suggestions
 
 
+def identifying_columns(roles: Roles, names: Sequence[str]) -> tuple[str, ...]:
+    """The identifiers, and the first few columns without a role whose entries may stand for one person each."""
+    unused = [name for name in names if name not in (roles.sensitive, *roles.quasi_identifiers, *roles.identifiers)]
+    return (*roles.identifiers, *[name for name in unused if _may_identify(_words(name))][:_MOST_SUSPECTS])
+
+
+def may_be_a_person(name: str) -> bool:
+    """Whether people of different names would have different entries in an identifying column: not in a street."""
+    return _words(name).isdisjoint(_SHARED.split())
+
+
+def _may_identify(words: set[str]) -> bool:
+    says_more = not words.isdisjoint(_KNOWN_TO_OTHERS.split()) or _looks_sensitive(words)  # admission_type_id
+    return not words.isdisjoint(_OF_ONE_PERSON.split()) and not says_more
+
+
 def _suggest_alone(column: ColumnFacts, rows: int) -> Suggestion:
     """A role for a column by itself, if it is not the sensitive one."""
     if column.kind == "other":
@@ -71,36 +117,60 @@ def _suggest_alone(column: ColumnFacts, rows: int) -> Suggestion:
     if column.distinct <= 1:
         return Suggestion(Role.LEFT_OUT, "It has the same value everywhere." if column.distinct else "It is empty.")
     there = rows - column.nulls
+    words = _words(column.name)
+    identifies = not words.isdisjoint(_IDENTIFYING.split())
     unique = there > _FEW_ROWS and column.distinct >= _NEARLY_UNIQUE * there
-    if unique and (column.kind != "number" or _identifies(column) or column.distinct_is_exact):
+    if unique and (column.kind != "number" or identifies or column.distinct_is_exact):
         return Suggestion(Role.IDENTIFIER, "Nearly every record has a value of its own.")
-    if _identifies(column) and column.distinct > there / 20:
+    if identifies and column.distinct > there / 20:
         return Suggestion(Role.IDENTIFIER, "Its name sounds like one that identifies people.")
     if column.kind == "text" and column.distinct > _MOST_TEXTS:
         return Suggestion(Role.LEFT_OUT, f"It has {column.distinct:,} different texts.")
-    return Suggestion(Role.QUASI_IDENTIFIER, "Others may know it, and analysts may ask for it.")
+    if _looks_sensitive(words):
+        return Suggestion(Role.LEFT_OUT, _TOO)
+    if not words.isdisjoint(_KNOWN_TO_OTHERS.split()):
+        return Suggestion(Role.QUASI_IDENTIFIER, "Others may know it, and analysts may ask for it.")
+    return Suggestion(Role.LEFT_OUT, _UNKNOWN)
 
 
 def _find_sensitive(facts: TableFacts, alone: dict[str, Suggestion]) -> tuple[ColumnFacts, Suggestion] | None:
-    """The column that is likeliest to be sensitive, by its name, or, as a guess, the last one that could be."""
+    """The column that is likeliest to be sensitive, by its name, or, as a guess, the last text that nobody knows."""
     possible = [
         column
         for column in facts.columns
         if 2 <= column.distinct <= _MOST_SENSITIVE and alone[column.name].role is not Role.IDENTIFIER
         if column.kind != "other"
     ]
-    for word in _SENSITIVE.split():
-        for column in possible:
-            if word in _words(column.name):
-                return column, Suggestion(Role.SENSITIVE, "Its name sounds like something people keep to themselves.")
-    texts = [column for column in possible if column.kind == "text" and 3 <= column.distinct <= _MOST_GUESSED]
+    ranked = [(rank, column) for column in possible if (rank := _sensitivity(_words(column.name))) is not None]
+    if ranked:
+        _, best = min(ranked, key=lambda one: one[0])
+        return best, Suggestion(Role.SENSITIVE, "Its name sounds like something people keep to themselves.")
+    unknown = [column for column in possible if alone[column.name].why == _UNKNOWN]
+    texts = [column for column in unknown if column.kind == "text" and 3 <= column.distinct <= _MOST_GUESSED]
     if not texts:
         return None
     return texts[-1], Suggestion(Role.SENSITIVE, "A guess: no name says which column is sensitive.")
 
 
-def _identifies(column: ColumnFacts) -> bool:
-    return not _words(column.name).isdisjoint(_IDENTIFYING.split())
+def _sensitivity(words: set[str]) -> tuple[int, int] | None:
+    """How likely a column is the sensitive one, the likeliest first; None if its name does not say so."""
+    known = _SENSITIVE.split()
+    ranks = [known.index(word) for word in words if word in known]
+    if any(_SENSITIVE_STEMS.match(word) for word in words):
+        ranks.append(known.index("icd"))
+    if any(_MEDICINES.fullmatch(word) for word in words):
+        ranks.append(known.index("insulin"))
+    if ranks:
+        return int(not words.isdisjoint(_HOW_MANY.split())), min(ranks)
+    weak = [place for place, word in enumerate(_SENSITIVE_OR_KNOWN.split()) if word in words]
+    is_work_class = "class" in words and not words.isdisjoint(_KNOWN_TO_OTHERS.split())
+    return (2, min(weak)) if weak and not is_work_class else None
+
+
+def _looks_sensitive(words: set[str]) -> bool:
+    """Whether a name is that of something that is nobody's business, and not also known to others."""
+    rank = _sensitivity(words)
+    return rank is not None and rank[0] < 2
 
 
 def _words(name: str) -> set[str]:

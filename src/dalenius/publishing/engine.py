@@ -25,6 +25,7 @@ from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
+from dalenius.place.occurrences import Occurrences
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.publishing.arrangement import Arrangement, Numbers, StratumCounts
@@ -46,20 +47,29 @@ class SampleSpec:
 
 @dataclass(frozen=True)
 class SurveySpec:
-    """Which columns to read, the name under which nulls of the sensitive one count, and whether to draw a sample."""
+    """Which columns to read, the name under which nulls of the sensitive one count, and whether to draw a sample.
+
+    Of the `identifying` columns, which are not published, different values are counted.
+    """
 
     sensitive: str
     quasi_identifiers: tuple[str, ...]
     null_value: str | None
     sample: SampleSpec | None = None
+    identifying: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SampleCodes:
-    """Records of a sample: the codes of their sensitive values, and their codes in every column that has a domain."""
+    """Records of a sample: the codes of their sensitive values, and their codes in every column that has a domain.
+
+    `combinations` says how often the quasi-identifiers of a record, taken together, occur in the whole table, where the
+    engine knows it.
+    """
 
     values: Numbers
     codes: Mapping[str, Numbers]
+    combinations: Occurrences | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,7 @@ class OpenTable(Protocol):
         """Read the table for the first time."""
 
     def sample(self, survey: Survey) -> SampleCodes:
-        """The sample that the survey was asked for."""
+        """The sample that the survey was asked for, the same one each time until records are counted."""
 
     def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> StratumCounts:
         """Count every value in every stratum; an error if the table has changed since the survey."""

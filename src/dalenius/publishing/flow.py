@@ -1,7 +1,8 @@
-"""The main job, one call a stage: read, count, resolve the limits, solve, cut, place, write, verify.
+"""The main job, one call a stage: read, count, look, resolve the limits, solve, cut, place, write, verify.
 
 options.py       what the publisher asks for, checked
 engine.py        what publishing asks of an engine; local.py (this process) and spark/ answer
+inspection.py    what to know about the table before it is published; determining.py measures
 stratify.py      the table cut into strata, each of them solved
 arrangement.py   everything that is decided before records are placed
 description.py   what the two tables look like, and the manifest that describes them
@@ -21,6 +22,7 @@ from dalenius.errors import NoSolutionError, NoSuchColumnError, SelfCheckError
 from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
 from dalenius.fakes.marking import draw_marks
 from dalenius.fakes.quotas import price_notes, unprotected_notes
+from dalenius.model.concern import Concern
 from dalenius.model.plan import Method, Plan, PlanOptions, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.model.verdict import Verdict
@@ -29,10 +31,11 @@ from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
-from dalenius.policy.roles import Roles
+from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, SurveySpec, open_engine
+from dalenius.publishing.inspection import inspect, look
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
@@ -63,6 +66,7 @@ def publish(
     avoid_ruled_out: bool = False,
     strata: str | int | Sequence[str] | None = "auto",
     publish_in_the_clear: bool = False,
+    strict: bool = False,
     null_value: str | None = None,
     memory: int | None = None,
     seed: int | None = None,
@@ -93,6 +97,9 @@ def publish(
     go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
     of their bucket by what can be learned from the release; `avoid_ruled_out` exchanges those, which has a price.
 
+    Before anything is written, the table is looked at: `Release.concerns`. With `strict`, a concern that is more than
+    a note is an error.
+
     >>> import dalenius, pyarrow
     >>> table = pyarrow.table({"Age": [31, 42, 53, 64], "Disease": ["Flu", "Flu", "HIV", "Flu"]})
     >>> release = dalenius.publish(table, {"Flu": 1, "HIV": "1/2"}, sensitive="Disease", quasi_identifiers=["Age"])
@@ -122,6 +129,7 @@ def publish(
             avoid_ruled_out=avoid_ruled_out,
             strata=strata,
             in_the_clear=publish_in_the_clear,
+            strict=strict,
             engine=engine,
             master=master,
             spark_remote=spark_remote,
@@ -156,6 +164,7 @@ def publish_request(
         with engine.open(request.table, options.table) as table:  # read
             unused = find_columns(table, request.roles)
             survey = count(table, request, progress)  # count
+            concerns = look(table, survey, request, progress)  # look
             policy = as_policy(request.limits, survey.sensitive.value_counts)  # resolve the limits
             plan = solve(survey, policy, request, progress)  # solve
             arrangement = cut(table, survey, plan, request, progress)  # cut
@@ -174,7 +183,19 @@ def publish_request(
         progress.stage(LAST_STAGE)
         published = output.commit(manifest)
     notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
-    return Release(published, notes, verdict=verdict, error=arrangement.error, temporary=temporary)
+    return Release(published, notes, verdict=verdict, concerns=concerns, error=arrangement.error, temporary=temporary)
+
+
+def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
+    """What a publisher should know about the table before it is published, the heaviest first; no release."""
+    progress = progress or Silent()
+    with (
+        open_engine(request.table, request.options, request.budget) as engine,
+        engine.open(request.table, request.options.table) as table,
+    ):
+        find_columns(table, request.roles)
+        survey = count(table, request, progress)
+        return inspect(survey, table.sample(survey), request.roles, request.strata.columns)
 
 
 def price_strata(request: PublishRequest, progress: Progress | None = None) -> StrataPrice:
@@ -205,7 +226,13 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> Surv
     """Read the table for the first time: what its columns hold, and how often each sensitive value occurs."""
     progress.stage("Counting")
     roles, stratifier = request.roles, Stratifier(request)
-    spec = SurveySpec(roles.sensitive, roles.quasi_identifiers, request.options.null_value, stratifier.sample)
+    spec = SurveySpec(
+        roles.sensitive,
+        roles.quasi_identifiers,
+        request.options.null_value,
+        stratifier.sample,
+        identifying_columns(roles, table.names),
+    )
     survey = table.survey(spec, progress)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)

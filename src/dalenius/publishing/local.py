@@ -24,6 +24,7 @@ from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget, in_parallel
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import codes_of
+from dalenius.place.occurrences import count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.slots import Placement, values_by_bucket
 from dalenius.place.stream import CodedRecords, Records, place_coded_records, place_records, read_records
@@ -75,6 +76,7 @@ class LocalTable:
         self._progress: Progress = Silent()
         self._sample_spec: SampleSpec | None = None
         self._sample: Sample | None = None
+        self._drawn: SampleCodes | None = None
         self._kept: CodedRecords | None = None
 
     @property
@@ -100,6 +102,7 @@ class LocalTable:
             budget,
             progress.advance,
             self._sample,
+            spec.identifying,
         )
 
     def sample(self, survey: Survey) -> SampleCodes:
@@ -107,10 +110,16 @@ class LocalTable:
         spec = self._sample_spec
         if spec is None:
             raise SelfCheckError("the survey was not asked for a sample")
+        if self._drawn is None:
+            self._drawn = self._draw(survey, spec)
+        return self._drawn
+
+    def _draw(self, survey: Survey, spec: SampleSpec) -> SampleCodes:
         self._keep_if_it_fits(survey, self._progress)
         if self._kept is not None:
             self._sample = None
-            return SampleCodes(*self._kept.sample(spec.key, spec.rows))
+            combinations = count_numbers([codes for _, codes in self._kept.batches])
+            return SampleCodes(*self._kept.sample(spec.key, spec.rows), combinations)
         sample, self._sample = self._sample, None
         if sample is None:
             sample = Sample(spec.key, spec.rows)
@@ -124,6 +133,7 @@ class LocalTable:
 
     def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> LocalCounts:
         """Count in memory, or in a further reading; without strata the first one has counted already."""
+        self._drawn = None
         if cutter is None:
             return LocalCounts(np.asarray([survey.sensitive.counts], dtype=np.int64), self._kept)
         self._keep_if_it_fits(survey, progress)

@@ -47,6 +47,7 @@ class PublishOptions:
     avoid_ruled_out: bool = False
     strata: str | int | Sequence[str] | None = "auto"
     in_the_clear: bool = False
+    strict: bool = False
     engine: str = LOCAL
     master: str | None = None
     spark_remote: str | None = None

@@ -30,6 +30,7 @@ from dalenius.place.cutting import Cutter, OrderedColumn, sortable_type
 from dalenius.place.survey import Survey
 from dalenius.publishing.arrangement import Arrangement, arrange_whole
 from dalenius.publishing.engine import OpenTable, SampleSpec
+from dalenius.publishing.inspection import INSPECTED_ROWS
 from dalenius.publishing.options import PublishRequest
 from dalenius.solve.many import solve_many
 from dalenius.solve.sizes import automatic_max_size
@@ -80,9 +81,10 @@ class Stratifier:
         self._budget, self._key = request.budget, request.key
 
     @property
-    def sample(self) -> SampleSpec | None:
-        """The sample in which strata are found, if they have to be found."""
-        return SampleSpec(self._key, SAMPLE_ROWS, _SAMPLE_BYTES) if self._choice.kind in ("auto", "number") else None
+    def sample(self) -> SampleSpec:
+        """The sample in which strata are found, if they have to be found; less is enough to look at the table."""
+        rows = SAMPLE_ROWS if self._choice.kind in ("auto", "number") else INSPECTED_ROWS
+        return SampleSpec(self._key, rows, _SAMPLE_BYTES)
 
     def check(self, survey: Survey) -> None:
         """Refuse strata by columns for which there is no room, before anything is solved."""

@@ -97,6 +97,15 @@ def cast_to_text(values: pyarrow.Array) -> list[str | None]:
         return [text for (text,) in relation.project("CAST(value AS VARCHAR)").fetchall()]
 
 
+def hash_values(values: pyarrow.Array) -> Any:
+    """A hash of 64 bits for each of some values that are not null, as an array of numpy's."""
+    import pyarrow
+
+    with plain_errors(), _caster().cursor() as connection:
+        relation = connection.from_arrow(pyarrow.table({"value": values}))
+        return relation.project("hash(value) AS hash").fetchnumpy()["hash"]
+
+
 @cache
 def _caster() -> duckdb.DuckDBPyConnection:
     """A DuckDB for short lists of values, kept because a new one takes longer than they do. It has no threads."""

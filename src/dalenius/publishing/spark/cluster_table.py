@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
 
 from dalenius.errors import SelfCheckError, UsageError
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
+from dalenius.place.occurrences import Occurrences, scaled_up
 from dalenius.place.packed import Layout, Pieces
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, smallest_numbers
 from dalenius.place.wide import WideLayout
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
-from dalenius.publishing.spark.frames import SelectedColumns
+from dalenius.publishing.spark.frames import SelectedColumns, quoted
 from dalenius.publishing.spark.placing import PLACED, PlaceTask, Ranks
 from dalenius.publishing.spark.rereading import (
     Check,
@@ -43,6 +46,7 @@ _FEWEST_PIECES = 8
 _LEAST_PIECE_ROWS, _MOST_PIECE_ROWS = 2**14, 2**20
 _PIECE_BYTES = 2**26
 _DRAWN_AT_ONCE = 2**22
+_MOST_HASHES = 2**18
 
 
 def piece_rows(rows: int, row_bytes: int) -> int:
@@ -90,6 +94,7 @@ class SparkTable:
         self._sample_spec: SampleSpec | None = None
         self._chosen: SelectedColumns | None = None
         self._partitions: Partitions | None = None
+        self._drawn: SampleCodes | None = None
         self._kept: DataFrame | None = None
         self.names: Sequence[str] = list(frame.columns)
         check_names(list(self.names))
@@ -101,13 +106,19 @@ class SparkTable:
             self._chosen = SelectedColumns.of(self._frame, spec.quasi_identifiers, spec.sensitive)
             surveyor = Surveyor(self._chosen, spec.sensitive, self._untyped, self._budget, self._work(0))
             survey, self._partitions = surveyor.survey(spec.null_value)
-        return survey
+            found = {name: self._occurrences([name], survey.rows) for name in spec.identifying}
+        return replace(survey, identifying={name: one for name, one in found.items() if one is not None})
 
     def sample(self, survey: Survey) -> SampleCodes:
         """Records at random places, the same ones however often a task is run."""
-        spec, (_, partitions) = self._sample_spec, self._read()
-        if spec is None:
+        if self._sample_spec is None:
             raise SelfCheckError("the survey was not asked for a sample")
+        if self._drawn is None:
+            self._drawn = self._draw(survey, self._sample_spec)
+        return self._drawn
+
+    def _draw(self, survey: Survey, spec: SampleSpec) -> SampleCodes:
+        _, partitions = self._read()
         rows = max(1, min(spec.rows, spec.bytes // survey.row_bytes))
         places = _places(spec.key, partitions.rows, rows)
         domains = {name: domain for name, domain in survey.domains.items() if domain is not None}
@@ -120,10 +131,13 @@ class SparkTable:
             raise rows_moved()
         lines = [np.frombuffer(row["codes"], dtype=np.uint64).reshape(-1, row["amount"]) for row in sampled_rows]
         codes = np.concatenate(lines, axis=1)
-        return SampleCodes(values, dict(zip(domains, codes, strict=True)))
+        known = len(values) == survey.rows and len(domains) == len(survey.domains)
+        combinations = None if known else self._occurrences(list(survey.domains), survey.rows)
+        return SampleCodes(values, dict(zip(domains, codes, strict=True)), combinations)
 
     def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> SparkCounts:
         """Count by partition; without strata the first reading has done so already."""
+        self._drawn = None
         _, partitions = self._read()
         values = len(survey.sensitive.texts)
         if cutter is None:
@@ -163,6 +177,28 @@ class SparkTable:
             task = PlaceTask(records, Ranks.of(counts.by_partition), placement, pieces, layout)
             placed = SparkPlacement(frame.mapInArrow(task, PLACED), pieces, layout, arrangement.fake_values)
         yield placed
+
+    def _occurrences(self, columns: Sequence[str], rows: int) -> Occurrences | None:
+        """How often the entries of some columns, taken together, occur; None if they have no hash.
+
+        Of a large table, some of the hashes are counted, as in `OccurrenceCounter`.
+        """
+        kinds = [field.dataType for field in self._frame.schema.fields if field.name in columns]
+        if not all(isinstance(kind, t.AtomicType) and not isinstance(kind, t.VariantType) for kind in kinds):
+            return None
+        entries = [F.col(quoted(name)) for name in columns]
+        given = self._frame.where(entries[0].isNotNull()) if len(columns) == 1 else self._frame  # null is nobody's name
+        hashed, parts = F.xxhash64(*entries), 1 << (rows // _MOST_HASHES).bit_length()
+        chosen = F.when(F.pmod(hashed, F.lit(parts)) == 0, hashed).alias("hash")  # all others in one group
+        counts, is_chosen = given.select(chosen).groupBy("hash").count(), F.col("hash").isNotNull()
+        figures = (
+            F.sum("count"),
+            F.sum(F.when(is_chosen, F.col("count"))),
+            F.count("hash"),
+            F.count_if(is_chosen & (F.col("count") == 1)),
+        )
+        (found,) = self._work(0).rows(counts.agg(*figures))
+        return scaled_up(*(int(number or 0) for number in found))
 
     def close(self) -> None:
         """Let go of what is kept on the cluster."""
