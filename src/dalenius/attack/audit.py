@@ -39,10 +39,11 @@ from dalenius.attack.reading import (
     read_sample,
 )
 from dalenius.attack.ruled_out import negative
-from dalenius.attack.truth import control_people, truth_classes
+from dalenius.attack.truth import control_people, table_concerns, truth_classes
 from dalenius.errors import InputError, ReleaseError, UsageError
 from dalenius.infer.candidates import Floats
 from dalenius.model.attack_result import ATTACKS, Attack, Audit, Share
+from dalenius.model.concern import Concern
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.verify.buckets import Integers, WholeBuckets
@@ -117,7 +118,7 @@ def audit(
     if failed:
         note = f"dalenius verify does not pass this release: {', '.join(failed)}"
         result = replace(result, notes=(note, *result.notes))
-    return replace(result, others=verdict.concerns)
+    return replace(result, others=(*verdict.concerns, *_table_concerns(release, truth, table)))
 
 
 def _not_whole(failed: Sequence[str]) -> ReleaseError:
@@ -284,6 +285,21 @@ class _Auditor:
         counts = self._slot_counts() if people is None else people.classes.totals.astype(np.float64)
         shares: Floats = counts / counts.sum()
         return shares
+
+
+def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None) -> list[Concern]:
+    """What the table gives away by itself, if it is given. Fake values make the counts of the manifest too large."""
+    if truth is None:
+        return []
+    columns = release.manifest.columns
+    return table_concerns(
+        truth,
+        table,
+        [column.name for column in columns.quasi_identifiers],
+        columns.sensitive.name,
+        {entry.value: entry.count for entry in release.manifest.values},
+        release.manifest.null_value,
+    )
 
 
 def audit_object(result: Audit) -> dict[str, Any]:

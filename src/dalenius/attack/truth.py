@@ -8,7 +8,7 @@ both; columns are compared as in `compare`, by their texts where the types diffe
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import InputError
+from dalenius.infer.determining import numbered
+from dalenius.infer.giveaways import determining_concerns, repeated_people
+from dalenius.model.concern import Concern
+from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.tables.arrays import arrow_array, numpy_array, plain_arrow_errors
 from dalenius.tables.compare import column_types, comparable
 from dalenius.tables.connections import connect, quote_name
@@ -26,6 +30,7 @@ from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors
 
 _BATCH_ROWS = 2**17
+_INSPECTED = 50_000  # records, on which columns are judged
 _OTHER_TABLE = "Give the table that the release was made of."
 
 Integers = npt.NDArray[np.int64]
@@ -74,6 +79,64 @@ def truth_classes(
         connection.register("release", _number_rows(rows, number))
         connection.register("known", _known(values))
         return _classes(connection, len(columns), len(values))
+
+
+@dataclass(frozen=True)
+class _Sensitive:
+    """The sensitive column of the table."""
+
+    name: str
+    texts: tuple[str, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Repeats:
+    """How often the entries of a column occur."""
+
+    records: int
+    different: int
+    once: int
+    is_estimate: bool = False
+
+
+def table_concerns(
+    source: Any,
+    table: str | None,
+    quasi_identifiers: Sequence[str],
+    sensitive: str,
+    values: Mapping[str, int],
+    null_value: str | None,
+) -> list[Concern]:
+    """What the table gives away whatever the release does: columns that say the value, and people with several rows.
+
+    `values` are the sensitive values and how many records have each. Columns are judged on a sample.
+    """
+    with _open(source, table, [*quasi_identifiers, sensitive], None) as (_, relation), plain_errors():
+        texts = {value: place for place, value in enumerate(values)}
+        listed = [f"CAST({quote_name(name)} AS VARCHAR) AS q{k}" for k, name in enumerate(quasi_identifiers)]
+        chosen = relation.project(", ".join([*listed, f"CAST({quote_name(sensitive)} AS VARCHAR) AS s"]))
+        people, _ = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), _INSPECTED)
+        places = [texts.get(null_value or "" if value is None else value, -1) for value in people["s"].to_pylist()]
+        known = np.array(places, np.int64)
+        codes = {
+            name: numbered(numpy_array(people[f"q{k}"].combine_chunks().dictionary_encode("encode").indices))
+            for k, name in enumerate(quasi_identifiers)
+            if people.num_rows
+        }
+        suspects = identifying_columns(Roles(sensitive, tuple(quasi_identifiers)), relation.columns)
+        identifying = {name: _repeats(relation, name) for name in suspects}
+    columns = {name: column[known >= 0] for name, column in codes.items()}
+    seen = _Sensitive(sensitive, tuple(values), tuple(values.values()))
+    return [*determining_concerns(seen, columns, known[known >= 0]), *repeated_people(identifying, ())]
+
+
+def _repeats(relation: duckdb.DuckDBPyRelation, column: str) -> _Repeats:
+    name = quote_name(column)
+    each = relation.filter(f"{name} IS NOT NULL").aggregate("count(*) AS n", name)
+    found = each.aggregate("coalesce(sum(n), 0), count(*), count(*) FILTER (n = 1)").fetchall()[0]
+    records, different, once = (int(number) for number in found)
+    return _Repeats(records, different, once)
 
 
 def control_people(

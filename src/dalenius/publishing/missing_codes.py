@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dalenius.infer.determining import Numbers, count_each
 from dalenius.model.concern import Concern, Severity, name_some, quoted
 from dalenius.place.domains import Domain, is_integer_like
 from dalenius.place.survey import Survey
-from dalenius.publishing.determining import Numbers, count_each
 from dalenius.publishing.engine import SampleCodes
 
 _TEXTS = """

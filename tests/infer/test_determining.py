@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.publishing.determining import (
+from dalenius.infer.determining import (
     Pairs,
     by_group,
     count_each,
