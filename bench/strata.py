@@ -33,7 +33,7 @@ from dalenius.strata.growing import kd_tree
 from dalenius.strata.tree import Tree
 
 LIMITS = {"theta": 8, "base": "0.02"}
-CLEAR = {"min_size": 1, "publish_in_the_clear": True}  # as the paper has it
+CLEAR: dict[str, Any] = {"min_size": 1, "publish_in_the_clear": True}  # as the paper has it
 Rows = list[dict[str, Any]]
 
 

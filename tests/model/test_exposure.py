@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.model.concern import Advice, Concern, Severity, advise, by_weight
-from dalenius.model.exposure import BANDS, Cell, Exposure, exposure_sentence
+from dalenius.model.exposure import BANDS, Exposure, exposure_sentence
+from dalenius.model.problem import BucketSetting, Partition
+from dalenius.solve.foresight import foresee_exposure
 from dalenius.verify.bucket_limits import ExposureOfBuckets
 from tests.effort import examples
 
@@ -55,15 +57,19 @@ def assert_exposure(exposure: Exposure | None, buckets: list[Counter[str]]) -> N
         assert list(value.bands) == bands
 
 
+def tallied(buckets: list[Counter[str]], fakes: int = 0) -> Exposure:
+    """As `verify` adds it up, bucket by bucket."""
+    tally = ExposureOfBuckets(fakes)
+    for bucket in buckets:
+        codes = np.array([VALUES.index(value) for value in bucket], np.int32)
+        tally.add(bucket.total(), codes, np.array(list(bucket.values())), len(VALUES))
+    return tally.conclude(VALUES)
+
+
 @given(st.lists(st.lists(st.sampled_from(VALUES), min_size=1, max_size=7), min_size=1, max_size=8))
 def test_of_buckets(buckets: list[list[str]]) -> None:
     counted = [Counter(bucket) for bucket in buckets]
-    cells = [
-        Cell(VALUES.index(value), count, bucket.total(), bucket.total(), 1)
-        for bucket in counted
-        for value, count in bucket.items()
-    ]
-    assert_exposure(Exposure.of(VALUES, cells), counted)
+    assert_exposure(tallied(counted), counted)
 
 
 @settings(max_examples=examples(40))
@@ -91,22 +97,22 @@ def test_a_release_is_as_exposed_as_was_foreseen(counts: list[int], odds: Fracti
 
 def test_fake_values_hide_people() -> None:
     """Three people and one fake in a bucket: a, a, b, c. Nobody knows which is fake: 3/4 of each value is real."""
-    tally = ExposureOfBuckets(fakes=1)
-    tally.add(4, np.array([0, 1, 2], np.int32), np.array([2, 1, 1]), 3)
-    exposure = tally.conclude(["a", "b", "c"])
-    assert exposure == Exposure.of("abc", [Cell(0, 2, 4, 3, 1), Cell(1, 1, 4, 3, 1), Cell(2, 1, 4, 3, 1)])
+    bucket = Counter({"a": 2, "b": 1, "c": 1})
+    exposure = tallied([bucket], fakes=1)
     assert exposure.levels == ((Fraction(1, 4), 1.5), (Fraction(1, 2), 1.5))
     assert exposure.people == 3
+    partition = Partition(BucketSetting.of([(3, 1)]), ((2,), (1,), (0,), (0,)), ((0,), (0,), (1,), (0,)))
+    assert foresee_exposure(VALUES, [partition]) == exposure
 
 
 def test_the_sentence_names_whom_it_hits_most() -> None:
-    exposed = Exposure.of(VALUES, [Cell(k, 2, 2, 2, 1 + k) for k in range(4)] + [Cell(0, 1, 2, 2, 10)])
-    assert exposure_sentence(exposed) == (
+    alone = [Counter({value: 2}) for k, value in enumerate(VALUES) for _ in range(k + 1)]
+    together = [Counter({"a": 1, "b": 1})] * 5
+    assert exposure_sentence(tallied(alone + together)) == (
         "20 of 30 people have their value published outright ('d' 8, 'c' 6, 'b' 4 and 1 more values)"
     )
-    hidden = Exposure.of(VALUES, [Cell(0, 1, 2, 2, 10), Cell(1, 1, 4, 4, 10)])
-    assert exposure_sentence(hidden) == (
-        "nobody's value is published outright; people's own value has a probability of 38% on the average, and 50% "
+    assert exposure_sentence(tallied([*together, Counter("abcd")])) == (
+        "nobody's value is published outright; people's own value has a probability of 43% on the average, and 50% "
         "at most"
     )
 

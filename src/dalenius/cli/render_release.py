@@ -46,7 +46,6 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         ],
         "randomness": manifest.randomness,
         "verified": True,
-        "verdict": str(release.advice),
         "findings": [concern.as_object() for concern in release.concerns],
         "seconds": round(seconds, 3),
         "notes": list(release.notes),

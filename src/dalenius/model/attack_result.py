@@ -164,7 +164,7 @@ class Audit:
         unknown = [
             Concern(
                 "not-measured",
-                Severity.NOTE,
+                Severity.LOOK,
                 f"{max(attack.people_above_limit or 0 for attack in unscored):,} people are put above a limit by an "
                 "attacker; how often rightly is not known without the table",
                 "Audit with --truth TABLE.",

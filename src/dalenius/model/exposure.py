@@ -13,21 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 TENTH = 0.1  # the share of the records that a typical question is about
+_ROUNDING = 1e-6
 _NAMED = 3  # values, in a sentence
+_DIGITS = 9  # of a mean: sums of floating point depend on their order beyond them
 BANDS = 10  # of equal width, from 0 up to certainty, which has a band of its own
-
-
-class Cell(NamedTuple):
-    """`buckets` buckets of `records` records and `slots` values, of which the value with this number is `times` one."""
-
-    value: int
-    times: int
-    slots: int
-    records: int
-    buckets: int
 
 
 @dataclass(frozen=True)
@@ -55,31 +47,34 @@ class Exposure:
     levels: tuple[tuple[Fraction, float], ...]
 
     @classmethod
-    def of(cls, values: Sequence[str], cells: Iterable[Cell]) -> Exposure:
-        """Added up from all buckets; cells without the value or without buckets do not count."""
-        levels: dict[tuple[int, int], float] = {}
-        bands: list[list[float]] = [[0] * (BANDS + 1) for _ in values]
-        sums = [0.0] * len(values)
-        highest = [(0, 1)] * len(values)
-        for place, count, slots, records, buckets in cells:
-            if not count or not buckets:
-                continue
-            people = count * buckets if records == slots else count * records * buckets / slots
-            levels[count, slots] = levels.get((count, slots), 0) + people
-            bands[place][BANDS * count // slots] += people
-            sums[place] += people * count / slots
-            most, of = highest[place]
-            if count * of > most * slots:
-                highest[place] = (count, slots)
-        everybody: dict[Fraction, float] = {}
-        for (count, slots), people in levels.items():
-            share = Fraction(count, slots)
-            everybody[share] = everybody.get(share, 0) + people
-        by_value = tuple(
-            ValueExposure(value, sum(own), total / (sum(own) or 1), Fraction(*most), tuple(own))
+    def of(
+        cls,
+        values: Sequence[str],
+        bands: Sequence[Sequence[float]],
+        sums: Sequence[float],
+        highest: Sequence[tuple[int, int]],
+        levels: Iterable[tuple[int, int, float]],
+    ) -> Exposure:
+        """From what was added up over buckets.
+
+        By value: people by band, the sum of their probabilities, and the highest one as (count, size); then people by
+        (count, size), in any order.
+        """
+        by_share: dict[Fraction, float] = {}
+        for count, size, people in levels:
+            share = Fraction(count, size)
+            by_share[share] = by_share.get(share, 0.0) + people
+        by_value = (
+            ValueExposure(
+                value=value,
+                people=_whole(sum(own)),
+                mean=round(total / (sum(own) or 1), _DIGITS),
+                highest=Fraction(*most),
+                bands=tuple(_whole(people) for people in own),
+            )
             for value, own, total, most in zip(values, bands, sums, highest, strict=True)
         )
-        return cls(by_value, tuple((share, everybody[share]) for share in sorted(everybody)))
+        return cls(tuple(by_value), tuple((share, _whole(by_share[share])) for share in sorted(by_share)))
 
     @property
     def people(self) -> float:
@@ -187,6 +182,11 @@ def exposure_sentence(exposure: Exposure) -> str:
         f"{round(exposure.outright):,} of {round(exposure.people):,} people have their value published outright "
         f"({named}{more})"
     )
+
+
+def _whole(people: float) -> float:
+    """Without fake values people are whole, and shown so; what floating point adds to that goes."""
+    return round(people) if abs(people - round(people)) < _ROUNDING else people
 
 
 def _percent(share: float) -> str:

@@ -39,15 +39,16 @@ records, not with its root, and no formula knows it in advance. Strata make it s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.exposure import TENTH, Cell, Exposure, TypicalError
+from dalenius.model.exposure import BANDS, TENTH, Exposure, TypicalError
 from dalenius.model.problem import Partition
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 def foresee_error(values: Sequence[str], partitions: Sequence[Partition], fake_values: int = 0) -> TypicalError:
@@ -61,18 +62,40 @@ def foresee_error(values: Sequence[str], partitions: Sequence[Partition], fake_v
 
 def foresee_exposure(values: Sequence[str], partitions: Sequence[Partition], fake_values: int = 0) -> Exposure:
     """How exposed people will be. Fakes that are not drawn yet are assumed in proportion to the records."""
-    return Exposure.of(values, (cell for partition in partitions for cell in _cells(partition, fake_values)))
+    place, count, width, size, buckets = np.concatenate([_cells(one, fake_values) for one in partitions], axis=1)
+    people = count * buckets * (size / width)
+    share = count / width
+    cells = place * (BANDS + 1) + BANDS * count // width
+    bands = np.bincount(cells, people, len(values) * (BANDS + 1)).reshape(len(values), BANDS + 1)
+    sums = np.bincount(place, people * share, len(values))
+    ascending = np.lexsort((share, place))
+    last = np.flatnonzero(np.diff(place[ascending], append=-1))  # the highest share of each value
+    highest = [(0, 1)] * len(values)
+    for cell in ascending[last].tolist():
+        highest[int(place[cell])] = (int(count[cell]), int(width[cell]))
+    pairs, at = np.unique(np.stack((count, width)), axis=1, return_inverse=True)
+    levels = zip(*pairs.tolist(), np.bincount(at.ravel(), people).tolist(), strict=True)
+    return Exposure.of(values, bands.tolist(), sums.tolist(), highest, levels)
 
 
-def _cells(partition: Partition, fake_values: int) -> Iterator[Cell]:
+def _cells(partition: Partition, fake_values: int) -> Integers:
+    """Where some buckets of a group hold a value: its number, how often they hold it, their values and records, and how
+    many such buckets there are."""
     fakes = partition.fake_values or fake_values
-    for place, row in enumerate(partition.slots):
-        for group, slots in zip(partition.setting.groups, row, strict=True):
-            width = group.size + fakes
-            dealt = slots if partition.fakes or not fakes else round(slots * width / group.size)
-            few, with_more = divmod(dealt, group.buckets)
-            yield Cell(place, few + 1, width, group.size, with_more)
-            yield Cell(place, few, width, group.size, group.buckets - with_more)
+    groups = np.array([(group.size, group.buckets) for group in partition.setting.groups], dtype=np.int64)
+    size, buckets = groups[:, 0], groups[:, 1]
+    slots = np.array(partition.slots, dtype=np.int64).reshape(-1, len(groups))
+    if fakes and not partition.fakes:
+        slots = np.rint(slots * (size + fakes) / size).astype(np.int64)
+    few, with_more = np.divmod(slots, buckets)
+    place = np.broadcast_to(np.arange(len(slots))[:, None], slots.shape)
+    size = np.broadcast_to(size, slots.shape)
+    parts = [
+        np.stack([side.ravel() for side in (place, count, size + fakes, size, number)])
+        for count, number in ((few + 1, with_more), (few, buckets - with_more))
+    ]
+    cells: Integers = np.concatenate(parts, axis=1)
+    return cells[:, (cells[1] > 0) & (cells[4] > 0)]
 
 
 def relative_errors(partitions: Sequence[Partition], share: float, fake_values: int = 0) -> Floats:

@@ -25,7 +25,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.exposure import BANDS, Exposure, ValueExposure
+from dalenius.model.exposure import BANDS, Exposure
 from dalenius.verify.buckets import Codes, Integers, WholeBuckets
 from dalenius.verify.findings import LIMITS, SIZES, Report, plural, quote
 
@@ -33,7 +33,6 @@ Floats = npt.NDArray[np.float64]
 
 _SAFE_PRODUCT = 2**31  # two numbers below this have a product below 2^62
 _NO_CAP = 2**63 - 1
-_DIGITS = 9  # of a mean: sums of floating point depend on their order beyond them
 
 
 @dataclass(frozen=True)
@@ -195,21 +194,13 @@ class ExposureOfBuckets:
 
     def conclude(self, texts: Sequence[str | None]) -> Exposure:
         """What it comes to."""
-        everybody: dict[Fraction, float] = {}
-        for (count, rows), people in self._levels.items():
-            share = Fraction(count, rows)
-            everybody[share] = everybody.get(share, 0.0) + people
-        values = [
-            ValueExposure(
-                value="null" if text is None else text,
-                people=_whole(float(bands.sum())),
-                mean=round(float(total / (bands.sum() or 1)), _DIGITS),  # whatever the batches were
-                highest=Fraction(*self._highest_of.get(place, (0, 1))),
-                bands=tuple(_whole(band) for band in bands.tolist()),
-            )
-            for place, (text, bands, total) in enumerate(zip(texts, self._bands, self._sums, strict=True))
-        ]
-        return Exposure(tuple(values), tuple((share, _whole(everybody[share])) for share in sorted(everybody)))
+        return Exposure.of(
+            ["null" if text is None else text for text in texts],
+            self._bands.tolist(),
+            self._sums.tolist(),
+            [self._highest_of.get(place, (0, 1)) for place in range(len(texts))],
+            ((count, rows, people) for (count, rows), people in self._levels.items()),
+        )
 
 
 class SizesOfTable:
@@ -267,10 +258,6 @@ class SizesOfTable:
         if first == last:
             return np.broadcast_to(self._sizes[first], numbers.shape)
         return self._sizes[np.searchsorted(self._last_numbers, numbers)]
-
-
-def _whole(people: float) -> float:
-    return int(people) if people.is_integer() else people
 
 
 def _extend(array: Integers, length: int, filler: int) -> Integers:

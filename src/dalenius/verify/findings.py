@@ -141,7 +141,6 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
             for check in verdict.checks
         ],
         "exposure": verdict.exposure.as_object() if verdict.exposure is not None else None,
-        "verdict": str(verdict.advice),
         "findings": [concern.as_object() for concern in verdict.concerns],
         "notes": list(verdict.notes),
     }
