@@ -215,6 +215,8 @@ def test_a_release_that_gives_values_away_is_not_cleared(run: Run, tmp_path: Pat
     assert "No promise was broken" not in result.stdout
     found = json.loads(run("given", "--truth", "visits.parquet", "--json").stdout)
     assert found["verdict"] == "do not publish"
+    (column,) = [finding for finding in found["findings"] if finding["code"] == "determining-column"]
+    assert (column["severity"], column["columns"]) == ("stop", ["Code"])
     (learning,) = [finding for finding in found["findings"] if finding["attacker"] == "learning"]
     assert learning["severity"] == "stop"
     attack = found["learning"]
@@ -237,3 +239,20 @@ def test_points_for_scripts(run: Run, tmp_path: Path) -> None:
     without = run("given", "--fail-above", "1")
     assert without.exit_code == 2
     assert "Give --truth TABLE too." in without.stderr
+
+
+def test_people_with_several_rows_are_found_in_the_table(run: Run, tmp_path: Path) -> None:
+    rows = range(3000)
+    table = pa.table(
+        {
+            "patient_id": [k % 2000 for k in rows],  # 1,000 of them have two rows
+            "Age": [20 + (k * k) % 61 for k in rows],
+            "Disease": [f"d{(k * 7919) % 5}" for k in rows],
+        }
+    )
+    pyarrow.parquet.write_table(table, "visits.parquet")
+    dalenius.publish(table, {"odds": 4}, sensitive="Disease", quasi_identifiers=["Age"], out=tmp_path / "visits")
+    found = json.loads(run("visits", "--truth", "visits.parquet", "--attack", "corruption", "--json").stdout)
+    (people,) = [finding for finding in found["findings"] if finding["code"] == "repeated-people"]
+    assert (people["severity"], people["people"], people["columns"]) == ("look", 1000, ["patient_id"])
+    assert found["verdict"] == "look at this first"
