@@ -21,6 +21,7 @@ from dalenius.errors import (
     NoSolutionError,
     NoSuchColumnError,
     NullsError,
+    PolicyError,
     UsageError,
 )
 from dalenius.policy.roles import Roles
@@ -132,7 +133,10 @@ def test_nulls_among_numbers(engine: str, name: str, expected: dict[int | None, 
 def test_one_value(engine: str, rows: int, tmp_path: Path) -> None:
     table = pa.table({"q": list(range(rows)), "s": ["a"] * rows})
     source = written(table, tmp_path / "table")  # of one row in three files, two are empty
-    release = dalenius.publish(source, {"uniform": 1}, sensitive="s", quasi_identifiers=["q"], engine=engine)
+    asked: dict[str, Any] = {"sensitive": "s", "quasi_identifiers": ["q"], "engine": engine, "min_size": 1}
+    with pytest.raises(PolicyError, match="published outright"):
+        dalenius.publish(source, {"uniform": 1}, **asked)
+    release = dalenius.publish(source, {"uniform": 1}, **asked, publish_in_the_clear=True)
     assert [(group.size, group.buckets) for group in release.manifest.setting] == [(1, rows)]
     check_release(release, table)
 
