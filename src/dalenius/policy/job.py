@@ -129,8 +129,8 @@ def _one_line(value: object) -> object:
 
 
 # The first page has room for no more.
-Line = Annotated[Annotated[str, Field(max_length=160)] | None, BeforeValidator(_one_line)]
-Lines = Annotated[Annotated[str, Field(max_length=300)] | None, BeforeValidator(_one_line)]
+Line = Annotated[Annotated[str, Field(max_length=100)] | None, BeforeValidator(_one_line)]
+Lines = Annotated[Annotated[str, Field(max_length=200)] | None, BeforeValidator(_one_line)]
 
 
 class ReportSection(_Section):

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from dalenius.errors import MissingExtraError
-from dalenius.report.formatting import SPACE, number, percent, share_of_limit, visible
+from dalenius.report.formatting import SPACE, number, percent, share_of_limit, tenths, visible
 
 MOST_VALUES = 60
 _MOST_NAMED_SIZES = 40
@@ -57,7 +57,7 @@ def exposure_chart(exposure: dict[str, Any]) -> str | None:
         {
             "band": place,
             "people": people,
-            "note": f"{number(round(people))}\n{percent(people / exposure['people'])}" if people else "",
+            "note": f"{number(round(people))}\n{tenths(people / exposure['people'])}" if people else "",
             "outright": place == last,
         }
         for place, people in enumerate(exposure["bands"])
@@ -78,7 +78,7 @@ def exposure_chart(exposure: dict[str, Any]) -> str | None:
     base = altair.Chart(altair.InlineData(values=rows)).encode(x=x, y=y)
     colours = altair.Scale(domain=[False, True], range=[_ACCENT, _BAD])
     bars = base.mark_bar(width={"band": 0.8}).encode(color=altair.Color("outright:N", scale=colours, legend=None))
-    notes = base.mark_text(baseline="bottom", dy=-4, color=_INK, fontSize=11, lineBreak="\n", lineHeight=13)
+    notes = base.mark_text(baseline="bottom", dy=-17, color=_INK, fontSize=11, lineBreak="\n", lineHeight=13)
     chart = altair.layer(bars, notes.encode(text=altair.Text("note:N")))
     return _svg(chart.properties(width=_WIDTH - 12, height=84), "exposure")
 

@@ -6,7 +6,6 @@ so many letters of each. The annex has the rest.
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import Any
 
@@ -16,23 +15,26 @@ from dalenius.model.exposure import BANDS
 from dalenius.report.formatting import (
     NOTHING,
     SPACE,
-    fine_percent,
     listed,
     number,
-    percent,
+    percentages,
     plain,
     plural,
     sentence,
+    tenths,
     visible,
 )
 from dalenius.report.statements import compared, measured
 
 Twin = dict[str, Any]
-MOST_FINDINGS = 4
+MOST_LINES = 10  # of findings
 MOST_VALUES = 12
 _MOST_NAMED = 3
-_LONGEST_MESSAGE = 260
+_LONGEST_MESSAGE = 200
+_WHOLE_MESSAGE = 2000
 _LONGEST_NAME = 40
+_SHORT_NAME = 24
+_LINE = 100  # characters of the list of findings
 _VERDICTS = {
     Advice.PUBLISH: ("good", "✓", "Publish"),
     Advice.LOOK_FIRST: ("warn", "!", "Look at this first"),
@@ -43,24 +45,20 @@ _SEVERITIES = {
     Severity.LOOK: ("warn", "!", "Look"),
     Severity.NOTE: ("plain", "·", "Note"),
 }
-_NOTHING_FOUND = (
-    "Nothing was found against publication: every check passed, nobody's value is published outright, and no attacker "
-    "who was played is right more often than the limits allow. Section 7 of the annex lists what is not promised."
-)
-_PERCENT_SIGN = re.compile(r"(?<=\d)%")
 
 
 def front_page(twin: Twin) -> Twin:
     """What the first two pages show, by name."""
     tone, mark, words = _VERDICTS[Advice(twin["verdict"])]
-    findings = [finding_row(finding) for finding in twin["findings"]]
+    findings = [_finding(finding, _LONGEST_MESSAGE) for finding in twin["findings"]]
+    in_full = [_finding(finding, _WHOLE_MESSAGE) for finding in twin["findings"]]
+    shown = _fitting(findings)
     exposure, release = twin["exposure"], twin["release"]
     return {
-        "verdict": {"tone": tone, "mark": mark, "words": words, "why": findings[0]["message"] if findings else ""}
-        | ({"why": _NOTHING_FOUND} if tone == "good" else {}),
-        "findings": findings[:MOST_FINDINGS],
-        "more_findings": max(0, len(findings) - MOST_FINDINGS),
-        "every_finding": findings,
+        "verdict": {"tone": tone, "mark": mark, "words": words, "why": _why(twin, findings)},
+        "findings": shown,
+        "more_findings": len(findings) - len(shown),
+        "every_finding": in_full if shown != in_full else [],
         "done": _done(twin),
         "exposure": exposure_in_words(exposure) if exposure is not None else "",
         "bands": bands_in_words(exposure) if exposure is not None else "",
@@ -71,21 +69,39 @@ def front_page(twin: Twin) -> Twin:
     }
 
 
-def finding_row(finding: Twin, longest: int = _LONGEST_MESSAGE) -> Twin:
+def _why(twin: Twin, findings: list[Twin]) -> str:
+    """The heaviest finding; or that there is none, without clearing whatever the release was not made to withstand."""
+    if twin["verdict"] != Advice.PUBLISH:
+        return str(findings[0]["message"])
+    beyond = any(finding["code"] == "above-limit" for finding in twin["findings"])
+    whom = "whom the release was made to withstand" if beyond else "who was played"
+    return (
+        "Nothing was found against publication: every check passed, nobody's value is published outright, and no "
+        f"attacker {whom} is right noticeably more often than the limits allow."
+    )
+
+
+def _fitting(findings: list[Twin]) -> list[Twin]:
+    """The heaviest findings, as many as there is room for."""
+    lines, shown = 0, list[Twin]()
+    for finding in findings:
+        lines += sum(-(-len(finding[part]) // _LINE) for part in ("message", "answer"))
+        if shown and lines > MOST_LINES:
+            break
+        shown.append(finding)
+    return shown
+
+
+def _finding(finding: Twin, longest: int) -> Twin:
     """A finding as a line of the list."""
     tone, mark, word = _SEVERITIES[Severity(finding["severity"])]
     return {
         "tone": tone,
         "mark": mark,
         "word": word,
-        "message": spaced(sentence(visible(finding["message"], longest))),
-        "answer": spaced(finding["answer"] or ""),
+        "message": percentages(sentence(visible(finding["message"], longest))),
+        "answer": percentages(finding["answer"] or ""),
     }
-
-
-def spaced(text: str) -> str:
-    """Percent signs as the rest of the page has them."""
-    return _PERCENT_SIGN.sub(f"{SPACE}%", text)
 
 
 def _done(twin: Twin) -> list[tuple[str, str, str]]:
@@ -115,15 +131,15 @@ def _done(twin: Twin) -> list[tuple[str, str, str]]:
 def exposure_in_words(exposure: Twin) -> str:
     """The first thing to know about a release."""
     everybody = plural(round(exposure["people"]), "person", "people")
-    mean, highest = percent(exposure["mean"]), percent(exposure["highest"])
+    mean, highest = tenths(exposure["mean"]), tenths(exposure["highest"])
     if not exposure["outright"]:
         return (
             f"Nobody's value is published outright. To whoever finds a person's bucket, the release gives the person's "
             f"own value a probability of {mean} on average over {everybody}, and of {highest} at most."
         )
     clear = sorted((one for one in exposure["values"] if one["outright"]), key=lambda one: -one["outright"])
-    named = [f"“{visible(one['value'], _LONGEST_NAME)}” {round(one['outright']):,}" for one in clear]
-    share = percent(exposure["outright"] / exposure["people"])
+    named = [f"“{visible(one['value'], _SHORT_NAME)}” {round(one['outright']):,}" for one in clear]
+    share = tenths(exposure["outright"] / exposure["people"])
     return (
         f"{round(exposure['outright']):,} of {everybody} ({share}) have their value published outright: "
         f"{listed(named, _MOST_NAMED)}. On average, the release gives a person's own value a probability of {mean}."
@@ -133,7 +149,7 @@ def exposure_in_words(exposure: Twin) -> str:
 def bands_in_words(exposure: Twin) -> str:
     """What the chart of exposure shows."""
     parts = [
-        f"{number(round(people))} ({percent(people / exposure['people'])}) {_band(place)}"
+        f"{number(round(people))} ({tenths(people / exposure['people'])}) {_band(place)}"
         for place, people in enumerate(exposure["bands"])
         if people
     ]
@@ -163,15 +179,15 @@ def _attacker_rows(twin: Twin) -> list[Twin]:
             {
                 "name": name,
                 "cells": (
-                    *(percent(attack[kind]) for kind in ("success", "baseline", "control")),
+                    *(tenths(attack[kind]) for kind in ("success", "baseline", "control")),
                     number(attack["people_above_limit"]),
                     number(claims),
-                    percent(right / claims if claims and right is not None else None),
-                    percent(attack["mean_limit"]),
+                    tenths(right / claims if claims and right is not None else None),
+                    tenths(attack["mean_limit"]),
                 ),
                 "points": f"{points:+.1f}" if points else NOTHING if points is None else "0",
                 "tone": tone,
-                "mark": mark,
+                "mark": mark if tone != "plain" else "",
             }
         )
     return rows
@@ -186,8 +202,8 @@ def _value_rows(exposure: Twin, release: Twin) -> list[Twin]:
             "name": visible(one["value"], _LONGEST_NAME),
             "people": number(round(one["people"])),
             "limit": _limit(limits.get(one["value"])),
-            "mean": percent(one["mean"]),
-            "highest": percent(one["highest"]),
+            "mean": tenths(one["mean"]),
+            "highest": tenths(one["highest"]),
             "outright": number(round(one["outright"])),
             "tone": "bad" if one["outright"] else "plain",
         }
@@ -196,19 +212,19 @@ def _value_rows(exposure: Twin, release: Twin) -> list[Twin]:
 
 
 def _limit(limit: Fraction | None) -> str:
-    return NOTHING if limit is None else "no limit" if limit == 1 else fine_percent(limit)
+    return NOTHING if limit is None else "no limit" if limit == 1 else tenths(float(limit))
 
 
 def _counts(twin: Twin) -> list[str]:
     """How good counts are: in counts, and not in squares."""
     sentences = []
     if twin["count_error"] is not None:
-        sentences.append(spaced(sentence(visible(twin["count_error"]["sentence"], _LONGEST_MESSAGE))))
+        sentences.append(percentages(sentence(visible(twin["count_error"]["sentence"], _LONGEST_MESSAGE))))
     if (workload := twin["workload"]) is not None:
         learned = workload.get("learned") or workload
         sentences.append(
             f"Of {number(workload['queries'])} random count queries, half are off by at most "
-            f"{percent(learned['median_relative_error'])}."
+            f"{tenths(learned['median_relative_error'])}."
         )
     if not sentences:
         sentences.append("Not known: the sensitive values of the release cannot be read.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
@@ -35,6 +36,7 @@ from dalenius.report.twin import twin_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 Twin = dict[str, Any]
 MOST_ROWS = 1000  # of a table on the page; the twin has them all
@@ -57,6 +59,7 @@ _PLACEMENT = (
     "rows to values."
 )
 _TITLE = "Privacy report"
+_OPTION = re.compile(r"--[a-z][a-z-]*")
 _RESULTS = {"passed": "passed", "failed": "FAILED", "not-checked": "not checked"}
 
 
@@ -117,9 +120,17 @@ def _template() -> Template:
         "plain": plain,
         "sentence": sentence,
         "kind": kind,
+        "options": _options,
     }
     environment.globals |= {"plural": plural, "part": part}
     return environment.get_template("template.html")
+
+
+def _options(text: str) -> Markup:
+    """A text in which options stand out, and are not broken at the end of a line."""
+    from markupsafe import Markup, escape
+
+    return Markup(_OPTION.sub(r'<code class="together">\g<0></code>', str(escape(text))))  # noqa: S704 (escaped)
 
 
 def _drawings(twin: Twin) -> dict[str, str | None]:

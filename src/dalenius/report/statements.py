@@ -17,7 +17,7 @@ from typing import Any, Literal
 from dalenius.model.attack_result import ATTACKS
 from dalenius.model.concern import Concern, Severity
 from dalenius.release.manifest import SEEDED
-from dalenius.report.formatting import listed, number, percent, plural, sentence, visible
+from dalenius.report.formatting import listed, number, percent, percentages, plural, sentence, visible
 from dalenius.verify.findings import SOURCE
 
 Twin = dict[str, Any]
@@ -72,7 +72,7 @@ def _attacks(twin: Twin) -> Statement:
     if exceeded:
         nothing_broken = "That breaks no promise of the release, which makes none against these attackers."
     text = [
-        *(sentence(visible(one["message"], _LONGEST)) for one in exceeded),
+        *(percentages(sentence(visible(one["message"], _LONGEST))) for one in exceeded),
         f"{nothing_broken} Section 6 shows what they infer beyond the promises.",
     ]
     if audit["sampled"] is not None and audit["sampled"]["rows"]:
@@ -89,7 +89,7 @@ def _attacks(twin: Twin) -> Statement:
         return Statement("warn", "Not attacked in full", tuple(text))
     if not measured(audit):
         return Statement("warn", "No promise broken, but not known how often attackers are right", tuple(text))
-    return Statement("good", "No promise broken, and no claims right more often than allowed", tuple(text))
+    return Statement("good", "No promise broken, and no claims right noticeably more often than allowed", tuple(text))
 
 
 def _learned(audit: Twin) -> list[str]:
