@@ -282,7 +282,7 @@ def test_many_values(tmp_path: Path) -> None:
     )
     assert html.index('class="signature"') < html.index('id="annex"') < html.index('id="all-values"')
     assert len(page.tables["exposure-table"]) == 1 + 12
-    assert "1,488 more values expose people less." in page.text
+    assert "1,488 more values expose people no more than these." in page.text
     assert "the 60 values nearest to their limits" in page.by_id["values-chart-title"]
     assert len(html.encode()) < 600_000
 

@@ -32,7 +32,7 @@ MOST_VALUES = 12
 _MOST_NAMED = 3
 _LONGEST_MESSAGE = 200
 _WHOLE_MESSAGE = 2000
-_LONGEST_NAME = 40
+_LONGEST_NAME = 36
 _SHORT_NAME = 24
 _LINE = 100  # characters of the list of findings
 _VERDICTS = {
@@ -199,7 +199,7 @@ def _value_rows(exposure: Twin, release: Twin) -> list[Twin]:
     worst = sorted(exposure["values"], key=lambda one: (-one["outright"], -one["highest"], -one["mean"]))
     return [
         {
-            "name": visible(one["value"], _LONGEST_NAME),
+            "name": _without_middle(visible(one["value"], _WHOLE_MESSAGE)),
             "people": number(round(one["people"])),
             "limit": _limit(limits.get(one["value"])),
             "mean": tenths(one["mean"]),
@@ -209,6 +209,12 @@ def _value_rows(exposure: Twin, release: Twin) -> list[Twin]:
         }
         for one in worst[:MOST_VALUES]
     ]
+
+
+def _without_middle(name: str) -> str:
+    """A long name cut in its middle: names often differ at their ends."""
+    half = _LONGEST_NAME // 2
+    return name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[1 - half :]}"
 
 
 def _limit(limit: Fraction | None) -> str:
