@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+from dalenius.policy.job import ReportSection
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html
 from dalenius.report.twin import report_object
@@ -24,15 +25,35 @@ NARROW = 360
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pages of three kinds: a whole one, one with many values, and one of a release that is damaged."""
+    """Pages of four kinds: a whole one, one with many values, one of a release that is damaged, and a full one."""
     made = tmp_path_factory.mktemp("reports")
     table = published(made / "release")
-    whole = collect(made / "release", audit=True, truth=table)
+    whole = collect(made / "release", audit=True, truth=table, head=ReportSection(title="Discharges 2026"))
     many = collect(many_values(made / "many", 200))
     hospital(limits={"Flu": "1/4"}).write(made / "broken")
     for name, facts in {"report": whole, "many": many, "broken": collect(made / "broken", audit=True)}.items():
         (made / f"{name}.html").write_text(report_html(report_object(facts)), encoding="utf-8")
+    (made / "full.html").write_text(report_html(full(report_object(whole))), encoding="utf-8")
     return made
+
+
+def full(twin: dict[str, Any]) -> dict[str, Any]:
+    """As much on the first two pages as there may be: long texts everywhere, and everybody's value in the clear."""
+    line = "Words of a usual length for a line of text, "
+    finding = {"code": "x", "severity": "stop", "people": None, "points": None, "attacker": "learning"}
+    exposure = twin["exposure"]
+    values = [
+        {**exposure["values"][0], "value": f"{k} {line}", "outright": 7, "people": 1_000_000, "highest": 1.0}
+        for k in range(40)
+    ]
+    return {
+        **twin,
+        **dict.fromkeys(("title", "dataset", "controller"), (3 * line)[:100]),
+        "purpose": (5 * line)[:200],
+        "verdict": "do not publish",
+        "findings": [{**finding, "message": 12 * line, "answer": (3 * line)[:110]} for _ in range(9)],
+        "exposure": {**exposure, "outright": 280, "values": values, "bands": [*exposure["bands"][:-1], 280]},
+    }
 
 
 def opened(visits: Visits, path: Path, **how: Any) -> Page:
@@ -54,7 +75,11 @@ def test_it_opens_from_disk_without_a_fault(
     name: str, scheme: str, folder: Path, visits: Visits, picture: Picture
 ) -> None:
     page = opened(visits, folder / f"{name}.html", scheme=scheme)
-    assert page.locator("h1").inner_text() == "Privacy report"
+    assert page.locator("h1").inner_text() == ("Discharges 2026" if name == "report" else "Privacy report")
+    words = {"✓": "Publish", "!": "Look at this first", "✗": "Do not publish"}
+    verdict = page.locator(".verdict h2")
+    assert words[verdict.locator(".symbol").inner_text()] in verdict.inner_text()  # not by colour alone
+    assert name != "broken" or "Do not publish" in verdict.inner_text()
     picture(page, f"report-{name}-{scheme}")
     assert faults(page) == []
     for summary in page.locator("summary").all():
@@ -77,7 +102,7 @@ def test_colours_of_charts_are_those_of_the_page(folder: Path, visits: Visits) -
 
 
 def test_a_narrow_screen_does_not_scroll_sideways(folder: Path, visits: Visits, picture: Picture) -> None:
-    for name in ("report", "many", "broken"):
+    for name in ("report", "many", "broken", "full"):
         page = opened(visits, folder / f"{name}.html", width=NARROW)
         picture(page, f"report-{name}-narrow")
         for summary in page.locator("summary").all():
@@ -122,7 +147,6 @@ def test_on_paper_tables_are_open_and_there_is_room_to_sign(
     page = opened(visits, folder / f"{name}.html", scheme="dark")
     last = page.locator("#values-table tbody tr").last
     shown = "e => e.checkVisibility() && e.getBoundingClientRect().height > 0"
-    assert not page.locator(".signature").is_visible()
     assert not last.evaluate(shown)
     path = tmp_path / "report.pdf"
     page.pdf(path=path, prefer_css_page_size=True, print_background=True)
@@ -148,6 +172,35 @@ def _check_text(path: Path, pages: int, last_value: str) -> None:
     assert all(f"{number}/{pages}" in page for number, page in enumerate(every, 1))
     for wanted in ("Share of limit", "Table of bucket sizes", "What is not promised", "Signature", last_value):
         assert any(wanted.replace(" ", "") in page for page in every), wanted
+
+
+@pytest.mark.parametrize("name", ["report", "many", "broken", "full"])
+def test_the_first_two_pages_are_a_sheet_each(name: str, folder: Path, visits: Visits, tmp_path: Path) -> None:
+    """Verdict and signature on the first, figures on the second, and then the annex: counted without what follows."""
+    page = opened(visits, folder / f"{name}.html")
+    first = page.locator(".sheet").first
+    for part in (".verdict", "#exposure-chart", ".findings", ".signature"):
+        assert first.locator(part).count() == 1
+    assert page.locator(".sheet").nth(1).locator("#attackers").count() == 1
+    assert page.locator(".sheet").nth(2).locator("#annex").count() == 1
+    for sheets in (2, 1):
+        page.evaluate(
+            f"document.querySelectorAll('footer, .sheet:nth-child(n + {sheets + 1})').forEach(e => e.remove())"
+        )
+        path = tmp_path / f"{sheets}.pdf"
+        page.pdf(path=path, prefer_css_page_size=True, print_background=True)
+        assert len(re.findall(rb"/Type\s*/Page\b", path.read_bytes())) == sheets
+
+
+def test_the_verdict_can_be_read_from_two_metres(folder: Path, visits: Visits) -> None:
+    """Letters of 10 mm, which is what signs have for that distance, on one line of the paper."""
+    page = opened(visits, folder / "many.html", width=673)  # the width between the margins of A4
+    page.emulate_media(media="print")
+    verdict = page.locator(".verdict h2")
+    assert verdict.inner_text().endswith("Look at this first")  # the longest of the three
+    size = float(verdict.evaluate("e => parseFloat(getComputedStyle(e).fontSize)"))
+    assert 0.7 * size / 96 * 25.4 > 9.5  # a capital is 0.7 of the size
+    assert verdict.evaluate("e => e.getBoundingClientRect().height") < 1.3 * size
 
 
 def test_letters_of_charts_can_be_read(folder: Path, visits: Visits) -> None:

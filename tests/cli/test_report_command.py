@@ -37,21 +37,24 @@ def test_it_writes_a_page_and_its_twin(run: Run) -> None:
     result = run("release")
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert result.stdout.splitlines()[0].startswith("Verified: All 8 checks")
-    assert result.stdout.splitlines()[-1] == "Written: report.html, report.json"
-    assert "Look at this before you publish: The records were not compared" in result.stdout
+    exposure, finding, answer, *_, verdict, written = result.stdout.splitlines()
+    assert exposure.startswith("Nobody's value is published outright.")
+    assert finding.startswith("Look   Not attacked: ")
+    assert "--audit --truth TABLE" in answer
+    assert (verdict, written) == ("Verdict: look at this first.", "Written: report.html, report.json")
     assert names() == ["hospital.parquet", "release", "report.html", "report.json"]
     assert names("release") == ["manifest.json", "qit.parquet", "st.parquet"]
     twin = json.loads(Path("report.json").read_text(encoding="utf-8"))
-    assert (twin["format"], twin["holds"], twin["audit"], twin["from_raw_table"]) == (1, True, None, False)
-    assert "<title>Privacy report: Verified</title>" in Path("report.html").read_text(encoding="utf-8")
+    assert (twin["format"], twin["holds"], twin["audit"], twin["from_raw_table"]) == (2, True, None, False)
+    assert "<title>Privacy report: Look at this first</title>" in Path("report.html").read_text(encoding="utf-8")
 
 
 def test_a_clean_report_says_that_nothing_was_found(run: Run) -> None:
     result = run("release", "--audit", "--truth", "hospital.parquet")
     assert result.exit_code == 0
-    titles = [line.split(":")[0] for line in result.stdout.splitlines()]
-    assert titles == ["Verified", "No promise broken", "Nothing was found against publication", "Written"]
+    exposure, verdict, written = result.stdout.splitlines()
+    assert exposure.startswith("Nobody's value is published outright.")
+    assert (verdict, written) == ("Verdict: publish.", "Written: report.html, report.json")
     assert "\\x" not in result.stdout  # nothing of the page that a terminal does not show
 
 
@@ -87,6 +90,40 @@ def test_a_failure_leaves_the_old_report(run: Run) -> None:
     assert names() == ["hospital.parquet", "release", "report.html", "report.json"]
 
 
+HEAD = (
+    """
+[report]
+title = "Discharges 2026"
+controller = "City Hospital"
+purpose = """
+    + "'''\nResearch on <b>epidemics</b>\nand teaching'''"
+)
+
+
+def test_the_head_of_the_first_page(run: Run) -> None:
+    """From the job file, options first; text and nothing but text; on one line each, and not too long."""
+    Path("job.toml").write_text(HEAD, encoding="utf-8")
+    assert run("release", "--job", "job.toml", "--title", "Discharges & more").exit_code == 0
+    twin = json.loads(Path("report.json").read_text(encoding="utf-8"))
+    assert (twin["title"], twin["dataset"], twin["controller"]) == ("Discharges & more", None, "City Hospital")
+    assert twin["purpose"] == "Research on <b>epidemics</b> and teaching"
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "<title>Discharges &amp; more: Look at this first</title>" in page
+    assert "Research on &lt;b&gt;epidemics&lt;/b&gt; and teaching" in page
+    assert "<dt>Dataset</dt>" not in page
+    assert run("release", "--force", "--title", " ", "--dataset", "discharges").exit_code == 0
+    again = json.loads(Path("report.json").read_text(encoding="utf-8"))
+    assert (again["title"], again["dataset"]) == (None, "discharges")
+    for words, code in ((["--title", "x" * 101], "usage"), (["--job", "long.toml"], "job-file")):
+        Path("long.toml").write_text(f'[report]\npurpose = "{"x" * 201}"\n', encoding="utf-8")
+        refused = run("release", "--force", "--json", *words)
+        assert refused.exit_code == 2
+        assert json.loads(refused.stdout)["error"]["kind"] == code
+    assert json.loads(Path("report.json").read_text(encoding="utf-8")) == again
+    Path("long.toml").write_text('[report]\ntitel = "x"\n', encoding="utf-8")
+    assert "Did you mean 'title'" in run("release", "--force", "--job", "long.toml").stderr
+
+
 @pytest.mark.parametrize("damage", ["limit", "manifest"])
 def test_a_release_that_fails_has_a_report_that_says_so(damage: str, run: Run) -> None:
     if damage == "limit":
@@ -95,10 +132,10 @@ def test_a_release_that_fails_has_a_report_that_says_so(damage: str, run: Run) -
         Path("release/manifest.json").write_text("nonsense", encoding="utf-8")
     result = run("release", "--audit")
     assert result.exit_code == 1
-    assert result.stdout.startswith("NOT verified: ")
-    assert "NOT fit for publication" in result.stdout
+    assert "STOP   The check of manifest did not pass: " in result.stdout
+    assert "Verdict: do not publish." in result.stdout
     page = Path("report.html").read_text(encoding="utf-8")
-    assert "<title>Privacy report: NOT verified</title>" in page
+    assert "<title>Privacy report: Do not publish</title>" in page
     assert not json.loads(Path("report.json").read_text(encoding="utf-8"))["holds"]
     again = run("release", "--force", "--json")
     assert again.exit_code == 1
@@ -109,14 +146,14 @@ def test_a_broken_promise(run: Run) -> None:
     edit_manifest(Path("release"), lambda manifest: manifest["adversary"].update(known_records=1))
     result = run("release", "--audit")
     assert result.exit_code == 1
-    assert "A promise was broken: 12 people" in result.stdout
+    assert "STOP   12 people" in result.stdout
 
 
 def test_the_wrong_table(run: Run) -> None:
     pyarrow.parquet.write_table(hospital().source().slice(1), "other.parquet")
     result = run("release", "--truth", "other.parquet")
     assert result.exit_code == 1
-    assert "source: " in result.stdout
+    assert "STOP   The check of source did not pass: " in result.stdout
     assert "NOT verified" in Path("report.html").read_text(encoding="utf-8")
 
 

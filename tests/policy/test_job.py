@@ -31,6 +31,10 @@ gap = 0.001
 [adversary]
 corrupted = 1
 fakes = 2
+
+[report]
+title = " Discharges\t2026 "
+purpose = "  "
 """
 
 
@@ -41,6 +45,7 @@ def test_a_whole_job_file() -> None:
     assert job.solve.method == "two-size"
     assert (job.solve.max_size, job.solve.gap) == (50, Decimal("0.001"))
     assert (job.adversary.corrupted, job.adversary.fakes) == (1, 2)
+    assert (job.report.title, job.report.purpose, job.report.controller) == ("Discharges 2026", None, None)
     policy = job.limits.policy()
     assert (policy.theta, policy.base) == (Fraction(8), Fraction(1, 50))
     assert policy.values == {"HIV": Fraction(1, 50), "Flu": Fraction(1)}
@@ -79,6 +84,7 @@ def test_unknown_keys_are_named_with_the_nearest_valid_one(text: str, message: s
         ("[solve]\nmethod = 'best'", "solve.method"),
         ("[adversary]\ncorrupted = -1", "adversary.corrupted"),
         ("[adversary]\nfakes = 1.5", "adversary.fakes"),
+        ("[report]\ntitle = 2026", "report.title"),
     ],
 )
 def test_wrong_types_say_where(text: str, message: str) -> None:

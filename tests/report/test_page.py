@@ -16,8 +16,9 @@ import pytest
 
 from dalenius.report.charts import audit_chart
 from dalenius.report.facts import collect
-from dalenius.report.formatting import chance, interval, percent, share_of_limit, times, visible
+from dalenius.report.formatting import chance, interval, percent, share_of_limit, tenths, times, visible
 from dalenius.report.page import MOST_ROWS, report_html
+from dalenius.report.statements import statements
 from dalenius.report.twin import report_object, twin_text
 from tests.handmade import Handmade, hospital, three_strata
 from tests.report.reading import Read, read
@@ -103,6 +104,52 @@ def test_every_number_of_the_attacks_is_the_twins(twin: Twin) -> None:
             assert (right, limit) == ("–", "–")
 
 
+def tenths_of(cell: str) -> object:
+    return pytest.approx(share(cell), abs=5.1e-4)
+
+
+def test_every_number_of_the_first_two_pages_is_the_twins(twin: Twin) -> None:
+    page = read(report_html(twin))
+    for name, *shares, above, claims, right, allowed, points in page.tables["attackers-table"][1:]:
+        attack = twin["audit"][name]
+        assert [attack[kind] for kind in ("success", "baseline", "control")] == [tenths_of(cell) for cell in shares]
+        assert (number(above), number(claims)) == (attack["people_above_limit"], attack["claims"])
+        if attack["claims"]:
+            assert attack["claims_right"] / attack["claims"] == tenths_of(right)
+            assert attack["mean_limit"] == tenths_of(allowed)
+        assert float(points.split()[-1]) == pytest.approx(attack["points"], abs=0.051)
+    exposed = {value["value"]: value for value in twin["exposure"]["values"]}
+    limits = {value["value"]: Fraction(value["limit"]) for value in twin["release"]["values"]}
+    _, *rows = page.tables["exposure-table"]
+    assert {row[0] for row in rows} == set(exposed)
+    for name, people, limit, mean, highest, outright in rows:
+        value = exposed[name]
+        assert (number(people), number(outright)) == (round(value["people"]), round(value["outright"]))
+        assert [float(limits[name]), value["mean"], value["highest"]] == [tenths_of(c) for c in (limit, mean, highest)]
+    highest_first = [share(row[4]) for row in rows]
+    assert highest_first == sorted(highest_first, reverse=True)
+    for band in twin["exposure"]["bands"]:
+        assert f"{round(band):,}" in page.by_id["exposure-chart-words"] or not band
+    assert f"probability of {tenths(twin['exposure']['mean'])} on average".replace("\xa0", " ") in page.section(
+        "exposure"
+    )
+    fractions = re.compile(r"\d+/\d+")
+    for name in ("verdict", "exposure", "findings", "attackers", "by-value", "counts"):
+        assert not fractions.search(page.section(name)), name
+
+
+def test_what_is_found_is_listed_by_weight_as_far_as_there_is_room(twin: Twin) -> None:
+    finding = {"code": "x", "severity": "stop", "people": None, "points": None, "attacker": None, "answer": "Do <it>."}
+    many = [{**finding, "message": f"number {k} " + k * "word "} for k in range(60)]
+    page = read(report_html({**twin, "findings": many, "verdict": "do not publish"}))
+    shown = page.section("findings")
+    assert "Number 0." in shown
+    assert "Do <it>." in shown
+    assert "more findings in section 1 of the annex" in shown
+    assert shown.count("✗") < 6
+    assert page.section("summary").count("✗ Stop") == 60
+
+
 def test_what_is_not_known_is_a_dash_and_no_interval_promises_too_much(twin: Twin, tmp_path: Path) -> None:
     alone = report_object(collect(hospital().write(tmp_path / "release"), audit=True))
     _, *rows = read(report_html(alone)).tables["audit-table"]
@@ -158,16 +205,16 @@ def test_names_within_it_are_one_each_and_lead_somewhere(twin: Twin) -> None:
     assert set(wanted) <= set(ids)
     assert [given for tag, given in page.elements if given.get("role") == "img"] == [
         {"role": "img", "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-words"}
-        for name in ("values-chart", "sizes-chart", "audit-chart")
+        for name in ("exposure-chart", "values-chart", "sizes-chart", "audit-chart")
     ]
     drawings = [given for tag, given in page.elements if tag == "svg"]
-    assert len(drawings) == 3 + 5  # charts and their keys
+    assert len(drawings) == 4 + 5  # charts and their keys
     assert all(given["aria-hidden"] == "true" for given in drawings)
 
 
 def test_charts_say_in_words_what_they_show(twin: Twin) -> None:
     page = read(report_html(twin))
-    for name in ("values-chart", "sizes-chart", "audit-chart"):
+    for name in ("exposure-chart", "values-chart", "sizes-chart", "audit-chart"):
         assert len(page.by_id[f"{name}-words"]) > 80
     for name in ("corruption", "learning"):
         assert f"{name}: success {percent(twin['audit'][name]['success'])}" in page.by_id["audit-chart-words"]
@@ -223,7 +270,7 @@ def test_names_from_the_data_are_only_ever_text(tmp_path: Path) -> None:
 
 
 def test_many_values(tmp_path: Path) -> None:
-    """The nearest thousand on the page, and a word that the twin has all; in an annex, behind the signature."""
+    """The nearest thousand on the page, and a word that the twin has all; in the annex."""
     twin = report_object(collect(many_values(tmp_path / "release", 1500)))
     html = report_html(twin)
     page = read(html)
@@ -233,7 +280,9 @@ def test_many_values(tmp_path: Path) -> None:
     assert (
         "The 1,000 values nearest to their limits, of 1,500. The JSON twin of this report lists them all." in page.text
     )
-    assert html.index('id="annex"') > html.index('class="signature"')
+    assert html.index('class="signature"') < html.index('id="annex"') < html.index('id="all-values"')
+    assert len(page.tables["exposure-table"]) == 1 + 12
+    assert "1,488 more values expose people no more than these." in page.text
     assert "the 60 values nearest to their limits" in page.by_id["values-chart-title"]
     assert len(html.encode()) < 600_000
 
@@ -294,7 +343,7 @@ def test_whom_it_is_for(twin: Twin, tmp_path: Path) -> None:
     """A banner if figures are from the raw table, and the example without a quasi-identifier."""
     page = read(report_html(twin))
     assert "not for publication" in page.text
-    assert "No promise broken" in page.text
+    assert statements(twin)[1].title in page.text
     lowest = min(twin["release"]["values"], key=lambda value: Fraction(value["limit"]))
     assert f"Take “\u2068{lowest['value']}\u2069”, whose limit is {chance(lowest['limit'])}." in "".join(page.texts)
     alone = read(report_html(report_object(collect(hospital().write(tmp_path / "release")))))
@@ -310,8 +359,9 @@ def test_a_seeded_release_is_not_for_publication(tmp_path: Path) -> None:
     twin = report_object(collect(tmp_path / "release"))
     assert twin["holds"]
     page = read(report_html(twin))
-    assert "NOT fit for publication" in page.text
-    assert "<title>Privacy report: NOT fit for publication</title>" in report_html(twin)
+    assert "Do not publish" in page.section("verdict")
+    assert "made with a seed" in page.section("verdict")
+    assert "<title>Privacy report: Do not publish</title>" in report_html(twin)
     assert page.tables["checks-table"][-1][1] == "✗ not kept"
 
 
@@ -348,6 +398,15 @@ def test_attacks_without_any_share_have_no_chart(twin: Twin) -> None:
 )
 def test_percentages(given: float | None, shown: str) -> None:
     assert percent(given) == shown.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [(0.27, "27.0 %"), (0.449, "44.9 %"), (0.0, "0.0 %"), (1.0, "100.0 %"), (0.9999, "99.99 %"), (1e-5, "0.001 %")],
+)
+def test_percentages_in_columns(given: float, shown: str) -> None:
+    assert tenths(given) == shown.replace(" %", "\N{NO-BREAK SPACE}%")
+    assert tenths(None) == "–"
 
 
 def test_limits_and_intervals_in_words() -> None:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import dalenius
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html
-from dalenius.report.statements import statements
+from dalenius.report.statements import exposures
 from dalenius.report.twin import report_object
 from tests.handmade import Handmade, hospital
 from tests.report.reading import read
@@ -22,7 +23,6 @@ from tests.report.releases import people, published
 pytestmark = pytest.mark.usefixtures("few_queries")
 
 Twin = dict[str, Any]
-NOT_COMPARED, NOT_ATTACKED, OTHER_FILES = "were not compared with the table", "No attack was played", "other file"
 
 
 def twin_of(folder: Path, **asked: Any) -> Twin:
@@ -33,62 +33,96 @@ def seen(twin: Twin) -> str:
     return read(report_html(twin)).text
 
 
+def codes(twin: Twin, severity: str) -> list[str]:
+    return [one["code"] for one in twin["findings"] if one["severity"] == severity]
+
+
 def test_a_clean_report_claims_no_more_than_that_nothing_was_found(tmp_path: Path) -> None:
-    table = published(tmp_path / "release")
-    twin = twin_of(tmp_path / "release", audit=True, truth=table)
-    assert (twin["against_publication"], twin["warnings"]) == ([], [])
-    last = statements(twin)[-1]
-    assert (last.tone, last.title) == ("plain", "Nothing was found against publication")
-    page = seen(twin)
-    assert "for the publisher to decide" in page
-    assert "Fit for publication" not in page
-    assert "Look at this" not in page
+    twin = twin_of(hospital().write(tmp_path / "release"), audit=True, truth=hospital().source())
+    assert (twin["verdict"], twin["findings"]) == ("publish", [])
+    page = read(report_html(twin))
+    assert page.section("verdict").startswith("✓Verdict: Publish Nothing was found against publication")
+    assert "who was played is right noticeably more often than the limits allow" in page.section("verdict")
+    assert "for the publisher to decide" in page.section("findings")
+    assert "Look at this" not in page.text
+    assert "fit for publication" not in page.text.lower()
 
 
-def test_what_was_not_done_is_a_warning(tmp_path: Path) -> None:
-    folder = hospital().write(tmp_path / "release")
-    source = hospital().source()
+def test_what_was_not_done_is_never_cleared(tmp_path: Path) -> None:
+    """Without an audit, and without the table, the verdict is to look first, and says what was not done."""
+    folder, table = hospital().write(tmp_path / "release"), hospital().source()
     for asked, expected in (
-        ({}, [NOT_COMPARED, NOT_ATTACKED]),
-        ({"audit": True}, [NOT_COMPARED]),
-        ({"truth": source}, [NOT_ATTACKED]),
-        ({"audit": True, "control": source}, [NOT_COMPARED]),
-        ({"audit": True, "truth": source}, []),
+        ({}, ["not-attacked", "not-compared"]),
+        ({"audit": True}, ["not-measured", "not-compared"]),
+        ({"truth": table}, ["not-attacked"]),
+        ({"audit": True, "control": table}, ["not-measured", "not-compared"]),
+        ({"audit": True, "truth": table}, []),
     ):
         twin = twin_of(folder, **asked)
-        assert len(twin["warnings"]) == len(expected), asked
-        for words, found in zip(expected, twin["warnings"], strict=True):
-            assert words in found
-        assert twin["against_publication"] == []
-        last = statements(twin)[-1]
-        if expected:
-            assert (last.tone, last.title) == ("warn", "Look at this before you publish")
-            assert list(last.sentences[: len(expected)]) == twin["warnings"]
-            assert all(" ".join(found.split()) in seen(twin) for found in twin["warnings"])
+        assert codes(twin, "stop") == []
+        assert codes(twin, "look") == expected, asked
+        assert twin["verdict"] == ("look at this first" if expected else "publish")
+        page = read(report_html(twin))
+        words = page.section("verdict")
+        assert ("Look at this first" in words) == bool(expected)
+        assert ("not attacked" in words) == ("not-attacked" in expected)
+        assert ("how often right is not known" in words) == ("not-measured" in expected)
+        assert ("Not attacked." in page.section("attackers")) == ("not-attacked" in expected)
+        for finding in twin["findings"]:
+            assert finding["answer"] in page.section("findings")
 
 
-def test_other_files_in_the_folder_are_a_warning(tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_a_finding(tmp_path: Path) -> None:
     folder = hospital().write(tmp_path / "release")
     for number, (name, words) in enumerate([("table.csv", "1 other file,"), (".notes", "2 other files,")], 1):
         (folder / name).write_text("HIV", encoding="utf-8")
         twin = twin_of(folder, audit=True, truth=hospital().source())
         assert twin["other_files"] == number
-        [found] = twin["warnings"]
-        assert words in found
-        assert "If you publish the folder, you publish" in found
+        [found] = [one for one in twin["findings"] if one["code"] == "other-files"]
+        assert words in found["message"]
+        assert found["severity"] == "look"
         assert twin["holds"]
-        assert "Look at this before you publish" in seen(twin)
+        assert words in read(report_html(twin)).section("findings")
 
 
-def test_what_forbids_publication_comes_before_warnings(tmp_path: Path) -> None:
+def test_what_forbids_publication_comes_first(tmp_path: Path) -> None:
     published(tmp_path / "release", seed=1)
     twin = twin_of(tmp_path / "release")
-    assert len(twin["against_publication"]) == 1
-    assert len(twin["warnings"]) == 2
-    last = statements(twin)[-1]
-    assert (last.tone, last.title) == ("bad", "NOT fit for publication")
-    assert last.sentences[:2] == (*twin["against_publication"], "Do not publish this release.")
-    assert "Look at this" not in seen(twin)
+    assert [one["code"] for one in twin["findings"]] == ["seeded", "not-attacked", "not-compared"]
+    assert twin["verdict"] == "do not publish"
+    page = read(report_html(twin))
+    assert "✗Verdict: Do not publish The release was made with a seed" in page.section("verdict")
+    assert "Look at this" not in page.text
+
+
+def telling(folder: Path) -> pa.Table:
+    """A release whose quasi-identifier tells the value, nine times of ten."""
+    rng = np.random.default_rng(3)
+    values = np.array(["Flu", "Cold", "Asthma", "Gout"])[np.arange(800) % 4]
+    ward = np.where(rng.random(800) < 0.9, np.char.add("ward of ", values), "ward of Flu")
+    table = pa.table({"Ward": pa.array(ward), "Disease": pa.array(values)})
+    dalenius.publish(
+        table, {"uniform": "1/3"}, sensitive="Disease", quasi_identifiers=["Ward"], out=folder, strata="none"
+    )
+    return table
+
+
+def test_no_promise_was_broken_never_stands_alone(tmp_path: Path) -> None:
+    """Attackers who are right more often than the limits allow decide the verdict, whatever was promised."""
+    table = telling(tmp_path / "release")
+    twin = twin_of(tmp_path / "release", audit=True, truth=table)
+    assert twin["holds"]
+    assert twin["audit"]["learning"]["points"] > 10
+    assert twin["verdict"] == "do not publish"
+    heaviest = twin["findings"][0]
+    assert (heaviest["code"], heaviest["severity"]) == ("above-limit", "stop")
+    page = read(report_html(twin))
+    assert "is right in" in page.section("verdict")
+    rows = {row[0]: row for row in page.tables["attackers-table"][1:]}
+    assert rows["learning"][-1] == f"✗ +{twin['audit']['learning']['points']:.1f}"
+    assert "No promise broken" not in page.text
+    assert "No promise was broken" not in page.text
+    assert "Attackers are right more often than the limits allow" in page.section("attacks")
 
 
 def release_of(folder: Path, limits: dict[str, Any], **how: Any) -> pa.Table:
@@ -110,31 +144,34 @@ def in_the_clear(folder: Path) -> tuple[int, int]:
 
 def test_everybody_alone_is_told(tmp_path: Path) -> None:
     """The limit 1 for all: every bucket has one record, whose value is published."""
-    table = release_of(tmp_path / "release", {"uniform": 1})
+    table = release_of(tmp_path / "release", {"uniform": 1}, min_size=1, publish_in_the_clear=True)
     assert in_the_clear(tmp_path / "release") == (400, 0)
     twin = twin_of(tmp_path / "release", audit=True, truth=table)
     assert twin["holds"]
-    [found] = twin["warnings"]
+    [found] = exposures(twin["release"])
     assert found == (
         "400 buckets have a single record: the sensitive values of these 400 people are published in the clear."
     )
+    assert codes(twin, "stop") == ["in-the-clear"]
+    assert (twin["verdict"], twin["exposure"]["outright"]) == ("do not publish", 400)
     page = seen(twin)
-    assert "Look at this before you publish" in page
-    assert page.count("published in the clear") >= 2  # in the summary and among what is not promised
+    assert "400 of 400 people (100.0 %) have their value published outright" in page
+    assert "published in the clear" in page  # among what is not promised
     assert "whose limit is 100" not in page  # no example of a limit that is none
 
 
 @pytest.mark.parametrize("smallest", [1, 2, 3])
 def test_filled_buckets_are_told_exactly_if_there_are_some(smallest: int, tmp_path: Path) -> None:
     limits = {"values": {"Flu": 1, "Cold": 1}, "uniform": "0.45"}
-    table = release_of(tmp_path / "release", limits, min_size=smallest)
+    table = release_of(tmp_path / "release", limits, min_size=smallest, publish_in_the_clear=True)
     alone, filled = in_the_clear(tmp_path / "release")
     twin = twin_of(tmp_path / "release", audit=True, truth=table)
-    told = " ".join(twin["warnings"])
+    told = " ".join(exposures(twin["release"]))
     assert ("single record" in told) == bool(alone)
     if not alone:  # of values that stand alone somewhere, the manifest does not say whether they fill other buckets
         assert ("fill" in told) == bool(filled)
-    assert bool(twin["warnings"]) == bool(alone or filled)
+    assert bool(told) == bool(alone or filled) == ("in-the-clear" in str(twin["findings"]))
+    assert (twin["verdict"] == "do not publish") >= bool(alone)
 
 
 def filled_bucket(values: str, fakes: str = "", known: int = 0) -> Handmade:
@@ -185,11 +222,15 @@ def filled_bucket(values: str, fakes: str = "", known: int = 0) -> Handmade:
 def test_what_a_limit_of_1_comes_to(made: Handmade, words: str | None, tmp_path: Path) -> None:
     twin = twin_of(made.write(tmp_path / "release"), truth=made.source())
     assert twin["holds"], twin["verify"]
-    told = [sentence for sentence in twin["warnings"] if NOT_ATTACKED not in sentence]
+    told = exposures(twin["release"])
     assert len(told) == (words is not None)
     assert words is None or words in told[0]
+    found = [one for one in twin["findings"] if one["code"] in ("in-the-clear", "without-limit")]
+    assert [one["code"] for one in found] == (
+        [] if words is None else ["without-limit"] if made.fakes or made.known_records else ["in-the-clear"]
+    )
     page = seen(twin)
     assert (words is None) == ("None of them" in page)
     if made.fakes or made.known_records:
-        for false in ("in the clear", "is known to have", "outright"):
+        for false in ("in the clear", "is known to have", "their value published outright"):
             assert false not in page

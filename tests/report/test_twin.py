@@ -28,8 +28,9 @@ from tests.handmade import Handmade, edit_manifest, hospital, rewrite, three_str
 from tests.report.releases import published
 
 KEYS = [
-    *["format", "program", "made_on", "from_raw_table", "with_control", "holds", "against_publication", "warnings"],
-    *["release", "other_files", "verify", "audit", "audit_note", "workload", "workload_note"],
+    *["format", "program", "title", "dataset", "controller", "purpose", "made_on", "verdict", "findings", "exposure"],
+    *["count_error", "from_raw_table", "with_control", "holds", "release", "other_files", "verify", "audit"],
+    *["audit_note", "workload", "workload_note"],
 ]
 
 
@@ -75,17 +76,44 @@ def test_the_parts_are_those_of_the_other_commands(tmp_path: Path) -> None:
     facts = collect(tmp_path / "release", audit=True, truth=table)
     twin = report_object(facts)
     assert list(twin) == KEYS
-    assert twin["verify"] == verdict_object(verify(tmp_path / "release", against=table))
+    verdict = verdict_object(verify(tmp_path / "release", against=table))
+    assert twin["exposure"] == verdict.pop("exposure")
+    assert twin["verify"] == {key: verdict[key] for key in verdict if key not in ("verdict", "findings")}
     assert [check["check"] for check in twin["verify"]["checks"]][-1] == "source"
     expected = audit_object(audit(tmp_path / "release", truth=table))
     expected["negative"]["details"].pop("strongest")
+    found = expected.pop("findings")
+    assert twin["findings"] == verdict["findings"] + found
+    assert twin["verdict"] == expected.pop("verdict")
     assert twin["audit"] == {**expected, "approximate": False}
     assert twin["workload"]["queries"] == 5000
     assert twin["workload"]["bounds_hold"] == 5000
     assert set(twin["workload"]["learned"]) >= {"coverage", "mean_relative_error"}
-    assert (twin["from_raw_table"], twin["holds"], twin["against_publication"]) == (True, True, [])
+    assert (twin["from_raw_table"], twin["holds"]) == (True, True)
     assert json.loads(twin_text(twin)) == twin
     assert datetime.date.fromisoformat(twin["made_on"]) == facts.made_on
+
+
+def test_exposure_and_errors_are_those_of_the_buckets(tmp_path: Path) -> None:
+    """Both counted from the rows of ST, the errors by their formula: sums of c (S - c) / S over all buckets."""
+    made = hospital()
+    twin = twin_of(made.write(tmp_path / "release"))
+    rows = pyarrow.parquet.read_table(tmp_path / "release" / "st.parquet").to_pylist()
+    size = Counter(row["bucket"] for row in rows)
+    held = Counter((row["bucket"], row["Disease"]) for row in rows)
+    total = Counter(row["Disease"] for row in rows)
+    bands = [0] * 11
+    spread: dict[str, float] = defaultdict(float)
+    for (bucket, value), count in held.items():
+        bands[10 * count // size[bucket]] += count
+        spread[value] += count * (size[bucket] - count) / size[bucket]
+    assert twin["exposure"]["bands"] == bands
+    errors = {value: (0.1 * 0.9 * spread[value]) ** 0.5 / (0.1 * total[value]) for value in total}
+    typical = sum(errors[row["Disease"]] for row in rows) / len(rows)
+    assert twin["count_error"]["typical"] == pytest.approx(typical)
+    for kind, choose in (("best", min), ("worst", max)):
+        assert twin["count_error"][kind]["error"] == pytest.approx(choose(errors.values()))
+        assert errors[twin["count_error"][kind]["value"]] == pytest.approx(choose(errors.values()))
 
 
 def test_every_key_is_documented(tmp_path: Path) -> None:
@@ -176,7 +204,7 @@ def test_no_path_no_seed_and_no_quasi_identifier_is_in_it(tmp_path: Path) -> Non
         for text in (twin_text(twin), report_html(twin)):
             for mark in (QUASI, TRUTH, FOLDER, str(SEED), str(tmp_path)):
                 assert mark not in text.lower()
-        assert len(twin["against_publication"]) == 1
+        assert "seeded" in [one["code"] for one in twin["findings"] if one["severity"] == "stop"]
 
 
 def break_hash(folder: Path) -> None:
@@ -218,7 +246,9 @@ def test_whatever_is_broken_the_report_says_so(how: str, asked: str, tmp_path: P
     twin = twin_of(folder, **options)
     assert not twin["holds"]
     assert not twin["verify"]["verified"]
-    assert "It did not pass its checks." in twin["against_publication"]
+    failed = {check["check"] for check in twin["verify"]["checks"] if not check["passed"]}
+    assert failed <= {one["code"] for one in twin["findings"] if one["severity"] == "stop"}
+    assert twin["verdict"] == "do not publish"
     assert twin["workload"] is None
     assert (twin["workload_note"] is not None) == (asked == "with the table")
     assert twin["audit"] is not None or asked == "alone" or twin["audit_note"]
@@ -226,7 +256,7 @@ def test_whatever_is_broken_the_report_says_so(how: str, asked: str, tmp_path: P
     page = report_html(twin)
     assert "NOT verified" in page
     assert page.index("NOT verified") < page.index("What is promised, and what was checked</h2>")
-    assert "NOT fit for publication" in page
+    assert page.index("Do not publish</h2>") < page.index("NOT verified")
 
 
 def test_the_wrong_table_is_told_and_not_used(tmp_path: Path) -> None:
@@ -257,7 +287,8 @@ def test_a_broken_promise_that_verifying_does_not_see(tmp_path: Path) -> None:
     assert facts.verdict.verified
     assert twin["audit"]["broken"]
     assert not twin["holds"]
-    assert twin["against_publication"] == ["A simulated attacker broke a promise."]
+    assert [one["code"] for one in twin["findings"] if one["severity"] == "stop"][-1] == "promise-broken"
+    assert twin["verdict"] == "do not publish"
     assert "A promise was broken" in report_html(twin)
 
 

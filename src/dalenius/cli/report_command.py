@@ -18,6 +18,7 @@ Examples:
   dalenius report release
   dalenius report release --audit -o reports/2026.html
   dalenius report release --audit --truth hospital.parquet --force
+  dalenius report release --title "Discharges 2026" --controller "City Hospital"
 """
 
 
@@ -37,6 +38,16 @@ Examples:
     metavar="TABLE",
     help="Table of people who are not in the release, with the same columns: shows how well they are guessed.",
 )
+@click.option("--title", metavar="TEXT", help="Title of the first page.")
+@click.option("--dataset", metavar="TEXT", help="Name of the dataset, for the first page.")
+@click.option("--controller", metavar="TEXT", help="Who is responsible for the data, for the first page.")
+@click.option("--purpose", metavar="TEXT", help="What the release is published for, for the first page.")
+@click.option(
+    "--job",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Job file (TOML) whose section [report] has title, dataset, controller and purpose; options override it.",
+)
 @click.option(
     "-o",
     "--out",
@@ -54,13 +65,20 @@ def report_command(
     truth: Path | None,
     table_name: str | None,
     control: Path | None,
+    title: str | None,
+    dataset: str | None,
+    controller: str | None,
+    purpose: str | None,
+    job: Path | None,
     out: Path,
     force: bool,
     as_json: bool,
 ) -> None:
     """Verify the release in DIR and write a self-contained HTML page about it, with a JSON twin.
 
-    The page says in plain words what was published, what is promised and what is not; it can be printed and signed.
+    The first page has the verdict (publish, look at this first, or do not publish), how exposed people are, what was
+    found, and lines to sign. The second has what attackers get, and the limits. The annex says in plain words what was
+    published, what is promised and what is not. Without --audit and --truth no release is cleared.
     Exit code 0, or 1 if a check failed or an attack broke a promise; the page is written all the same and says so.
     Results with --truth and --control are computed from raw tables: such a page is for the publisher, not for
     publication.
@@ -70,7 +88,11 @@ def report_command(
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
         if control is not None and not with_audit:
             raise UsageError("--control is for the attackers", "Give --audit, or leave it out.")
+        from dalenius.policy.job import ReportSection, read_job
         from dalenius.report.report_files import make_report, twin_path
+
+        head = read_job(job).report if job is not None else ReportSection()
+        head = head.but(title=title, dataset=dataset, controller=controller, purpose=purpose)
 
         with show_progress(as_json, lines=False) as progress:
             twin = make_report(
@@ -81,6 +103,7 @@ def report_command(
                 truth=truth,
                 table=table_name,
                 control=control,
+                head=head,
                 progress=progress,
             )
         if as_json:
@@ -93,11 +116,14 @@ def report_command(
 
 def _show(twin: dict[str, Any], page: Path, beside: Path) -> None:
     """Print what the page says first, and where it is."""
-    from dalenius.cli.text_table import LONGEST_NOTE, printable
-    from dalenius.report.statements import statements
+    from dalenius.cli.text_table import LONGEST_NOTE, printable, show_advice, show_concerns
+    from dalenius.model.concern import Advice, Concern, Severity
+    from dalenius.report.front_page import exposure_in_words
 
-    colors = {"good": "green", "bad": "red", "warn": "yellow"}
-    for one in statements(twin):  # split() also takes the no-break spaces of the page
-        title = click.style(one.title, fg=colors.get(one.tone), bold=True)
-        click.echo(f"{title}: {printable(' '.join(' '.join(one.sentences).split()), LONGEST_NOTE)}")
+    if twin["exposure"] is not None:  # split() also takes the no-break spaces of the page
+        click.echo(printable(" ".join(exposure_in_words(twin["exposure"]).split()), LONGEST_NOTE))
+    show_concerns(
+        Concern(one["code"], Severity(one["severity"]), one["message"], one["answer"] or "") for one in twin["findings"]
+    )
+    show_advice(Advice(twin["verdict"]))
     click.echo(f"Written: {page}, {beside}")

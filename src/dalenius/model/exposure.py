@@ -10,10 +10,13 @@ value that is there c times. Without fake values T = S, and all numbers of peopl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+from dalenius.model.concern import quoted
 
 TENTH = 0.1  # the share of the records that a typical question is about
 _ROUNDING = 1e-6
@@ -146,13 +149,33 @@ class TypicalError:
     worst: float
     worst_value: str
 
+    @classmethod
+    def of(cls, exposure: Exposure, share: float = TENTH) -> TypicalError | None:
+        """What follows from a release alone; None if nobody is in it.
+
+        Where o people have a value and c of the S values of a bucket are it, the count of the value among a random
+        share p of the records has the variance p (1 - p) sum c (S - c) / S over the buckets (`solve.foresight`). That
+        sum is o (1 - e), with e the mean exposure of these people. So the relative standard error is
+        sqrt((1 - p) / p (1 - e) / o). Fake values are assumed to be in proportion to the records.
+        """
+        errors = [
+            (math.sqrt((1 - share) / share * max(0.0, 1 - value.mean) / value.people), value)
+            for value in exposure.values
+            if value.people > 0
+        ]
+        if not errors:
+            return None
+        typical = sum(error * value.people for error, value in errors) / sum(value.people for _, value in errors)
+        best, worst = min(errors, key=lambda one: one[0]), max(errors, key=lambda one: one[0])
+        return cls(typical, best[0], best[1].value, worst[0], worst[1].value)
+
     def sentence(self) -> str:
         """For people."""
         about = f"a count of one value among a tenth of the records is typically off by {_percent(self.typical)}"
         if self.best_value == self.worst_value:
             return about
         best, worst = (
-            f"by {_percent(error)} for {value!r}"
+            f"by {_percent(error)} for {quoted(value)}"
             for error, value in ((self.best, self.best_value), (self.worst, self.worst_value))
         )
         return f"{about} ({best}, {worst})"
@@ -176,7 +199,7 @@ def exposure_sentence(exposure: Exposure) -> str:
             f"{exposure.mean:.0%} on the average, and {float(exposure.highest):.0%} at most"
         )
     clear = sorted((value for value in exposure.values if value.outright), key=lambda value: -value.outright)
-    named = ", ".join(f"{value.value!r} {round(value.outright):,}" for value in clear[:_NAMED])
+    named = ", ".join(f"{quoted(value.value)} {round(value.outright):,}" for value in clear[:_NAMED])
     more = f" and {len(clear) - _NAMED} more values" if len(clear) > _NAMED else ""
     return (
         f"{round(exposure.outright):,} of {round(exposure.people):,} people have their value published outright "

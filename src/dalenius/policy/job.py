@@ -23,6 +23,12 @@ corrupted = 1                     # records of a bucket that somebody may know
 fakes = 2                         # fake sensitive values added to every bucket
 avoid_ruled_out = false           # exchange fake values that the release itself would rule out
 
+[report]                          # the head of the report's first page
+title = "Discharges 2026"
+dataset = "hospital discharges, version 3"
+controller = "City Hospital"
+purpose = "Open data for research on epidemics"
+
 `read_job` and `parse_job` check such a file, and `job_text` writes one.
 """
 
@@ -35,7 +41,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from dalenius.errors import JobFileError, MissingExtraError, did_you_mean
+from dalenius.errors import JobFileError, MissingExtraError, UsageError, did_you_mean
 from dalenius.model.plan import Method
 from dalenius.policy.limits import LimitPolicy
 
@@ -119,6 +125,36 @@ class AdversarySection(_Section):
     avoid_ruled_out: bool | None = None
 
 
+def _one_line(value: object) -> object:
+    """A text on one line; nothing if it is blank."""
+    return (" ".join(value.split()) or None) if isinstance(value, str) else value
+
+
+# The first page has room for no more.
+Line = Annotated[Annotated[str, Field(max_length=100)] | None, BeforeValidator(_one_line)]
+Lines = Annotated[Annotated[str, Field(max_length=200)] | None, BeforeValidator(_one_line)]
+
+
+class ReportSection(_Section):
+    """What the report's first page is headed with: whose data this is, and what it is published for."""
+
+    title: Line = None
+    dataset: Line = None
+    controller: Line = None
+    purpose: Lines = None
+
+    def but(self, **given: str | None) -> ReportSection:
+        """The same with other texts, checked; None leaves a text as it is."""
+        changed = {name: text for name, text in given.items() if text is not None}
+        try:
+            return ReportSection.model_validate({**self.model_dump(), **changed})
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise UsageError(
+                f"the report's {first['loc'][0]}: {first['msg']}", "The first page has room for no more."
+            ) from None
+
+
 class Job(_Section):
     """A whole job file."""
 
@@ -126,6 +162,7 @@ class Job(_Section):
     limits: LimitsSection = LimitsSection()
     solve: SolveSection = SolveSection()
     adversary: AdversarySection = AdversarySection()
+    report: ReportSection = ReportSection()
 
 
 def read_job(path: Path) -> Job:
@@ -159,6 +196,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "limits": LimitsSection,
     "solve": SolveSection,
     "adversary": AdversarySection,
+    "report": ReportSection,
 }
 
 

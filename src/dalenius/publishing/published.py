@@ -153,15 +153,24 @@ class Release:
         table: str | None = None,
         control: Any = None,
         force: bool = False,
+        title: str | None = None,
+        dataset: str | None = None,
+        controller: str | None = None,
+        purpose: str | None = None,
     ) -> dict[str, Any]:
         """Write one HTML page about the release, with a JSON twin beside it, and give what the twin says.
 
         With `audit`, what simulated attackers get; with the table as `truth`, how often they are right and how good
-        counts are: such a page is for the publisher, not for publication.
+        counts are: such a page is for the publisher, not for publication. `title`, `dataset`, `controller` (whose data
+        this is) and `purpose` are the head of its first page.
         """
+        from dalenius.policy.job import ReportSection
         from dalenius.report.report_files import make_report
 
-        return make_report(self.path, Path(path), force=force, audit=audit, truth=truth, table=table, control=control)
+        head = ReportSection().but(title=title, dataset=dataset, controller=controller, purpose=purpose)
+        return make_report(
+            self.path, Path(path), force=force, audit=audit, truth=truth, table=table, control=control, head=head
+        )
 
     @overload
     def count(self, expression: str, *, learn: bool = False) -> Estimate: ...

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from dalenius.errors import MissingExtraError
-from dalenius.report.formatting import SPACE, number, percent, share_of_limit, visible
+from dalenius.report.formatting import SPACE, number, percent, share_of_limit, tenths, visible
 
 MOST_VALUES = 60
 _MOST_NAMED_SIZES = 40
@@ -27,7 +27,9 @@ _WIDTH = 750  # of a whole chart, so that letters are of one size in all of them
 _ROW = 13.5
 _LABEL = 26  # characters of a name beside the axis
 _LETTER = 7.3  # pixels that a letter takes in the widest of the fonts that a browser may have
-_INK, _MUTED, _LINE, _ACCENT, _LIMIT = (f"var(--{name})" for name in ("ink", "muted", "line", "accent", "limit"))
+_INK, _MUTED, _LINE, _ACCENT, _LIMIT, _BAD = (
+    f"var(--{name})" for name in ("ink", "muted", "line", "accent", "limit", "bad")
+)
 _STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8), tuple(step / 10 for step in range(10, 100, 2)))
 _MOST_DRAWINGS = 32  # kept for the next report
 _FEWEST_TICKS, _MOST_TICKS = 5, 14
@@ -45,6 +47,40 @@ def require_altair() -> Any:
     except ImportError:
         raise MissingExtraError.of("Altair, which draws the charts,", "report") from None
     return altair
+
+
+def exposure_chart(exposure: dict[str, Any]) -> str | None:
+    """People by the probability of their own value, in tenths; those whose value is published outright in red."""
+    altair = require_altair()
+    last = len(exposure["bands"]) - 1
+    rows = [
+        {
+            "band": place,
+            "people": people,
+            "note": f"{number(round(people))}\n{tenths(people / exposure['people'])}" if people else "",
+            "outright": place == last,
+        }
+        for place, people in enumerate(exposure["bands"])
+    ]
+    if not any(exposure["bands"]):
+        return None
+    names = [*(f"{10 * place} to {10 * place + 10}" for place in range(last)), f"100{SPACE}%"]
+    axis = altair.Axis(
+        title=f"Probability of a person's own value, in percent; 100{SPACE}% is published outright",
+        labelExpr=f"{json.dumps(names)}[datum.value]",
+        labelAngle=0,
+        grid=False,
+        ticks=False,
+        labelLimit=0,
+    )
+    x = altair.X("band:O", axis=axis)
+    y = altair.Y("people:Q", axis=None)
+    base = altair.Chart(altair.InlineData(values=rows)).encode(x=x, y=y)
+    colours = altair.Scale(domain=[False, True], range=[_ACCENT, _BAD])
+    bars = base.mark_bar(width={"band": 0.8}).encode(color=altair.Color("outright:N", scale=colours, legend=None))
+    notes = base.mark_text(baseline="bottom", dy=-17, color=_INK, fontSize=11, lineBreak="\n", lineHeight=13)
+    chart = altair.layer(bars, notes.encode(text=altair.Text("note:N")))
+    return _svg(chart.properties(width=_WIDTH - 12, height=84), "exposure")
 
 
 def values_chart(release: dict[str, Any]) -> str | None:

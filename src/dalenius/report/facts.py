@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from dalenius.errors import ChangedInputError, ReleaseError, UsageError
 from dalenius.model.attack_result import Audit
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
+from dalenius.policy.job import ReportSection
 from dalenius.query.workload import SELECTIVITY, WorkloadResult, evaluate
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest, read_manifest
@@ -42,7 +43,8 @@ class Facts:
     `manifest` and the SHA-256 of its file are None if it cannot be read; the verdict says so too. `audit_note` and
     `workload_note` say why a part that was asked for is missing. `from_raw_table` says that some figure comes from the
     published table or from a control table: such a report is for the publisher only. `with_control` says that the audit
-    had a control table. `other_files` is the number of files in the folder that do not belong to the release.
+    had a control table. `other_files` is the number of files in the folder that do not belong to the release. `head` is
+    what the publisher wants at the top of the first page.
     """
 
     manifest: Manifest | None
@@ -56,6 +58,7 @@ class Facts:
     workload_note: str | None = None
     with_control: bool = False
     other_files: int = 0
+    head: ReportSection = field(default_factory=ReportSection)
 
     @classmethod
     def of(
@@ -102,6 +105,7 @@ def collect(
     truth: Any = None,
     table: str | None = None,
     control: Any = None,
+    head: ReportSection | None = None,
     progress: Progress | None = None,
 ) -> Facts:
     """Verify the release in a folder, attack it if `audit`, and measure its counts if there is a `truth`.
@@ -119,7 +123,7 @@ def collect(
     before = _manifest(folder)
     verdict = verify(folder, against=truth, table=table, progress=progress)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
-    facts = replace(facts, with_control=control is not None)
+    facts = replace(facts, with_control=control is not None, head=head or ReportSection())
     if audit:
         facts = _with_audit(facts, folder, truth, table, control, progress)
     if truth is not None:

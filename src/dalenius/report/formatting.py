@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 from dalenius.policy.limits import format_fraction
@@ -11,6 +12,8 @@ _LONGEST = 200  # characters of a name; the twin has the rest
 _DIGITS = 3
 _LONGEST_PERCENT = 6
 _MOST_DIGITS = 12
+_PERCENT_SIGN = re.compile(r"(?<=\d) ?%")
+_LIMIT = re.compile(r"(?<=\blimit )(\d+)/(\d+)\b")
 NOTHING = "–"  # stands for a missing number
 SPACE = "\N{NO-BREAK SPACE}"  # between a number and what belongs to it
 
@@ -65,6 +68,14 @@ def _digits(hundredfold: float, digits: int) -> str:
     return f"{hundredfold:.{digits}g}"
 
 
+def tenths(share: float | None) -> str:
+    """A share in tenths of a percent, for columns of them; in more digits where tenths look like none or all."""
+    if share is None:
+        return NOTHING
+    text = f"{100 * share:.1f}"
+    return percent(share) if float(text) in (0, 100) and share not in (0, 1) else f"{text}{SPACE}%"
+
+
 def share_of_limit(share: float | None) -> str:
     """The share of a limit that is used, rounded down, so that 100 % means all of it."""
     if share is None or share > 1e9:
@@ -103,6 +114,12 @@ def fine_percent(ratio: Fraction) -> str:
     if "/" not in exactly and len(exactly) <= _LONGEST_PERCENT and Fraction(exactly) == 100 * ratio:
         return f"{exactly}{SPACE}%"
     return percent(ratio, _DIGITS + 1)
+
+
+def percentages(text: str) -> str:
+    """A message with percentages as the rest of the page has them, also in place of a limit's fraction."""
+    text = _LIMIT.sub(lambda found: fine_percent(Fraction(int(found[1]), int(found[2]) or 1)), text)
+    return _PERCENT_SIGN.sub(f"{SPACE}%", text)
 
 
 def part(count: int, of: int) -> str:

@@ -1,13 +1,14 @@
 """The page: one HTML file that needs nothing else, made from the twin alone.
 
-Most sentences come from `words`, `statements` and `attackers`; this module lists the promises with their checks, fills
-the tables, and renders the template.
+Most sentences come from `front_page`, `words`, `statements` and `attackers`; this module lists the promises with their
+checks, fills the tables, and renders the template.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
@@ -29,11 +30,13 @@ from dalenius.report.formatting import (
     share_of_limit,
     visible,
 )
+from dalenius.report.front_page import front_page, squared_error
 from dalenius.report.statements import compared, exposures, statements, without_exposure, without_limit
 from dalenius.report.twin import twin_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 Twin = dict[str, Any]
 MOST_ROWS = 1000  # of a table on the page; the twin has them all
@@ -55,6 +58,8 @@ _PLACEMENT = (
     "Records are placed at random, with a key that is then forgotten: within a bucket, no order and no number links "
     "rows to values."
 )
+_TITLE = "Privacy report"
+_OPTION = re.compile(r"--[a-z][a-z-]*")
 _RESULTS = {"passed": "passed", "failed": "FAILED", "not-checked": "not checked"}
 
 
@@ -75,14 +80,16 @@ def report_html(twin: Twin) -> str:
     audit, workload = twin["audit"], twin["workload"]
     style = files("dalenius.report").joinpath("report.css").read_text(encoding="utf-8")
     drawings = {name: Markup(svg) if svg else None for name, svg in _drawings(twin).items()}  # noqa: S704 (Vega escapes)
-    top = statements(twin)
+    front = front_page(twin)
     page: str = _template().render(
         style=Markup(style),  # noqa: S704 (our own file)
         twin=twin,
         release=twin["release"],
         drawings=drawings,
-        statements=top,
-        title=next((one.title for one in top if one.tone == "bad"), top[0].title),
+        front=front,
+        statements=statements(twin),
+        title=f"{visible(twin['title'] or _TITLE)}: {front['verdict']['words']}",
+        heading=twin["title"] or _TITLE,
         promises=_promises(twin),
         made_on=f"{datetime.date.fromisoformat(twin['made_on']):%d %B %Y}".lstrip("0"),
         twin_sha256=hashlib.sha256(twin_text(twin).encode()).hexdigest(),
@@ -113,15 +120,25 @@ def _template() -> Template:
         "plain": plain,
         "sentence": sentence,
         "kind": kind,
+        "options": _options,
     }
     environment.globals |= {"plural": plural, "part": part}
     return environment.get_template("template.html")
 
 
+def _options(text: str) -> Markup:
+    """A text in which options stand out, and are not broken at the end of a line."""
+    from markupsafe import Markup, escape
+
+    return Markup(_OPTION.sub(r'<code class="together">\g<0></code>', str(escape(text))))  # noqa: S704 (escaped)
+
+
 def _drawings(twin: Twin) -> dict[str, str | None]:
     release, audit = twin["release"], twin["audit"]
     played = [name for name in ATTACKS if audit is not None and name in audit]
+    exposure = twin["exposure"]
     return {
+        "exposure": charts.exposure_chart(exposure) if exposure is not None else None,
         "values": charts.values_chart(release) if release is not None else None,
         "sizes": charts.sizes_chart(release) if release is not None else None,
         "audit": charts.audit_chart(audit, played) if audit is not None else None,
@@ -180,6 +197,7 @@ def _release(twin: Twin) -> Twin:
     """What the page shows of a release whose manifest can be read."""
     release = twin["release"]
     return {
+        "squared_error": squared_error(release),
         "linked": words.linked(twin),
         "limits": words.limits_in_words(release),
         "free_values": words.free_values(release),

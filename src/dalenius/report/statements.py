@@ -1,9 +1,11 @@
-"""The statements at the top of the page: the verdict, the attacks, and whether the release is fit for publication.
+"""What the report itself has to say about publication, besides what the checks and the attackers found.
 
-A release is unfit if a check failed, if it was made with a seed, or if an attack broke a promise. Otherwise the
-publisher gets warnings, first of all about values without a limit. A value with the limit 1 may fill a bucket: it is
-shown there as often as the bucket has records that are not known. The sizes and worst cases in the manifest show where
-that happens.
+`own_concerns` adds to the findings of the checks and the attacks: a seed, values without a limit, other files in the
+folder, and whatever was not done. Nothing that was not checked or not attacked is cleared. A value with the limit 1 may
+fill a bucket: it is shown there as often as the bucket has records that are not known. The sizes and worst cases in the
+manifest show where that happens.
+
+`statements` are two paragraphs at the top of the annex: about the checks, and about the attacks.
 """
 
 from __future__ import annotations
@@ -13,29 +15,34 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dalenius.model.attack_result import ATTACKS
+from dalenius.model.concern import Concern, Severity
 from dalenius.release.manifest import SEEDED
-from dalenius.report.formatting import listed, number, percent, plural, sentence, visible
+from dalenius.report.formatting import listed, number, percent, percentages, plural, sentence, visible
 from dalenius.verify.findings import SOURCE
 
 Twin = dict[str, Any]
 _LONGEST = 400  # characters of a message
+NOT_MEASURED = "not-measured"
+
+
+Tone = Literal["good", "bad", "warn", "plain"]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement at the top of the page, and whether it is good news."""
+    """A statement at the top of the annex, and whether it is good news."""
 
-    tone: Literal["good", "bad", "warn", "plain"]
+    tone: Tone
     title: str
     sentences: tuple[str, ...]
 
 
 def statements(twin: Twin) -> list[Statement]:
-    """The three statements, in reading order."""
-    return [_verdict(twin), _attacks(twin), _publication(twin)]
+    """Both statements, in reading order."""
+    return [_checks(twin), _attacks(twin)]
 
 
-def _verdict(twin: Twin) -> Statement:
+def _checks(twin: Twin) -> Statement:
     checks = twin["verify"]["checks"]
     if twin["verify"]["verified"]:
         text = [f"All {len(checks)} checks passed: every value of every bucket is within its limit."]
@@ -60,17 +67,29 @@ def _attacks(twin: Twin) -> Statement:
         return Statement("warn", "Not attacked", (f"No simulated attacker was played against the release{note}.",))
     if audit["broken"]:
         return Statement("bad", "A promise was broken", tuple(map(sentence, audit["broken"])))
+    exceeded = [one for one in twin["findings"] if one["code"] == "above-limit"]
+    nothing_broken = "No simulated attacker broke a promise of the release."
+    if exceeded:
+        nothing_broken = "That breaks no promise of the release, which makes none against these attackers."
     text = [
-        "No simulated attacker broke a promise of the release. Section 6 shows what they infer beyond the promises."
+        *(percentages(sentence(visible(one["message"], _LONGEST))) for one in exceeded),
+        f"{nothing_broken} Section 6 shows what they infer beyond the promises.",
     ]
     if audit["sampled"] is not None and audit["sampled"]["rows"]:
         rows, of = audit["sampled"]["rows"], audit["sampled"]["of"]
         text.append(f"Most of them were played against a random sample of {number(rows)} of {plural(of, 'record')}.")
     text += _learned(audit)
-    if spared := not_played(audit):
+    spared = not_played(audit)
+    if spared:
         text.append(f"Every bucket is too large for {listed(spared)}, who were not played.")
+    if exceeded:
+        tone: Tone = "bad" if any(one["severity"] == Severity.STOP for one in exceeded) else "warn"
+        return Statement(tone, "Attackers are right more often than the limits allow", tuple(text))
+    if spared:
         return Statement("warn", "Not attacked in full", tuple(text))
-    return Statement("good", "No promise broken", tuple(text))
+    if not measured(audit):
+        return Statement("warn", "No promise broken, but not known how often attackers are right", tuple(text))
+    return Statement("good", "No promise broken, and no claims right noticeably more often than allowed", tuple(text))
 
 
 def _learned(audit: Twin) -> list[str]:
@@ -91,61 +110,62 @@ def _learned(audit: Twin) -> list[str]:
     return [*believes, "How often this attacker is right is not known without the table that was published."]
 
 
-def _publication(twin: Twin) -> Statement:
-    against, warnings = twin["against_publication"], twin["warnings"]
-    if against:
-        besides = ("Also:", *warnings) if warnings else ()
-        return Statement("bad", "NOT fit for publication", (*against, "Do not publish this release.", *besides))
-    if warnings:
-        text = (
-            "Nothing was found that forbids publication. Section 7 lists what is not promised. Whether all of this is "
-            "acceptable is for the publisher to decide."
-        )
-        return Statement("warn", "Look at this before you publish", (*warnings, text))
-    text = (
-        "Every check passed, and no attack that was played broke a promise. Section 6 shows what attackers infer "
-        "beyond the promises, and section 7 lists what is not promised. Whether that is acceptable is for the "
-        "publisher to decide."
-    )
-    return Statement("plain", "Nothing was found against publication", (text,))
-
-
-def against_publication(twin: Twin) -> list[str]:
-    """Why the release must not be published, as sentences; none if nothing is wrong."""
-    reasons = []
-    if not twin["verify"]["verified"]:
-        reasons.append("It did not pass its checks.")
-    if twin["release"] is not None and twin["release"]["randomness"] == SEEDED:
-        reasons.append("It was made with a seed: anybody who has the seed and the order of the table can undo it.")
-    if twin["audit"] is not None and twin["audit"]["broken"]:
-        reasons.append("A simulated attacker broke a promise.")
-    return reasons
-
-
-def warnings(twin: Twin) -> list[str]:
-    """What the publisher should look at before publication, as sentences: problems, and what was not checked."""
-    sentences = exposures(twin["release"]) if twin["release"] is not None else []
+def own_concerns(twin: Twin) -> list[Concern]:
+    """What the checks and the attacks do not say: how the release was made, and what was not looked at."""
+    release = twin["release"]
+    concerns = []
+    if release is not None and release["randomness"] == SEEDED:
+        message = "the release was made with a seed: anybody who has the seed and the order of the table can undo it"
+        concerns.append(Concern("seeded", Severity.STOP, message, "Publish again without a seed."))
+    concerns += [*_not_attacked(twin), *_not_compared(twin)]
+    if release is not None and (release["fake_values"] or release["known_records"]):  # else they are in the clear
+        answer = "Publish again with limits below 1: --odds 8 never reaches 1."
+        concerns += [
+            Concern("without-limit", Severity.LOOK, text.removesuffix("."), answer) for text in exposures(release)
+        ]
     if others := twin["other_files"]:
-        them = "it" if others == 1 else "them"
-        sentences.append(
-            f"The folder of the release has {plural(others, 'other file')}, which nobody verified. If you publish the "
-            f"folder, you publish {them} as well."
+        message = (
+            f"the folder of the release has {plural(others, 'other file')}, which nobody verified: whoever gets the "
+            f"folder gets {'it' if others == 1 else 'them'} as well"
         )
-    if not compared(twin):
-        sentences.append(
-            "The records were not compared with the table that was published, so this report does not show whether the "
-            "release has all of them, unchanged."
+        concerns.append(Concern("other-files", Severity.LOOK, message, "Move whatever is not the release elsewhere."))
+    return concerns
+
+
+def _not_attacked(twin: Twin) -> list[Concern]:
+    """A release that was not attacked, or attacked without the truth, is not cleared."""
+    audit = twin["audit"]
+    if audit is None:
+        message = "not attacked: no attacker was played, so it is not known what they can infer"
+        answer = "Make the report with --audit --truth TABLE."
+        return [Concern("not-attacked", Severity.LOOK, message, answer)]
+    concerns = []
+    if not measured(audit):
+        message = "how often the attackers are right is not known without the table that was published"
+        concerns.append(Concern(NOT_MEASURED, Severity.LOOK, message, "Make the report with --audit --truth TABLE."))
+    if spared := not_played(audit):
+        message = (
+            f"every bucket is too large for these attackers, who were not played: {listed(spared)}; what they could "
+            "infer is not known"
         )
-    if twin["audit"] is None:
-        sentences.append(
-            "No attack was played, so it is not known how much an attacker who learns across buckets can infer."
-        )
-    elif spared := not_played(twin["audit"]):
-        sentences.append(
-            f"Every bucket is too large for these attackers, who were not played: {listed(spared)}. What they could "
-            "infer is not known."
-        )
-    return sentences
+        concerns.append(Concern("not-played", Severity.LOOK, message, "Publish again with a smaller --max-size."))
+    return concerns
+
+
+def _not_compared(twin: Twin) -> list[Concern]:
+    if compared(twin):
+        return []
+    message = (
+        "the records were not compared with the table that was published: whether the release has all of them, "
+        "unchanged, is not known"
+    )
+    return [Concern("not-compared", Severity.LOOK, message, "Make the report with --truth TABLE.")]
+
+
+def measured(audit: Twin) -> bool:
+    """Whether it is known how often attackers are right; for some of what a known record gives away it always is."""
+    others = [audit[name] for name in ATTACKS if name in audit and name != "corruption" and audit[name]["people"]]
+    return not others or any(attack["claims_right"] is not None for attack in others)
 
 
 def compared(twin: Twin) -> bool:

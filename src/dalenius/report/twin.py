@@ -11,13 +11,16 @@ from typing import Any
 from dalenius.attack.audit import audit_object
 from dalenius.model import VERSION
 from dalenius.model.attack_result import Audit
+from dalenius.model.concern import Concern, advise, by_weight
+from dalenius.model.exposure import TypicalError
 from dalenius.query.workload import workload_object
 from dalenius.release.manifest import FILE, Cut, Leaf, Manifest, SizeGroupPart, Strata, Value
 from dalenius.report.facts import Facts
-from dalenius.report.statements import against_publication, warnings
+from dalenius.report.statements import NOT_MEASURED, own_concerns
 from dalenius.verify.findings import verdict_object
 
-FORMAT = 1
+FORMAT = 2
+_ONCE = frozenset({"exposure", "verdict", "findings"})  # of the whole report; those of its parts would contradict them
 
 
 def report_object(facts: Facts) -> dict[str, Any]:
@@ -25,23 +28,35 @@ def report_object(facts: Facts) -> dict[str, Any]:
     facts_object = {
         "release": _release_object(facts.manifest, facts.manifest_sha256) if facts.manifest is not None else None,
         "other_files": facts.other_files,
-        "verify": verdict_object(facts.verdict),
+        "verify": {key: value for key, value in verdict_object(facts.verdict).items() if key not in _ONCE},
         "audit": _audit_object(facts.audit) if facts.audit is not None else None,
         "audit_note": facts.audit_note,
         "workload": _workload_object(facts),
         "workload_note": facts.workload_note,
     }
+    concerns = _concerns(facts, own_concerns(facts_object))
+    exposure = facts.verdict.exposure
+    error = TypicalError.of(exposure) if exposure is not None else None
     return {
         "format": FORMAT,
         "program": {"name": "dalenius", "version": VERSION},
+        **facts.head.model_dump(),
         "made_on": facts.made_on.isoformat(),
+        "verdict": str(advise(concerns)),
+        "findings": [concern.as_object() for concern in concerns],
+        "exposure": exposure.as_object() if exposure is not None else None,
+        "count_error": error.as_object() if error is not None else None,
         "from_raw_table": facts.from_raw_table,
         "with_control": facts.with_control,
         "holds": facts.holds,
-        "against_publication": against_publication(facts_object),
-        "warnings": warnings(facts_object),
         **facts_object,
     }
+
+
+def _concerns(facts: Facts, own: list[Concern]) -> tuple[Concern, ...]:
+    """All of them, once each: from verifying, from the attacks, and from what else the report looks at."""
+    attacks = [one for one in facts.audit.concerns if one.code != NOT_MEASURED] if facts.audit is not None else []
+    return by_weight(dict.fromkeys((*facts.verdict.concerns, *attacks, *own)))
 
 
 def twin_text(twin: dict[str, Any]) -> str:
@@ -118,8 +133,12 @@ def _strata_object(strata: Strata) -> dict[str, Any]:
 
 
 def _audit_object(audit: Audit) -> dict[str, Any]:
-    """As in `audit --json`, without the quasi-identifiers that hardly ever occur with some value."""
-    result = {**audit_object(audit), "approximate": audit.approximate}
+    """As in `audit --json`, without the quasi-identifiers that hardly ever occur with some value.
+
+    Its verdict and findings are among those of the report.
+    """
+    result = {key: value for key, value in audit_object(audit).items() if key not in _ONCE}
+    result["approximate"] = audit.approximate
     if "negative" in result:
         attack = result["negative"]
         details = {key: value for key, value in attack["details"].items() if key != "strongest"}
