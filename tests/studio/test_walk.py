@@ -167,7 +167,7 @@ def _take_home(site: Site, release: str, tmp_path: Path) -> None:
         assert HTML_VALUE not in text
         assert "<script>alert" not in text
     twin = json.loads(done(site.get(f"/releases/{release}/report.json")).text)
-    assert twin["format"] == 1
+    assert twin["format"] == 2
 
 
 def test_the_job_file_makes_the_same_release(site: Site, tables: Path, tmp_path: Path, monkeypatch: Any) -> None:
