@@ -31,6 +31,15 @@ LEARNING = (
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """How often intervals like this one hold the truth: their share among so many queries of simulated truths."""
+
+    share: float
+    queries: int
+    widened: float = 1.0  # by what factor the interval was widened to get there
+
+
+@dataclass(frozen=True)
 class LearnedEstimate:
     """A count estimated from all buckets together (dalenius.infer.association says how, and what is assumed)."""
 
