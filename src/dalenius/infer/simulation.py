@@ -24,7 +24,7 @@ import numpy as np
 from dalenius.infer.candidates import Candidates, Column, Floats, Integers, make_blocks
 from dalenius.infer.naive_bayes import learn
 
-SWEEPS = 24
+SWEEPS = 16
 _MOST_ENTRIES = 2**20  # rows times different values of a bucket, that naive Bayes is fitted to
 
 
@@ -119,16 +119,19 @@ class Simulator:
             return fit
 
         values = self.sample.slot_values[self._shuffled()]
+        fit = fits(np.arange(len(values)), values)
+        firsts = np.flatnonzero(self._even)
         for _ in range(sweeps):
             order = self._shuffled()
-            firsts = np.flatnonzero(self._even)
             one, other = order[firsts], order[firsts + 1]
             different = values[one] != values[other]
             one, other = one[different], other[different]
             its, others = values[one], values[other]
-            gain = fits(one, others) + fits(other, its) - fits(one, its) - fits(other, others)
-            swap = np.log(1 - self._random.random(len(one))) < gain
-            values[one[swap]], values[other[swap]] = others[swap], its[swap]
+            new, new_other = fits(one, others), fits(other, its)
+            swap = np.log(1 - self._random.random(len(one))) < new + new_other - fit[one] - fit[other]
+            one, other = one[swap], other[swap]
+            values[one], values[other] = others[swap], its[swap]
+            fit[one], fit[other] = new[swap], new_other[swap]
         drawn = np.empty_like(values)
         drawn[self._order] = values
         return drawn

@@ -14,8 +14,9 @@ several values it is the mean of e_x², weighted by records. The interval then g
 
 **What is reported** is the share of simulated queries that the widened interval holds, if e and c are found from one
 half of the truths and judged by the other. The interval at random is not widened. Its share is reported as it is.
+Both are those of the 200 simulated queries whose estimates at random are nearest to that of the query.
 
-**Large releases.** At most 300,000 records are simulated, in random buckets. If they are one of R such parts, their
+**Large releases.** At most about 60,000 records are simulated, in random buckets. If they are one of R such parts, their
 truth is taken to be that of all parts: the records of a class have R times the mean and R times the variance.
 """
 
@@ -33,14 +34,15 @@ from dalenius.infer.pooling import Associations
 from dalenius.infer.simulation import BucketSample, Simulator
 from dalenius.model.estimate import NORMAL_95, Coverage
 
-MOST_RECORDS = 300_000  # that are simulated
-STRENGTHS = (0.7, 1.0, 1.0, 1.3)  # of the association, by truth
+MOST_RECORDS = 60_000  # that are simulated
+STRENGTHS = (0.4, 0.7, 0.7, 1.0)  # of the association, by truth: naive Bayes counts twice what columns share
 _CONDITIONS = 100  # for each truth
 _SINGLES, _SEVERAL = 4, 2  # sets of values for each condition
 _PRIOR_QUERIES = 20
 _NOMINAL = 0.95
 _LARGEST = 20.0  # of r: an interval of no width would need an infinite one
-_LEAST_MATCHES = 10
+_LEAST_MATCHES = 5
+_SIMILAR = 200  # queries, nearest in size, whose coverage is reported
 _TRIES = 20
 
 Booleans = npt.NDArray[np.bool_]
@@ -53,8 +55,7 @@ class Calibration:
     spreads: Floats  # e², by value
     records: Floats
     factors: tuple[float, float]  # c, for single values and for several
-    learned: tuple[Coverage, Coverage]
-    at_random: tuple[Coverage, Coverage]
+    asked: tuple[_Judged, _Judged]  # about single values, and about several
 
     def widening(self, targets: Floats) -> Floats:
         """By what the interval grows, for every query's set of values."""
@@ -71,19 +72,46 @@ class Calibration:
             high=mean + factor * (posterior.high - mean),
         )
 
-    def coverages(self, targets: Floats) -> list[tuple[Coverage, Coverage]]:
-        """What is known of the learned interval of every query, and of that at random."""
-        return [
-            (replace(self.learned[kind], widened=float(factor)), self.at_random[kind])
-            for kind, factor in zip(_kinds(targets), self.widening(targets), strict=True)
-        ]
+    def coverages(self, targets: Floats, sizes: Floats) -> list[tuple[Coverage | None, Coverage | None]]:
+        """What is known of the learned interval of every query, and of that at random.
+
+        The sizes are the estimates at random.
+        """
+        kinds, factors = _kinds(targets), self.widening(targets)
+        known = []
+        for kind, factor, size in zip(kinds.tolist(), factors.tolist(), sizes.tolist(), strict=True):
+            similar = self.asked[kind].similar(size)
+            learned = _coverage(self.asked[kind].learned[similar], factor)
+            known.append((learned, _coverage(self.asked[kind].at_random[similar])))
+        return known
+
+    def at_random(self, size: float) -> Coverage | None:
+        """What is known of an interval at random, of a query that cannot be learned."""
+        asked = self.asked[1]
+        return _coverage(asked.at_random[asked.similar(size)])
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Simulated queries by their size: the logarithm of the estimate at random, and which intervals hold."""
+
+    sizes: Floats
+    learned: Booleans
+    at_random: Booleans
+
+    def similar(self, size: float) -> slice:
+        """The queries that are nearest in size."""
+        place = int(np.searchsorted(self.sizes, np.log1p(size)))
+        first = min(max(0, place - _SIMILAR // 2), max(0, len(self.sizes) - _SIMILAR))
+        return slice(first, first + _SIMILAR)
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """Queries of one truth: their sets of values, r of learned intervals, and whether intervals at random hold."""
+    """Queries of one truth: values, estimates at random, r of learned intervals, whether those at random hold."""
 
     targets: Floats
+    means: Floats
     needed: Floats
     at_random: Booleans
 
@@ -102,24 +130,23 @@ def calibrate(sample: BucketSample, parts: int = 1, seed: int = 0) -> Calibratio
     records = np.bincount(sample.slot_values, minlength=sample.values).astype(np.float64)
     spreads, factors = _fit(asked, records)
     halves = [_fit(asked[half::2], records) for half in (1, 0)]
-    learned, at_random = [], []
+    judged = []
     for kind in (0, 1):
-        held: list[Booleans] = []
-        plain: list[Booleans] = []
+        sizes, held, plain = [], [], []
         for number, one in enumerate(asked):
             own = _kinds(one.targets) == kind
             half_spreads, half_factors = halves[number % 2]
             allowed = np.maximum(1.0, half_factors[kind] * _spread(one.targets, half_spreads, records))
+            sizes.append(np.log1p(one.means[own]))
             held.append((one.needed <= allowed)[own])
             plain.append(one.at_random[own])
-        learned.append(_coverage(held))
-        at_random.append(_coverage(plain))
-    return Calibration(spreads, records, factors, (learned[0], learned[1]), (at_random[0], at_random[1]))
+        order = np.argsort(np.concatenate(sizes), kind="stable")
+        judged.append(_Judged(*(np.concatenate(part)[order] for part in (sizes, held, plain))))
+    return Calibration(spreads, records, factors, (judged[0], judged[1]))
 
 
-def _coverage(held: list[Booleans]) -> Coverage:
-    every = np.concatenate(held)
-    return Coverage(share=float(every.mean()) if len(every) else 0.0, queries=len(every))
+def _coverage(held: Booleans, widened: float = 1.0) -> Coverage | None:
+    return Coverage(share=float(held.mean()), queries=len(held), widened=widened) if len(held) else None
 
 
 def _kinds(targets: Floats) -> Integers:
@@ -185,11 +212,11 @@ class _Trial:
                 actual.append(float(wanted @ counts))
         if not matching:
             nothing = np.zeros(0)
-            return _Asked(np.zeros((0, self._sample.values)), nothing, nothing.astype(np.bool_))
+            return _Asked(np.zeros((0, self._sample.values)), nothing, nothing, nothing.astype(np.bool_))
         return self._judge(np.array(matching), np.array(targets), np.array(actual))
 
     def _judge(self, matching: Floats, targets: Floats, actual: Floats) -> _Asked:
-        needed, held = [], []
+        means, needed, held = [], [], []
         for first in range(0, len(actual), self._association.at_once):
             some = slice(first, first + self._association.at_once)
             truth, lines, wanted = actual[some], matching[some], targets[some]
@@ -198,8 +225,9 @@ class _Trial:
             # rounded outwards, an interval holds what is less than 1 beyond its ends
             needed.append(np.maximum(np.abs(truth - found.mean) - 1, 0) / np.maximum(side, 1e-9))
             mean, variance = self._at_random(lines, wanted)
+            means.append(mean)
             held.append(np.abs(truth - mean) < NORMAL_95 * np.sqrt(variance) + 1)
-        return _Asked(targets, np.concatenate(needed), np.concatenate(held))
+        return _Asked(targets, np.concatenate(means), np.concatenate(needed), np.concatenate(held))
 
     def _at_random(self, matching: Floats, targets: Floats) -> tuple[Floats, Floats]:
         """The mean, and on the average over the buckets of a class the variance, of values matched at random."""
