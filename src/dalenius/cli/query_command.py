@@ -217,7 +217,9 @@ def _from_to(estimate: Estimate | RandomMatching) -> str:
 
 def _held(coverage: Coverage | None) -> str:
     """What an interval is worth."""
-    return "coverage unknown" if coverage is None else f"held {coverage.share:.0%} of {coverage.queries} simulated truths"
+    return (
+        "coverage unknown" if coverage is None else f"held {coverage.share:.0%} of {coverage.queries} simulated truths"
+    )
 
 
 def _show_groups(groups: Sequence[GroupEstimate]) -> None:

@@ -98,7 +98,7 @@ class Estimate:
         interval = (max(low, math.floor(centre - reach)), min(high, math.ceil(centre + reach)))
         return cls(estimate=float(centre), bounds=(low, high), standard_error=error, interval=interval, tight=tight)
 
-    def learned(
+    def with_learning(
         self,
         mean: float,
         deviation: float,

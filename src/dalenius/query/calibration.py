@@ -16,8 +16,8 @@ several values it is the mean of e_x², weighted by records. The interval then g
 half of the truths and judged by the other. The interval at random is not widened. Its share is reported as it is.
 Both are those of the 200 simulated queries whose estimates at random are nearest to that of the query.
 
-**Large releases.** At most about 60,000 records are simulated, in random buckets. If they are one of R such parts, their
-truth is taken to be that of all parts: the records of a class have R times the mean and R times the variance.
+**Large releases.** At most about 60,000 records are simulated, in random buckets. If they are one of R such parts,
+their truth is taken to be that of all parts: the records of a class have R times the mean and R times the variance.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Calibration:
 
     def widening(self, targets: Floats) -> Floats:
         """By what the interval grows, for every query's set of values."""
-        return np.maximum(1.0, _spread(targets, self.spreads, self.records) * np.take(self.factors, _kinds(targets)))
+        factors: Floats = np.take(self.factors, _kinds(targets)) * _spread(targets, self.spreads, self.records)
+        return np.maximum(1.0, factors)
 
     def widened(self, posterior: Posterior, targets: Floats) -> Posterior:
         """The intervals that hold the truth as often as they should."""

@@ -5,7 +5,7 @@ size S with a rows and c values that match, and values given to rows at random. 
 hypergeometric: mean a c / S and variance a c (S - a) (S - c) / (S² (S - 1)). Whatever the truth is, it lies between
 max(0, a + c - S) and min(a, c). `pairs` handles parts on both. Buckets are independent, so everything adds up.
 
-Unless it is told not to, `learner` then learns from all buckets together, and `calibration` measures how often the
+Where it is asked for, `learner` then learns from all buckets together, and `calibration` measures how often the
 intervals hold.
 
 With sigma fake values in every bucket, S is the number of values. There are sigma more rows that match nothing, to
@@ -57,9 +57,7 @@ class Counter(AbstractContextManager["Counter"]):
     `calibration` is what another counter of the same release has measured of its intervals.
     """
 
-    def __init__(
-        self, folder: ReleaseFolder, *, memory: str = MEMORY, calibration: Calibration | None = None
-    ) -> None:
+    def __init__(self, folder: ReleaseFolder, *, memory: str = MEMORY, calibration: Calibration | None = None) -> None:
         self._folder, self._calibration = folder, calibration
         self._learner: Learner | None = None  # created when first needed
         self._not_learned: str | None = None
@@ -87,11 +85,12 @@ class Counter(AbstractContextManager["Counter"]):
         """The manifest of the release."""
         return self._folder.manifest
 
-    def count(self, expression: str, *, learn: bool = True, measure: bool = True) -> Estimate:
+    def count(self, expression: str, *, learn: bool = False, measure: bool = False) -> Estimate:
         """How many rows meet a SQL condition on the published columns.
 
-        `learn` from all buckets together, if that is possible. `measure` how often intervals hold, on simulated truths,
-        once for the release; without that, learned intervals are not widened.
+        This is the engine, which does what it is asked to: `learn` from all buckets together, if that is possible;
+        `measure` how often intervals hold, on simulated truths, once for the release. Without that, learned intervals
+        are not widened. `count` below, like everything that people use, does both by default.
         """
         parts = self._parts(expression)
         if parts.mixed is not None:
@@ -101,7 +100,7 @@ class Counter(AbstractContextManager["Counter"]):
         return self._finished([GroupEstimate({}, estimate)], parts, learn, measure)[0].estimate
 
     def count_by(
-        self, expression: str, group_by: Sequence[str], *, learn: bool = True, measure: bool = True
+        self, expression: str, group_by: Sequence[str], *, learn: bool = False, measure: bool = False
     ) -> list[GroupEstimate]:
         """The same for every group of rows that have, or may have, the same values in the columns `group_by`."""
         by = [self._tables.column(name) for name in group_by]
@@ -129,9 +128,7 @@ class Counter(AbstractContextManager["Counter"]):
             for group, on_rows, on_values in groups
         ]
 
-    def _finished(
-        self, answers: list[GroupEstimate], parts: _Parts, learn: bool, measure: bool
-    ) -> list[GroupEstimate]:
+    def _finished(self, answers: list[GroupEstimate], parts: _Parts, learn: bool, measure: bool) -> list[GroupEstimate]:
         """The answers with learned estimates or the reason why there are none, and with what intervals are worth."""
         if not (learn or measure) or all(answer.estimate.exact for answer in answers):
             return answers
@@ -269,9 +266,7 @@ def answer_object(answer: Estimate | list[GroupEstimate]) -> Any:
     """The answer as one JSON object, or a list of them. The keys are a contract (docs/json.md)."""
     if isinstance(answer, Estimate):
         return _estimate_object(answer)
-    return [
-        {"group": {k: _json_value(v) for k, v in a.group.items()}, **_estimate_object(a.estimate)} for a in answer
-    ]
+    return [{"group": {k: _json_value(v) for k, v in a.group.items()}, **_estimate_object(a.estimate)} for a in answer]
 
 
 def _estimate_object(estimate: Estimate) -> dict[str, Any]:

@@ -78,7 +78,9 @@ class Learner:
         def flush() -> None:
             if pending:
                 numbers, matching, wanted = zip(*pending, strict=True)
-                for number, estimate in zip(numbers, self._estimates(learned, numbers, matching, wanted, measure), strict=True):
+                for number, estimate in zip(
+                    numbers, self._estimates(learned, numbers, matching, wanted, measure), strict=True
+                ):
                     learned[number] = replace(learned[number], estimate=estimate)
                 pending.clear()
 
@@ -134,7 +136,7 @@ class Learner:
             coverages = calibration.coverages(targets, np.array([estimate.estimate for estimate in plain]))
         for i, (estimate, known) in enumerate(zip(plain, coverages, strict=True)):
             ends = float(found.mean[i]), float(found.deviation[i]), float(found.low[i]), float(found.high[i])
-            yield estimate.learned(*ends, known)
+            yield estimate.with_learning(*ends, known)
 
 
 class Dictionary:
