@@ -218,7 +218,7 @@ def _from_to(estimate: Estimate | RandomMatching) -> str:
 def _held(coverage: Coverage | None) -> str:
     """What an interval is worth."""
     return (
-        "coverage unknown" if coverage is None else f"held {coverage.share:.0%} of {coverage.queries} simulated truths"
+        "coverage unknown" if coverage is None else f"held {100 * coverage.share:.0f} % of {coverage.queries} simulated truths"
     )
 
 
@@ -249,7 +249,7 @@ def _cells(estimate: Estimate, learned: bool) -> list[str]:
 
 
 def _share(coverage: Coverage | None) -> str:
-    return "unknown" if coverage is None else f"{coverage.share:.0%}"
+    return "unknown" if coverage is None else f"{100 * coverage.share:.0f} %"
 
 
 _WORKLOAD_EPILOG = """\b
