@@ -8,8 +8,8 @@ import pytest
 
 import dalenius
 from dalenius.infer.association import Association, components
-from dalenius.model.estimate import Estimate
 from dalenius.infer.compositions import find_compositions
+from dalenius.model.estimate import Estimate
 from dalenius.place.slots import Placement
 
 Floats = npt.NDArray[np.float64]
@@ -90,8 +90,9 @@ def test_answers_are_cut_to_bounds_and_rounded_outwards() -> None:
     posterior = Association(SLOTS).posterior(np.array([[5.0, 2, 4]]), np.array([[1.0, 0, 0, 1]]))
 
     def within(least: int, most: int) -> Estimate:
-        found = (float(part[0]) for part in (posterior.mean, posterior.deviation, posterior.low, posterior.high))
-        return Estimate.of(5, 1.0, least, most).with_learning(*found)
+        mean, deviation = float(posterior.mean[0]), float(posterior.deviation[0])
+        low, high = float(posterior.low[0]), float(posterior.high[0])
+        return Estimate.of(5, 1.0, least, most).with_learning(mean, deviation, low, high)
 
     assert within(0, 14).interval == (int(np.floor(posterior.low[0])), int(np.ceil(posterior.high[0])))
     assert within(9, 11).interval == (9, 9)

@@ -218,7 +218,9 @@ def _from_to(estimate: Estimate | RandomMatching) -> str:
 def _held(coverage: Coverage | None) -> str:
     """What an interval is worth."""
     return (
-        "coverage unknown" if coverage is None else f"held {100 * coverage.share:.0f} % of {coverage.queries} simulated truths"
+        "coverage unknown"
+        if coverage is None
+        else f"held {100 * coverage.share:.0f} % of {coverage.queries} simulated truths"
     )
 
 

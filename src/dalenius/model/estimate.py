@@ -30,7 +30,7 @@ LEARNED = (
 )
 MEASURED = (
     "How often an interval holds was measured on the release itself: on simulated truths, for queries of a similar "
-    "size. Learned intervals were widened until they held 95 %."
+    "size. Learned intervals that held too rarely were widened."
 )
 NOT_MEASURED = "How often the interval holds was not measured."
 
