@@ -148,7 +148,7 @@ def test_workload(run: Run) -> None:
         "mean_interval_width",
         "mean_bounds_width",
     }
-    text = run(*words)
+    text = run(*words, "--no-learn")
     assert text.exit_code == 0
     assert "bounds          hold for 50" in text.stdout
 

@@ -131,8 +131,8 @@ def test_a_group_is_a_condition(release: dalenius.Release, columns: list[str]) -
 
 
 def test_what_was_learned_is_in_front_and_the_rest_beside(release: dalenius.Release) -> None:
-    plain = release.count("q0 < 2 AND X < 4", learn=False, measure=False)
-    found = release.count("q0 < 2 AND X < 4")
+    plain = release.count("q2 < 2 AND X < 4", learn=False, measure=False)
+    found = release.count("q2 < 2 AND X < 4")
     assert (plain.method, plain.at_random, plain.coverage) == ("at random", None, None)
     assert found.method == "learned"
     assert found.bounds[0] <= found.interval[0] <= found.estimate <= found.interval[1] <= found.bounds[1]
@@ -144,21 +144,21 @@ def test_what_was_learned_is_in_front_and_the_rest_beside(release: dalenius.Rele
 
 
 def test_every_interval_says_how_often_it_holds(release: dalenius.Release) -> None:
-    found = release.count("q0 < 2 AND X < 4")
+    found = release.count("q2 < 2 AND X < 4")
     assert found.coverage is not None
     assert found.coverage.share > 0.85
     assert found.coverage.widened >= 1
     assert found.at_random is not None
     assert found.at_random.coverage is not None
-    single = release.count("q0 < 2 AND X < 4", learn=False)
+    single = release.count("q2 < 2 AND X < 4", learn=False)
     assert single.method == "at random"
     assert single.coverage is not None
-    narrow = release.count("q0 < 2 AND X < 4", measure=False)
+    narrow = release.count("q2 < 2 AND X < 4", measure=False)
     assert (narrow.coverage, narrow.estimate) == (None, found.estimate)
     assert found.interval[0] <= narrow.interval[0] <= narrow.interval[1] <= found.interval[1]
     assert narrow.standard_error <= found.standard_error
-    assert release.count("q0 < 2 AND X < 4") == found
-    assert dalenius.load(release.path).count("q0 < 2 AND X < 4") == found  # measured again, with the same result
+    assert release.count("q2 < 2 AND X < 4") == found
+    assert dalenius.load(release.path).count("q2 < 2 AND X < 4") == found  # measured again, with the same result
 
 
 def test_what_is_exact_stays_exact(release: dalenius.Release) -> None:
@@ -169,11 +169,11 @@ def test_what_is_exact_stays_exact(release: dalenius.Release) -> None:
 
 
 def test_a_condition_on_both_is_not_learned(release: dalenius.Release) -> None:
-    found = release.count("q0 < 2 OR X < 4")
+    found = release.count("q2 < 2 OR X < 4")
     assert (found.method, found.at_random) == ("at random", None)
     assert found.coverage is not None
     assert "separate them" in str(found.not_learned)
-    groups = release.count("q0 < 2 OR X < 4", "q1")
+    groups = release.count("q2 < 2 OR X < 4", "q1")
     assert all(group.estimate.not_learned == found.not_learned for group in groups)
 
 
