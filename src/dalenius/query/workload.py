@@ -219,7 +219,7 @@ def evaluate(
     queries: int = QUERIES,
     selectivity: float = SELECTIVITY,
     seed: int = 0,
-    learn: bool = True,
+    learn: bool = False,
 ) -> WorkloadResult:
     """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation.
 
@@ -295,7 +295,7 @@ def _require_same(name: str, before: Codes, after: Codes, more: int = 0) -> None
 
 
 def workload_object(
-    result: WorkloadResult, selectivity: float, seed: int, seconds: float, learn: bool = True
+    result: WorkloadResult, selectivity: float, seed: int, seconds: float, learn: bool = False
 ) -> dict[str, Any]:
     """The result as one JSON object. The keys are a contract (docs/json.md)."""
     content = {
