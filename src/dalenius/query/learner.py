@@ -213,10 +213,11 @@ def bucket_sample(tables: ReleaseTables, values: Dictionary, manifest: Manifest,
     names = [name for name, identifier in tables.identifiers.items() if identifier != "s"]
     chosen = f"hash(b) % 1000000 < {int(1_000_000 * share)}" if share < 1 else "TRUE"
     cells = "".join(f"{_plain_cells(tables, tables.identifiers[name])}, " for name in names)
+    order = ", ".join(str(place + 1) for place in (len(names), *range(len(names))))  # the same whatever the files are
     with release_errors():
         read = tables.connection.sql
-        rows = read(f"SELECT {cells} b FROM qit WHERE {chosen} ORDER BY b").to_arrow_table()  # noqa: S608
-        slots = read(f"SELECT CAST(s AS VARCHAR) AS s, b FROM st WHERE {chosen} ORDER BY b").to_arrow_table()  # noqa: S608
+        rows = read(f"SELECT {cells} b FROM qit WHERE {chosen} ORDER BY {order}").to_arrow_table()  # noqa: S608
+        slots = read(f"SELECT CAST(s AS VARCHAR) AS s, b FROM st WHERE {chosen} ORDER BY 2, 1").to_arrow_table()  # noqa: S608
     numbers, slot_buckets = np.unique(slots["b"].to_numpy().astype(np.int64), return_inverse=True)
     if not len(numbers):  # few large buckets: none was chosen
         return bucket_sample(tables, values, manifest, 1.0)
