@@ -53,17 +53,17 @@ def test_own_shares_against_placements() -> None:
 
 
 def test_by_size_by_hand() -> None:
-    """The best buckets are A, B, B and B alone: two of three who have B find 2/3 of it, one finds nothing else."""
+    """The best buckets of two or more: all four in one. Those who have B find 3/4 of it."""
     rows: list[tuple[str | None, int, str]] = [("F", 1, "A"), ("F", 1, "B"), ("F", 2, "B"), ("F", 3, "B")]
     settings: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "epsilons": [1], "draws": 100}
     found = dp_risk(table(rows), {"A": "1/3", "B": 1}, **settings)
     single, pair = (entry.release for entry in found.sizes)
-    own_b = (2 * 2 / 3 + 1) / 3
+    own_b = 3 / 4
     assert single is not None
     assert pair is not None
     assert single.mean_share == pytest.approx(own_b)
-    assert pair.mean_share == pytest.approx((1 / 3 + own_b) / 2)
-    assert single.largest_share == pair.largest_share == 1
+    assert pair.mean_share == pytest.approx((1 / 4 + own_b) / 2)
+    assert single.largest_share == pair.largest_share == 3 / 4
     assert single.above_limit == pair.above_limit == 0
     (group,) = (listed for listed in found.top if listed.size == 2)
     assert group.release == pair

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pytest
 
 import dalenius
-from dalenius.infer.association import Association, components, learned_estimate
+from dalenius.infer.association import Association, components
 from dalenius.infer.compositions import find_compositions
+from dalenius.model.estimate import Estimate
 from dalenius.place.slots import Placement
 
 Floats = npt.NDArray[np.float64]
@@ -87,11 +88,16 @@ def test_buckets_of_one_record_leave_nothing_open() -> None:
 
 def test_answers_are_cut_to_bounds_and_rounded_outwards() -> None:
     posterior = Association(SLOTS).posterior(np.array([[5.0, 2, 4]]), np.array([[1.0, 0, 0, 1]]))
-    wide = learned_estimate(posterior, 0, (0, 14))
-    assert wide.interval == (int(np.floor(posterior.low[0])), int(np.ceil(posterior.high[0])))
-    assert learned_estimate(posterior, 0, (9, 11)).interval == (9, 9)
-    assert learned_estimate(posterior, 0, (9, 11)).estimate == 9
-    assert learned_estimate(posterior, 0, (0, 1)).interval == (1, 1)
+
+    def within(least: int, most: int) -> Estimate:
+        mean, deviation = float(posterior.mean[0]), float(posterior.deviation[0])
+        low, high = float(posterior.low[0]), float(posterior.high[0])
+        return Estimate.of(5, 1.0, least, most).with_learning(mean, deviation, low, high)
+
+    assert within(0, 14).interval == (int(np.floor(posterior.low[0])), int(np.ceil(posterior.high[0])))
+    assert within(9, 11).interval == (9, 9)
+    assert within(9, 11).estimate == 9
+    assert within(0, 1).interval == (1, 1)
 
 
 def test_rows_are_where_the_model_says_whatever_the_data() -> None:

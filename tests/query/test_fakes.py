@@ -286,12 +286,12 @@ def test_the_workload_and_single_queries_say_the_same(released: Path) -> None:
                 for column, values in parts
             )
             estimate = counter.count(expression, learn=True)
-            assert found.estimate[i] == pytest.approx(estimate.estimate)
             assert (found.low[i], found.high[i]) == estimate.bounds
-            assert (found.interval_low[i], found.interval_high[i]) == estimate.interval
-            assert estimate.learned is not None
-            assert found.learned.estimate[i] == pytest.approx(estimate.learned.estimate)
-            assert (found.learned.interval_low[i], found.learned.interval_high[i]) == estimate.learned.interval
+            assert found.learned.estimate[i] == pytest.approx(estimate.estimate)
+            assert (found.learned.interval_low[i], found.learned.interval_high[i]) == estimate.interval
+            assert (beside := estimate.at_random) is not None
+            assert found.estimate[i] == pytest.approx(beside.estimate)
+            assert (found.interval_low[i], found.interval_high[i]) == beside.interval
 
 
 def test_the_workload_on_a_release_with_fakes(released: Path) -> None:

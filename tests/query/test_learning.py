@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import dalenius
-from dalenius.model.estimate import LearnedEstimate
 from dalenius.query.count import Counter
 from dalenius.query.workload import Answers, answer, encode, generate
 from dalenius.release.folder import open_release
@@ -40,7 +39,13 @@ def answered(
     """400 queries on a release of 20,000 records: both kinds of estimates."""
     table = generated(20_000, values, strength, seed)
     release = dalenius.publish(
-        table, {"theta": 4, "base": "0.05"}, sensitive="X", quasi_identifiers=IDENTIFIERS, seed=placement, strata=strata
+        table,
+        {"theta": 4, "base": "0.05"},
+        sensitive="X",
+        quasi_identifiers=IDENTIFIERS,
+        seed=placement,
+        strata=strata,
+        publish_in_the_clear=True,
     )
     assert (release.manifest.strata is None) == (strata == "none")
     truth, coded = encode(open_release(release.path), table)
@@ -114,47 +119,67 @@ def release(request: pytest.FixtureRequest) -> dalenius.Release:
 
 @pytest.mark.parametrize("columns", [["q5"], ["X"], ["X", "q5"], ["q5", "X", "q1"]])
 def test_a_group_is_a_condition(release: dalenius.Release, columns: list[str]) -> None:
-    groups = release.count("q0 < 2 AND (X < 4 OR X IS NULL)", columns, learn=True)
-    plain = release.count("q0 < 2 AND (X < 4 OR X IS NULL)", columns)
+    groups = release.count("q0 < 2 AND (X < 4 OR X IS NULL)", columns)
+    plain = release.count("q0 < 2 AND (X < 4 OR X IS NULL)", columns, learn=False, measure=False)
     assert [group.estimate.bounds for group in groups] == [group.estimate.bounds for group in plain]
-    assert len({group.estimate.learned for group in groups}) > 3
+    assert len({group.estimate.interval for group in groups}) > 3
 
     def same(name: str, value: object) -> str:
         return f"{name} IS NOT DISTINCT FROM {'NULL' if value is None else value}"
 
-    with Counter(open_release(release.path)) as counter:
+    with Counter(open_release(release.path), calibration=release._calibration) as counter:
         for group in groups[:: max(1, len(groups) // 12)]:
             where = " AND ".join(same(name, value) for name, value in group.group.items())
-            found = counter.count(f"q0 < 2 AND (X < 4 OR X IS NULL) AND {where}", learn=True)
+            found = counter.count(f"q0 < 2 AND (X < 4 OR X IS NULL) AND {where}", learn=True, measure=True)
             assert found.bounds == group.estimate.bounds
-            assert found.learned is not None
-            assert group.estimate.learned is not None
-            assert group.estimate.learned.estimate == pytest.approx(found.learned.estimate, abs=1e-6)
-            assert group.estimate.learned.interval == found.learned.interval
+            assert found.estimate == pytest.approx(group.estimate.estimate, abs=1e-6)
+            assert (found.interval, found.coverage) == (group.estimate.interval, group.estimate.coverage)
 
 
-def test_learning_is_asked_for(release: dalenius.Release) -> None:
-    plain = release.count("q0 < 2 AND X < 4")
-    learned = release.count("q0 < 2 AND X < 4", learn=True)
-    assert plain.learned is None
-    assert plain.not_learned is None
-    assert learned.learned is not None
-    assert learned.bounds[0] <= learned.learned.interval[0] <= learned.learned.estimate
-    assert learned.learned.estimate <= learned.learned.interval[1] <= learned.bounds[1]
-    assert (plain.estimate, plain.bounds, plain.interval) == (learned.estimate, learned.bounds, learned.interval)
+def test_what_was_learned_is_in_front_and_the_rest_beside(release: dalenius.Release) -> None:
+    plain = release.count("q2 < 2 AND X < 4", learn=False, measure=False)
+    found = release.count("q2 < 2 AND X < 4")
+    assert (plain.method, plain.at_random, plain.coverage) == ("at random", None, None)
+    assert found.method == "learned"
+    assert found.bounds[0] <= found.interval[0] <= found.estimate <= found.interval[1] <= found.bounds[1]
+    beside = found.at_random
+    assert beside is not None
+    assert (beside.estimate, beside.interval) == (plain.estimate, plain.interval)
+    assert beside.standard_error == plain.standard_error
+    assert found.bounds == plain.bounds
+
+
+def test_every_interval_says_how_often_it_holds(release: dalenius.Release) -> None:
+    found = release.count("q2 < 2 AND X < 4")
+    assert found.coverage is not None
+    assert found.coverage.share > 0.85
+    assert found.coverage.widened >= 1
+    assert found.at_random is not None
+    assert found.at_random.coverage is not None
+    single = release.count("q2 < 2 AND X < 4", learn=False)
+    assert single.method == "at random"
+    assert single.coverage is not None
+    narrow = release.count("q2 < 2 AND X < 4", measure=False)
+    assert (narrow.coverage, narrow.estimate) == (None, found.estimate)
+    assert found.interval[0] <= narrow.interval[0] <= narrow.interval[1] <= found.interval[1]
+    assert narrow.standard_error <= found.standard_error
+    assert release.count("q2 < 2 AND X < 4") == found
+    assert dalenius.load(release.path).count("q2 < 2 AND X < 4") == found  # measured again, with the same result
 
 
 def test_what_is_exact_stays_exact(release: dalenius.Release) -> None:
     for condition in ("q0 = 1", "X < 4", "q0 = 99 AND X < 4", "q0 < 3 AND X > 99", "TRUE"):
-        found = release.count(condition, learn=True)
-        assert found.learned == LearnedEstimate(found.estimate, 0.0, found.bounds)
+        found = release.count(condition)
+        assert found == release.count(condition, learn=False, measure=False)
+        assert (found.method, found.standard_error, found.interval) == ("exact", 0.0, found.bounds)
 
 
 def test_a_condition_on_both_is_not_learned(release: dalenius.Release) -> None:
-    found = release.count("q0 < 2 OR X < 4", learn=True)
-    assert found.learned is None
+    found = release.count("q2 < 2 OR X < 4")
+    assert (found.method, found.at_random) == ("at random", None)
+    assert found.coverage is not None
     assert "separate them" in str(found.not_learned)
-    groups = release.count("q0 < 2 OR X < 4", "q1", learn=True)
+    groups = release.count("q2 < 2 OR X < 4", "q1")
     assert all(group.estimate.not_learned == found.not_learned for group in groups)
 
 
@@ -163,11 +188,10 @@ def test_fake_values_are_learned_from(tmp_path: Path) -> None:
     folder = write_release(tmp_path, table, "X", [1, 1, 2, 2], fakes=[(1, "z"), (2, "y")])
     with Counter(folder) as counter:
         found = counter.count("A = 'a' AND X = 'x'", learn=True)
-        assert found.learned is not None
-        assert found.not_learned is None
+        assert (found.method, found.not_learned) == ("learned", None)
         alone = counter.count("X = 'x'", learn=True)
-        assert alone.learned is not None
-        assert alone.learned.estimate == pytest.approx(alone.estimate)
-        assert alone.learned.standard_error == pytest.approx(alone.standard_error)
+        assert alone.at_random is not None
+        assert alone.estimate == pytest.approx(alone.at_random.estimate)
+        assert alone.standard_error == pytest.approx(alone.at_random.standard_error)
         exact = counter.count("A = 'a'", learn=True)
-        assert exact.learned == LearnedEstimate(2.0, 0.0, (2, 2))
+        assert (exact.method, exact.bounds) == ("exact", (2, 2))

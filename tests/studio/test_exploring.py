@@ -134,8 +134,10 @@ def test_one_limit_after_the_other() -> None:
         check(explorer.quick(policy), counts, policy, options)
 
 
-small_counts = st.lists(st.integers(1, 60), min_size=1, max_size=6).map(
-    lambda numbers: ValueCounts.of((f"v{k}", number) for k, number in enumerate(numbers))
+small_counts = (
+    st.lists(st.integers(1, 60), min_size=1, max_size=6)
+    .filter(lambda numbers: sum(numbers) > 1)
+    .map(lambda numbers: ValueCounts.of((f"v{k}", number) for k, number in enumerate(numbers)))
 )
 shares = st.integers(1, 40).map(lambda number: Fraction(number, 40))
 
@@ -317,9 +319,8 @@ def test_the_value_that_forces_large_buckets_and_what_its_limit_costs() -> None:
 
 def test_nothing_is_forced_without_limits() -> None:
     answer = Explorer(HOSPITAL).explore(LimitPolicy.of(uniform=1), exact=True)
-    assert answer.setting == BucketSetting.of([(1, HOSPITAL.total)])
+    assert answer.setting == BucketSetting.of([(2, HOSPITAL.total // 2)])
     assert answer.forcing is None
-    assert any("single record" in note for note in answer.notes)
 
 
 def test_the_price_of_protection() -> None:

@@ -129,7 +129,8 @@ def _query(site: Site, release: str) -> None:
     truth = int((FRAME["Age"].isin([20, 21]) & (FRAME["Disease"] == first)).sum())
     assert (answer["truth"], answer["group"], answer["tight"]) == (truth, {}, True)
     assert answer["bounds"][0] <= truth <= answer["bounds"][1]
-    assert answer["learned"] is not None or answer["note"]
+    assert answer["at_random"] is not None or answer["note"]
+    assert answer["coverage"] is not None
 
     asked = {"expression": f"{zip_code['sql']} <> 'x'", "group_by": [html["name"], "Disease"], "truth": True}
     answers = site.send(f"/api/releases/{release}/count", asked)["answers"]
@@ -139,7 +140,7 @@ def _query(site: Site, release: str) -> None:
         group = (one_answer["group"][HTML_COLUMN], one_answer["group"]["Disease"])
         assert one_answer["truth"] == wanted[group]
     quiet = site.send(f"/api/releases/{release}/count", {"expression": "Age > 25"})["answers"][0]
-    assert (quiet["truth"], quiet["learned"], quiet["exact"]) == (None, None, True)
+    assert (quiet["truth"], quiet["at_random"], quiet["exact"]) == (None, None, True)
     assert quiet["bounds"] == [int((FRAME["Age"] > 25).sum())] * 2
 
 

@@ -18,7 +18,16 @@ import click
 from dalenius.cli.failures import report_errors
 from dalenius.cli.text_table import TextTable, printable, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
-from dalenius.model.estimate import ASSUMPTION, LEARNING, Estimate, GroupEstimate, LearnedEstimate
+from dalenius.model.estimate import (
+    AT_RANDOM,
+    LEARNED,
+    MEASURED,
+    NOT_MEASURED,
+    Coverage,
+    Estimate,
+    GroupEstimate,
+    RandomMatching,
+)
 
 if TYPE_CHECKING:
     from dalenius.query.workload import WorkloadResult
@@ -52,25 +61,42 @@ Answer = Estimate | list[GroupEstimate]
     metavar="FILE",
     help="File with one expression per line ('-' for standard input); # starts a comment.",
 )
-@click.option("--learn", is_flag=True, help="Also estimate from the patterns that all buckets show together.")
+@click.option(
+    "--learn/--no-learn",
+    default=True,
+    show_default=True,
+    help="Estimate from the patterns that all buckets show together, or only from single buckets.",
+)
+@click.option(
+    "--measure/--no-measure",
+    default=True,
+    show_default=True,
+    help="Measure on simulated truths how often intervals hold, and widen learned ones. Takes some seconds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, or a list.")
 def query_command(
-    folder: Path, expression: str | None, groups: tuple[str, ...], queries_file: str | None, learn: bool, as_json: bool
+    folder: Path,
+    expression: str | None,
+    groups: tuple[str, ...],
+    queries_file: str | None,
+    learn: bool,
+    measure: bool,
+    as_json: bool,
 ) -> None:
     """Estimate from the release in DIR how many records meet EXPRESSION, with bounds that always hold.
 
-    EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. The estimate and its 95 %
-    interval assume that, within a bucket, every row is equally likely to have every value.
+    EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. The estimate is learned from all
+    buckets together where that is possible. Its 95 % interval says how often intervals like it hold the truth.
     """
     with report_errors(as_json):
         if (expression is None) == (queries_file is None):
             raise UsageError("give either EXPRESSION or --queries", "Try 'dalenius query --help'.")
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
-        answers = _answers(folder, queries, by, learn)
+        answers = _answers(folder, queries, by, learn, measure)
         texts = [text for _, text in queries]
         if as_json:
-            _print_json(texts if queries_file is not None else None, answers, learn)
+            _print_json(texts if queries_file is not None else None, answers)
         else:
             _show_answers(texts if queries_file is not None else None, answers)
 
@@ -101,7 +127,9 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
     return list(queries)
 
 
-def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequence[str], learn: bool) -> list[Answer]:
+def _answers(
+    folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequence[str], learn: bool, measure: bool
+) -> list[Answer]:
     """Answer all queries before anything is printed."""
     from dalenius.query.count import Counter
     from dalenius.release.folder import open_release
@@ -110,7 +138,10 @@ def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequen
     with Counter(open_release(folder)) as counter:
         for line, text in queries:
             try:
-                answers.append(counter.count_by(text, by, learn=learn) if by else counter.count(text, learn=learn))
+                if by:
+                    answers.append(counter.count_by(text, by, learn=learn, measure=measure))
+                else:
+                    answers.append(counter.count(text, learn=learn, measure=measure))
             except DaleniusError as error:
                 if line is not None:
                     error.message = f"line {line}: {error.message}"
@@ -118,15 +149,15 @@ def _answers(folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequen
     return answers
 
 
-def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer], learn: bool) -> None:
+def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer]) -> None:
     from dalenius.query.count import answer_object
 
     if queries is None:
-        click.echo(json.dumps(answer_object(answers[0], learn)))
+        click.echo(json.dumps(answer_object(answers[0])))
         return
     objects = []
     for query, answer in zip(queries, answers, strict=True):
-        found = answer_object(answer, learn)
+        found = answer_object(answer)
         objects.append({"query": query, **({"groups": found} if isinstance(found, list) else found)})
     click.echo(json.dumps(objects))
 
@@ -152,12 +183,15 @@ def _reservations(estimates: Sequence[Estimate]) -> Iterator[str]:
     """What to keep in mind about these estimates."""
     if not all(estimate.tight for estimate in estimates):
         yield _LOOSE
-    if not all(estimate.exact for estimate in estimates):
-        yield ASSUMPTION
-    for reason in dict.fromkeys(estimate.not_learned for estimate in estimates if estimate.not_learned is not None):
+    uncertain = [estimate for estimate in estimates if not estimate.exact]
+    for reason in dict.fromkeys(estimate.not_learned for estimate in uncertain if estimate.not_learned is not None):
         yield f"Note: nothing was learned. {reason}"
-    if any(estimate.learned is not None and not estimate.exact for estimate in estimates):
-        yield LEARNING
+    if any(estimate.method == "learned" for estimate in uncertain):
+        yield LEARNED
+    if any(estimate.method == "at random" for estimate in uncertain):
+        yield AT_RANDOM
+    if uncertain:
+        yield NOT_MEASURED if any(estimate.coverage is None for estimate in uncertain) else MEASURED
 
 
 def _show_estimate(estimate: Estimate) -> None:
@@ -165,54 +199,65 @@ def _show_estimate(estimate: Estimate) -> None:
     if estimate.exact:
         show_pairs([("count", f"{low:,}  (exact)")])
         return
-    bounds = ("certain bounds", f"{low:,} to {high:,}")
-    show_pairs([("estimate", f"{estimate.estimate:,.1f}"), bounds, *_spread(estimate)])
-    if (learned := estimate.learned) is not None:
-        click.echo("\nlearned from all buckets together")
-        show_pairs([("estimate", f"{learned.estimate:,.1f}"), *_spread(learned)])
+    source = "learned from all buckets together" if estimate.method == "learned" else "at random in buckets"
+    pairs = [
+        ("estimate", f"{estimate.estimate:,.1f}  ({source})"),
+        ("certain bounds", f"{low:,} to {high:,}"),
+        ("standard error", f"{estimate.standard_error:,.2f}"),
+        ("95 % interval", f"{_from_to(estimate)}; {_held(estimate.coverage)}"),
+    ]
+    if (beside := estimate.at_random) is not None:
+        pairs.append(("at random", f"{beside.estimate:,.1f}, {_from_to(beside)}; {_held(beside.coverage)}"))
+    show_pairs(pairs)
 
 
-def _spread(estimate: Estimate | LearnedEstimate) -> list[tuple[str, str]]:
-    low, high = estimate.interval
-    return [("standard error", f"{estimate.standard_error:,.2f}"), ("95 % interval", f"{low:,} to {high:,}")]
+def _from_to(estimate: Estimate | RandomMatching) -> str:
+    return "{:,} to {:,}".format(*estimate.interval)
+
+
+def _held(coverage: Coverage | None) -> str:
+    """What an interval is worth."""
+    return (
+        "coverage unknown"
+        if coverage is None
+        else f"held {100 * coverage.share:.0f} % of {coverage.queries} simulated truths"
+    )
 
 
 def _show_groups(groups: Sequence[GroupEstimate]) -> None:
     if not groups:
         click.echo("no groups")
         return
-    learned = any(group.estimate.learned is not None for group in groups)
+    learned = any(group.estimate.method == "learned" for group in groups)
     by = [printable(name) for name in groups[0].group]
-    numbers = ["estimate", "certain bounds", "standard error", "95 % interval"]
-    table = TextTable([*by, *numbers, *(["learned estimate", "learned 95 % interval"] if learned else [])], left=by)
+    numbers = ["estimate", "certain bounds", "standard error", "95 % interval", "held"]
+    table = TextTable([*by, *numbers, *(["at random", "interval", "held"] if learned else [])], left=by)
     for group in groups:
         names = ("" if value is None else printable(str(value)) for value in group.group.values())
-        more = _learned_cells(group.estimate) if learned else ()
-        table.add(*names, *_cells(group.estimate), *more)
+        table.add(*names, *_cells(group.estimate, learned))
     table.show()
 
 
-def _cells(estimate: Estimate) -> tuple[str, str, str, str]:
+def _cells(estimate: Estimate, learned: bool) -> list[str]:
     low, high = estimate.bounds
     if estimate.exact:
-        return f"{low:,}", "exact", "0", "exact"
-    (_, error), (_, interval) = _spread(estimate)
-    return f"{estimate.estimate:,.1f}", f"{low:,} to {high:,}", error, interval
+        return [f"{low:,}", "exact", "0", "exact", "", *(["", "", ""] if learned else [])]
+    cells = [f"{estimate.estimate:,.1f}", f"{low:,} to {high:,}", f"{estimate.standard_error:,.2f}"]
+    cells += [_from_to(estimate), _share(estimate.coverage)]
+    beside = estimate.at_random
+    if beside is not None:
+        cells += [f"{beside.estimate:,.1f}", _from_to(beside), _share(beside.coverage)]
+    return cells
 
 
-def _learned_cells(estimate: Estimate) -> tuple[str, str]:
-    learned = estimate.learned
-    if learned is None:
-        return "", ""
-    if estimate.exact:
-        return f"{estimate.bounds[0]:,}", "exact"
-    return f"{learned.estimate:,.1f}", f"{learned.interval[0]:,} to {learned.interval[1]:,}"
+def _share(coverage: Coverage | None) -> str:
+    return "unknown" if coverage is None else f"{100 * coverage.share:.0f} %"
 
 
 _WORKLOAD_EPILOG = """\b
 Examples:
   dalenius workload release --against hospital.parquet --seed 1
-  dalenius workload release --against hospital.parquet --queries 500 --learn --json
+  dalenius workload release --against hospital.parquet --queries 500 --json
 """
 
 
@@ -232,7 +277,12 @@ Examples:
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the random queries."
 )
-@click.option("--learn", is_flag=True, help="Also measure estimates from the patterns that all buckets show together.")
+@click.option(
+    "--learn/--no-learn",
+    default=True,
+    show_default=True,
+    help="Measure estimates from the patterns that all buckets show together, or only from single buckets.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def workload_command(
     folder: Path,

@@ -59,7 +59,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.infer.candidates import Floats, Integers
-from dalenius.model.estimate import LearnedEstimate
 
 _HALVINGS = 48
 _QUANTILES = (0.025, 0.975)
@@ -248,17 +247,6 @@ def prior(ratios: Floats, smallest: float) -> Floats:
     steps = np.diff(roots, prepend=0.0, append=roots[-1])
     weights: Floats = (steps[:-1] + steps[1:]) / (roots + smallest)
     return weights
-
-
-def learned_estimate(posterior: Posterior, position: int, bounds: tuple[int, int]) -> LearnedEstimate:
-    """One query's answer, cut to bounds that always hold; the interval in whole counts, rounded outwards."""
-    return LearnedEstimate.of(
-        mean=float(posterior.mean[position]),
-        deviation=float(posterior.deviation[position]),
-        low=float(posterior.low[position]),
-        high=float(posterior.high[position]),
-        bounds=bounds,
-    )
 
 
 def components(linked: npt.NDArray[np.bool_]) -> tuple[Integers, Integers]:

@@ -71,11 +71,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Column:
-    """A quasi-identifier as codes from 0 to kinds - 1; people outside of the release may have the code kinds."""
+    """A quasi-identifier as codes from 0 to kinds - 1; people outside of the release may have the code kinds.
+
+    If it is ordered, a larger value has a larger code, and nulls have the largest.
+    """
 
     name: str
     codes: npt.NDArray[np.int32]
     kinds: int
+    ordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,10 +164,13 @@ def encode_column(
     codes = np.arange(len(used))
     most = max(2, min(_CELLS // max(1, values), 2**15))
     ranges = 0
-    if _is_ordered(entries.type):
+    ordered = _is_ordered(entries.type)
+    if ordered:
         if len(used) > min(_MOST_KINDS, most):
             ranges = min(_RANGES, most - 1)
             codes = _ranges(used, counts, entries, ranges)
+        else:
+            codes[np.argsort(_ranks(entries)[used])] = np.arange(len(used))
     elif len(used) > max(_FEW_TEXTS, len(column) / 10):
         return None
     elif len(used) > most:
@@ -174,7 +181,7 @@ def encode_column(
         code_of = np.full(len(entries) + 1, kinds)
         code_of[used] = codes
         codes_of_rows = np.append(codes_of_rows, _codes_of_others(others, entries, code_of, kinds, ranges > 0))
-    return Column(name, codes_of_rows.astype(np.int32), kinds)
+    return Column(name, codes_of_rows.astype(np.int32), kinds, ordered)
 
 
 def _codes_of_others(
@@ -219,12 +226,17 @@ def _is_ordered(data_type: pa.DataType) -> bool:
     )
 
 
+def _ranks(entries: pa.Array) -> Integers:
+    """The rank of every entry; after the last that of a null."""
+    ranks = np.empty(len(entries) + 1, np.int64)
+    ranks[filled(pc.sort_indices(entries), 0).astype(np.int64)] = np.arange(len(entries))
+    ranks[-1] = len(entries)
+    return ranks
+
+
 def _ranges(used: npt.NDArray[np.integer], counts: Integers, entries: pa.Array, ranges: int) -> Integers:
     """The range of every used entry by the middle of its rows; nulls have a code of their own, the last."""
-    rank = np.empty(len(entries) + 1, np.int64)
-    rank[filled(pc.sort_indices(entries), 0).astype(np.int64)] = np.arange(len(entries))
-    rank[-1] = len(entries)
-    order = np.argsort(rank[used], kind="stable")
+    order = np.argsort(_ranks(entries)[used], kind="stable")
     middles = np.cumsum(counts[order]) - counts[order] / 2
     place = np.empty(len(used), np.int64)
     there = max(1, int(counts[used < len(entries)].sum()))

@@ -1,70 +1,90 @@
 """A count that a release gives: what is certain, what is estimated, and how far the estimate may be off.
 
 Let X be the true count. The release fixes low <= X <= high. If within every bucket each assignment of the values to
-the rows is equally likely (and with fake values each choice of which are fake), X has the mean and the variance that
-are held here. Counts are whole, so the interval is
+the rows is equally likely (and with fake values each choice of which are fake), X has a mean and a variance. Counts are
+whole, so the interval of single buckets is
 
     floor(mean - 1.96 se) .. ceil(mean + 1.96 se),   cut to low .. high.
 
 X is a sum over independent buckets, hence close to normal where the variance is not tiny; where it is, rounding
-outwards to whole counts takes the place of the continuity correction.
+outwards to whole counts takes the place of the continuity correction. Where rows and values go together, the interval
+misses the truth far too often: so there are learned estimates, and every interval says how often it is right.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 NORMAL_95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
 ROUNDING = 1e-6  # by which a whole number may be missed in floating point, where a count is all but certain
-ASSUMPTION = (
-    "The bounds always hold. Estimate, standard error and interval assume that within a bucket every row is equally "
-    "likely to own every value; where quasi-identifiers and sensitive values go together, the truth may lie outside "
-    "the interval."
+AT_RANDOM = (
+    "The bounds always hold. Estimates at random assume that within a bucket every row is equally likely to own every "
+    "value; where quasi-identifiers and sensitive values go together, the truth may lie outside the interval."
 )
+LEARNED = (
+    "The bounds always hold. The estimate rests on what the buckets together show of how quasi-identifiers and "
+    "sensitive values go together; it assumes that the values' shares scatter normally around a common one, and is "
+    "pulled towards it."
+)
+MEASURED = (
+    "How often an interval holds was measured on the release itself: on simulated truths, for queries of a similar "
+    "size. Learned intervals that held too rarely were widened."
+)
+NOT_MEASURED = "How often the interval holds was not measured."
 
-LEARNING = (
-    "The learned estimate rests on what the buckets together show of how quasi-identifiers and sensitive values go "
-    "together; it assumes that the values' shares scatter normally around a common one, and is pulled towards it."
-)
+Method = Literal["exact", "learned", "at random"]
 
 
 @dataclass(frozen=True)
-class LearnedEstimate:
-    """A count estimated from all buckets together (dalenius.infer.association says how, and what is assumed)."""
+class Coverage:
+    """How often intervals like this one hold the truth: their share among so many queries of simulated truths."""
+
+    share: float
+    queries: int
+    widened: float = 1.0  # by what factor the interval was widened to get there
+
+
+@dataclass(frozen=True)
+class RandomMatching:
+    """A count estimated from single buckets, with rows and values matched at random in each."""
 
     estimate: float
     standard_error: float
     interval: tuple[int, int]
-
-    @classmethod
-    def of(cls, mean: float, deviation: float, low: float, high: float, bounds: tuple[int, int]) -> LearnedEstimate:
-        """Cut to certain bounds; the interval in whole counts, rounded outwards."""
-        least, most = bounds
-        interval = (
-            min(max(math.floor(low + ROUNDING), least), most),
-            max(min(math.ceil(high - ROUNDING), most), least),
-        )
-        return cls(float(min(max(mean, least), most)), deviation if least < most else 0.0, interval)
+    coverage: Coverage | None = None
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimated count. `bounds` always hold; the rest holds if rows and values are matched at random in buckets."""
+    """An estimated count. `bounds` always hold.
+
+    Estimate, standard error and interval are learned from all buckets together where that is possible and wanted
+    (dalenius.infer.association says how, and what is assumed); those of single buckets are then in `at_random`. If
+    nothing was learned, they are those of single buckets, and `at_random` is None.
+    """
 
     estimate: float
     bounds: tuple[int, int]
     standard_error: float
     interval: tuple[int, int]
     tight: bool = True  # False: there may be closer bounds that hold too
-    learned: LearnedEstimate | None = None  # if it was asked for
-    not_learned: str | None = None  # why there is none, though it was asked for
+    coverage: Coverage | None = None  # of the interval; None if it was not measured, and for exact counts
+    at_random: RandomMatching | None = None
+    not_learned: str | None = None  # why nothing was learned, though it was asked for
 
     @property
     def exact(self) -> bool:
         """Whether the release leaves one count alone."""
         return self.bounds[0] == self.bounds[1]
+
+    @property
+    def method(self) -> Method:
+        """Where the estimate comes from."""
+        if self.exact:
+            return "exact"
+        return "learned" if self.at_random is not None else "at random"
 
     @classmethod
     def of(cls, mean: float, variance: float, low: int, high: int, *, tight: bool = True) -> Estimate:
@@ -77,6 +97,33 @@ class Estimate:
         reach = NORMAL_95 * error
         interval = (max(low, math.floor(centre - reach)), min(high, math.ceil(centre + reach)))
         return cls(estimate=float(centre), bounds=(low, high), standard_error=error, interval=interval, tight=tight)
+
+    def with_learning(
+        self,
+        mean: float,
+        deviation: float,
+        low: float,
+        high: float,
+        coverages: tuple[Coverage | None, Coverage | None] = (None, None),
+    ) -> Estimate:
+        """The same count with what was learned in front, cut to the bounds; intervals in whole counts, outwards.
+
+        The coverages are of the learned interval, and of the one that was there before.
+        """
+        if self.exact:
+            return self
+        least, most = self.bounds
+        return replace(
+            self,
+            estimate=float(min(max(mean, least), most)),
+            standard_error=deviation,
+            interval=(
+                min(max(math.floor(low + ROUNDING), least), most),
+                max(min(math.ceil(high - ROUNDING), most), least),
+            ),
+            coverage=coverages[0],
+            at_random=RandomMatching(self.estimate, self.standard_error, self.interval, coverages[1]),
+        )
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dalenius.model.exposure import Exposure, TypicalError
     from dalenius.model.verdict import Verdict
     from dalenius.policy.limits import LimitPolicy
+    from dalenius.query.calibration import Calibration
 
 
 _CHUNK = 2**20
@@ -53,6 +54,7 @@ class Release:
         if temporary is not None:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.notes = tuple(notes)
+        self._calibration: Calibration | None = None  # kept, once it was measured
 
     @property
     def path(self) -> Path:
@@ -173,22 +175,33 @@ class Release:
         )
 
     @overload
-    def count(self, expression: str, *, learn: bool = False) -> Estimate: ...
+    def count(self, expression: str, *, learn: bool = True, measure: bool = True) -> Estimate: ...
 
     @overload
-    def count(self, expression: str, group_by: str | Sequence[str], *, learn: bool = False) -> list[GroupEstimate]: ...
+    def count(
+        self, expression: str, group_by: str | Sequence[str], *, learn: bool = True, measure: bool = True
+    ) -> list[GroupEstimate]: ...
 
     def count(
-        self, expression: str, group_by: str | Sequence[str] = (), *, learn: bool = False
+        self, expression: str, group_by: str | Sequence[str] = (), *, learn: bool = True, measure: bool = True
     ) -> Estimate | list[GroupEstimate]:
-        """How many records satisfy an SQL expression: an estimate with certain bounds and a standard error.
+        """How many records satisfy an SQL expression: an estimate with certain bounds and an interval.
 
-        `learn` adds what all buckets together show: `Estimate.learned`.
+        It is learned from all buckets together where that is possible, unless `learn` is False; what single buckets
+        give is beside it in `at_random`. `measure` is how often intervals hold: on simulated truths, once for this
+        object, in some seconds. Without it `coverage` is None, and learned intervals are not widened.
         """
-        from dalenius.query.count import count
+        from dalenius.query.count import Counter
 
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
-        return count(self._folder, expression, columns, learn=learn)
+        with Counter(self._folder, calibration=self._calibration) as counter:
+            if columns:
+                groups = counter.count_by(expression, columns, learn=learn, measure=measure)
+                self._calibration = counter.calibration
+                return groups
+            estimate = counter.count(expression, learn=learn, measure=measure)
+            self._calibration = counter.calibration
+            return estimate
 
     @property
     def _where(self) -> Path | ReleaseFolder:

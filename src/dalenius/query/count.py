@@ -5,7 +5,8 @@ size S with a rows and c values that match, and values given to rows at random. 
 hypergeometric: mean a c / S and variance a c (S - a) (S - c) / (S² (S - 1)). Whatever the truth is, it lies between
 max(0, a + c - S) and min(a, c). `pairs` handles parts on both. Buckets are independent, so everything adds up.
 
-On request, `learner` also learns from all buckets together.
+Where it is asked for, `learner` then learns from all buckets together, and `calibration` measures how often the
+intervals hold.
 
 With sigma fake values in every bucket, S is the number of values. There are sigma more rows that match nothing, to
 which the fake values belong: any sigma of the values, all with the same chance. A condition on quasi-identifiers alone
@@ -23,7 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import QueryError
-from dalenius.model.estimate import Estimate, GroupEstimate
+from dalenius.model.estimate import Estimate, GroupEstimate, RandomMatching
 from dalenius.query.conditions import Condition
 from dalenius.query.release_tables import MEMORY, Group, ReleaseTables, SizeSums, TableData, both, same_group
 from dalenius.release.folder import ReleaseFolder, TableName
@@ -32,6 +33,7 @@ from dalenius.release.manifest import Manifest
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dalenius.query.calibration import Calibration
     from dalenius.query.learner import Learner
 
 MOST_GROUPS = 100_000
@@ -50,10 +52,13 @@ class _Parts:
 
 
 class Counter(AbstractContextManager["Counter"]):
-    """A release that is open for counting, for many queries."""
+    """A release that is open for counting, for many queries.
 
-    def __init__(self, folder: ReleaseFolder, *, memory: str = MEMORY) -> None:
-        self._folder = folder
+    `calibration` is what another counter of the same release has measured of its intervals.
+    """
+
+    def __init__(self, folder: ReleaseFolder, *, memory: str = MEMORY, calibration: Calibration | None = None) -> None:
+        self._folder, self._calibration = folder, calibration
         self._learner: Learner | None = None  # created when first needed
         self._not_learned: str | None = None
         self._sensitive = folder.manifest.columns.sensitive.name
@@ -71,20 +76,32 @@ class Counter(AbstractContextManager["Counter"]):
         return self._tables
 
     @property
+    def calibration(self) -> Calibration | None:
+        """What is known of the intervals, if it was needed by now."""
+        return self._learner.known if self._learner is not None else self._calibration
+
+    @property
     def manifest(self) -> Manifest:
         """The manifest of the release."""
         return self._folder.manifest
 
-    def count(self, expression: str, *, learn: bool = False) -> Estimate:
-        """How many rows meet a SQL condition on the published columns; `learn` from all buckets together."""
+    def count(self, expression: str, *, learn: bool = False, measure: bool = False) -> Estimate:
+        """How many rows meet a SQL condition on the published columns.
+
+        This is the engine, which does what it is asked to: `learn` from all buckets together, if that is possible;
+        `measure` how often intervals hold, on simulated truths, once for the release. Without that, learned intervals
+        are not widened. `count` below, like everything that people use, does both by default.
+        """
         parts = self._parts(expression)
         if parts.mixed is not None:
             estimate = self._pair_estimate(parts.mixed, parts.rows, parts.values)
         else:
             estimate = next((answer.estimate for answer in self._separable(parts, ())), Estimate.of(0, 0, 0, 0))
-        return self._with_learning([GroupEstimate({}, estimate)], parts)[0].estimate if learn else estimate
+        return self._finished([GroupEstimate({}, estimate)], parts, learn, measure)[0].estimate
 
-    def count_by(self, expression: str, group_by: Sequence[str], *, learn: bool = False) -> list[GroupEstimate]:
+    def count_by(
+        self, expression: str, group_by: Sequence[str], *, learn: bool = False, measure: bool = False
+    ) -> list[GroupEstimate]:
         """The same for every group of rows that have, or may have, the same values in the columns `group_by`."""
         by = [self._tables.column(name) for name in group_by]
         if len(set(by)) < len(by):
@@ -92,8 +109,7 @@ class Counter(AbstractContextManager["Counter"]):
         if not by:
             raise QueryError("there is no column to group by", "Name one.")
         parts = self._parts(expression)
-        answers = self._groups(parts, by)
-        return self._with_learning(answers, parts) if learn else answers
+        return self._finished(self._groups(parts, by), parts, learn, measure)
 
     def _groups(self, parts: _Parts, by: Sequence[str]) -> list[GroupEstimate]:
         if parts.mixed is None:
@@ -112,23 +128,31 @@ class Counter(AbstractContextManager["Counter"]):
             for group, on_rows, on_values in groups
         ]
 
-    def _with_learning(self, answers: list[GroupEstimate], parts: _Parts) -> list[GroupEstimate]:
-        """The answers with learned estimates, or with the reason why there are none."""
-        from dalenius.infer.compositions import UnsupportedError  # imported here: most queries do not learn
-        from dalenius.query.learner import MIXED, Learner, certain
+    def _finished(self, answers: list[GroupEstimate], parts: _Parts, learn: bool, measure: bool) -> list[GroupEstimate]:
+        """The answers with learned estimates or the reason why there are none, and with what intervals are worth."""
+        if not (learn or measure) or all(answer.estimate.exact for answer in answers):
+            return answers
+        from dalenius.infer.compositions import UnsupportedError  # imported here: they need arrays
+        from dalenius.query.learner import MIXED, Learner
 
-        if parts.mixed is not None:
-            return _without_learning(answers, MIXED)
-        if all(answer.estimate.exact for answer in answers):
-            return [replace(a, estimate=replace(a.estimate, learned=certain(a.estimate))) for a in answers]
         if self._learner is None and self._not_learned is None:
             try:
-                self._learner = Learner(self._folder, self._tables)
+                self._learner = Learner(self._folder, self._tables, self._calibration)
             except UnsupportedError as unsupported:
                 self._not_learned = str(unsupported)
-        if self._learner is None:
-            return _without_learning(answers, self._not_learned)
-        return self._learner.learn(answers, parts.rows, parts.values)
+        learner = self._learner
+        if learn and learner is not None and parts.mixed is None:
+            return learner.learn(answers, parts.rows, parts.values, measure=measure)
+        reason = (MIXED if parts.mixed is not None else self._not_learned) if learn else None
+        calibration = learner.measure() if measure and learner is not None else None
+
+        def finished(estimate: Estimate) -> Estimate:
+            if estimate.exact:
+                return estimate
+            coverage = calibration.at_random(estimate.estimate) if calibration is not None else None
+            return replace(estimate, coverage=coverage, not_learned=reason)
+
+        return [replace(answer, estimate=finished(answer.estimate)) for answer in answers]
 
     def _parts(self, expression: str) -> _Parts:
         conditions = self._tables.conditions(expression)
@@ -180,13 +204,18 @@ class Counter(AbstractContextManager["Counter"]):
 
 
 def count(
-    folder: ReleaseFolder, expression: str, group_by: Sequence[str] = (), *, learn: bool = False
+    folder: ReleaseFolder,
+    expression: str,
+    group_by: Sequence[str] = (),
+    *,
+    learn: bool = True,
+    measure: bool = True,
 ) -> Estimate | list[GroupEstimate]:
     """How many rows meet a SQL condition: one estimate, or one for every group."""
     with Counter(folder) as counter:
         if group_by:
-            return counter.count_by(expression, group_by, learn=learn)
-        return counter.count(expression, learn=learn)
+            return counter.count_by(expression, group_by, learn=learn, measure=measure)
+        return counter.count(expression, learn=learn, measure=measure)
 
 
 def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:
@@ -220,10 +249,6 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
-def _without_learning(answers: list[GroupEstimate], reason: str | None) -> list[GroupEstimate]:
-    return [replace(a, estimate=replace(a.estimate, not_learned=reason)) for a in answers]
-
-
 def _total(sums: Sequence[SizeSums]) -> Estimate:
     mean = math.fsum(entry.products / entry.size for entry in sums)
     variance = math.fsum(e.spreads / (e.size * e.size * (e.size - 1)) for e in sums if e.size > 1)
@@ -237,36 +262,41 @@ def _refuse_more_than(most: int, groups: int) -> None:
         )
 
 
-def answer_object(answer: Estimate | list[GroupEstimate], learn: bool = False) -> Any:
+def answer_object(answer: Estimate | list[GroupEstimate]) -> Any:
     """The answer as one JSON object, or a list of them. The keys are a contract (docs/json.md)."""
     if isinstance(answer, Estimate):
-        return _estimate_object(answer, learn)
-    return [
-        {"group": {k: _json_value(v) for k, v in a.group.items()}, **_estimate_object(a.estimate, learn)}
-        for a in answer
-    ]
+        return _estimate_object(answer)
+    return [{"group": {k: _json_value(v) for k, v in a.group.items()}, **_estimate_object(a.estimate)} for a in answer]
 
 
-def _estimate_object(estimate: Estimate, learn: bool) -> dict[str, Any]:
+def _estimate_object(estimate: Estimate) -> dict[str, Any]:
+    beside = estimate.at_random
     content: dict[str, Any] = {
-        "estimate": estimate.estimate,
+        "format": 2,
+        "method": estimate.method,
+        **_figures(estimate),
         "bounds": list(estimate.bounds),
+        "exact": estimate.exact,
+        "at_random": _figures(beside) if beside is not None else None,
+        "note": estimate.not_learned,
+    }
+    return content if estimate.tight else {**content, "tight": False}
+
+
+def _figures(estimate: Estimate | RandomMatching) -> dict[str, Any]:
+    coverage = estimate.coverage
+    return {
+        "estimate": estimate.estimate,
         "standard_error": estimate.standard_error,
         "interval": list(estimate.interval),
-        "exact": estimate.exact,
+        "coverage": None
+        if coverage is None
+        else {
+            "share": round(coverage.share, 4),
+            "queries": coverage.queries,
+            "widened": round(coverage.widened, 4),
+        },
     }
-    if not estimate.tight:
-        content["tight"] = False
-    if learn and estimate.learned is None:
-        content |= {"learned": None, "note": estimate.not_learned}
-    elif learn and estimate.learned is not None:
-        learned = estimate.learned
-        content["learned"] = {
-            "estimate": learned.estimate,
-            "standard_error": learned.standard_error,
-            "interval": list(learned.interval),
-        }
-    return content
 
 
 def _json_value(value: Any) -> Any:

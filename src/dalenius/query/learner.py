@@ -17,12 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.infer.association import learned_estimate
+from dalenius.infer.candidates import encode_column
 from dalenius.infer.compositions import find_compositions, first_buckets
 from dalenius.infer.pooling import Associations
-from dalenius.model.estimate import Estimate, GroupEstimate, LearnedEstimate
-from dalenius.query.release_tables import Group, ReleaseTables, same_group
+from dalenius.infer.simulation import BucketSample
+from dalenius.model.estimate import Coverage, Estimate, GroupEstimate
+from dalenius.query.calibration import MOST_RECORDS, Calibration, calibrate
+from dalenius.query.release_tables import Group, ReleaseTables, kind_of_type, same_group
 from dalenius.release.folder import ReleaseFolder
+from dalenius.release.manifest import Manifest
 from dalenius.tables.connections import quote_name
 from dalenius.tables.open_table import Table
 from dalenius.tables.table_errors import plain_errors, query_errors, release_errors
@@ -39,15 +42,28 @@ Floats = npt.NDArray[np.float64]
 class Learner:
     """Learns the association that a release shows. Raises UnsupportedError if a release does not allow that."""
 
-    def __init__(self, folder: ReleaseFolder, tables: ReleaseTables) -> None:
+    def __init__(self, folder: ReleaseFolder, tables: ReleaseTables, known: Calibration | None = None) -> None:
+        self.known = known
         self._tables, self._sensitive = tables, folder.manifest.columns.sensitive.name
         self._codes = Dictionary(folder.manifest.null_value)
+        self._manifest = folder.manifest
         compositions = find_compositions(coded_values(tables, self._codes), first_buckets(folder.manifest.strata))
         self._association = Associations(compositions, folder.manifest.adversary.fake_values)
         keep_runs(tables, compositions.firsts, compositions.classes)
 
-    def learn(self, answers: Sequence[GroupEstimate], rows: str, values: str) -> list[GroupEstimate]:
-        """The same answers, to a condition on rows and one on values, with learned estimates."""
+    def measure(self) -> Calibration:
+        """How often intervals hold: measured when it is first needed."""
+        if self.known is None:
+            self.known = measured(self._tables, self._codes, self._manifest)
+        return self.known
+
+    def learn(
+        self, answers: Sequence[GroupEstimate], rows: str, values: str, *, measure: bool = True
+    ) -> list[GroupEstimate]:
+        """The same answers, to a condition on rows and one on values, with learned estimates.
+
+        `measure` how often intervals hold, and widen learned ones until they do.
+        """
         columns = list(answers[0].group) if answers else []
         place = columns.index(self._sensitive) if self._sensitive in columns else None
         own = [i for i in range(len(columns)) if i != place]
@@ -62,7 +78,9 @@ class Learner:
         def flush() -> None:
             if pending:
                 numbers, matching, wanted = zip(*pending, strict=True)
-                for number, estimate in zip(numbers, self._estimates(learned, numbers, matching, wanted), strict=True):
+                for number, estimate in zip(
+                    numbers, self._estimates(learned, numbers, matching, wanted, measure), strict=True
+                ):
                     learned[number] = replace(learned[number], estimate=estimate)
                 pending.clear()
 
@@ -106,16 +124,19 @@ class Learner:
         numbers: Sequence[int],
         matching: Sequence[Floats],
         wanted: Sequence[Floats],
+        measure: bool,
     ) -> Iterator[Estimate]:
-        posterior = self._association.posterior(np.array(matching), np.array(wanted))
-        for position, number in enumerate(numbers):
-            estimate = answers[number].estimate
-            yield replace(estimate, learned=certain(estimate) or learned_estimate(posterior, position, estimate.bounds))
-
-
-def certain(estimate: Estimate) -> LearnedEstimate | None:
-    """An exact estimate as a learned one: it needs no learning."""
-    return LearnedEstimate(estimate.estimate, 0.0, estimate.bounds) if estimate.exact else None
+        targets = np.array(wanted)
+        found = self._association.posterior(np.array(matching), targets)
+        plain = [answers[number].estimate for number in numbers]
+        coverages: list[tuple[Coverage | None, Coverage | None]] = [(None, None)] * len(plain)
+        if measure:
+            calibration = self.measure()
+            found = calibration.widened(found, targets)
+            coverages = calibration.coverages(targets, np.array([estimate.estimate for estimate in plain]))
+        for i, (estimate, known) in enumerate(zip(plain, coverages, strict=True)):
+            ends = float(found.mean[i]), float(found.deviation[i]), float(found.low[i]), float(found.high[i])
+            yield estimate.with_learning(*ends, known)
 
 
 class Dictionary:
@@ -179,6 +200,44 @@ def coded_values(
         stream = tables.connection.table("st").project("b, CAST(s AS VARCHAR) AS s")
         for batch in stream.to_arrow_reader(rows):
             yield np.asarray(batch["b"]).astype(np.int64), values.encode(batch["s"])
+
+
+def measured(tables: ReleaseTables, values: Dictionary, manifest: Manifest) -> Calibration:
+    """How often the intervals of a release hold, for the codes of its values."""
+    sample = bucket_sample(tables, values, manifest, MOST_RECORDS / max(manifest.rows, 1))
+    return calibrate(sample, max(1, round(manifest.rows / max(sample.rows, 1))))
+
+
+def bucket_sample(tables: ReleaseTables, values: Dictionary, manifest: Manifest, share: float) -> BucketSample:
+    """All buckets, or if the share is below 1 so many of them, chosen by their numbers; the same ones every time."""
+    names = [name for name, identifier in tables.identifiers.items() if identifier != "s"]
+    chosen = f"hash(b) % 1000000 < {int(1_000_000 * share)}" if share < 1 else "TRUE"
+    cells = "".join(f"{_plain_cells(tables, tables.identifiers[name])}, " for name in names)
+    order = ", ".join(str(place + 1) for place in (len(names), *range(len(names))))  # the same whatever the files are
+    with release_errors():
+        read = tables.connection.sql
+        rows = read(f"SELECT {cells} b FROM qit WHERE {chosen} ORDER BY {order}").to_arrow_table()  # noqa: S608
+        slots = read(f"SELECT CAST(s AS VARCHAR) AS s, b FROM st WHERE {chosen} ORDER BY 2, 1").to_arrow_table()  # noqa: S608
+    numbers, slot_buckets = np.unique(slots["b"].to_numpy().astype(np.int64), return_inverse=True)
+    if not len(numbers):  # few large buckets: none was chosen
+        return bucket_sample(tables, values, manifest, 1.0)
+    columns = [encode_column(name, rows.column(i), len(values)) for i, name in enumerate(names)]
+    return BucketSample(
+        columns=tuple(column for column in columns if column is not None),
+        row_buckets=np.searchsorted(numbers, rows["b"].to_numpy().astype(np.int64)),
+        slot_buckets=slot_buckets,
+        slot_values=np.concatenate(
+            [values.encode(chunk).astype(np.int64) for chunk in slots["s"].chunks] or [np.zeros(0, dtype=np.int64)]
+        ),
+        stratum_of=np.searchsorted(first_buckets(manifest.strata), numbers, side="right"),
+        values=len(values),
+        fakes=manifest.adversary.fake_values,
+    )
+
+
+def _plain_cells(tables: ReleaseTables, identifier: str) -> str:
+    """A column as arrays can hold it."""
+    return identifier if kind_of_type(tables.types[identifier]) != "other" else f"CAST({identifier} AS VARCHAR)"
 
 
 def keep_runs(tables: ReleaseTables, firsts: Integers, classes: Integers) -> None:

@@ -31,8 +31,9 @@ from dalenius.infer.compositions import Compositions, UnsupportedError, find_com
 from dalenius.infer.pooling import Associations
 from dalenius.model.estimate import NORMAL_95, ROUNDING
 from dalenius.query.bitsets import Answerer, CodedRelease, CodedTable, Integers, WorkloadQuery
+from dalenius.query.calibration import Calibration
 from dalenius.query.count import open_tables
-from dalenius.query.learner import Codes, Dictionary, release_codes, table_codes
+from dalenius.query.learner import Codes, Dictionary, measured, release_codes, table_codes
 from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.open_table import open_table
 
@@ -84,8 +85,14 @@ def generate(
     queries: int = QUERIES,
     selectivity: float = SELECTIVITY,
     seed: int = 0,
+    *,
+    most_attributes: int | None = None,
+    one_value: bool = False,
 ) -> list[WorkloadQuery]:
-    """Random queries by the paper's rule. The same seed gives the same queries."""
+    """Random queries by the paper's rule. The same seed gives the same queries.
+
+    Other than in the paper, they may be on few QI attributes, and on one sensitive value each.
+    """
     if not domains or min(domains) < 1 or sensitive_domain < 1:
         raise UsageError("a workload needs a quasi-identifier, and a value in every column")
     if not 0 < selectivity <= 1:
@@ -100,10 +107,11 @@ def generate(
 
     pool = []
     for _ in range(queries):
-        dimensions = int(random.integers(1, len(domains) + 1))
+        dimensions = int(random.integers(1, min(len(domains), most_attributes or len(domains)) + 1))
         attributes = tuple(sorted(int(a) for a in random.choice(len(domains), dimensions, replace=False)))
         values = tuple(choose(domains[attribute], dimensions) for attribute in attributes)
-        pool.append(WorkloadQuery(attributes, values, choose(sensitive_domain, dimensions)))
+        sensitive = random.integers(sensitive_domain, size=1) if one_value else choose(sensitive_domain, dimensions)
+        pool.append(WorkloadQuery(attributes, values, sensitive))
     return pool
 
 
@@ -114,8 +122,12 @@ def answer(
     threads: int = 0,
     *,
     learn: bool = False,
+    calibration: Calibration | None = None,
 ) -> Answers:
-    """Answer every query from the table and from the release. Threads (0: one per core) share the work."""
+    """Answer every query from the table and from the release. Threads (0: one per core) share the work.
+
+    Learned intervals are widened as the calibration of the release says, if it is given.
+    """
     answerer = Answerer(table, release)
     with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
         if not learn:
@@ -133,7 +145,9 @@ def answer(
             pairs = list(pool.map(lambda query: answerer.answer_by_class(query, classes, compositions.number), block))
             rows += [row for row, _ in pairs]
             matching = np.array([by_class for _, by_class in pairs], dtype=np.float64)
-            parts.append(association.posterior(matching, _value_sets(block, association.values)))
+            sets = _value_sets(block, association.values)
+            found = association.posterior(matching, sets)
+            parts.append(found if calibration is None else calibration.widened(found, sets))
     answers = _answers(rows)
     return replace(answers, learned=learned_answers(answers, parts))
 
@@ -207,22 +221,40 @@ def evaluate(
     seed: int = 0,
     learn: bool = False,
 ) -> WorkloadResult:
-    """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation."""
-    truth, release = encode(folder, source, table)
+    """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation.
+
+    Learned intervals are widened as `query` does it: by what simulated truths need.
+    """
+    kinds = Dictionary(folder.manifest.null_value)
+    truth, release = encode(folder, source, table, kinds)
     pool = generate(truth.domains, truth.sensitive_domain, queries, selectivity, seed)
-    return summarise(answer(truth, release, pool, learn=learn))
+    return summarise(
+        answer(truth, release, pool, learn=learn, calibration=calibration_of(folder, kinds) if learn else None)
+    )
 
 
-def encode(folder: ReleaseFolder, source: Any, table: str | None = None) -> tuple[CodedTable, CodedRelease]:
+def calibration_of(folder: ReleaseFolder, kinds: Dictionary) -> Calibration | None:
+    """What simulated truths say of the intervals of a release, for the codes of its values; None if nothing."""
+    try:
+        with open_tables(folder) as tables:
+            return measured(tables, kinds, folder.manifest)
+    except UnsupportedError:
+        return None
+
+
+def encode(
+    folder: ReleaseFolder, source: Any, table: str | None = None, kinds: Dictionary | None = None
+) -> tuple[CodedTable, CodedRelease]:
     """The table and the release in the same codes. In every column they must have the same values equally often.
 
-    Fake values come on top: ST has each value at least as often as the table.
+    Fake values come on top: ST has each value at least as often as the table. The codes of sensitive values are added
+    to `kinds`.
     """
     columns = folder.manifest.columns
     names = [column.name for column in columns.quasi_identifiers]
     sensitive = columns.sensitive.name
     dictionaries = [Dictionary() for _ in names]
-    kinds = Dictionary(folder.manifest.null_value)
+    kinds = kinds if kinds is not None else Dictionary(folder.manifest.null_value)
     with open_table(source, table) as opened:
         for name in [*names, sensitive]:
             opened.require_column(name)

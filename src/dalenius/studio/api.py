@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dalenius.attack.audit import audit_object
-from dalenius.model.estimate import ASSUMPTION, LEARNING, Estimate, GroupEstimate
+from dalenius.model.estimate import AT_RANDOM, LEARNED, MEASURED, Estimate, GroupEstimate
 from dalenius.model.problem import MOST_VALUES
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.publishing.flow import price_strata, publish_request
@@ -161,21 +161,22 @@ def count_object(release: StudioRelease, form: CountForm) -> dict[str, Any]:
     except KeyboardInterrupt:  # Studio is being closed, and interrupted the query
         raise RequestError(409, "abandoned", "the query was interrupted") from None
     estimates = [group.estimate for group in groups]
-    learned = any(estimate.learned is not None and not estimate.exact for estimate in estimates)
+    methods = {estimate.method for estimate in estimates}
+    words = [text for method, text in (("learned", LEARNED), ("at random", AT_RANDOM)) if method in methods]
     return {
         "answers": [
-            {"group": {}, "tight": True, "learned": None, "note": None, **answer, "truth": truth}
-            for answer, truth in zip(answer_object(groups, form.learn), truths, strict=True)
+            {"group": {}, "tight": True, **answer, "truth": truth}
+            for answer, truth in zip(answer_object(groups), truths, strict=True)
         ],
-        "assumption": f"{ASSUMPTION} {LEARNING}" if learned else ASSUMPTION,
+        "assumption": " ".join([*words, MEASURED] if words else []),
         "seconds": round(time.perf_counter() - began, 3),
     }
 
 
 def _answers(counter: Counter, form: CountForm) -> list[GroupEstimate]:
     if form.group_by:
-        return counter.count_by(form.expression, form.group_by, learn=form.learn)
-    estimate: Estimate = counter.count(form.expression, learn=form.learn)
+        return counter.count_by(form.expression, form.group_by, learn=form.learn, measure=True)
+    estimate: Estimate = counter.count(form.expression, learn=form.learn, measure=True)
     return [GroupEstimate({}, estimate)]
 
 

@@ -122,7 +122,7 @@ class CountForm(_Form):
 
     expression: Annotated[str, Field(max_length=200_000)]
     group_by: list[Name] = Field(default_factory=list)
-    learn: bool = False
+    learn: bool = True
     truth: bool = False
 
 

@@ -3,8 +3,8 @@
 import { el, named, svg } from "./dom.js";
 import { count, figure, plural, seconds, sentence } from "./format.js";
 
-/** The picture of one answer: certain bounds, the 95 % interval, the estimate, and the truth where it is known. */
-function rangePicture({ estimate, bounds, interval, learned, truth }) {
+/** The picture of one answer: certain bounds, the 95 % interval, that at random, the estimate, the truth if known. */
+function rangePicture({ estimate, bounds, interval, at_random: atRandom, truth }) {
   const [low, high] = axisEnds(bounds, truth);
   const x = (value) => `${(100 * (value - low)) / (high - low)}%`;
   const span = (from, to) => `${(100 * Math.max(to - from, 0)) / (high - low)}%`;
@@ -17,12 +17,12 @@ function rangePicture({ estimate, bounds, interval, learned, truth }) {
       { class: "range-picture", "aria-hidden": "true" },
       svg("rect", { class: "certain", x: x(bounds[0]), y: 26, width: span(...bounds), height: 22, rx: 2 }),
       svg("rect", { class: "interval", x: x(interval[0]), y: 26, width: span(...interval), height: 22 }),
-      learned
+      atRandom
         ? svg("rect", {
-            class: "learned",
-            x: x(learned.interval[0]),
+            class: "at-random",
+            x: x(atRandom.interval[0]),
             y: 22,
-            width: span(...learned.interval),
+            width: span(...atRandom.interval),
             height: 30,
           })
         : null,
@@ -46,7 +46,7 @@ function rangePicture({ estimate, bounds, interval, learned, truth }) {
       legendKey("certain", "certain bounds"),
       legendKey("interval", "95 % interval"),
       legendKey("estimate", "estimate"),
-      learned ? legendKey("learned", "learned interval") : null,
+      atRandom ? legendKey("at-random", "interval at random") : null,
       truth === null || truth === undefined ? null : legendKey("truth", "true count"),
     ),
   );
@@ -99,9 +99,18 @@ export const fromTo = ([low, high]) => (low === high ? count(low) : `${count(low
 
 const known = (value) => value !== null && value !== undefined;
 
+/** What an interval is worth: "held 94 % of 200 simulated truths". */
+const held = (coverage) =>
+  known(coverage)
+    ? `held ${share(coverage)} of ${count(coverage.queries)} simulated truths`
+    : "how often it holds is unknown";
+
+const share = (coverage) => (known(coverage) ? `${Math.round(100 * coverage.share)} %` : "–");
+
 /** Elements for an answer to a query without groups. */
 export function oneAnswer(answer) {
-  const { estimate, bounds, interval, standard_error: error, exact, tight, learned, note, truth } = answer;
+  const { estimate, bounds, interval, standard_error: error, coverage, exact, tight, note, truth } = answer;
+  const atRandom = answer.at_random;
   const part = (title, value, test, main) =>
     el("div", { class: main ? "main" : null }, el("dt", {}, title), el("dd", { "data-test": test }, value));
   return [
@@ -110,15 +119,20 @@ export function oneAnswer(answer) {
       { class: "answer-figures" },
       part(exact ? "Certain" : "Estimate", estimated(estimate), "estimate", true),
       part("95 % interval", fromTo(interval), "interval"),
+      exact ? null : part("This interval", held(coverage), "coverage"),
       part("Certain bounds", fromTo(bounds), "bounds"),
       part("Standard error", figure(error), "standard-error"),
-      known(learned)
-        ? part("Learned", `${estimated(learned.estimate)} (${fromTo(learned.interval)})`, "learned")
-        : null,
       known(truth) ? part("True count", count(truth), "truth") : null,
     ),
     rangePicture(answer),
     known(truth) ? el("p", {}, truthWords(answer)) : null,
+    known(atRandom)
+      ? el(
+          "p",
+          { class: "hint", "data-test": "at-random" },
+          `From single buckets, matched at random: ${estimated(atRandom.estimate)} (${fromTo(atRandom.interval)}; ${held(atRandom.coverage)}).`,
+        )
+      : null,
     note ? el("p", { class: "hint" }, sentence(note)) : null,
     tight === false ? el("p", { class: "hint" }, "Tighter bounds may hold as well.") : null,
   ];
@@ -137,7 +151,7 @@ function truthWords({ estimate, interval, truth }) {
 export function groupAnswers(answers, columns) {
   const most = Math.max(...answers.map((answer) => Math.max(answer.bounds[1], answer.truth ?? 0)), 1);
   const truths = answers.some((answer) => known(answer.truth));
-  const learned = answers.some((answer) => known(answer.learned));
+  const atRandom = answers.some((answer) => known(answer.at_random));
   const head = (title, numeric = true) => el("th", { scope: "col", class: numeric ? "num" : null }, title);
   return [
     el("p", { class: "hint" }, plural(answers.length, "group")),
@@ -156,8 +170,9 @@ export function groupAnswers(answers, columns) {
             columns.map((column) => el("th", { scope: "col" }, named(column, 40))),
             head("Estimate"),
             head("95 % interval"),
+            head("Held"),
             head("Certain bounds"),
-            learned ? head("Learned") : null,
+            atRandom ? head("At random") : null,
             truths ? head("True count") : null,
             el("th", { scope: "col" }, el("span", { class: "sr-only" }, "Picture")),
           ),
@@ -172,9 +187,10 @@ export function groupAnswers(answers, columns) {
               columns.map((column) => el("td", {}, groupValue(answer.group?.[column]))),
               el("td", { class: "num", "data-test": "estimate" }, estimated(answer.estimate)),
               el("td", { class: "num", "data-test": "interval" }, fromTo(answer.interval)),
+              el("td", { class: "num", "data-test": "coverage" }, share(answer.coverage)),
               el("td", { class: "num" }, fromTo(answer.bounds)),
-              learned
-                ? el("td", { class: "num" }, known(answer.learned) ? estimated(answer.learned.estimate) : "–")
+              atRandom
+                ? el("td", { class: "num" }, known(answer.at_random) ? estimated(answer.at_random.estimate) : "–")
                 : null,
               truths
                 ? el("td", { class: "num", "data-test": "truth" }, known(answer.truth) ? count(answer.truth) : "–")

@@ -1,0 +1,150 @@
+"""Simulated truths: tables that could be behind a release, and the releases that they would have given.
+
+**A truth.** Naive Bayes, fitted to the release (`naive_bayes.py`), says how well value x goes with row r: the weight
+w(r, x) is the product over columns of theta_a(z_ra | x) / P_a(z_ra). In every bucket the values that it has are given
+to its rows, and each way to do so has a probability in proportion to the product of the weights, to the power of a
+`strength`: with 0 rows and values are matched at random, and with more than 1 they go together more than was learned.
+The draw starts from a random assignment. In every sweep the rows of each bucket are paired at random, and each pair
+swaps its values with the probability of Metropolis' rule. Swaps never change what a bucket has. Fake values belong to
+rows without quasi-identifiers, whose weights are 1.
+
+**A release.** The publisher gives the records of a value, in each stratum, to the slots of the value at random. So
+does `place`: the buckets keep their values, and get other records. (With fake values, which slots are fake is drawn for
+the stratum and not for each bucket; the rows of a class add up in the mean.)
+
+Nothing here is random in a way that matters for privacy: all of it comes from what was published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dalenius.infer.candidates import Candidates, Column, Floats, Integers, make_blocks
+from dalenius.infer.naive_bayes import learn
+
+SWEEPS = 16
+_MOST_ENTRIES = 2**20  # rows times different values of a bucket, that naive Bayes is fitted to
+
+
+@dataclass(frozen=True)
+class BucketSample:
+    """Some buckets of a release, or all, numbered from 0, with their rows and slots in the order of buckets.
+
+    `stratum_of` has the stratum of every bucket, ascending; `values` is how many sensitive values there are.
+    """
+
+    columns: tuple[Column, ...]
+    row_buckets: Integers
+    slot_buckets: Integers
+    slot_values: Integers
+    stratum_of: Integers
+    values: int
+    fakes: int = 0
+
+    @property
+    def rows(self) -> int:
+        """How many records there are."""
+        return len(self.row_buckets)
+
+    @property
+    def row_strata(self) -> Integers:
+        """The stratum of every row."""
+        return self.stratum_of[self.row_buckets]
+
+    def part(self, most_entries: int, random: np.random.Generator) -> BucketSample:
+        """The same for as many random buckets as have at most so many pairs of a slot and a value."""
+        sizes = np.bincount(self.slot_buckets, minlength=len(self.stratum_of)).astype(np.float64)
+        order = random.permutation(len(sizes))
+        number = max(1, int(np.searchsorted(np.cumsum(sizes[order] ** 2), most_entries, side="right")))
+        return self if number >= len(sizes) else self._only(np.sort(order[:number]))
+
+    def _only(self, buckets: Integers) -> BucketSample:
+        place = np.full(len(self.stratum_of), -1)
+        place[buckets] = np.arange(len(buckets))
+        rows, slots = (np.flatnonzero(place[of] >= 0) for of in (self.row_buckets, self.slot_buckets))
+        return replace(
+            self,
+            columns=tuple(replace(column, codes=column.codes[rows]) for column in self.columns),
+            row_buckets=place[self.row_buckets[rows]],
+            slot_buckets=place[self.slot_buckets[slots]],
+            slot_values=self.slot_values[slots],
+            stratum_of=self.stratum_of[buckets],
+        )
+
+    def candidates(self) -> Candidates:
+        """The same, as an attacker sees it."""
+        cells, counts = np.unique(self.slot_buckets * self.values + self.slot_values, return_counts=True)
+        buckets, values = np.divmod(cells, self.values)
+        blocks = make_blocks(self.row_buckets, buckets, values, counts, self.fakes)
+        numbers = np.arange(len(self.stratum_of))
+        return Candidates(numbers, self.row_buckets, blocks, self.values, self.fakes, self.columns)
+
+
+class Simulator:
+    """Truths for one sample of buckets. The same generator gives the same truths."""
+
+    def __init__(self, sample: BucketSample, random: np.random.Generator) -> None:
+        self.sample, self._random = sample, random
+        fake_rows = np.repeat(np.arange(len(sample.stratum_of)), sample.fakes)
+        buckets = np.concatenate([sample.row_buckets, fake_rows])
+        self._order = np.argsort(buckets, kind="stable")  # rows, and those of fakes, by bucket as slots are
+        self._buckets = buckets[self._order].astype(np.float64)
+        sizes = np.bincount(sample.slot_buckets, minlength=len(sample.stratum_of))
+        self._even = (np.arange(len(buckets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)) % 2 == 0
+        self._even &= np.append(self._buckets[1:] == self._buckets[:-1], False)
+        starts = np.cumsum([0, *(column.kinds for column in sample.columns)])
+        self._kinds = int(starts[-1]) + 1
+        self._cells = np.full((len(buckets), len(sample.columns)), self._kinds - 1)
+        for place, column in enumerate(sample.columns):
+            self._cells[: sample.rows, place] = starts[place] + column.codes[: sample.rows]
+        self._cells = self._cells[self._order]
+        strata = sample.stratum_of[sample.slot_buckets] * sample.values
+        self._groups = strata.astype(np.float64)
+        self._slots_in_groups = np.argsort(strata + sample.slot_values, kind="stable")
+
+    def weights(self) -> Floats:
+        """The logarithm of every w by value and cell, as some random buckets of the sample show it."""
+        part = self.sample.part(_MOST_ENTRIES, self._random)
+        tables = learn(part.candidates()).tables if self.sample.columns else ()
+        return np.hstack([*tables, np.zeros((self.sample.values, 1))])
+
+    def truth(self, weights: Floats, strength: float = 1.0, sweeps: int = SWEEPS) -> Integers:
+        """Draw a value for every row, and after the last row for every fake value."""
+        flat = (weights * strength).ravel()
+
+        def fits(rows: Integers, values: Integers) -> Floats:
+            fit: Floats = flat.take(values[:, None] * self._kinds + self._cells[rows]).sum(axis=1)
+            return fit
+
+        values = self.sample.slot_values[self._shuffled()]
+        fit = fits(np.arange(len(values)), values)
+        firsts = np.flatnonzero(self._even)
+        for _ in range(sweeps):
+            order = self._shuffled()
+            one, other = order[firsts], order[firsts + 1]
+            different = values[one] != values[other]
+            one, other = one[different], other[different]
+            its, others = values[one], values[other]
+            new, new_other = fits(one, others), fits(other, its)
+            swap = np.log(1 - self._random.random(len(one))) < new + new_other - fit[one] - fit[other]
+            one, other = one[swap], other[swap]
+            values[one], values[other] = others[swap], its[swap]
+            fit[one], fit[other] = new[swap], new_other[swap]
+        drawn = np.empty_like(values)
+        drawn[self._order] = values
+        return drawn
+
+    def place(self, truth: Integers) -> Integers:
+        """Place the records of a truth again: a bucket for every row."""
+        groups = np.empty_like(self._groups)
+        groups[self._order] = self._groups
+        keys = groups + truth + self._random.random(len(truth))
+        buckets = np.empty(len(truth), dtype=np.int64)
+        buckets[np.argsort(keys)] = self.sample.slot_buckets[self._slots_in_groups]
+        return buckets[: self.sample.rows]
+
+    def _shuffled(self) -> Integers:
+        """Places in the order of buckets, at random within each."""
+        return np.argsort(self._buckets + self._random.random(len(self._buckets)))
