@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -102,12 +100,6 @@ CASES = (
 )
 
 
-def limits(values: Sequence[Any], odds: int) -> dict[str, dict[Any, Fraction]]:
-    """K f / (1 - f + K f) for every value of frequency f, at least 1/50."""
-    shares = {value: Fraction(number, len(values)) for value, number in Counter(values).items()}
-    return {"values": {value: max(LEAST, odds * f / (1 - f + odds * f)) for value, f in shares.items()}}
-
-
 class Recorder:
     """A calibration that remembers the intervals before they were widened, and what it says of them."""
 
@@ -143,11 +135,10 @@ def measured(case: Case, data: Path, strata: str, queries: int) -> Rows:
     table = case.table(data)
     release = dalenius.publish(
         table,
-        limits(table[case.sensitive].to_pylist(), case.odds),
+        {"odds": case.odds},
         sensitive=case.sensitive,
         quasi_identifiers=list(case.quasi_identifiers),
         strata=strata,
-        min_size=2,
         seed=1,
     )
     folder = open_release(release.path)
