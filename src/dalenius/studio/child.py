@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
@@ -20,8 +20,9 @@ if TYPE_CHECKING:  # importing publishing takes time, which exact answers do not
     from dalenius.publishing.arrangement import StrataPrice
     from dalenius.publishing.options import PublishRequest
 
-type Question = tuple[ValueCounts, LimitPolicy, PlanOptions] | PublishRequest  # the price of its strata is asked for
-type Reply = Exploration | StrataPrice | str  # or the name of the error
+# Counts, limits and options for an exact answer, or a request to publish, for the price of its strata.
+Question: TypeAlias = "tuple[ValueCounts, LimitPolicy, PlanOptions] | PublishRequest"
+Reply: TypeAlias = "Exploration | StrataPrice | str"  # or the name of the error
 
 
 def serve() -> None:
