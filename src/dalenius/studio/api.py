@@ -55,7 +55,9 @@ def start_price(studio: Studio) -> Task:
     request = studio.request(table, draft)
 
     def work(task: Task) -> dict[str, Any]:
-        return asdict(price_strata(request(), task))
+        price = price_strata(request(), task)
+        studio.keep_price((table.id, table.stamp, draft), price)
+        return asdict(price)
 
     return studio.tasks.start("strata-price", table.id, work)
 

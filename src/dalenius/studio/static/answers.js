@@ -189,7 +189,7 @@ export function groupAnswers(answers, columns) {
   ];
 }
 
-const groupValue = (value) =>
+export const groupValue = (value) =>
   value === null || value === undefined ? el("span", { class: "muted" }, "(null)") : named(String(value), 60);
 
 /** The assumption behind the answer, and how long it took. */

@@ -47,7 +47,25 @@ export function set(node, name, value) {
 export function named(text, longest = 60) {
   const whole = nameText(text);
   if (whole.length <= longest) return el("bdi", {}, whole);
-  return el("bdi", { title: whole }, `${whole.slice(0, longest - 1)}…`);
+  return el("bdi", { title: whole }, shortened(whole, longest));
+}
+
+/** A text without its middle: names that differ often differ at the end. */
+export function shortened(text, longest) {
+  const whole = [...text]; // characters, never halves of them
+  if (whole.length <= longest) return text;
+  const tail = Math.floor(longest / 3);
+  return `${whole.slice(0, longest - tail - 1).join("")}…${whole.slice(-tail).join("")}`;
+}
+
+const TAIL = 10; // characters at the end of a long name that are always shown
+
+/** Show a name in a line of its own. If it is too long, the styles cut it in the middle. */
+export function middle(node, text) {
+  const whole = [...text];
+  node.title = text;
+  const head = whole.length > 2 * TAIL ? whole.slice(0, -TAIL).join("") : text;
+  fill(node, el("bdi", { class: "head" }, head), head === text ? null : el("bdi", { class: "tail" }, text.slice(head.length)));
 }
 
 /** The text to show for a name: an empty one has to be visible too. */
