@@ -35,6 +35,7 @@ function logarithmic(smallest) {
 
 const clamp = (place) => Math.min(1, Math.max(0, place));
 
+const LONG = 18; // characters of a name
 const SPARE = 4; // rows beyond the edges of the view
 const MOVING = ["nearest", "cost", "limit"]; // orders that depend on the limits
 
@@ -59,6 +60,7 @@ export class LimitChart {
     this.order = table.values.map((_, at) => at);
     this.floor = 10 ** Math.floor(Math.log10(Math.min(...extremes(table))));
     this.setScale("log");
+    this.#widen();
     nodes.rows.addEventListener("scroll", () => this.#window(), { passive: true });
     new ResizeObserver(() => this.#measure()).observe(nodes.rows);
     addEventListener("resize", () => this.#measure());
@@ -164,6 +166,7 @@ export class LimitChart {
 
   #arrange() {
     const { values, counts, total } = this.table;
+    this.#widen();
     const order = values
       .map((_, at) => at)
       .filter((at) => this.filter === "" || this.nameOf(at).toLowerCase().includes(this.filter));
@@ -184,6 +187,12 @@ export class LimitChart {
     this.#measure();
     this.#rebind();
     this.#refresh();
+  }
+
+  /** Long names get more room. */
+  #widen() {
+    const long = this.table.values.some((_, at) => this.nameOf(at).length > LONG);
+    this.nodes.rows.classList.toggle("long-names", long);
   }
 
   /**

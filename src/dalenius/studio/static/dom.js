@@ -58,7 +58,7 @@ export function shortened(text, longest) {
   return `${whole.slice(0, longest - tail - 1).join("")}…${whole.slice(-tail).join("")}`;
 }
 
-const TAIL = 10; // characters at the end of a long name that are always shown
+const TAIL = 8; // characters at the end of a long name that are always shown
 
 /** Show a name in a line of its own. If it is too long, the styles cut it in the middle. */
 export function middle(node, text) {

@@ -9,6 +9,7 @@ import { announce, clear, complain } from "./shell.js";
 const MOST_BARS = 200;
 let published = null; // the columns of the release
 let address = "";
+let latest = 0;
 
 byId("release").addEventListener("change", open);
 byId("figures-form").addEventListener("submit", (event) => {
@@ -51,9 +52,9 @@ function condition() {
 }
 
 async function draw() {
-  if (published === null || byId("draw").disabled) return;
+  if (published === null) return;
   const by = [published.sensitive, ...published.columns][Number(byId("by").value)];
-  byId("draw").disabled = true;
+  const asked = (latest += 1);
   fill(byId("query-problem"));
   try {
     const got = await post(`/api/releases/${encodeURIComponent(byId("release").value)}/count`, {
@@ -61,17 +62,17 @@ async function draw() {
       group_by: [by.name],
       learn: byId("learn").checked,
     });
+    if (asked !== latest) return; // something else was asked meanwhile
     const figures = got.answers.map((answer) => figureOf(answer, by.name));
     if (by.kind !== "number") figures.sort((a, b) => b.estimate - a.estimate);
     fill(byId("bars"), bars(figures, by), assumption(got));
     offer(figures, by);
     announce(`${plural(figures.length, "group")} drawn.`);
   } catch (error) {
+    if (asked !== latest) return;
     if (error.status === 0) return complain(error);
     const words = [el("p", {}, el("strong", {}, sentence(error.message))), error.hint ? el("p", {}, error.hint) : null];
     fill(byId("query-problem"), el("div", { class: "notice bad", "data-test": "query-error" }, words));
-  } finally {
-    byId("draw").disabled = false;
   }
 }
 

@@ -260,6 +260,7 @@ async function takeLabels({ target: field }) {
     const { labels, of } = await post("/api/labels", file);
     table.labels = (await get("/api/counts")).labels;
     chart.relabel();
+    showFound();
     announce(`${labels} of ${of} values have a name now.`);
   } catch (error) {
     complain(error);

@@ -11,6 +11,7 @@ import { Draft, markLimits, MOST_ROWS } from "./solving.js";
 
 const cards = new Map(); // release id -> card, so that a card keeps what it shows when others are added
 let state = initial;
+let exploring = new AbortController();
 let busy = false; // publishing
 let reason = ""; // why it cannot be published
 
@@ -42,27 +43,30 @@ function showButton() {
 
 /** Show the plan: how many buckets, and whether the limits can be kept at all. */
 async function explore() {
+  exploring.abort(); // it is about an earlier draft
+  const { signal } = (exploring = new AbortController());
   try {
     await untilCounted(state);
     for (const exact of [false, true]) {
-      const answer = await post("/api/explore", { ...new Draft(state).question(exact), draft: false });
+      const question = { ...new Draft(state).question(exact), draft: false };
+      const answer = await post("/api/explore", question, { signal });
       const certain = answer.status !== "undecided" || answer.exact;
       reason = answer.problem && certain ? sentence(answer.problem.message) : "";
       showButton();
       showPolicy(byId("policy"), state, answer);
       showWarnings(byId("warnings"), state, answer);
       markLimits(answer);
-      if (exact && answer.setting) await priceStrata(answer);
+      if (exact && answer.setting) await priceStrata(answer, signal);
     }
   } catch (error) {
-    if (error.kind !== "abandoned") complain(error);
+    if (error.kind !== "abandoned" && error.kind !== "stale" && error.name !== "AbortError") complain(error);
   }
 }
 
 /** What strata make of it, unless the table is very large or stays in one. */
-async function priceStrata(answer) {
+async function priceStrata(answer, signal) {
   if (state.protection.strata === "none" || chosenTable(state).rows > MOST_ROWS) return;
-  state.strata_price = await post("/api/strata-figures");
+  state.strata_price = await post("/api/strata-figures", {}, { signal });
   showPolicy(byId("policy"), state, answer);
 }
 

@@ -20,7 +20,7 @@ export class Results {
       };
     };
     this.mse = figureOf("mse", "Mean squared error", true);
-    this.strata = figureOf("mse-strata", "With strata, as published", true);
+    this.strata = figureOf("mse-strata", "With strata", true);
     this.loss = figureOf("loss", "Loss");
     this.gap = figureOf("gap", "Proven gap, at most");
     this.sizes = new SizesChart(pointed);

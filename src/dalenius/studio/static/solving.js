@@ -222,6 +222,7 @@ const STATES = {
   looking: "looking for a setting…",
   problem: "cannot be kept",
   undecided: "not found in time",
+  stale: "an older draft",
 };
 
 /** The state of the answer in a few words; `exact` says whether the page shows the exact answer. */
@@ -300,7 +301,7 @@ function showProblem(problem, take) {
 
 /** A question failed: wait for new counts, show the refusal, or report an error. */
 export function showFailure(error) {
-  if (error.kind === "stale") return; // the page says so
+  if (error.kind === "stale") return showState("stale"); // the page says more
   if (isCounting(error)) return location.reload(); // the table changed: the new page waits for its counts
   if (error.status === 0 || error.status >= 500) return complain(error);
   showRefusal(error);
