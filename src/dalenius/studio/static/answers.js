@@ -1,7 +1,6 @@
 // Answers to a count query: one answer with its picture, or a table of groups.
 
-import { el, named, svg } from "./dom.js";
-import { count, figure, plural, seconds, sentence } from "./format.js";
+import { count, el, figure, named, plural, seconds, sentence, svg } from "./dom.js";
 
 /** The picture of one answer: certain bounds, the 95 % interval, the estimate, and the truth where it is known. */
 function rangePicture({ estimate, bounds, interval, learned, truth }) {

@@ -1,8 +1,7 @@
 // The frequency chart: one row for each value, with its limit. Only the rows in view exist, so a thousand values are as
 // quick as ten.
 
-import { el, fill, nameText, say } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, el, fill, nameText, plural, say } from "./dom.js";
 import { LimitRow } from "./limit_row.js";
 import { atLeast, canBeKept } from "./rules.js";
 
@@ -70,7 +69,8 @@ export class LimitChart {
   /** The value, with its name where there is one. */
   nameOf(at) {
     const value = this.table.values[at];
-    return Object.hasOwn(this.table.labels, value) ? `${nameText(value)} · ${this.table.labels[value]}` : nameText(value);
+    const { labels } = this.table;
+    return Object.hasOwn(labels, value) ? `${nameText(value)} · ${labels[value]}` : nameText(value);
   }
 
   /** The values that are found by the search. */

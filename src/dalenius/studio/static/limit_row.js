@@ -1,8 +1,7 @@
 // One row of the frequency chart: a value's name, its frequency, and its limit, which can be dragged, typed or moved by
 // keys.
 
-import { el, middle, say, set } from "./dom.js";
-import { count, percent, probability } from "./format.js";
+import { count, el, middle, percent, probability, say, set } from "./dom.js";
 import { HOW_TO_WRITE, readLimit, threeDigits } from "./rules.js";
 
 const KEYS = { ArrowRight: 1.02, ArrowUp: 1.02, ArrowLeft: 1 / 1.02, ArrowDown: 1 / 1.02, PageUp: 1.25, PageDown: 0.8 };

@@ -1,7 +1,6 @@
 // The outcome of a verification, as a list of checks, and of an audit, as a dot plot with its table.
 
-import { el, svg } from "./dom.js";
-import { count, percent, plural, sentence } from "./format.js";
+import { count, el, percent, plural, sentence, svg } from "./dom.js";
 
 const SIGNS = { passed: "✓", failed: "✗", "not-checked": "?" };
 const ATTACKS = {
@@ -81,33 +80,32 @@ export function audit(result) {
       "details",
       { class: "more" },
       el("summary", {}, "All figures as a table"),
-      el(
-      "div",
-      { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Attacks" },
-      el(
-        "table",
-        { class: "audit-table" },
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            el("th", { scope: "col" }, "Attacker"),
-            ...["People", "Success", "Baseline", "Control", "Above a limit", "Claims", "Right", "Mean limit"].map(
-              (head) => el("th", { scope: "col", class: "num" }, head),
-            ),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          played.map((name) => attackRow(name, result[name])),
-        ),
-      ),
-      ),
+      el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Attacks" }, auditTable(result, played)),
     ),
     noteList([...(result.notes ?? []), ...played.flatMap((name) => result[name].notes ?? [])]),
+  );
+}
+
+function auditTable(result, played) {
+  const heads = ["People", "Success", "Baseline", "Control", "Above a limit", "Claims", "Right", "Mean limit"];
+  return el(
+    "table",
+    { class: "audit-table" },
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        el("th", { scope: "col" }, "Attacker"),
+        heads.map((head) => el("th", { scope: "col", class: "num" }, head)),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      played.map((name) => attackRow(name, result[name])),
+    ),
   );
 }
 
@@ -208,5 +206,7 @@ const mark = (name, x, y) =>
     ? svg("path", { class: `dot ${name}`, d: `M${x},${y - 7} v14` })
     : svg("circle", { class: `dot ${name}`, cx: x, cy: y, r: MARKS[name] });
 
-const plotWords = ([title, { success, baseline, control }]) =>
-  `${title}: success ${percent1(success)}, baseline ${percent1(baseline ?? null)}, control ${percent1(control ?? null)}.`;
+const plotWords = ([title, attack]) =>
+  `${title}: ${Object.keys(MARKS)
+    .map((name) => `${name} ${percent1(attack[name] ?? null)}`)
+    .join(", ")}.`;

@@ -1,8 +1,7 @@
 // Figures for analysts: a bar for each group of a release, with its interval, and the same as a CSV file.
 
 import { assumption, estimated, fromTo, groupValue } from "./answers.js";
-import { byId, el, fill, named, nameText, svg } from "./dom.js";
-import { count, plural, sentence } from "./format.js";
+import { byId, count, el, fill, named, nameText, plural, sentence, svg } from "./dom.js";
 import { get, post } from "./server.js";
 import { announce, clear, complain } from "./shell.js";
 
@@ -82,6 +81,8 @@ function figureOf(answer, column) {
   return { group: answer.group[column], estimate, interval, bounds: answer.bounds };
 }
 
+const isCertain = ({ bounds: [low, high] }) => low === high;
+
 /** A table whose pictures share one axis: it reads well without them. */
 function bars(figures, by) {
   const most = Math.max(...figures.map(({ estimate, interval }) => Math.max(estimate, interval[1])), 1);
@@ -112,13 +113,17 @@ function bars(figures, by) {
             el("th", { scope: "row" }, groupValue(figure.group)),
             el("td", { class: "picture" }, picture(figure, most)),
             el("td", { class: "num", "data-test": "estimate" }, estimated(figure.estimate)),
-            el("td", { class: "num" }, fromTo(figure.interval)),
+            el("td", { class: "num" }, isCertain(figure) ? "certain" : fromTo(figure.interval)),
           ),
         ),
       ),
     ),
     figures.length > MOST_BARS
-      ? el("p", { class: "hint" }, `${count(MOST_BARS)} of ${plural(figures.length, "group")} are shown. The CSV file has all.`)
+      ? el(
+          "p",
+          { class: "hint" },
+          `${count(MOST_BARS)} of ${plural(figures.length, "group")} are shown. The CSV file has all.`,
+        )
       : null,
   ];
 }
@@ -129,9 +134,12 @@ function picture({ estimate, interval: [low, high] }, most) {
     "svg",
     { class: "bar-picture", "aria-hidden": "true" },
     svg("rect", { class: "bar-estimate", x: 0, y: 3, width: x(estimate), height: 14 }),
-    high > low ? svg("line", { class: "bar-interval", x1: x(low), x2: x(high), y1: 10, y2: 10 }) : null,
-    high > low ? [low, high].map((end) => svg("line", { class: "bar-interval", x1: x(end), x2: x(end), y1: 5, y2: 15 })) : null,
+    high > low ? [line(low, high, 10, 10), line(low, low, 5, 15), line(high, high, 5, 15)] : null,
   );
+
+  function line(from, to, y1, y2) {
+    return svg("line", { class: "bar-interval", x1: x(from), x2: x(to), y1, y2 });
+  }
 }
 
 const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));

@@ -2,8 +2,7 @@
 
 import { LimitChart } from "./chart_limits.js";
 import { gainWords } from "./chart_setting.js";
-import { byId, el, fill, say, set } from "./dom.js";
-import { count, figure, plural, sentence } from "./format.js";
+import { byId, count, el, figure, fill, plural, say, sentence, set } from "./dom.js";
 import { Compare, Results } from "./results.js";
 import { allLimits, atLeast, faults, HOW_TO_WRITE, readLimit, RuleControls, threeDigits } from "./rules.js";
 import { chosenTable, fresh, get, initial, post, remove, untilCounted } from "./server.js";

@@ -1,8 +1,7 @@
 // Page 3: known records, fake values and strata, with what each costs.
 
 import { settingText, SizesChart } from "./chart_setting.js";
-import { byId, el, fill, named, say, set } from "./dom.js";
-import { figure, listed, plural, probability, sentence } from "./format.js";
+import { byId, el, figure, fill, listed, named, plural, probability, say, sentence, set } from "./dom.js";
 import { chosenTable, initial, post, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, follow, mark, ready, runningTask } from "./shell.js";

@@ -1,7 +1,6 @@
 // Page 4: look at the whole policy once more, publish it, and check the release.
 
-import { byId, el, fill, named } from "./dom.js";
-import { capital, count, figure, listed, percent, plural, sentence } from "./format.js";
+import { byId, capital, count, el, figure, fill, listed, named, percent, plural, sentence } from "./dom.js";
 import { plainName, ReleaseCard } from "./release_card.js";
 import { policyWords } from "./rules.js";
 import { chosenTable, fresh, initial, post, untilCounted } from "./server.js";

@@ -1,7 +1,6 @@
 // Page 1: choose a table, and give every column a role.
 
-import { byId, el, fill, named, nameText, say } from "./dom.js";
-import { count, listed, percent, plural, sentence } from "./format.js";
+import { byId, count, el, fill, listed, named, nameText, percent, plural, say, sentence } from "./dom.js";
 import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, mark, showTable } from "./shell.js";

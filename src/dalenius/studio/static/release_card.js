@@ -1,7 +1,6 @@
 // A release: what it is, what can be done with it, the outcome of its checks, and the same from a terminal.
 
-import { el, fill, named } from "./dom.js";
-import { count, figure } from "./format.js";
+import { count, el, figure, fill, named } from "./dom.js";
 import { audit, noteList, verdict } from "./outcomes.js";
 import { get, post, text } from "./server.js";
 import { announce, complain, follow, runningTask } from "./shell.js";
@@ -70,7 +69,8 @@ export class ReleaseCard {
     const known = await get(`/api/releases/${encodeURIComponent(this.id)}/outcomes`);
     fill(this.notes, noteList(known.notes));
     for (const what of Object.keys(WORK))
-      if (known[what] && this.outcome[what].childElementCount === 0) fill(this.outcome[what], WORK[what].view(known[what]));
+      if (known[what] && this.outcome[what].childElementCount === 0)
+        fill(this.outcome[what], WORK[what].view(known[what]));
   }
 
   /** Show what is known about it now. */

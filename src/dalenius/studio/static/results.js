@@ -1,8 +1,22 @@
 // What the limits cost, beside the chart and beside a pinned policy.
 
 import { MethodsChart, settingText, SizesChart } from "./chart_setting.js";
-import { byId, el, fill, named, nameText, say, set, shortened } from "./dom.js";
-import { count, figure, percent, plural, probability, sentence } from "./format.js";
+import {
+  byId,
+  count,
+  el,
+  figure,
+  fill,
+  named,
+  nameText,
+  percent,
+  plural,
+  probability,
+  say,
+  sentence,
+  set,
+  shortened,
+} from "./dom.js";
 import { allLimits, policyWords, read, threeDigits } from "./rules.js";
 
 /** The figures beside the chart. Nodes are made once; every answer only changes what differs. */

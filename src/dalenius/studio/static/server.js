@@ -1,7 +1,6 @@
 // Talking to the server, which runs on this computer: calls, the state of the session, and files to send.
 
-import { byId, say } from "./dom.js";
-import { bytes } from "./format.js";
+import { byId, bytes, say } from "./dom.js";
 
 /** The server's refusal, in its own words. */
 class Refusal extends Error {
@@ -17,7 +16,7 @@ class Refusal extends Error {
 export const initial = JSON.parse(document.getElementById("state").textContent);
 
 /**
- * This tab, and the number of the draft that it shows. The server refuses a change of a draft that the tab has not seen.
+ * This tab, and the number of the draft that it shows. The server refuses to change a draft that the tab has not seen.
  * `changed(history)` is called when the tab has changed the draft, `refused()` when it shows an older one.
  */
 export const tab = { id: ownId(), shows: initial.history.number, changed: () => {}, refused: () => {} };
@@ -37,13 +36,14 @@ export function renameTab() {
 
 async function call(method, path, body, options = {}) {
   const headers = { Accept: "application/json", "Studio-Tab": tab.id, "Studio-Draft": String(tab.shows) };
-  if (method !== "GET") headers["Content-Type"] = body instanceof Blob ? "application/octet-stream" : "application/json";
+  const isFile = body instanceof Blob;
+  if (method !== "GET") headers["Content-Type"] = isFile ? "application/octet-stream" : "application/json";
   let response;
   try {
     response = await fetch(path, {
       method,
       headers,
-      body: method === "GET" ? undefined : body instanceof Blob ? body : JSON.stringify(body ?? {}),
+      body: method === "GET" ? undefined : isFile ? body : JSON.stringify(body ?? {}),
       credentials: "same-origin",
       cache: "no-store",
       ...options,

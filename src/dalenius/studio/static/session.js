@@ -1,11 +1,11 @@
 // What outlives a page: steps to undo and redo, other tabs, what is not saved, and work that is running.
 
-import { byId, el, fill, say } from "./dom.js";
-import { seconds } from "./format.js";
+import { byId, capital, el, fill, say, seconds } from "./dom.js";
 import { fresh, get, initial, pause, post, renameTab, tab } from "./server.js";
 import { announce, complain, followed } from "./shell.js";
 
 const PARTS = { roles: "roles", limits: "limits", solve: "bucket sizes", protection: "protection" };
+const KEYS = { undo: "Ctrl+Z", redo: "Ctrl+Shift+Z" };
 const WORK = {
   "strata-price": "Pricing strata",
   publish: "Publishing",
@@ -29,7 +29,7 @@ function showHistory({ undo, redo, saved }) {
   for (const [name, part] of Object.entries({ undo, redo })) {
     const button = byId(name);
     button.disabled = part === null;
-    button.title = part === null ? `Nothing to ${name}` : `${name === "undo" ? "Undo" : "Redo"}: ${PARTS[part]} (Ctrl+${name === "undo" ? "" : "Shift+"}Z)`;
+    button.title = part === null ? `Nothing to ${name}` : `${capital(name)}: ${PARTS[part]} (${KEYS[name]})`;
   }
   byId("not-saved").hidden = saved;
   byId("quit-unsaved").hidden = saved;
@@ -41,7 +41,8 @@ async function step(name) {
     await page.flush();
     const { history } = await post(`/api/${name}`);
     await take();
-    announce(`${name === "undo" ? "Undone" : "Redone"}: ${PARTS[history[name === "undo" ? "redo" : "undo"]] ?? "the draft"}.`);
+    const [done, back] = name === "undo" ? ["Undone", history.redo] : ["Redone", history.undo];
+    announce(`${done}: ${PARTS[back] ?? "the draft"}.`);
   } catch (error) {
     if (error.kind !== "stale") complain(error);
   }
@@ -69,7 +70,12 @@ function showStale() {
     el(
       "div",
       { class: "notice warn", "data-test": "stale" },
-      el("p", {}, el("strong", {}, "Another tab has changed the draft. "), "This page shows an older one, and cannot change it."),
+      el(
+        "p",
+        {},
+        el("strong", {}, "Another tab has changed the draft. "),
+        "This page shows an older one, and cannot change it.",
+      ),
       el("div", { class: "buttons" }, button),
     ),
   );
@@ -113,7 +119,8 @@ async function watch(tasks) {
       stop.disabled = true;
       post(`/api/tasks/${encodeURIComponent(id)}/cancel`).catch(complain);
     });
-    const row = el("span", { class: "running", "data-test": "running", "data-kind": kind }, el("span", { class: "spinner", "aria-hidden": "true" }), line, stop);
+    const spinner = el("span", { class: "spinner", "aria-hidden": "true" });
+    const row = el("span", { class: "running", "data-test": "running", "data-kind": kind }, spinner, line, stop);
     rows.set(id, row);
     byId("running").append(row);
     untilOver(id, kind, line).finally(() => row.remove());

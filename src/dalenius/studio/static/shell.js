@@ -1,7 +1,6 @@
 // What every page has: messages, the steps, the table in use, the progress of a long task, and the way out.
 
-import { byId, el, fill, named, say } from "./dom.js";
-import { count, plural, seconds, sentence } from "./format.js";
+import { byId, count, el, fill, named, plural, say, seconds, sentence } from "./dom.js";
 import { chosenTable, get, pause, post } from "./server.js";
 
 /** Show what went wrong and what to do about it. The message stays until it is closed. */

@@ -1,7 +1,6 @@
 // A draft policy, the questions that go to the server about it, and how far the answer is.
 
-import { byId, el, fill, say, set } from "./dom.js";
-import { sentence } from "./format.js";
+import { byId, el, fill, say, sentence, set } from "./dom.js";
 import { isCounting, pause, post, tab } from "./server.js";
 import { complain, mark } from "./shell.js";
 
