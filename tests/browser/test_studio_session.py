@@ -148,7 +148,9 @@ def test_two_tabs_and_many_codes(visits: Visits, codes: Path, picture: Picture, 
 
         # names from a file, a search in them, and one limit for all that were found
         names = tmp_path / "names.csv"
-        names.write_text("code;name\nV001;Heart failure\nV004;Heart attack\nV009;Asthma\nV999;unknown\n", encoding="utf-8")
+        names.write_text(
+            "code;name\nV001;Heart failure\nV004;Heart attack\nV009;Asthma\nV999;unknown\n", encoding="utf-8"
+        )
         hook(page, "labels").set_input_files(names)
         hook(page, "search").fill("heart")
         expect(hook(page, "limit-row")).to_have_count(2)

@@ -61,6 +61,7 @@ export const noteList = (notes) =>
 export function audit(result) {
   const played = Object.keys(ATTACKS).filter((name) => result[name]);
   const broken = result.broken ?? [];
+  const plot = dotPlot(played.map((name) => [ATTACKS[name], result[name]]));
   return el(
     "div",
     { class: "outcome", "data-test": "audit-result", "data-broken": String(broken.length) },
@@ -70,7 +71,7 @@ export function audit(result) {
       broken.length ? `✗ ${plural(broken.length, "broken promise")}` : "✓ These attacks broke no promise",
     ),
     broken.map((text) => el("p", { class: "bad-word" }, sentence(text))),
-    dotPlot(played.map((name) => [ATTACKS[name], result[name]])),
+    plot,
     el(
       "p",
       { class: "hint" },
@@ -78,7 +79,7 @@ export function audit(result) {
     ),
     el(
       "details",
-      { class: "more" },
+      { class: "more", open: plot === null },
       el("summary", {}, "All figures as a table"),
       el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Attacks" }, auditTable(result, played)),
     ),
