@@ -67,7 +67,8 @@ def test_steps_are_those_of_a_list(steps: list[tuple[str, int]]) -> None:
             history.step(None, back=what == "u")
             at = max(0, at - 1) if what == "u" else min(len(line) - 1, at + 1)
         assert history.draft == line[at]
-        assert (history.state()["undo"] is not None, history.state()["redo"] is not None) == (
+        state = history.state()
+        assert (state["undo"] is not None, state["redo"] is not None) == (
             at > 0,
             at < len(line) - 1,
         )
