@@ -128,12 +128,12 @@ def test_from_the_first_screen_to_figures(visits: Visits, picture: Picture, tmp_
 
 @pytest.fixture
 def codes(tmp_path: Path) -> Path:
-    """700 codes, some of them long, in 7,000 rows."""
+    """88 codes, one of them long, in 28,000 rows: an audit takes some seconds."""
     path = tmp_path / "codes.csv"
     with path.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(["Age", "Code"])
-        for row in range(7000):
+        for row in range(28_000):
             code = row * row % 700
             writer.writerow([row % 80, f"V{code:03d}" if code else "A code with a long name that ends in 000"])
     return path
@@ -187,4 +187,20 @@ def test_two_tabs_and_many_codes(visits: Visits, codes: Path, picture: Picture, 
         expect(hook(other, "stale")).to_be_visible()
         other.close()
         expect(hook(page, "other-tab")).to_be_hidden()
+
+        # work that goes on is seen on other pages, and can be cancelled there
+        go(page, "publish")
+        hook(page, "publish").click()
+        expect(hook(page, "verified")).to_be_visible()
+        hook(page, "audit").click()
+        expect(hook(page, "progress")).to_be_visible()
+        go(page, "table")
+        expect(hook(page, "running")).to_have_attribute("data-kind", "audit")
+        picture(page, "studio-running")
+        hook(page, "running-cancel").click()
+        expect(hook(page, "running")).to_have_count(0)
+        go(page, "publish")
+        expect(hook(page, "verified")).to_be_visible()
+        expect(hook(page, "audit-result")).to_have_count(0)
+        page.close()
     visits.problems[:] = [problem for problem in visits.problems if "409" not in problem]  # which Chromium notes

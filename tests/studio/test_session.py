@@ -48,7 +48,7 @@ def test_other_texts_are_refused_as_numbers(text: str) -> None:
 def test_every_number_of_a_limit_may_be_a_percentage() -> None:
     form = LimitsForm(theta="800 %", base="2%", values={"HIV": "0,5 %", "Flu": " 1 / 2 "})
     policy = form.policy()
-    assert (policy.theta, policy.base) == (8, Fraction(1, 50))
+    assert (policy.theta, policy.base) == (Fraction(8), Fraction(1, 50))
     assert policy.values == {"HIV": Fraction(1, 200), "Flu": Fraction(1, 2)}
 
 
@@ -124,7 +124,7 @@ def test_a_rule_begins_with_the_strictest_number_that_works(
     options = PlanOptions(known_records=known, fake_values=fakes)
 
     def policy(number: str) -> LimitPolicy:
-        return LimitPolicy.of(**{rule: number})
+        return LimitPolicy.of(uniform=number) if rule == "uniform" else LimitPolicy.of(l_diversity=number)
 
     def works(number: str) -> bool:
         return why_impossible(prepare_problem(counts, policy(number), options)[1]) is None

@@ -210,7 +210,8 @@ class Exploring:
         column = self._studio.column_counts()
         counts, _ = column.ready()
         values, numbers = by_count(counts)
-        labels = {value: label for value, label in self._studio.labels().items() if value in set(values)}
+        given, known = self._studio.labels(), set(values)
+        labels = {value: label for value, label in given.items() if value in known}
         return json_answer(
             {"column": column.key.column, "total": counts.total, "values": values, "counts": numbers, "labels": labels}
         )

@@ -171,6 +171,7 @@ class Tab(NamedTuple):
 
 
 _MOST_STEPS = 200
+_MOST_LIMITS = 500_000  # of single values, in all steps together
 _PARTS = ("roles", "limits", "solve", "protection")
 
 
@@ -204,7 +205,8 @@ class History:
             return
         self.require_fresh(tab)
         if not gesture or gesture != self._gesture:
-            self._past = [*self._past, self.draft][-_MOST_STEPS:]
+            most = max(2, min(_MOST_STEPS, _MOST_LIMITS // (1 + len(draft.limits.values))))
+            self._past = [*self._past, self.draft][-most:]
         self._undone.clear()
         self._move(draft, tab, gesture)
 

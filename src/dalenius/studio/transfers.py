@@ -34,6 +34,7 @@ from dalenius.studio.forms import NothingForm, RolesForm, read_body, read_form, 
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.state import Studio
 from dalenius.studio.studio_release import Fingerprint, StudioRelease, mark_of, open_file
+from dalenius.studio.tasks import Task
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -106,8 +107,13 @@ class Downloads:
 
     def _twin(self, release: StudioRelease) -> dict[str, Any]:
         """The twin of the report. If it has to be made, that is a task, which every page can see and cancel."""
+
+        def work(task: Task) -> dict[str, Any]:
+            release.twin(task)
+            return {}
+
         while (known := release.knowledge().twin) is None:
-            self._studio.tasks.run("report", lambda task: {"bytes": len(twin_text(release.twin(task)))}, release.id)
+            self._studio.tasks.run("report", work, release.id)
         return known
 
 
@@ -239,8 +245,8 @@ class Uploads:
         """POST /api/labels: a CSV file of values and their names. They stay in Studio."""
         require_type(request, "application/octet-stream")
         counts, _ = self._studio.column_counts().ready()
-        labels = read_labels(await read_body(request))
-        known = {value: label for value, label in labels.items() if value in set(counts.values)}
+        labels, values = read_labels(await read_body(request)), set(counts.values)
+        known = {value: label for value, label in labels.items() if value in values}
         if not known:
             raise InputError(
                 "no value of the sensitive column is in this file",

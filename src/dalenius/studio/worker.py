@@ -49,6 +49,7 @@ class ExactWorker:
     """Answers the latest question, and gives up those before it. Threads may share it."""
 
     def __init__(self, children: int = _CHILDREN) -> None:
+        """With one child nobody is in waiting: the next one is started for the next question."""
         self._lock = threading.Lock()
         self._closed = False
         self._most = children
@@ -108,7 +109,8 @@ class ExactWorker:
             return
         self._children.pop(0).kill()
         _fail(pending, Abandoned("a newer question was asked, or none"))
-        self._start_missing()
+        if self._most > 1:
+            self._start_missing()
 
     def _start_missing(self) -> None:
         while len(self._children) < self._most:

@@ -66,7 +66,9 @@ export function middle(node, text) {
   node.title = text;
   const head = whole.length > 2 * TAIL ? whole.slice(0, -TAIL).join("") : text;
   const tail = text.slice(head.length);
-  fill(node, el("bdi", { class: "head" }, head), tail === "" ? null : el("bdi", { class: "tail" }, tail));
+  if (tail === "") return fill(node, el("bdi", { class: "head" }, text));
+  const part = (kind, words) => el("bdi", { class: kind, "aria-hidden": "true" }, words);
+  return fill(node, el("span", { class: "sr-only" }, text), part("head", head), part("tail", tail));
 }
 
 /** The text to show for a name: an empty one has to be visible too. */

@@ -167,4 +167,4 @@ document.addEventListener("keydown", (event) => {
 });
 showHistory(initial.history);
 call("hello");
-setTimeout(() => watch(initial.tasks), 600); // the page itself goes first
+setTimeout(() => watch(initial.tasks), 50); // the page itself goes first
