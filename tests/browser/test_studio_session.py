@@ -164,6 +164,7 @@ def test_two_tabs_and_many_codes(visits: Visits, codes: Path, picture: Picture, 
             hook(page, "sort").select_option(sort)
             expect(hook(page, "limit-row").first).to_have_attribute("data-value", top)
         settled(page)
+        expect(hook(page, "mse-strata")).not_to_have_text("…")
         look(page, picture, "codes")
 
         # the second tab is told; the first is told of a change, cannot overwrite it, and takes it over

@@ -86,7 +86,7 @@ export class Results {
     set(this.strata.box, "aria-busy", price?.stale !== false);
     say(this.strata.node, price ? figure(price.mse) : "…");
     const number = price ? plural(price.strata, "stratum", "strata") : "";
-    say(this.strata.against, !price ? "being priced" : price.stale ? `${number}, for earlier limits` : number);
+    say(this.strata.against, !price ? "being priced" : price.stale ? `${number}, for earlier limits` : `${number}, as published`);
   }
 
   #force(forcing) {
