@@ -14,12 +14,12 @@ export class Draft {
     this.gesture = { number: 0, target: null, at: 0 };
   }
 
-  /** The question to send. */
+  /** The question to send. Only a quick one changes the draft: an exact one may arrive late, after a step back. */
   question(exact) {
     this.sequence += 1;
     const gesture = `${tab.id.slice(0, 8)}-${this.gesture.number}`;
     const { limits, solve, protection, sequence } = this;
-    return { limits, solve, protection, exact, sequence, gesture };
+    return { limits, solve, protection, exact, sequence, gesture, draft: !exact };
   }
 
   /** Take over limits, sizes and protection from a state of the server. */
