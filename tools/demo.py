@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import random
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+from dalenius.studio.demo_table import write_table
+
 FOLDER = Path(__file__).parent.parent / "demo"
-# Made up: how many of 5,000 patients have what, the share of women among them, and their mean age.
-DISEASES = {
-    "Flu": (1900, 0.5, 45),
-    "Hypertension": (1200, 0.45, 68),
-    "Asthma": (700, 0.55, 30),
-    "Diabetes": (600, 0.45, 62),
-    "Depression": (330, 0.7, 35),
-    "Cancer": (200, 0.5, 66),
-    "Hepatitis": (50, 0.3, 42),
-    "HIV": (20, 0.25, 38),
-}
 JOB = """\
 [table]
 sensitive = "Disease"
@@ -35,20 +24,6 @@ floor = "0.02"           # (and 2 % is allowed for the rarest)
 HIV = "0.02"
 Flu = "0.9"
 """
-
-
-def write_table(path: Path) -> None:
-    chance = random.Random(1977)  # noqa: S311 (made-up data)
-    diseases = [disease for disease, (count, *_) in DISEASES.items() for _ in range(count)]
-    chance.shuffle(diseases)
-    with path.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.writer(out)
-        writer.writerow(["Name", "Gender", "Age", "Zipcode", "Disease"])
-        for number, disease in enumerate(diseases):
-            _, women, mean = DISEASES[disease]
-            gender = "F" if chance.random() < women else "M"
-            age = min(95, max(18, round(chance.gauss(mean, 14))))
-            writer.writerow([f"Patient {number}", gender, age, f"{chance.randint(0, 99):05d}", disease])
 
 
 def run(*words: str) -> None:

@@ -96,7 +96,7 @@ def test_cancelling_leaves_nothing_behind(site: Site, tmp_path: Path) -> None:
     task = site.send("/api/publish", {"name": "stopped", "format": "csv"})["task"]
     busy = site.post("/api/publish", {"name": "other"})
     assert (busy.status_code, busy.json()["error"]["kind"]) == (409, "busy")
-    assert site.state()["tasks"] == [task]
+    assert [entry["id"] for entry in site.state()["tasks"]] == [task]
     site.send(f"/api/tasks/{task}/cancel")
     ended = site.task(task)
     assert (ended["status"], ended["result"], ended["error"]) == ("cancelled", None, None)

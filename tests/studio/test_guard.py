@@ -25,9 +25,15 @@ ADDRESSES = [
     "/api/counts",
     "/api/tasks/x",
     "/api/releases/x/columns",
+    "/api/releases/x/outcomes",
+    "/api/history",
+    "/figures",
     "/nothing",
 ]
-POSTS = ["/api/table", "/api/roles", "/api/explore", "/api/pin", "/api/publish", "/api/strata-price", "/api/quit"]
+POSTS = [
+    *("/api/table", "/api/roles", "/api/explore", "/api/pin", "/api/publish", "/api/strata-price", "/api/quit"),
+    *("/api/undo", "/api/redo", "/api/demo", "/api/labels", "/api/start", "/api/strata-figures"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,9 @@
 
 - Pages and messages: `pages` renders the templates in `templates/` and serves `static/`; `forms` checks what a page
   sends; `messages` has the shape of answers and errors.
-- The publisher's work: `table_entries` (tables and the counts of their columns), `draft` (roles, limits, protection),
-  `releases` and `studio_release`, `tasks` (long work), `transfers` (uploads and downloads). `api` connects them.
+- The publisher's work: `table_entries` (tables and the counts of their columns), `draft` (roles, limits, protection,
+  and steps back), `demo_table` (a made-up one), `releases` and `studio_release`, `tasks` (long work), `transfers`
+  (uploads and downloads). `api` connects them.
 - What limits cost: `explorer` asks, `answering` turns a plan into an `exploration`, `offers` finds limits that can be
-  kept. `worker` and `child` look for exact answers in other processes.
+  kept. `worker` and `child` look for exact answers, and price strata, in other processes.
 """

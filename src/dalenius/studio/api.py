@@ -8,9 +8,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -22,16 +21,24 @@ from dalenius.model.estimate import AT_RANDOM, LEARNED, MEASURED, Estimate, Grou
 from dalenius.model.problem import MOST_VALUES
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.publishing.flow import price_strata, publish_request
-from dalenius.publishing.options import PublishRequest
 from dalenius.query.count import Counter, answer_object
 from dalenius.query.release_tables import PublishedColumn, published_columns
 from dalenius.query.true_count import true_count, true_counts_of
 from dalenius.release.folder import open_release
-from dalenius.release.writer import Format
-from dalenius.studio.draft import Draft
+from dalenius.studio.draft import Draft, Tab
 from dalenius.studio.exploration import exploration_object
-from dalenius.studio.forms import CountForm, ExploreForm, NothingForm, PinForm, PublishForm, read_form
+from dalenius.studio.forms import (
+    CountForm,
+    ExploreForm,
+    NothingForm,
+    PinForm,
+    PublishForm,
+    StartForm,
+    plan_options,
+    read_form,
+)
 from dalenius.studio.messages import RequestError, json_answer
+from dalenius.studio.offers import first_number
 from dalenius.studio.releases import new_id
 from dalenius.studio.state import Studio
 from dalenius.studio.studio_release import StudioRelease
@@ -44,30 +51,20 @@ from dalenius.verify.findings import verdict_object
 def start_price(studio: Studio) -> Task:
     """What strata would cost or save. Nothing is placed or written."""
     table, draft = studio.table(), studio.draft
-    request = _request(table, draft)
+    request = studio.request(table, draft)
 
     def work(task: Task) -> dict[str, Any]:
-        return price_strata(request(), task).as_object()
+        price = price_strata(request(), task)
+        studio.keep_price((table.id, table.stamp, draft), price)
+        return price.as_object()
 
     return studio.tasks.start("strata-price", table.id, work)
-
-
-def _request(table: TableEntry, draft: Draft, format: Format = "parquet") -> Callable[[], PublishRequest]:
-    """What to publish, as the draft stands now. The request is made, and checked, where the work is done."""
-    return partial(
-        PublishRequest,
-        table=table.path,
-        roles=draft.to_publish(),
-        limits=draft.limits.policy(),
-        solving=draft.options,
-        options=draft.publish_options(table.table, format),
-    )
 
 
 def start_publishing(studio: Studio, form: PublishForm) -> Task:
     """Publish the draft under a name."""
     table, draft = studio.table(), studio.draft
-    request = _request(table, draft, form.format)
+    request = studio.request(table, draft, form.format)
     target = studio.releases.target(form.name)
     policy_to_verify = _policy_to_verify(studio, draft, table)
 
@@ -82,6 +79,7 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
             job_text=studio.job(draft, table, form.format, form.name),
             table=table,
             policy=policy_to_verify,
+            draft=draft,
             notes=published.notes,
         )
         studio.releases.add(release)
@@ -106,7 +104,7 @@ def start_verifying(studio: Studio, release: StudioRelease, against: bool) -> Ta
     def work(task: Task) -> dict[str, Any]:
         return verdict_object(release.verify(table, task))
 
-    return studio.tasks.start("verify", table.id if table is not None else "", work)
+    return studio.tasks.start("verify", table.id if table is not None else "", work, release.id)
 
 
 def start_auditing(studio: Studio, release: StudioRelease, truth: bool) -> Task:
@@ -116,7 +114,7 @@ def start_auditing(studio: Studio, release: StudioRelease, truth: bool) -> Task:
     def work(task: Task) -> dict[str, Any]:
         return audit_object(release.audit(table, task))
 
-    return studio.tasks.start("audit", table.id if table is not None else "", work)
+    return studio.tasks.start("audit", table.id if table is not None else "", work, release.id)
 
 
 def columns_object(release: StudioRelease) -> dict[str, Any]:
@@ -190,6 +188,17 @@ def _truths(release: StudioRelease, counter: Counter, form: CountForm, groups: l
     return counts
 
 
+_TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def tab_of(request: Request) -> Tab | None:
+    """The tab that asks, and the number of the draft that it shows, where it says so."""
+    name, number = request.headers.get("studio-tab", ""), request.headers.get("studio-draft", "")
+    if not _TAB.fullmatch(name) or not re.fullmatch(r"[0-9]{1,9}", number):
+        return None
+    return Tab(name, int(number))
+
+
 class Exploring:
     """The endpoints of the limits and protection pages."""
 
@@ -201,16 +210,46 @@ class Exploring:
         column = self._studio.column_counts()
         counts, _ = column.ready()
         values, numbers = by_count(counts)
-        return json_answer({"column": column.key.column, "total": counts.total, "values": values, "counts": numbers})
+        given, known = self._studio.labels(), set(values)
+        labels = {value: label for value, label in given.items() if value in known}
+        return json_answer(
+            {"column": column.key.column, "total": counts.total, "values": values, "counts": numbers, "labels": labels}
+        )
 
     async def explore(self, request: Request) -> Response:
         """POST /api/explore. It ends an older search for an exact answer, which is about other limits."""
         form = await read_form(request, ExploreForm)
         form.limits.policy()
-        draft = self._studio.take_over(form)
+        draft = self._studio.take_over(form, tab_of(request))
+        history = self._studio.history() if form.draft else None
         self._studio.abandon()
         exploration = await self._explore(draft, form.exact)
-        return json_answer({"sequence": form.sequence, **exploration})
+        return json_answer({"sequence": form.sequence, "history": history, **exploration})
+
+    async def start(self, request: Request) -> Response:
+        """POST /api/start: the number with which a rule can begin, as it is or the nearest that can be kept."""
+        form = await read_form(request, StartForm)
+        counts, _ = self._studio.column_counts().ready()
+        given = form.limits.model_copy(update={"rule": form.rule})
+        options = plan_options(form.solve, form.protection)
+
+        def policy(number: str) -> LimitPolicy:
+            return given.model_copy(update={form.rule: number}).policy()
+
+        number = await run_in_threadpool(first_number, form.rule, getattr(given, form.rule), policy, counts, options)
+        return json_answer({"number": number})
+
+    async def strata(self, request: Request) -> Response:
+        """POST /api/strata-figures: the price of the draft's strata, from a process in the background."""
+        await read_form(request, NothingForm)
+        self._studio.require_fresh(tab_of(request))
+        key, future = self._studio.price()
+        if future is not None:
+            try:
+                self._studio.keep_price(key, await asyncio.wrap_future(future))
+            except Abandoned:
+                raise RequestError(409, "abandoned", "newer limits came in") from None
+        return json_answer(self._studio.price_state())
 
     async def _explore(self, draft: Draft, exact: bool) -> dict[str, Any]:
         column = self._studio.column_counts()

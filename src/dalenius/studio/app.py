@@ -23,6 +23,7 @@ from dalenius.studio.api import (
     start_price,
     start_publishing,
     start_verifying,
+    tab_of,
 )
 from dalenius.studio.forms import (
     AuditForm,
@@ -107,18 +108,29 @@ def _api(studio: Studio, quit_server: Callable[[], None]) -> list[Route]:
     async def state(_request: Request) -> Response:
         return json_answer(await run_in_threadpool(studio.state))
 
+    async def history(request: Request) -> Response:
+        return json_answer({"history": studio.history(tab_of(request))})
+
+    async def step(request: Request) -> Response:
+        await read_form(request, NothingForm)
+        studio.step(tab_of(request), back=request.url.path.endswith("undo"))
+        return changed()
+
     async def remove_table(request: Request) -> Response:
         await read_form(request, NothingForm)
         studio.remove_table(request.path_params["id"])
         return json_answer({"ok": True})
 
     async def choose(request: Request) -> Response:
-        studio.choose((await read_form(request, ChooseForm)).id)
-        return json_answer({"ok": True})
+        studio.choose((await read_form(request, ChooseForm)).id, tab_of(request))
+        return changed()
 
     async def roles(request: Request) -> Response:
-        studio.set_roles(await read_form(request, RolesForm))
-        return json_answer({"ok": True})
+        studio.set_roles(await read_form(request, RolesForm), tab_of(request))
+        return changed()
+
+    def changed() -> Response:
+        return json_answer({"ok": True, "history": studio.history()})
 
     async def stop(request: Request) -> Response:
         await read_form(request, NothingForm)
@@ -128,12 +140,19 @@ def _api(studio: Studio, quit_server: Callable[[], None]) -> list[Route]:
     exploring, uploads = Exploring(studio), Uploads(studio)
     return [
         Route("/api/state", state),
+        Route("/api/history", history),
+        Route("/api/undo", step, methods=["POST"]),
+        Route("/api/redo", step, methods=["POST"]),
+        Route("/api/demo", uploads.demo, methods=["POST"]),
+        Route("/api/labels", uploads.labels, methods=["POST"]),
         Route("/api/tables", uploads.receive, methods=["POST"]),
         Route("/api/tables/{id}", remove_table, methods=["DELETE"]),
         Route("/api/table", choose, methods=["POST"]),
         Route("/api/roles", roles, methods=["POST"]),
         Route("/api/counts", exploring.counts),
         Route("/api/explore", exploring.explore, methods=["POST"]),
+        Route("/api/start", exploring.start, methods=["POST"]),
+        Route("/api/strata-figures", exploring.strata, methods=["POST"]),
         Route("/api/pin", exploring.pin, methods=["POST"]),
         Route("/api/pin", exploring.unpin, methods=["DELETE"]),
         *_tasks(studio),
@@ -148,6 +167,7 @@ def _tasks(studio: Studio) -> list[Route]:
         return json_answer({"task": start_price(studio).id})
 
     async def publish(request: Request) -> Response:
+        studio.require_fresh(tab_of(request))  # nobody publishes limits that they do not see
         return json_answer({"task": start_publishing(studio, await read_form(request, PublishForm)).id})
 
     async def verify(request: Request) -> Response:
@@ -179,6 +199,9 @@ def _tasks(studio: Studio) -> list[Route]:
 
 
 def _queries(studio: Studio) -> list[Route]:
+    async def outcomes(request: Request) -> Response:
+        return json_answer(await run_in_threadpool(studio.releases.get(request.path_params["id"]).outcomes))
+
     async def columns(request: Request) -> Response:
         release = studio.releases.get(request.path_params["id"])
         return json_answer(await run_in_threadpool(columns_object, release))
@@ -189,6 +212,7 @@ def _queries(studio: Studio) -> list[Route]:
         return json_answer(await run_in_threadpool(count_object, release, form))
 
     return [
+        Route("/api/releases/{id}/outcomes", outcomes),
         Route("/api/releases/{id}/columns", columns),
         Route("/api/releases/{id}/count", count, methods=["POST"]),
     ]

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from queue import SimpleQueue
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
@@ -16,8 +16,13 @@ from dalenius.policy.limits import LimitPolicy
 from dalenius.studio.exploration import Exploration
 from dalenius.studio.explorer import Explorer
 
-Question = tuple[ValueCounts, LimitPolicy, PlanOptions]
-Reply = Exploration | str  # or the name of the error
+if TYPE_CHECKING:  # importing publishing takes time, which exact answers do not have
+    from dalenius.publishing.arrangement import StrataPrice
+    from dalenius.publishing.options import PublishRequest
+
+# Counts, limits and options for an exact answer, or a request to publish, for the price of its strata.
+Question: TypeAlias = "tuple[ValueCounts, LimitPolicy, PlanOptions] | PublishRequest"
+Reply: TypeAlias = "Exploration | StrataPrice | str"  # or the name of the error
 
 
 def serve() -> None:
@@ -38,12 +43,18 @@ def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
     explorer: Explorer | None = None
     known: ValueCounts | None = None
     while True:
-        counts, policy, options = questions.get()
+        question = questions.get()
         reply: Reply
         try:
-            if explorer is None or counts != known:
-                explorer, known = Explorer(counts), counts
-            reply = explorer.explore(policy, options, exact=True)
+            if not isinstance(question, tuple):
+                from dalenius.publishing.flow import price_strata
+
+                reply = price_strata(question)
+            else:
+                counts, policy, options = question
+                if explorer is None or counts != known:
+                    explorer, known = Explorer(counts), counts
+                reply = explorer.explore(policy, options, exact=True)
         except Exception as error:  # noqa: BLE001 (whatever it is, somebody is waiting)
             reply = type(error).__name__
         pickle.dump(reply, answers)

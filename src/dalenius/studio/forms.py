@@ -1,21 +1,46 @@
-"""What a page sends, checked before anything else happens. The numbers of limits stay the text that was typed."""
+"""What a page sends, checked before anything else happens.
+
+The numbers of limits stay the text that was typed, except percentages and decimal commas: "5 %" and "0,05" become
+"0.05", exactly. So the job file and the command line never see them.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
 from dalenius.model.plan import PlanOptions
-from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.limits import LimitPolicy, format_fraction
 from dalenius.studio.messages import RequestError
 
 LARGEST_BODY = 8 * 10**6  # bytes: 100,000 limits by name fit
 
+_TYPED = re.compile(r"(\d+(?:[.,]\d*)?|[.,]\d+)\s*(%?)")
+_TYPED_RATIO = re.compile(r"(\d+)\s*/\s*(\d+)")
+
+
+def plain_number(text: str) -> str:
+    """A number as the command line writes it: "5 %" and "0,05" are "0.05". Anything else stays as it is."""
+    typed = _TYPED.fullmatch(text.strip())
+    if typed is None:
+        ratio = _TYPED_RATIO.fullmatch(text.strip())
+        return text if ratio is None else f"{ratio[1]}/{ratio[2]}"
+    number = typed[1].replace(",", ".")
+    if not typed[2]:
+        return number
+    whole, _, rest = number.partition(".")
+    shifted = Fraction(int(f"{whole or 0}{rest}"), 10 ** (len(rest) + 2))
+    exact = format_fraction(shifted)
+    return exact if Fraction(exact) == shifted else f"{shifted.numerator}/{shifted.denominator}"
+
+
 Name = Annotated[str, Field(max_length=10_000)]
-Number = Annotated[str, Field(max_length=100)]
+Number = Annotated[str, Field(max_length=100), AfterValidator(plain_number)]
 Rule = Literal["theta", "uniform", "l_diversity", "beta", "none"]
 _FEW = Field(default=0, ge=0, le=10**6)
 
@@ -80,6 +105,16 @@ class ExploreForm(_Form):
     exact: bool = False
     sequence: int = 0
     draft: bool = True
+    gesture: Annotated[str, Field(max_length=40)] = ""  # changes of one gesture are undone together
+
+
+class StartForm(_Form):
+    """A rule with one number, for which a number that can be kept is wanted."""
+
+    rule: Literal["uniform", "l_diversity"]
+    limits: LimitsForm
+    solve: SolveForm = SolveForm()
+    protection: ProtectionForm = ProtectionForm()
 
 
 class NothingForm(_Form):
@@ -139,7 +174,7 @@ async def read_form(request: Request, form: type[AnyForm]) -> AnyForm:
     """The body of a request as a form. No body at all means an empty form."""
     require_type(request, "application/json")
     try:
-        document = json.loads(await _read_body(request) or b"{}", parse_constant=_refuse_constant)
+        document = json.loads(await read_body(request) or b"{}", parse_constant=_refuse_constant)
         json.dumps(document, ensure_ascii=False).encode()  # refuses unpaired surrogates
         return form.model_validate(document)
     except ValidationError as error:
@@ -156,7 +191,8 @@ def require_type(request: Request, content_type: str) -> None:
         raise RequestError(415, "unsupported", f"the Content-Type of this request must be {content_type}")
 
 
-async def _read_body(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
+    """The body of a request; an error if it is too large."""
     too_large = RequestError(413, "too-large", f"the request has more than {LARGEST_BODY:,} bytes")
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > LARGEST_BODY:

@@ -16,11 +16,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Literal
 
 from dalenius.errors import DaleniusError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
-from dalenius.model.problem import Problem
-from dalenius.planning import plan_without_search
+from dalenius.model.problem import Problem, ValueCounts
+from dalenius.planning import plan_without_search, prepare_problem
+from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.glance import glance
 from dalenius.solve.sizes import LARGEST_SIZE, least_min_size, why_impossible
 from dalenius.studio.exploration import Obstacle, Offer
@@ -29,6 +31,8 @@ _DIGITS = 3
 _FACTOR_DIGITS = 100  # factors are multiples of 1/100
 _NAMES = 3
 _LARGEST_FACTOR = 1 << 40
+_START_SECONDS = 1.0
+_STEPS = 1000  # of a uniform limit
 _WORD = {"not-eligible": "Raise these limits.", "no-room-for-fakes": "Raise the limits, or use fewer fake values."}
 
 
@@ -43,6 +47,43 @@ def obstacle_of(plan: Plan, options: PlanOptions, seconds: float) -> Obstacle | 
     return Obstacle(
         kind=why.reason, message=_message(problem, why), hint=_hint(problem, why), values=names, offer=offer
     )
+
+
+def first_number(
+    rule: Literal["uniform", "l_diversity"],
+    number: str,
+    policy: Callable[[str], LimitPolicy],
+    counts: ValueCounts,
+    options: PlanOptions,
+) -> str:
+    """The number with which a rule begins: this one if it can be kept, or the strictest one that can.
+
+    `policy` gives the limits for a number. If no number can be kept, it is this one all the same: the page says why.
+    """
+    deadline = time.monotonic() + _START_SECONDS
+
+    def works(text: str) -> bool:
+        try:
+            _, problem = prepare_problem(counts, policy(text), options)
+            return _works(problem, options, deadline)
+        except DaleniusError:
+            return False
+
+    own = policy(number if rule == "l_diversity" else "1").values
+    most = max(
+        (count for value, count in zip(counts.values, counts.counts, strict=True) if value not in own), default=1
+    )
+    unknown = counts.total - options.known_records
+    if works(number) or most > unknown:
+        return number
+    if rule == "l_diversity":
+        largest = unknown // most  # a smaller l is a higher limit
+        less = _least(lambda less: works(str(largest + 1 - less)), 0, deadline, largest)
+        return number if less is None else str(largest + 1 - less)
+    if works(tightest := rounded_up(Fraction(most, unknown))):
+        return tightest
+    steps = _least(lambda steps: works(rounded_up(Fraction(steps, _STEPS))), _STEPS * most // unknown, deadline, _STEPS)
+    return number if steps is None else rounded_up(Fraction(steps, _STEPS))
 
 
 def rounded_up(limit: Fraction) -> str:
@@ -174,7 +215,7 @@ def _working_size(problem: Problem, options: PlanOptions, deadline: float) -> in
 
 def _least(works: Callable[[int], bool], failed: int, deadline: float, most: int = _LARGEST_FACTOR) -> int | None:
     """The smallest number above `failed` that works, by doubling and bisection; some working one if time runs out."""
-    low, high = failed, min(most, 2 * failed)
+    low, high = failed, min(most, max(1, 2 * failed))
     while not works(high):
         if high >= most or time.monotonic() > deadline:
             return None

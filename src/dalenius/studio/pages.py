@@ -1,4 +1,4 @@
-"""The five pages and the error page, from the package's templates, and the static files they need.
+"""The six pages and the error page, from the package's templates, and the static files they need.
 
 Everything in a page is escaped. A static file is served only if its name is in the list of the package's own files.
 """
@@ -17,7 +17,7 @@ from dalenius.model import VERSION
 from dalenius.studio.messages import internal_object, json_answer, not_found, script_json
 from dalenius.studio.state import Studio
 
-PAGES = ("table", "limits", "protection", "publish", "query")
+PAGES = ("table", "limits", "protection", "publish", "query", "figures")
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -29,7 +29,7 @@ class Pages:
         self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
 
     def page(self, studio: Studio, name: str) -> Response:
-        """One of the five pages, with the state of everything in it."""
+        """One of the six pages, with the state of everything in it."""
         state = studio.state()
         return self._render(f"{name}.html", {"page": name, "state": state, "state_json": script_json(state)})
 

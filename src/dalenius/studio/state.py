@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,15 @@ from dalenius.model import VERSION
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.job import Job, job_text
-from dalenius.studio.draft import Draft, require_columns
+from dalenius.publishing.arrangement import StrataPrice
+from dalenius.publishing.options import PublishRequest
+from dalenius.release.writer import Format
+from dalenius.studio.draft import Draft, History, Tab, require_columns
 from dalenius.studio.exploration import Exploration
 from dalenius.studio.forms import ExploreForm, LimitsForm, RolesForm
 from dalenius.studio.messages import RequestError
 from dalenius.studio.releases import PrivateFolder, Releases
-from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, TableEntry, Tables
+from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, Stamp, TableEntry, Tables
 from dalenius.studio.tasks import Tasks
 from dalenius.studio.worker import ExactWorker
 
@@ -48,6 +53,9 @@ class LastExploration:
     exploration: dict[str, Any]
 
 
+PriceKey = tuple[str, Stamp, Draft]  # what the price of strata depends on
+
+
 class Studio:
     """Everything behind the pages. Methods may be called from any thread."""
 
@@ -58,12 +66,15 @@ class Studio:
         self.counts = Counts()
         self.releases = Releases(options.out, self.private.folder("releases"))
         self._lock = threading.RLock()
-        self._draft = Draft.of_job(options.job) if options.job is not None else Draft()
+        self._history = History(Draft.of_job(options.job) if options.job is not None else Draft())
         self._chosen_id: str | None = None
         self._last: LastExploration | None = None
         self._pinned: tuple[CountKey, dict[str, Any]] | None = None
+        self._labels: dict[tuple[str, str], dict[str, str]] = {}  # of values, by table and column
+        self._priced: tuple[PriceKey, dict[str, Any]] | None = None
+        self._pricing: PriceKey | None = None
         self._closed = False
-        self._worker = ExactWorker()
+        self._worker, self._pricer = ExactWorker(), ExactWorker(children=1)
         self.tables = Tables(self._described)
         for path in options.releases:
             self.releases.open(path)
@@ -76,22 +87,48 @@ class Studio:
     def draft(self) -> Draft:
         """The draft as it is now."""
         with self._lock:
-            return self._draft
+            return self._history.draft
 
-    def choose(self, identifier: str) -> None:
-        """Work on another table. The draft keeps what fits it."""
+    def history(self, tab: Tab | None = None) -> dict[str, Any]:
+        """The number of the draft, its steps, and whether this tab shows an older one."""
+        with self._lock:
+            return {**self._history.state(), "stale": self._history.is_stale(tab)}
+
+    def require_fresh(self, tab: Tab | None) -> None:
+        """Refuse a tab that shows an older draft than the one it would work with."""
+        with self._lock:
+            self._history.require_fresh(tab)
+
+    def step(self, tab: Tab | None, *, back: bool) -> None:
+        """Undo or redo a change of the draft."""
+        with self._lock:
+            self._history.step(tab, back=back)
+            entry = self.chosen_table()
+            if entry is not None and entry.status == "ready":
+                self._described(entry, tab)
+
+    def saved(self, draft: Draft | None = None) -> None:
+        """Somebody has the job file of a draft: that of now, or another one."""
+        with self._lock:
+            self._history.saved(draft or self._history.draft)
+
+    def choose(self, identifier: str, tab: Tab | None = None, roles: RolesForm | None = None) -> None:
+        """Work on another table. The draft keeps what fits it, or gets these roles."""
         entry = self.tables.current(identifier)
         with self._lock:
+            self._history.require_fresh(tab)
             if self._chosen_id != identifier:
                 self._chosen_id, self._pinned = identifier, None
+                draft = self._history.draft
+                self._history.restart(draft if roles is None else draft.with_roles(roles), tab, forget=True)
             if entry.status == "ready":
-                self._described(entry)
+                self._described(entry, tab)
 
-    def _described(self, entry: TableEntry) -> None:
+    def _described(self, entry: TableEntry, tab: Tab | None = None) -> None:
         """The chosen table is described now: the draft keeps what fits it, and counting begins."""
         with self._lock:
             if entry.id == self._chosen_id:
-                self._draft = self._draft.fitting(entry.columns)
+                self._history.restart(self._history.draft.fitting(entry.columns), tab, forget=False)
                 self._count(entry)
 
     def chosen_table(self) -> TableEntry | None:
@@ -122,19 +159,19 @@ class Studio:
             if self._chosen_id == identifier:
                 self._chosen_id, self._pinned = None, None
 
-    def set_roles(self, roles: RolesForm) -> None:
+    def set_roles(self, roles: RolesForm, tab: Tab | None = None) -> None:
         """Set the roles of columns. Counting the sensitive column begins."""
         entry = self.table()
         require_columns(roles, entry.columns)
         with self._lock:
-            before = self._draft.roles
-            self._draft = self._draft.with_roles(roles)
+            before = self._history.draft.roles
+            self._history.change(self._history.draft.with_roles(roles), tab)
             if (before.sensitive, before.null_value) != (roles.sensitive, roles.null_value):
                 self._pinned = None
             self._count(entry)
 
     def _count(self, entry: TableEntry) -> None:
-        roles = self._draft.roles
+        roles = self._history.draft.roles
         if roles.sensitive is not None:
             self.counts.request(entry, roles.sensitive, roles.null_value)
 
@@ -150,25 +187,74 @@ class Studio:
         return self.counts.get(CountKey.of(table, roles.sensitive, roles.null_value)) if roles.sensitive else None
 
     def abandon(self) -> None:
-        """End the search for an exact answer: nobody waits for it any more."""
+        """End the search for an exact answer, and for the price of other strata: nobody waits for them any more."""
         self._worker.abandon()
+        with self._lock:
+            outdated = self._pricing is not None and self._pricing[2] != self._history.draft
+        if outdated:
+            self._pricer.abandon()
 
     def ask(self, counts: ValueCounts, draft: Draft) -> Future[Exploration]:
         """The exact answer, from another process. A search for another one ends."""
         return self._worker.submit(counts, draft.limits.policy(), draft.options)
 
-    def take_over(self, form: ExploreForm) -> Draft:
+    def request(self, table: TableEntry, draft: Draft, file_format: Format = "parquet") -> Callable[[], PublishRequest]:
+        """What to publish. The request itself is made, and checked, where the work is done."""
+        return partial(
+            PublishRequest,
+            table=table.path,
+            roles=draft.to_publish(),
+            limits=draft.limits.policy(),
+            solving=draft.options,
+            options=draft.publish_options(table.table, file_format),
+        )
+
+    def price(self) -> tuple[PriceKey, Future[StrataPrice] | None]:
+        """The price of strata for the draft, from another process; None if it is known."""
+        table, draft = self.table(), self.draft
+        key = (table.id, table.stamp, draft)
+        with self._lock:
+            if self._priced is not None and self._priced[0] == key:
+                return key, None
+            self._pricing = key
+        return key, self._pricer.price(self.request(table, draft)())
+
+    def keep_price(self, key: PriceKey, price: StrataPrice) -> None:
+        """Keep the last price."""
+        with self._lock:
+            self._priced = (key, price.as_object())
+
+    def price_state(self) -> dict[str, Any] | None:
+        """The last price of strata, and whether it is that of the draft."""
+        with self._lock:
+            chosen, priced, draft = self._chosen_id, self._priced, self._history.draft
+        if chosen is None or priced is None or priced[0][0] != chosen:
+            return None
+        return {**priced[1], "stale": priced[0] != (chosen, self.tables.get(chosen).stamp, draft)}
+
+    def label(self, labels: dict[str, str]) -> None:
+        """Names for the values of the sensitive column, for people to read. No release has them."""
+        key = (self.table().id, self.draft.roles.sensitive or "")
+        with self._lock:
+            self._labels[key] = labels
+
+    def labels(self) -> dict[str, str]:
+        """The names of the values of the sensitive column."""
+        with self._lock:
+            return self._labels.get((self._chosen_id or "", self._history.draft.roles.sensitive or ""), {})
+
+    def take_over(self, form: ExploreForm, tab: Tab | None = None) -> Draft:
         """The draft with other limits. It becomes the draft of Studio if the form says so."""
         with self._lock:
-            draft = self._draft.with_limits(form.limits, form.solve, form.protection)
+            draft = self._history.draft.with_limits(form.limits, form.solve, form.protection)
             if form.draft:
-                self._draft = draft
+                self._history.change(draft, tab, form.gesture)
         return draft
 
     def remember(self, key: CountKey, draft: Draft, exploration: dict[str, Any], complete: bool) -> None:
         """Keep the exploration of the draft. A quick one does not replace a complete one."""
         with self._lock:
-            if draft.question != self._draft.question:  # it is not about the draft
+            if draft.question != self._history.draft.question:  # it is not about the draft
                 return
             if complete or self.known_exploration(key, draft, complete=True) is None:
                 self._last = LastExploration(
@@ -206,7 +292,8 @@ class Studio:
     def state(self) -> dict[str, Any]:
         """GET /api/state. It reads files, so the thread that answers everybody must not call it."""
         with self._lock:
-            chosen, draft, pinned = self._chosen_id, self._draft, self._pinned
+            chosen, draft, pinned = self._chosen_id, self._history.draft, self._pinned
+            history = self._history.state()
         column = self._sensitive_column(self.tables.current(chosen)) if chosen is not None else None
         return {
             "version": VERSION,
@@ -215,10 +302,12 @@ class Studio:
             "tables": [entry.state() for entry in self.tables.all()],
             "table": chosen,
             **draft.state(),
+            "history": history,
             "counted": column.state() if column is not None else None,
             "explored": self._standing(column, draft),
             "pinned": pinned[1] if pinned is not None and column is not None and pinned[0] == column.key else None,
-            "tasks": [task.id for task in self.tasks.running()],
+            "strata_price": self.price_state(),
+            "tasks": [{"id": task.id, "kind": task.kind, "about": task.about} for task in self.tasks.running()],
             "releases": [release.state() for release in self.releases.all()],
         }
 
@@ -235,6 +324,7 @@ class Studio:
             self._closed = True
         try:
             self._worker.close()
+            self._pricer.close()
             self.tables.close()
             self.counts.close()
             if not self.tasks.close(_SECONDS_TO_END):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dalenius.attack.audit import audit as play
+from dalenius.attack.audit import audit_object
 from dalenius.errors import ChangedInputError, ReleaseError
 from dalenius.model.attack_result import Audit
 from dalenius.model.progress import Progress
@@ -28,8 +29,10 @@ from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, SEEDED, Manifest
 from dalenius.report.facts import Facts
 from dalenius.report.twin import report_object
+from dalenius.studio.draft import Draft
 from dalenius.studio.messages import RequestError, not_found
 from dalenius.studio.table_entries import TableEntry
+from dalenius.verify.findings import verdict_object
 from dalenius.verify.judge import verify as judge
 
 _OURS = re.compile(rf"{re.escape(FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
@@ -129,6 +132,8 @@ class StudioRelease:
     job_text: str
     table: TableEntry | None = None
     policy: LimitPolicy | None = None
+    draft: Draft | None = None  # of which it was made
+    downloaded: bool = False
     notes: tuple[str, ...] = ()
     columns: tuple[Fingerprint, dict[str, Any]] | None = None  # for the query page, and of which files
     _knowledge: Knowledge | None = None
@@ -205,17 +210,26 @@ class StudioRelease:
             self._knowledge = update(self._known_about(before), result)
         return result
 
-    def verified_knowledge(self) -> Knowledge:
+    def verified_knowledge(self, progress: Progress | None = None) -> Knowledge:
         """What is known, including a verdict: the release is verified now if it has not been."""
         while (known := self.knowledge()).verdict is None:
-            self.verify()
+            self.verify(progress=progress)
         return known
 
-    def twin(self) -> dict[str, Any]:
+    def outcomes(self) -> dict[str, Any]:
+        """GET /api/releases/ID/outcomes: what is known about it, for a page that was loaded again."""
+        known = self.knowledge()
+        return {
+            "verify": verdict_object(known.verdict) if known.verdict is not None else None,
+            "audit": audit_object(known.audited.audit) if known.audited is not None else None,
+            "notes": list(self.notes),
+        }
+
+    def twin(self, progress: Progress | None = None) -> dict[str, Any]:
         """The twin of the report. It stays the same until more is known, or the release changes."""
         with self._twin_lock:
             while True:
-                known = self.verified_knowledge()
+                known = self.verified_knowledge(progress)
                 if known.twin is not None:
                     return known.twin
                 with_twin = replace(known, twin=report_object(self._facts(known)))
@@ -293,5 +307,6 @@ class StudioRelease:
             "audited": known.audited is not None,
             "with_truth": self.has_truth,
             "saved": self.saved,
+            "downloaded": self.downloaded,
             "seeded": manifest.randomness == SEEDED,
         }

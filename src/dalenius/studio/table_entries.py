@@ -30,6 +30,7 @@ _DATABASES = (".duckdb", ".ddb", ".db")
 
 Stamp = tuple[int, ...]  # identity, size and time of a file
 Status = Literal["reading", "ready", "failed"]
+Origin = Literal["given", "uploaded", "made-up"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class TableEntry:
     id: str
     name: str
     file: str
-    origin: Literal["given", "uploaded"]
+    origin: Origin
     path: Path
     table: str | None = None
     status: Status = "reading"
@@ -107,7 +108,7 @@ class Tables:
         self._entries: dict[str, TableEntry] = {}
         self._reader = ThreadPoolExecutor(1, "describing")
 
-    def add(self, path: Path, name: str, origin: Literal["given", "uploaded"], table: str | None = None) -> list[str]:
+    def add(self, path: Path, name: str, origin: Origin, table: str | None = None) -> list[str]:
         """Add the table in a file, or all tables of a DuckDB file (of an uploaded one, no views). Returns their IDs."""
         inside: list[str | None] = [table] if table is not None else [*tables_in(path, views=origin == "given")]
         if not inside and path.suffix.lower() in _DATABASES:  # without a name, a view might be read
@@ -157,9 +158,9 @@ class Tables:
             return list(self._entries.values())
 
     def remove(self, identifier: str) -> None:
-        """Forget an uploaded table, and remove its file if it holds no other table."""
+        """Forget a table that was not given at the start, and remove its file if it holds no other table."""
         entry = self.get(identifier)
-        if entry.origin != "uploaded":
+        if entry.origin == "given":
             raise not_found()
         with self._lock:
             self._entries.pop(identifier, None)

@@ -6,13 +6,14 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 from dalenius.errors import CancelledError, DaleniusError
 from dalenius.model.progress import LAST_STAGE
 from dalenius.studio.messages import RequestError, error_object, internal_object, not_found
 
-Kind = Literal["strata-price", "publish", "verify", "audit"]
+Kind = Literal["strata-price", "publish", "verify", "audit", "report"]
 _MOST_TASKS = 100
 _MOST_SENTENCES = 200
 
@@ -20,8 +21,8 @@ _MOST_SENTENCES = 200
 class Task:
     """One piece of work. The working thread reports progress, and the page asks for it."""
 
-    def __init__(self, kind: Kind, subject: str = "") -> None:
-        self.id, self.kind, self.subject = secrets.token_urlsafe(12), kind, subject
+    def __init__(self, kind: Kind, subject: str = "", about: str = "") -> None:
+        self.id, self.kind, self.subject, self.about = secrets.token_urlsafe(12), kind, subject, about
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._ended: float | None = None
@@ -88,12 +89,23 @@ class Task:
             self._ended = time.monotonic()
         self.over.set()
 
+    def require_done(self) -> None:
+        """Wait until it is over; an error if it failed or was cancelled."""
+        self.over.wait()
+        state = self.state()
+        if state["status"] == "cancelled":
+            raise RequestError(409, "cancelled", "it was cancelled", "Ask again.")
+        if error := state["error"]:
+            status = 500 if error["kind"] == "internal" else 400
+            raise RequestError(status, error["kind"], error["message"], error["hint"])
+
     def state(self) -> dict[str, Any]:
         """The task for GET /api/tasks/ID."""
         with self._lock:
             return {
                 "id": self.id,
                 "kind": self.kind,
+                "about": self.about,
                 "status": self._status,
                 "stage": self._stage,
                 "done": self._done,
@@ -107,6 +119,14 @@ class Task:
             }
 
 
+class BusyError(RequestError):
+    """Work of this kind is running already."""
+
+    def __init__(self) -> None:
+        hint = "Wait until it is done, or cancel it."
+        super().__init__(409, "busy", "work of this kind is running already", hint)
+
+
 class Tasks:
     """The tasks of this server. Only one of each kind runs at a time."""
 
@@ -115,21 +135,30 @@ class Tasks:
         self._tasks: dict[str, Task] = {}
         self._closed = False
 
-    def start(self, kind: Kind, subject: str, work: Callable[[Task], dict[str, Any]]) -> Task:
-        """Start a task in a thread of its own. `subject` is the ID of the table it works on."""
-        task = Task(kind, subject)
+    def start(self, kind: Kind, subject: str, work: Callable[[Task], dict[str, Any]], about: str = "") -> Task:
+        """Start a task in a thread of its own. `subject` is the ID of its table, `about` that of its release."""
+        task = Task(kind, subject, about)
         with self._lock:
             if self._closed:
                 raise RequestError(409, "busy", "Studio is being closed")
             if any(other.running and other.kind == kind for other in self._tasks.values()):
-                raise RequestError(
-                    409, "busy", "work of this kind is running already", "Wait until it is done, or cancel it."
-                )
+                raise BusyError
             self._tasks[task.id] = task
             for old in [other for other in self._tasks.values() if not other.running][:-_MOST_TASKS]:
                 del self._tasks[old.id]
         threading.Thread(target=task.run, args=(work,), name=f"task {kind}", daemon=True).start()
         return task
+
+    def run(self, kind: Kind, work: Callable[[Task], dict[str, Any]], about: str) -> None:
+        """Do a task and wait for it; first for another one of its kind, if that is running."""
+        while True:
+            with self._lock:
+                others = [task for task in self._tasks.values() if task.running and task.kind == kind]
+            for other in others:
+                other.over.wait()
+            with suppress(BusyError):
+                self.start(kind, "", work, about).require_done()
+                return
 
     def get(self, identifier: str) -> Task:
         """The task with an ID."""

@@ -7,6 +7,7 @@ a name that Studio chooses. Its size is bounded, and an incomplete file is remov
 from __future__ import annotations
 
 import asyncio
+import csv
 import hashlib
 import io
 import os
@@ -17,20 +18,23 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from dalenius.errors import ChangedInputError, ReleaseError
+from dalenius.errors import ChangedInputError, InputError, ReleaseError
 from dalenius.release.manifest import FILE
 from dalenius.report.page import report_html
 from dalenius.report.twin import twin_text
-from dalenius.studio.forms import require_type
+from dalenius.studio import demo_table
+from dalenius.studio.api import tab_of
+from dalenius.studio.forms import NothingForm, RolesForm, read_body, read_form, require_type
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.state import Studio
 from dalenius.studio.studio_release import Fingerprint, StudioRelease, mark_of, open_file
+from dalenius.studio.tasks import Task
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -52,20 +56,20 @@ class Downloads:
 
     async def report(self, request: Request) -> Response:
         """GET /releases/ID/report: the report as a page."""
-        page = await run_in_threadpool(_report_page, self._release(request))
+        page = await run_in_threadpool(self._page, self._release(request))
         headers = {"Content-Security-Policy": REPORT_CSP, "X-Frame-Options": "SAMEORIGIN"}
         return Response(page, media_type="text/html", headers=headers)
 
     async def report_file(self, request: Request) -> Response:
         """GET /releases/ID/report.html: the same as a file."""
         release = self._release(request)
-        page = await run_in_threadpool(_report_page, release)
+        page = await run_in_threadpool(self._page, release)
         return _file(page, "text/html", f"{release.file_name}-report.html")
 
     async def report_object(self, request: Request) -> Response:
         """GET /releases/ID/report.json: the twin of the page, whose SHA-256 the page states."""
         release = self._release(request)
-        twin = await run_in_threadpool(release.twin)
+        twin = await run_in_threadpool(self._twin, release)
         return _file(twin_text(twin), "application/json", f"{release.file_name}-report.json")
 
     async def zipped(self, request: Request) -> Response:
@@ -78,19 +82,39 @@ class Downloads:
             )
         tables = release.manifest.tables
         digests = {**tables.qit.digests, **tables.st.digests}
+        release.downloaded = True
         parts = zip_parts(release.path, known.about, digests, release.file_name)
         return StreamingResponse(parts, 200, _as_file(f"{release.file_name}.zip"), _ZIP)
 
     async def job(self, request: Request) -> Response:
         """GET /releases/ID/job.toml: the job file of the release."""
-        return _file(self._release(request).job_text, "application/toml", "job.toml")
+        release = self._release(request)
+        if release.draft is not None:
+            self._studio.saved(release.draft)
+        return _file(release.job_text, "application/toml", "job.toml")
 
     async def draft_job(self, _request: Request) -> Response:
         """GET /job.toml: the draft as a job file."""
-        return _file(self._studio.job(self._studio.draft, self._studio.chosen_table()), "application/toml", "job.toml")
+        draft = self._studio.draft
+        self._studio.saved(draft)
+        return _file(self._studio.job(draft, self._studio.chosen_table()), "application/toml", "job.toml")
 
     def _release(self, request: Request) -> StudioRelease:
         return self._studio.releases.get(request.path_params["id"])
+
+    def _page(self, release: StudioRelease) -> str:
+        return report_html(self._twin(release))
+
+    def _twin(self, release: StudioRelease) -> dict[str, Any]:
+        """The twin of the report. If it has to be made, that is a task, which every page can see and cancel."""
+
+        def work(task: Task) -> dict[str, Any]:
+            release.twin(task)
+            return {}
+
+        while (known := release.knowledge().twin) is None:
+            self._studio.tasks.run("report", work, release.id)
+        return known
 
 
 _ZIP = "application/zip"
@@ -103,10 +127,6 @@ def _file(text: str, media_type: str, name: str) -> Response:
 def _as_file(name: str) -> dict[str, str]:
     """Headers that save the answer as a file; the name has plain characters."""
     return {"Content-Disposition": f'attachment; filename="{name}"'}
-
-
-def _report_page(release: StudioRelease) -> str:
-    return report_html(release.twin())
 
 
 class _Parts(io.RawIOBase):
@@ -207,6 +227,34 @@ class Uploads:
                 raise
         return json_answer({"id": added[0], "ids": added}, 201)
 
+    async def demo(self, request: Request) -> Response:
+        """POST /api/demo: a made-up table, with its roles."""
+        await read_form(request, NothingForm)
+        path = self._folder / f"{secrets.token_hex(12)}.csv"
+        await run_in_threadpool(demo_table.write_table, path)
+        (added,) = await run_in_threadpool(self._studio.tables.add, path, demo_table.NAME, "made-up")
+        roles = RolesForm(
+            sensitive=demo_table.SENSITIVE,
+            quasi_identifiers=demo_table.QUASI_IDENTIFIERS,
+            identifiers=demo_table.IDENTIFIERS,
+        )
+        self._studio.choose(added, tab_of(request), roles)
+        return json_answer({"id": added, "history": self._studio.history()}, 201)
+
+    async def labels(self, request: Request) -> Response:
+        """POST /api/labels: a CSV file of values and their names. They stay in Studio."""
+        require_type(request, "application/octet-stream")
+        counts, _ = self._studio.column_counts().ready()
+        labels, values = read_labels(await read_body(request)), set(counts.values)
+        known = {value: label for value, label in labels.items() if value in values}
+        if not known:
+            raise InputError(
+                "no value of the sensitive column is in this file",
+                "Each line has a value and its name, such as 250.83,Type 1 diabetes.",
+            )
+        self._studio.label(known)
+        return json_answer({"labels": len(known), "of": len(counts), "others": len(labels) - len(known)})
+
     async def _stream(self, request: Request, path: Path) -> None:
         received, checked, waiting = 0, 0, bytearray()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -242,6 +290,23 @@ class Uploads:
             )
         if shutil.disk_usage(self._folder).free < (size if left is None else left) + _SPARE:
             raise _no_room()
+
+
+_LONGEST_LABEL = 300
+
+
+def read_labels(content: bytes) -> dict[str, str]:
+    """Values and their names from the first two columns of a CSV file, separated by commas, semicolons or tabs."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("the file is not UTF-8 text", "Save it as CSV in UTF-8.") from None
+    first = text.partition("\n")[0]
+    rows = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count))
+    try:
+        return {row[0]: row[1].strip()[:_LONGEST_LABEL] for row in rows if len(row) > 1 and row[1].strip()}
+    except csv.Error:
+        raise InputError("the file is not a CSV file", "Each line has a value and its name.") from None
 
 
 def _no_room() -> RequestError:

@@ -1,4 +1,4 @@
-"""Exact answers from a process of their own, so that a search nobody waits for any more can be killed.
+"""Exact answers, and prices of strata, from processes of their own: a search nobody waits for any more can be killed.
 
 The first question starts two child processes: one works, and one waits, so that the next question need not wait for an
 interpreter to start. A child reads questions from its standard input and writes answers to its standard output, one at
@@ -21,6 +21,7 @@ import threading
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import SolverError
 from dalenius.model.plan import PlanOptions
@@ -28,6 +29,10 @@ from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
 from dalenius.studio.child import Question, Reply
 from dalenius.studio.exploration import Exploration
+
+if TYPE_CHECKING:
+    from dalenius.publishing.arrangement import StrataPrice
+    from dalenius.publishing.options import PublishRequest
 
 # Nice before anything else: importing takes a second, in which quick answers and the browser go first.
 _PROGRAM = "import os; os.nice(10); from dalenius.studio.child import serve; serve()"
@@ -43,16 +48,25 @@ class Abandoned(Exception):  # noqa: N818 (not an error: somebody asked somethin
 class ExactWorker:
     """Answers the latest question, and gives up those before it. Threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, children: int = _CHILDREN) -> None:
+        """With one child nobody is in waiting: the next one is started for the next question."""
         self._lock = threading.Lock()
         self._closed = False
-        self._pending: Future[Exploration] | None = None
+        self._most = children
+        self._pending: Future[Any] | None = None
         self._children: list[_Child] = []  # the one at work, and the one in waiting
 
     def submit(
         self, counts: ValueCounts, policy: LimitPolicy, options: PlanOptions | None = None
     ) -> Future[Exploration]:
         """Ask for the exact exploration. A question that is not answered yet is abandoned."""
+        return self._ask((counts, policy, options or PlanOptions()))
+
+    def price(self, request: PublishRequest) -> Future[StrataPrice]:
+        """Ask what strata cost. A question that is not answered yet is abandoned."""
+        return self._ask(request)
+
+    def _ask(self, question: Question) -> Future[Any]:
         with self._lock:
             if self._closed:
                 raise Abandoned("the worker is closed")
@@ -61,7 +75,7 @@ class ExactWorker:
                 self._children.pop(0).kill()
             if not self._children:
                 self._children.append(_Child())
-            self._pending = self._children[0].ask((counts, policy, options or PlanOptions()))
+            self._pending = self._children[0].ask(question)
             self._start_missing()
             return self._pending
 
@@ -95,10 +109,11 @@ class ExactWorker:
             return
         self._children.pop(0).kill()
         _fail(pending, Abandoned("a newer question was asked, or none"))
-        self._start_missing()
+        if self._most > 1:
+            self._start_missing()
 
     def _start_missing(self) -> None:
-        while len(self._children) < _CHILDREN:
+        while len(self._children) < self._most:
             self._children.append(_Child())
 
 
@@ -115,7 +130,7 @@ class _Child:
             start_new_session=True,
             env={**os.environ, **_ONE_THREAD, "PYTHONPATH": paths},
         )
-        self._waiting: SimpleQueue[tuple[Question, Future[Exploration]] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[Question, Future[Any]] | None] = SimpleQueue()
         self._asking, self._ended = threading.Lock(), False
         self._thread = threading.Thread(target=self._talk, name="dalenius-exact", daemon=True)
         self._thread.start()
@@ -127,8 +142,8 @@ class _Child:
     def is_alive(self) -> bool:
         return not self._ended and self._process.poll() is None
 
-    def ask(self, question: Question) -> Future[Exploration]:
-        future: Future[Exploration] = Future()
+    def ask(self, question: Question) -> Future[Any]:
+        future: Future[Any] = Future()
         with self._asking:
             if self._ended:
                 _fail(future, _no_answer())
@@ -170,20 +185,18 @@ class _Child:
                         self._ended = True
                     _fail(future, _no_answer())
                     break
-                if isinstance(reply, Exploration):
+                if not isinstance(reply, str):
                     with suppress(InvalidStateError):
                         future.set_result(reply)
                 else:
-                    _fail(
-                        future, SolverError(f"the exact search failed ({reply})", "This is probably a bug in Dalenius.")
-                    )
+                    _fail(future, SolverError(f"the search failed ({reply})", "This is probably a bug in Dalenius."))
             process.kill()
 
 
 def _no_answer() -> SolverError:
-    return SolverError("the exact search ended without an answer", "Ask again.")
+    return SolverError("the search ended without an answer", "Ask again.")
 
 
-def _fail(future: Future[Exploration], error: Exception) -> None:
+def _fail(future: Future[Any], error: Exception) -> None:
     with suppress(InvalidStateError):
         future.set_exception(error)

@@ -1,7 +1,6 @@
 // Answers to a count query: one answer with its picture, or a table of groups.
 
-import { el, named, svg } from "./dom.js";
-import { count, figure, plural, seconds, sentence } from "./format.js";
+import { count, el, figure, named, plural, seconds, sentence, svg } from "./dom.js";
 
 /** The picture of one answer: certain bounds, the 95 % interval, that at random, the estimate, the truth if known. */
 function rangePicture({ estimate, bounds, interval, at_random: atRandom, truth }) {
@@ -205,7 +204,7 @@ export function groupAnswers(answers, columns) {
   ];
 }
 
-const groupValue = (value) =>
+export const groupValue = (value) =>
   value === null || value === undefined ? el("span", { class: "muted" }, "(null)") : named(String(value), 60);
 
 /** The assumption behind the answer, and how long it took. */

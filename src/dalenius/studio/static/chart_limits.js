@@ -1,8 +1,7 @@
 // The frequency chart: one row for each value, with its limit. Only the rows in view exist, so a thousand values are as
 // quick as ten.
 
-import { el, fill, say } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, el, fill, nameText, plural, say } from "./dom.js";
 import { LimitRow } from "./limit_row.js";
 import { atLeast, canBeKept } from "./rules.js";
 
@@ -35,7 +34,9 @@ function logarithmic(smallest) {
 
 const clamp = (place) => Math.min(1, Math.max(0, place));
 
+const LONG = 18; // characters of a name
 const SPARE = 4; // rows beyond the edges of the view
+const MOVING = ["nearest", "cost", "limit"]; // orders that depend on the limits
 
 export class LimitChart {
   /**
@@ -58,10 +59,28 @@ export class LimitChart {
     this.order = table.values.map((_, at) => at);
     this.floor = 10 ** Math.floor(Math.log10(Math.min(...extremes(table))));
     this.setScale("log");
+    this.#widen();
     nodes.rows.addEventListener("scroll", () => this.#window(), { passive: true });
     new ResizeObserver(() => this.#measure()).observe(nodes.rows);
     addEventListener("resize", () => this.#measure());
     this.#measure();
+  }
+
+  /** The value, with its name where there is one. */
+  nameOf(at) {
+    const value = this.table.values[at];
+    const { labels } = this.table;
+    return Object.hasOwn(labels, value) ? `${nameText(value)} · ${labels[value]}` : nameText(value);
+  }
+
+  /** The values that are found by the search. */
+  get found() {
+    return this.order.map((at) => this.table.values[at]);
+  }
+
+  /** Names of values have arrived. */
+  relabel() {
+    this.#arrange();
   }
 
   /** The limit that was set for this value alone, as text. */
@@ -82,7 +101,7 @@ export class LimitChart {
   /** Draw these limits; whether they can be kept is estimated here at once, and the server answers later. */
   showLimits(limits, own, hasRule, known) {
     Object.assign(this, { limits, own, hasRule, known });
-    this.nodes.sortAgain.hidden = this.sort !== "nearest";
+    this.nodes.sortAgain.hidden = !MOVING.includes(this.sort);
     const { counts, total } = this.table;
     for (let at = 0; at < limits.length; at += 1)
       this.bad[at] = canBeKept(limits[at], counts[at], total, known) ? 0 : 1;
@@ -92,6 +111,7 @@ export class LimitChart {
   /** Draw an answer: the worst inference and, if it is about the current limits, which of them cannot be kept. */
   showAnswer(answer, current) {
     this.worst = answer.worst ?? null;
+    this.setting = answer.setting ?? this.setting;
     if (current && answer.eligible)
       answer.eligible.forEach((fits, at) => {
         this.bad[at] = fits ? 0 : 1;
@@ -123,7 +143,7 @@ export class LimitChart {
     this.#rebind();
   }
 
-  /** Sort by "frequency", "name" or "nearest"; "nearest" uses the limits of this moment, so that rows stay in place while limits move. */
+  /** Sort by one of the options. Some use the limits of this moment, so that rows stay in place while limits move. */
   setSort(sort) {
     this.sort = sort;
     this.#arrange();
@@ -146,9 +166,15 @@ export class LimitChart {
 
   #arrange() {
     const { values, counts, total } = this.table;
+    this.#widen();
     const order = values
       .map((_, at) => at)
-      .filter((at) => this.filter === "" || values[at].toLowerCase().includes(this.filter));
+      .filter((at) => this.filter === "" || this.nameOf(at).toLowerCase().includes(this.filter));
+    if (this.sort === "limit") order.sort((a, b) => (this.limits[a] || 0) - (this.limits[b] || 0) || a - b);
+    if (this.sort === "cost") {
+      const costs = values.map((_, at) => this.#cost(at));
+      order.sort((a, b) => costs[b] - costs[a] || a - b);
+    }
     if (this.sort === "name") order.sort((a, b) => values[a].localeCompare(values[b], "en", { numeric: true }));
     if (this.sort === "nearest") {
       const room = (at) => (Number.isNaN(this.limits[at]) ? -1 : (this.limits[at] * total) / counts[at]);
@@ -161,6 +187,26 @@ export class LimitChart {
     this.#measure();
     this.#rebind();
     this.#refresh();
+  }
+
+  /** Long names get more room. */
+  #widen() {
+    const long = this.table.values.some((_, at) => this.nameOf(at).length > LONG);
+    this.nodes.rows.classList.toggle("long-names", long);
+  }
+
+  /**
+   * How much of the loss is due to a value, to sort by: the loss of the smallest buckets that may hold it, and then how
+   * many of them it needs. Without a setting, the size of these buckets.
+   */
+  #cost(at) {
+    const limit = this.limits[at];
+    if (!(limit > 0) || limit >= 1) return 0;
+    const needed = Math.ceil(1 / limit - 1e-9) + this.known;
+    const group = (this.setting ?? []).find(({ size }) => size >= needed);
+    if (group === undefined) return needed;
+    const most = Math.max(1, Math.floor(limit * (group.size - this.known) + 1e-9));
+    return group.loss * (1 + Math.min(1, this.table.counts[at] / most / group.buckets));
   }
 
   #measure() {

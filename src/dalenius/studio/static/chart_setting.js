@@ -1,7 +1,6 @@
 // Charts of a bucket setting: its sizes, and its error beside that of other methods.
 
-import { el, fill, named, say, set, svg } from "./dom.js";
-import { capital, count, figure, listed, percent, plural, times } from "./format.js";
+import { capital, count, el, figure, fill, listed, named, percent, plural, say, set, svg, times } from "./dom.js";
 
 /** A setting as `dalenius plan` writes it: "50 x 1 + 10 x 5", buckets x size, ascending. */
 export const settingText = (setting) => (setting ?? []).map((group) => `${group.buckets} x ${group.size}`).join(" + ");

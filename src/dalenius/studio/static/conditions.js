@@ -1,7 +1,6 @@
 // Conditions of a count query: controls to pick values and ranges, and the SQL they stand for.
 
-import { byId, el, fill, named, nameText, set } from "./dom.js";
-import { count, plural } from "./format.js";
+import { byId, count, el, fill, named, nameText, plural, set } from "./dom.js";
 
 const NUMBER = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?$/;
 const PLAIN = /^-?(0|[1-9]\d*)(\.\d+)?$/;

@@ -1,9 +1,8 @@
 // One row of the frequency chart: a value's name, its frequency, and its limit, which can be dragged, typed or moved by
 // keys.
 
-import { el, nameText, say, set } from "./dom.js";
-import { count, percent, probability } from "./format.js";
-import { readLimit, threeDigits } from "./rules.js";
+import { count, el, middle, percent, probability, say, set } from "./dom.js";
+import { HOW_TO_WRITE, readLimit, threeDigits } from "./rules.js";
 
 const KEYS = { ArrowRight: 1.02, ArrowUp: 1.02, ArrowLeft: 1 / 1.02, ArrowDown: 1 / 1.02, PageUp: 1.25, PageDown: 0.8 };
 const STEPS = {
@@ -20,7 +19,7 @@ export class LimitRow {
   constructor(chart) {
     this.chart = chart;
     this.at = -1; // which value is shown, a position in the counts
-    this.name = el("span", { class: "name", dir: "auto" });
+    this.name = el("span", { class: "name" });
     this.share = el("span", { class: "share" });
     this.bar = el("div", { class: "bar" });
     this.short = el("div", { class: "short", hidden: true });
@@ -64,9 +63,8 @@ export class LimitRow {
     this.at = at;
     const { table, scale } = this.chart;
     const value = table.values[at];
-    const label = nameText(value);
-    say(this.name, label);
-    this.name.title = label;
+    const label = this.chart.nameOf(at);
+    middle(this.name, label);
     for (const node of [this.node, this.handle, this.field]) node.dataset.value = value;
     set(this.handle, "aria-label", `Limit of ${label}`);
     set(this.field, "aria-label", `Limit of ${label}, exact`);
@@ -124,7 +122,7 @@ export class LimitRow {
       set(
         this.raise,
         "aria-label",
-        `Raise the limit of ${nameText(table.values[at])} to ${enough}, the smallest that can be kept`,
+        `Raise the limit of ${chart.nameOf(at)} to ${enough}, the smallest that can be kept`,
       );
     }
     this.reset.hidden = own === undefined || !chart.hasRule;
@@ -144,6 +142,7 @@ export class LimitRow {
       const valid = readLimit(field.value) !== null;
       set(field, "aria-invalid", !valid);
       if (valid) this.chart.changed(this.at, field.value.trim(), event);
+      else say(this.share, HOW_TO_WRITE);
     });
     field.addEventListener("blur", () => this.refresh());
     field.addEventListener("keydown", (event) => {

@@ -2,17 +2,18 @@
 
 import { LimitChart } from "./chart_limits.js";
 import { gainWords } from "./chart_setting.js";
-import { byId, el, fill, say } from "./dom.js";
-import { figure, plural, sentence } from "./format.js";
+import { byId, count, el, figure, fill, plural, say, sentence, set } from "./dom.js";
 import { Compare, Results } from "./results.js";
-import { allLimits, atLeast, faults, RuleControls, threeDigits } from "./rules.js";
-import { fresh, get, initial, post, remove, untilCounted } from "./server.js";
+import { allLimits, atLeast, faults, HOW_TO_WRITE, readLimit, RuleControls, threeDigits } from "./rules.js";
+import { chosenTable, fresh, get, initial, post, remove, untilCounted } from "./server.js";
+import { onDraft } from "./session.js";
 import { announce, clear, complain } from "./shell.js";
-import { copyLimits, Draft, markLimits, showAsking, showFailure, showStanding, Solving } from "./solving.js";
+import { copyLimits, Draft, markLimits, MOST_ROWS, showAsking, showFailure, showStanding, Solving } from "./solving.js";
 
 const draft = new Draft(initial);
 let pinned = initial.pinned;
 let answer = null;
+let wanted = null; // the rule that was chosen last
 let fromRule = Object.create(null); // limits that "by value only" took from the rule
 
 const table = await counts();
@@ -33,11 +34,20 @@ const results = new Results(byId("answer"), {
   pointed: (names) => chart.mark(names.map((name) => table.values.indexOf(name))),
 });
 const compare = new Compare(table);
-const solving = new Solving(draft, { answered, failed: showFailure, asking: showAsking });
+const canPrice = initial.roles.quasi_identifiers.length > 0 && chosenTable(initial).rows <= MOST_ROWS;
+const solving = new Solving(draft, {
+  answered,
+  failed: showFailure,
+  asking: showAsking,
+  priced: canPrice ? (price) => results.showStrata(price, draft.protection.strata) : null,
+  price: initial.strata_price,
+});
 const rule = new RuleControls(draft, changed, chooseRule);
 
+results.showStrata(initial.strata_price, canPrice ? draft.protection.strata : "none");
 showLimits();
 listen();
+onDraft(showDraft, { flush: () => solving.flush() });
 solving.refresh();
 
 /** Wait for the counts, which are made in the background. */
@@ -87,9 +97,26 @@ function showLimits() {
   );
 }
 
+/** Show another draft, from the server. */
+function showDraft(state) {
+  draft.replace(state);
+  fromRule = Object.create(null);
+  rule.show();
+  showSizesRange();
+  showLimits();
+  solving.replaced();
+}
+
 /** "By value only" starts with the limits of the last rule. The next rule replaces those that were not changed. */
-function chooseRule(name, event) {
+async function chooseRule(name, event) {
   const { limits } = draft;
+  wanted = name;
+  if (name === "uniform" || name === "l_diversity") {
+    const { solve, protection } = draft;
+    const first = await post("/api/start", { rule: name, limits, solve, protection }).catch(() => null);
+    if (wanted !== name || draft.limits !== limits) return; // somebody chose another one meanwhile
+    if (first) limits[name] = first.number;
+  }
   if (name === "none") {
     const now = allLimits(limits, table);
     fromRule = Object.create(null);
@@ -202,13 +229,57 @@ function usePinned(event) {
   changed(event);
 }
 
+/** Set the limits of all values that the search found, or give them back to the rule. */
+function setFound(text, event) {
+  const wrong = text !== null && readLimit(text) === null;
+  set(byId("found-limit"), "aria-invalid", wrong);
+  say(byId("found-error"), wrong ? `A limit is above 0 and at most 1. ${HOW_TO_WRITE}` : "");
+  if (wrong) return;
+  const { found } = chart;
+  for (const value of found) {
+    if (text === null) delete draft.limits.values[value];
+    else draft.limits.values[value] = text;
+  }
+  changed(event);
+  announce(`${plural(found.length, "limit")} set.`);
+}
+
+function showFound() {
+  byId("found").hidden = byId("search").value.trim() === "" || chart.found.length === 0;
+  say(byId("found-text"), `Set ${chart.found.length === 1 ? "the one" : `all ${count(chart.found.length)}`} found to`);
+  byId("found-rule").hidden = draft.limits.rule === "none";
+}
+
+/** Names of values, from a file. They are for this page alone. */
+async function takeLabels({ target: field }) {
+  const [file] = field.files;
+  field.value = "";
+  if (!file) return;
+  try {
+    const { labels, of } = await post("/api/labels", file);
+    table.labels = (await get("/api/counts")).labels;
+    chart.relabel();
+    showFound();
+    announce(`${labels} of ${of} values have a name now.`);
+  } catch (error) {
+    complain(error);
+  }
+}
+
 function listen() {
   byId("search").addEventListener("input", (event) => {
     chart.setFilter(event.target.value);
+    showFound();
+  });
+  byId("labels").addEventListener("change", takeLabels);
+  byId("found-set").addEventListener("click", (event) => setFound(byId("found-limit").value.trim(), event));
+  byId("found-rule").addEventListener("click", (event) => setFound(null, event));
+  byId("found-limit").addEventListener("keydown", (event) => {
+    if (event.key === "Enter") setFound(event.target.value.trim(), event);
   });
   byId("sort").addEventListener("change", (event) => chart.setSort(event.target.value));
   byId("sort-again").addEventListener("click", () => {
-    chart.setSort("nearest");
+    chart.setSort(byId("sort").value);
     byId("sort").focus();
   });
   for (const radio of document.querySelectorAll("input[name=scale]"))

@@ -1,11 +1,11 @@
 // Page 3: known records, fake values and strata, with what each costs.
 
 import { settingText, SizesChart } from "./chart_setting.js";
-import { byId, el, fill, named, say, set } from "./dom.js";
-import { figure, listed, plural, probability, sentence } from "./format.js";
-import { initial, post, untilCounted } from "./server.js";
+import { byId, el, figure, fill, listed, named, plural, probability, say, sentence, set } from "./dom.js";
+import { chosenTable, initial, post, untilCounted } from "./server.js";
+import { onDraft } from "./session.js";
 import { announce, clear, complain, follow, mark, ready, runningTask } from "./shell.js";
-import { Draft, markLimits, showAsking, showFailure, showStanding, Solving } from "./solving.js";
+import { Draft, markLimits, MOST_ROWS, showAsking, showFailure, showStanding, Solving } from "./solving.js";
 
 const MOST = { known: 1000, fakes: 1000 };
 const OWN_WORDS = /^(With [\d,]+ strata the loss|The price of protection)/i; // the page says these in its own words
@@ -30,12 +30,21 @@ const figures = el(
   words,
   setting,
 );
-const solving = new Solving(draft, { answered, failed: showFailure, asking: showAsking });
+const canPrice = initial.roles.quasi_identifiers.length > 0 && chosenTable(initial).rows <= MOST_ROWS;
+const solving = new Solving(draft, {
+  answered,
+  failed: showFailure,
+  asking: showAsking,
+  priced: canPrice ? strataResult : null,
+  price: initial.strata_price,
+});
 
 fill(byId("price"), figures);
+if (initial.strata_price) strataResult(initial.strata_price);
 listen();
 show();
 ready();
+onDraft(showDraft, { flush: () => solving.flush() });
 untilCounted(initial).then(() => solving.refresh(), complain);
 resume();
 
@@ -60,6 +69,20 @@ function show() {
   for (const id of typed) numberChanged(id, byId(id).value, new Event("input"));
 }
 
+/** Show another draft, from the server. */
+function showDraft(state) {
+  draft.replace(state);
+  for (const [id, key] of Object.entries(KEYS)) {
+    byId(id).value = byId(id).defaultValue = String(draft.protection[key]);
+    set(byId(id), "aria-invalid", false);
+  }
+  const { strata } = draft.protection;
+  for (const box of byId("strata-names").querySelectorAll("input"))
+    box.checked = Array.isArray(strata) && strata.includes(box.value);
+  show();
+  solving.replaced();
+}
+
 function numberChanged(id, text, event) {
   const field = byId(id);
   const valid = /^\d{1,4}$/.test(text.trim()) && Number(text) <= MOST[id];
@@ -81,8 +104,8 @@ function strataChanged(event) {
   set(byId("strata-most"), "aria-invalid", !fits);
   if (!fits || (kind === "columns" && names.length === 0)) return;
   draft.protection.strata = kind === "number" ? Number(most) : kind === "columns" ? names : kind;
-  fill(byId("strata-result"));
   solving.changed(event);
+  if (kind === "none") fill(byId("strata-result"));
 }
 
 function listen() {
@@ -180,7 +203,7 @@ async function priceStrata() {
 }
 
 async function resume() {
-  const task = await runningTask(initial.tasks, ["strata-price"]);
+  const task = runningTask(initial.tasks, ["strata-price"]);
   if (task) await showStrata(task.id).catch(complain);
 }
 
@@ -195,7 +218,8 @@ async function showStrata(id) {
   }
 }
 
-function strataResult({ strata, columns, mse, mse_of_one: one, loss, loss_of_one: lossOfOne, sentences }) {
+function strataResult({ strata, columns, mse, mse_of_one: one, loss, loss_of_one: lossOfOne, sentences, stale }) {
+  byId("strata-result").classList.toggle("stale", stale === true);
   const lines = { strata: methodLine("own"), one: methodLine("") };
   const most = Math.max(mse, one, 1e-9);
   draw(lines.strata, mse, most);
@@ -203,6 +227,7 @@ function strataResult({ strata, columns, mse, mse_of_one: one, loss, loss_of_one
   const ratio = lossOfOne > 0 ? loss / lossOfOne : null;
   fill(
     byId("strata-result"),
+    stale ? el("p", { class: "hint" }, "For what was set before. The new price is on its way.") : null,
     el(
       "div",
       { class: "methods" },

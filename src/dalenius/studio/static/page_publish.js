@@ -1,16 +1,18 @@
 // Page 4: look at the whole policy once more, publish it, and check the release.
 
-import { byId, el, fill, named } from "./dom.js";
-import { capital, count, figure, listed, percent, plural, sentence } from "./format.js";
+import { byId, capital, count, el, figure, fill, listed, named, percent, plural, sentence } from "./dom.js";
 import { plainName, ReleaseCard } from "./release_card.js";
 import { policyWords } from "./rules.js";
 import { chosenTable, fresh, initial, post, untilCounted } from "./server.js";
+import { onDraft } from "./session.js";
 import { announce, clear, complain, follow, mark, ready, runningTask } from "./shell.js";
-import { Draft, markLimits } from "./solving.js";
+import { Draft, markLimits, MOST_ROWS } from "./solving.js";
 
 const cards = new Map(); // release id -> card, so that a card keeps what it shows when others are added
-const notes = new Map();
 let state = initial;
+let exploring = new AbortController();
+let busy = false; // publishing
+let reason = ""; // why it cannot be published
 
 showReleases();
 if (byId("publish-form")) {
@@ -24,21 +26,47 @@ if (byId("publish-form")) {
   ready();
   explore();
   resume();
+  onDraft((now) => {
+    state = now;
+    showPolicy(byId("policy"), state, null);
+    explore();
+  });
+}
+
+/** Publishing is possible unless it is going on, or the limits cannot be kept. */
+function showButton() {
+  byId("publish").disabled = busy || reason !== "";
+  byId("publish-reason").hidden = reason === "";
+  fill(byId("publish-reason"), reason, " ", el("a", { href: "/limits" }, "Change the limits"));
 }
 
 /** Show the plan: how many buckets, and whether the limits can be kept at all. */
 async function explore() {
+  exploring.abort(); // it is about an earlier draft
+  const { signal } = (exploring = new AbortController());
   try {
     await untilCounted(state);
     for (const exact of [false, true]) {
-      const answer = await post("/api/explore", { ...new Draft(state).question(exact), draft: false });
+      const question = { ...new Draft(state).question(exact), draft: false };
+      const answer = await post("/api/explore", question, { signal });
+      const certain = answer.status !== "undecided" || answer.exact;
+      reason = answer.problem && certain ? sentence(answer.problem.message) : "";
+      showButton();
       showPolicy(byId("policy"), state, answer);
       showWarnings(byId("warnings"), state, answer);
       markLimits(answer);
+      if (exact && answer.setting) await priceStrata(answer, signal);
     }
   } catch (error) {
-    if (error.kind !== "abandoned") complain(error);
+    if (error.kind !== "abandoned" && error.kind !== "stale" && error.name !== "AbortError") complain(error);
   }
+}
+
+/** What strata make of it, unless the table is very large or stays in one. */
+async function priceStrata(answer, signal) {
+  if (state.protection.strata === "none" || chosenTable(state).rows > MOST_ROWS) return;
+  state.strata_price = await post("/api/strata-figures", {}, { signal });
+  showPolicy(byId("policy"), state, answer);
 }
 
 function freeName() {
@@ -77,16 +105,16 @@ async function publish() {
 }
 
 async function resume() {
-  const task = await runningTask(initial.tasks, ["publish"]);
+  const task = runningTask(initial.tasks, ["publish"]);
   if (task) await watch(task.id).catch(complain);
 }
 
 async function watch(id) {
-  byId("publish").disabled = true;
+  busy = true;
+  showButton();
   try {
     const result = await follow(id, byId("publish-progress"), "Publishing");
     if (result === null) return announce("Cancelled. Nothing was published.");
-    notes.set(result.release, result.notes);
     await reload();
     nextName();
     mark("publish", "done");
@@ -99,7 +127,8 @@ async function watch(id) {
     });
     card.verify(false); // by independent code: a publisher wants to see that
   } finally {
-    byId("publish").disabled = false;
+    busy = false;
+    showButton();
   }
 }
 
@@ -112,7 +141,7 @@ function showReleases() {
   const releases = [...state.releases].reverse();
   for (const release of releases) {
     if (cards.has(release.id)) cards.get(release.id).show(release);
-    else cards.set(release.id, new ReleaseCard(release, notes.get(release.id), reload));
+    else cards.set(release.id, new ReleaseCard(release, initial.tasks, reload));
   }
   byId("releases-section").hidden = releases.length === 0;
   const host = byId("releases");
@@ -174,7 +203,7 @@ function showPolicy(host, state, answer) {
           ? `${capital(plural(protection.fake_values, "fake value"))} in every bucket${protection.avoid_ruled_out ? ", replacing those that can be ruled out" : ""}.`
           : "None.",
       ),
-      line("Strata", strataWords(protection.strata)),
+      line("Strata", strataWords(protection.strata), priceWords(state.strata_price)),
     ),
   );
 }
@@ -189,14 +218,6 @@ function showWarnings(host, state, answer) {
   const warn = (kind, ...words) => el("div", { class: `notice ${kind}` }, el("p", {}, ...words));
   fill(
     host,
-    answer?.problem
-      ? warn(
-          "bad",
-          el("strong", {}, sentence(answer.problem.message)),
-          " ",
-          el("a", { href: "/limits" }, "Go to the limits"),
-        )
-      : null,
     identifying.length
       ? warn(
           "warn",
@@ -245,6 +266,12 @@ function bucketWords(answer) {
     answer.setting.reduce((sum, group) => sum + group.buckets, 0),
     "bucket",
   )} of ${count(answer.setting[0].size)} to ${count(answer.setting.at(-1).size)} records in one stratum, MSE ${figure(answer.mse)}.`;
+}
+
+/** What the release will have; the figures of one stratum are those of the limits page. */
+function priceWords(price) {
+  if (!price || price.stale || price.strata <= 1) return "";
+  return ` ${capital(plural(price.strata, "stratum", "strata"))}, MSE ${figure(price.mse)} in the release.`;
 }
 
 function strataWords(strata) {

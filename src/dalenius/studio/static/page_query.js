@@ -2,8 +2,7 @@
 
 import { assumption, estimated, fromTo, groupAnswers, oneAnswer } from "./answers.js";
 import { Conditions, expression } from "./conditions.js";
-import { byId, el, fill, named, say } from "./dom.js";
-import { count, sentence } from "./format.js";
+import { byId, count, el, fill, named, say, sentence } from "./dom.js";
 import { get, post } from "./server.js";
 import { announce, clear, complain } from "./shell.js";
 

@@ -1,8 +1,8 @@
 // Page 1: choose a table, and give every column a role.
 
-import { byId, el, fill, named, nameText, say } from "./dom.js";
-import { count, listed, percent, plural, sentence } from "./format.js";
+import { byId, count, el, fill, listed, named, nameText, percent, plural, say, sentence } from "./dom.js";
 import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove } from "./server.js";
+import { onDraft } from "./session.js";
 import { announce, clear, complain, mark, showTable } from "./shell.js";
 
 const ROLES = {
@@ -35,12 +35,45 @@ acceptFiles(
   complain,
 );
 byId("continue").addEventListener("click", continueToLimits);
+byId("demo").addEventListener("click", loadDemo);
+onDraft(showDraft, { flush, ownsRoles: true });
 byId("use-suggested").addEventListener("click", () => {
   roles = suggestedRoles(shownTable);
   showRoles(byId("columns"), shownTable, roles);
   rolesChanged();
 });
 byId("null-value").addEventListener("input", rolesChanged);
+byId("made-up").addEventListener("click", loadDemo);
+
+/** Show other roles, from the server. */
+function showDraft(now) {
+  state = now;
+  shownTable = null;
+  draw();
+}
+
+/** Send the roles now, if they are about to be sent. */
+async function flush() {
+  if (timer === null) return;
+  clearTimeout(timer);
+  timer = null;
+  await save();
+}
+
+/** A made-up table to try everything with. */
+async function loadDemo() {
+  byId("demo").disabled = true;
+  try {
+    clear();
+    await post("/api/demo");
+    await reload();
+    announce("The made-up hospital is loaded.");
+  } catch (error) {
+    complain(error);
+  } finally {
+    byId("demo").disabled = false;
+  }
+}
 
 async function reload() {
   state = await fresh();
@@ -67,7 +100,8 @@ function draw() {
   const table = chosenTable(state);
   const ready = table?.status === "ready";
   byId("columns-panel").hidden = !ready;
-  byId("no-table").hidden = state.tables.length > 0;
+  byId("welcome").hidden = state.tables.length > 0;
+  byId("made-up").hidden = state.tables.length === 0 || state.tables.some(({ origin }) => origin === "made-up");
   if (!ready) shownTable = null; // it may return with other columns
   if (!ready || shownTable?.id === table.id) return;
   shownTable = table;
@@ -84,7 +118,7 @@ function tableItem(table) {
       ? [el("span", { class: "spinner", "aria-hidden": "true" }), " reading…"]
       : table.status === "failed"
         ? `⚠ ${table.error?.message ?? "It cannot be read."} ${table.error?.hint ?? ""}`
-        : `${plural(table.rows, "record")}, ${plural(table.columns.length, "column")}${table.origin === "uploaded" ? ", dropped in" : ""}`;
+        : `${plural(table.rows, "record")}, ${plural(table.columns.length, "column")}${{ uploaded: ", dropped in", "made-up": ", made up" }[table.origin] ?? ""}`;
   return el(
     "li",
     {
@@ -105,7 +139,7 @@ function tableItem(table) {
             "Use",
             el("span", { class: "sr-only" }, ` ${table.name}`),
           ),
-      table.origin === "uploaded"
+      table.origin !== "given"
         ? el(
             "button",
             {
@@ -161,7 +195,7 @@ function roleChosen(column, role) {
 function rolesChanged() {
   const fault = showFault();
   clearTimeout(timer);
-  if (fault === null) timer = setTimeout(() => save().catch(showSaveError), QUIET);
+  if (fault === null) timer = setTimeout(() => flush().catch(showSaveError), QUIET);
 }
 
 /** Show below the columns what is missing; returns it, or null. */
@@ -214,6 +248,7 @@ async function save() {
 
 /** The table may have changed and is being read again: then there are other columns to choose from. */
 function showSaveError(error) {
+  if (error.kind === "stale") return; // the page says so
   complain(error);
   if (isCounting(error)) reload().catch(complain);
 }

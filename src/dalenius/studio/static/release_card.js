@@ -1,9 +1,9 @@
 // A release: what it is, what can be done with it, the outcome of its checks, and the same from a terminal.
 
-import { el, fill, named } from "./dom.js";
-import { count, figure, percent, plural, sentence } from "./format.js";
-import { post, text } from "./server.js";
-import { announce, complain, follow } from "./shell.js";
+import { count, el, figure, fill, named } from "./dom.js";
+import { audit, noteList, verdict } from "./outcomes.js";
+import { get, post, text } from "./server.js";
+import { announce, complain, follow, runningTask } from "./shell.js";
 
 /** A word as a shell reads it. */
 const shellWord = (word) =>
@@ -27,167 +27,31 @@ function command(text) {
   }
 }
 
-const SIGNS = { passed: "✓", failed: "✗", "not-checked": "?" };
-const ATTACKS = {
-  corruption: "Knows records of the bucket",
-  negative: "Rules values out",
-  learning: "Learns across buckets",
-  minimality: "Asks why strata were merged",
-  order: "Reads the order of rows",
-};
-
-/** The checks of a verdict, as a list. */
-function verdict(result) {
-  return el(
-    "div",
-    { class: "outcome", "data-test": "verified", "data-verified": String(result.verified) },
-    el(
-      "h3",
-      { class: result.verified ? "good-word" : "bad-word" },
-      result.verified ? "✓ Verified: every check passed" : "✗ Not verified",
-    ),
-    el(
-      "ul",
-      { class: "checks" },
-      (result.checks ?? []).map((check) =>
-        el(
-          "li",
-          { "data-check": check.check, "data-outcome": check.outcome },
-          el(
-            "b",
-            { class: check.outcome },
-            SIGNS[check.outcome] ?? "?",
-            el("span", { class: "sr-only" }, ` ${check.outcome}: `),
-          ),
-          el("b", {}, check.check),
-          el(
-            "span",
-            {},
-            check.message,
-            (check.findings ?? []).map((finding) => el("span", { class: "hint" }, ` ${finding.message}`)),
-          ),
-        ),
-      ),
-    ),
-    noteList(result.notes ?? []),
-  );
-}
-
-const noteList = (notes) =>
-  notes.length
-    ? el(
-        "ul",
-        { class: "notes" },
-        notes.map((note) => el("li", {}, sentence(note))),
-      )
-    : null;
-
-/** The attacks of an audit, as a table. */
-function audit(result) {
-  const played = Object.keys(ATTACKS).filter((name) => result[name]);
-  const broken = result.broken ?? [];
-  return el(
-    "div",
-    { class: "outcome", "data-test": "audit-result", "data-broken": String(broken.length) },
-    el(
-      "h3",
-      { class: broken.length ? "bad-word" : "good-word" },
-      broken.length ? `✗ ${plural(broken.length, "broken promise")}` : "✓ These attacks broke no promise",
-    ),
-    broken.map((text) => el("p", { class: "bad-word" }, sentence(text))),
-    el(
-      "p",
-      { class: "hint" },
-      "Success is the share of people whose value the attacker guesses. Baseline is what the buckets alone give away. Control is the success of the same guesses on other people. Intervals are 95 %.",
-    ),
-    el(
-      "div",
-      { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Attacks" },
-      el(
-        "table",
-        { class: "audit-table" },
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            el("th", { scope: "col" }, "Attacker"),
-            ...["People", "Success", "Baseline", "Control", "Above a limit", "Claims", "Right", "Mean limit"].map(
-              (head) => el("th", { scope: "col", class: "num" }, head),
-            ),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          played.map((name) => attackRow(name, result[name])),
-        ),
-      ),
-    ),
-    noteList([...(result.notes ?? []), ...played.flatMap((name) => result[name].notes ?? [])]),
-  );
-}
-
-function attackRow(name, attack) {
-  const number = (value) => el("td", { class: "num" }, value === null || value === undefined ? "–" : count(value));
-  const right = attack.claims && attack.claims_right !== null ? attack.claims_right / attack.claims : null;
-  return el(
-    "tr",
-    { "data-attack": name },
-    el("th", { scope: "row" }, ATTACKS[name], el("span", { class: "hint" }, ` ${name}`)),
-    number(attack.people),
-    shareCell(attack.success, attack.success_interval),
-    shareCell(attack.baseline, attack.baseline_interval),
-    shareCell(attack.control, attack.control_interval),
-    number(attack.people_above_limit),
-    number(attack.claims),
-    shareCell(right, attack.claims_right_interval),
-    shareCell(attack.mean_limit, null),
-  );
-}
-
-function shareCell(value, interval) {
-  if (value === null || value === undefined) return el("td", { class: "num" }, "–");
-  const fraction = (100 * value).toFixed(1);
-  return el(
-    "td",
-    { class: "num" },
-    `${fraction} %`,
-    interval ? el("span", { class: "interval" }, `${percent1(interval[0])} to ${percent1(interval[1])}`) : null,
-  );
-}
-
-const percent1 = (value) => (value === null ? percent(null) : `${(100 * value).toFixed(1)} %`);
-
 const VERIFIED = new Map([
   [true, ["good", "✓ verified"]],
   [false, ["bad", "✗ NOT verified"]],
   [null, ["", "not verified yet"]],
 ]);
 
+const WORK = { verify: { title: "Verifying", view: verdict }, audit: { title: "Auditing", view: audit } };
+
 export class ReleaseCard {
-  /** `notes` come from publishing; `changed()` is called when the server knows more about the release. */
-  constructor(release, notes, changed) {
+  /** `tasks` may be running for it; `changed()` is called when the server knows more about the release. */
+  constructor(release, tasks, changed) {
     this.id = release.id;
     this.changed = changed;
     this.acts = []; // buttons that start a task, one at a time
     this.address = `/releases/${encodeURIComponent(release.id)}`;
     this.badges = el("span", { class: "badges" });
     this.progress = el("div");
+    this.notes = el("div");
     this.outcome = { verify: el("div"), audit: el("div") };
     this.node = el(
       "article",
       { class: "panel release", "data-test": "release-card", "data-release": release.id },
       el("div", { class: "release-head" }, el("h3", {}, named(release.name, 60)), this.badges),
       facts(release),
-      notes?.length
-        ? el(
-            "ul",
-            { class: "notes" },
-            notes.map((note) => el("li", {}, sentence(note))),
-          )
-        : null,
+      this.notes,
       this.#buttons(release),
       this.progress,
       this.outcome.verify,
@@ -195,6 +59,18 @@ export class ReleaseCard {
       this.#commands(release),
     );
     this.show(release);
+    this.#recall().catch(complain);
+    const task = runningTask(tasks, Object.keys(WORK), release.id);
+    if (task) this.#run(task.kind, async () => task.id);
+  }
+
+  /** Show what was found out before this page was loaded. */
+  async #recall() {
+    const known = await get(`/api/releases/${encodeURIComponent(this.id)}/outcomes`);
+    fill(this.notes, noteList(known.notes));
+    for (const what of Object.keys(WORK))
+      if (known[what] && this.outcome[what].childElementCount === 0)
+        fill(this.outcome[what], WORK[what].view(known[what]));
   }
 
   /** Show what is known about it now. */
@@ -207,23 +83,33 @@ export class ReleaseCard {
       this.badges,
       badge(...VERIFIED.get(release.verified), "verified-badge"),
       release.audited ? badge("good", "✓ audited", "audited-badge") : null,
-      release.saved ? badge("", "saved", "saved-badge") : null,
+      release.saved
+        ? badge("", "saved", "saved-badge")
+        : release.downloaded
+          ? badge("", "downloaded", "saved-badge")
+          : badge("warn", "not saved", "saved-badge"),
       release.seeded ? badge("warn", "⚠ seeded: not for publication", "seeded-badge") : null,
     );
   }
 
   /** Check the release by itself, or against its table. */
   verify(against) {
-    return this.#run("verify", "Verifying", { against }, verdict);
+    return this.#start("verify", { against });
   }
 
-  async #run(what, title, body, view) {
+  #start(what, body) {
+    return this.#run(what, async () => {
+      const { task } = await post(`/api/releases/${encodeURIComponent(this.id)}/${what}`, body);
+      return task;
+    });
+  }
+
+  async #run(what, begin) {
     for (const button of this.acts) button.disabled = true;
     try {
-      const { task } = await post(`/api/releases/${encodeURIComponent(this.id)}/${what}`, body);
-      const result = await follow(task, this.progress, title);
+      const result = await follow(await begin(), this.progress, WORK[what].title);
       if (result === null) return;
-      fill(this.outcome[what], view(result));
+      fill(this.outcome[what], WORK[what].view(result));
       announce(this.outcome[what].querySelector("h3").textContent);
       await this.changed();
     } catch (error) {
@@ -279,9 +165,7 @@ export class ReleaseCard {
       line(
         "Check",
         act(truth ? "Verify against the table" : "Verify", "verify", () => this.verify(truth)),
-        act(truth ? "Audit against the table" : "Audit", "audit", () =>
-          this.#run("audit", "Auditing", { truth }, audit),
-        ),
+        act(truth ? "Audit against the table" : "Audit", "audit", () => this.#start("audit", { truth })),
       ),
       line(
         "Use",
@@ -299,6 +183,7 @@ export class ReleaseCard {
           el("span", { class: "sr-only" }, " (new tab)"),
         ),
         el("a", { class: "button", href: "/query", "data-test": "to-query" }, "Count from it"),
+        el("a", { class: "button", href: "/figures", "data-test": "to-figures" }, "Figures"),
       ),
       line(
         "Download",

@@ -1,8 +1,22 @@
 // What the limits cost, beside the chart and beside a pinned policy.
 
 import { MethodsChart, settingText, SizesChart } from "./chart_setting.js";
-import { byId, el, fill, named, nameText, say, set } from "./dom.js";
-import { count, figure, percent, plural, probability, sentence } from "./format.js";
+import {
+  byId,
+  count,
+  el,
+  figure,
+  fill,
+  named,
+  nameText,
+  percent,
+  plural,
+  probability,
+  say,
+  sentence,
+  set,
+  shortened,
+} from "./dom.js";
 import { allLimits, policyWords, read, threeDigits } from "./rules.js";
 
 /** The figures beside the chart. Nodes are made once; every answer only changes what differs. */
@@ -20,6 +34,7 @@ export class Results {
       };
     };
     this.mse = figureOf("mse", "Mean squared error", true);
+    this.strata = figureOf("mse-strata", "With strata", true);
     this.loss = figureOf("loss", "Loss");
     this.gap = figureOf("gap", "Proven gap, at most");
     this.sizes = new SizesChart(pointed);
@@ -32,7 +47,7 @@ export class Results {
     this.notesBlock = el("div", { class: "block", hidden: true }, el("h3", {}, "Notes"), this.notes);
     fill(
       host,
-      el("dl", { class: "figures" }, this.mse.box, this.loss.box, this.gap.box),
+      el("dl", { class: "figures" }, this.mse.box, this.strata.box, this.loss.box, this.gap.box),
       el("div", { class: "block" }, this.setting),
       el("div", { class: "block" }, el("h3", {}, "Error against other methods"), this.methods.node),
       this.forcing.node,
@@ -62,6 +77,16 @@ export class Results {
     this.#count(answer.query_error);
     this.#protect(answer);
     this.#note(answer.notes ?? []);
+  }
+
+  /** Draw the price of strata: null until it is known, grey while the draft has changed since. */
+  showStrata(price, strata) {
+    this.strata.box.hidden = strata === "none";
+    this.strata.box.classList.toggle("stale", price?.stale !== false);
+    set(this.strata.box, "aria-busy", price?.stale !== false);
+    say(this.strata.node, price ? figure(price.mse) : "…");
+    const number = price ? plural(price.strata, "stratum", "strata") : "";
+    say(this.strata.against, !price ? "being priced" : price.stale ? `${number}, for earlier limits` : `${number}, as published`);
   }
 
   #force(forcing) {
@@ -278,7 +303,8 @@ function line(title) {
   return {
     node: el("tr", {}, el("th", { scope: "row" }, name), a, b, difference),
     show(before, now, words, newTitle = title) {
-      say(name, newTitle.length > 40 ? `${newTitle.slice(0, 39)}…` : newTitle);
+      say(name, shortened(newTitle, 40));
+      name.title = newTitle;
       say(a, known(before) ? words(before) : "–");
       say(b, known(now) ? words(now) : "–");
       say(difference, known(before) && known(now) ? changeWords(before, now) : "–");

@@ -1,14 +1,17 @@
 // Rules that give every value a limit: reading limits, computing them for drawing, and the controls of a rule.
 
-import { byId, el, fill, say, set } from "./dom.js";
-import { plural } from "./format.js";
+import { byId, el, fill, plural, say, set } from "./dom.js";
 
-const DECIMAL = /^\s*(\d+(?:\.\d*)?|\.\d+)\s*$/;
+const DECIMAL = /^\s*(\d+(?:[.,]\d*)?|[.,]\d+)\s*(%?)\s*$/;
 const RATIO = /^\s*(\d+)\s*\/\s*(\d+)\s*$/;
 
-/** The number in a text such as "0.02" or "1/50", or null. The server computes exactly; this is for drawing. */
+/** How a number can be written, for people who wrote it in another way. */
+export const HOW_TO_WRITE = "Write 0.02, 2 % or 1/50.";
+
+/** The number in a text such as "0.02", "0,02", "2 %" or "1/50", or null. This is for drawing: the server is exact. */
 export function read(text) {
-  if (DECIMAL.test(text)) return Number(text);
+  const decimal = DECIMAL.exec(text);
+  if (decimal !== null) return Number(decimal[1].replace(",", ".")) / (decimal[2] ? 100 : 1);
   const ratio = RATIO.exec(text);
   if (ratio === null || Number(ratio[2]) === 0) return null;
   return Number(ratio[1]) / Number(ratio[2]);
@@ -66,9 +69,10 @@ export function faults(limits) {
   };
   if (limits.rule === "theta") {
     number("theta", () => true, "Theta is a number such as 8.");
-    number("base", () => true, "Base is a number such as 0.02.");
+    number("base", () => true, `Base is a number that is added to every limit. ${HOW_TO_WRITE}`);
   }
-  if (limits.rule === "uniform") number("uniform", (x) => x > 0 && x <= 1, "A limit is above 0 and at most 1.");
+  if (limits.rule === "uniform")
+    number("uniform", (x) => x > 0 && x <= 1, `A limit is above 0 and at most 1. ${HOW_TO_WRITE}`);
   if (limits.rule === "l_diversity")
     number("l_diversity", (x) => Number.isInteger(x) && x >= 1, "l is a whole number, at least 1.");
   if (limits.rule === "beta") number("beta", () => true, "Beta is a number such as 3.");

@@ -1,7 +1,6 @@
 // Talking to the server, which runs on this computer: calls, the state of the session, and files to send.
 
-import { byId, say } from "./dom.js";
-import { bytes } from "./format.js";
+import { byId, bytes, say } from "./dom.js";
 
 /** The server's refusal, in its own words. */
 class Refusal extends Error {
@@ -13,15 +12,38 @@ class Refusal extends Error {
   }
 }
 
+/** The state that came with the page: what the server knew when it made the page. */
+export const initial = JSON.parse(document.getElementById("state").textContent);
+
+/**
+ * This tab, and the number of the draft that it shows. The server refuses to change a draft that the tab has not seen.
+ * `changed(history)` is called when the tab has changed the draft, `refused()` when it shows an older one.
+ */
+export const tab = { id: ownId(), shows: initial.history.number, changed: () => {}, refused: () => {} };
+
+/** The same after a reload. */
+function ownId() {
+  const id = sessionStorage.getItem("studio-tab") ?? crypto.randomUUID();
+  sessionStorage.setItem("studio-tab", id);
+  return id;
+}
+
+/** A tab that was duplicated has the other's name: it needs one of its own. */
+export function renameTab() {
+  tab.id = crypto.randomUUID();
+  sessionStorage.setItem("studio-tab", tab.id);
+}
+
 async function call(method, path, body, options = {}) {
-  const headers = { Accept: "application/json" };
-  if (method !== "GET") headers["Content-Type"] = "application/json";
+  const headers = { Accept: "application/json", "Studio-Tab": tab.id, "Studio-Draft": String(tab.shows) };
+  const isFile = body instanceof Blob;
+  if (method !== "GET") headers["Content-Type"] = isFile ? "application/octet-stream" : "application/json";
   let response;
   try {
     response = await fetch(path, {
       method,
       headers,
-      body: method === "GET" ? undefined : JSON.stringify(body ?? {}),
+      body: method === "GET" ? undefined : isFile ? body : JSON.stringify(body ?? {}),
       credentials: "same-origin",
       cache: "no-store",
       ...options,
@@ -35,7 +57,12 @@ async function call(method, path, body, options = {}) {
     });
   }
   const answer = await response.json().catch(() => ({}));
+  if (answer.error?.kind === "stale") tab.refused();
   if (!response.ok) throw new Refusal(response.status, answer.error);
+  if (method !== "GET" && answer.history) {
+    tab.shows = Math.max(tab.shows, answer.history.number);
+    tab.changed(answer.history);
+  }
   return answer;
 }
 
@@ -82,9 +109,6 @@ function upload(file, progress) {
     request.send(file);
   });
 }
-
-/** The state that came with the page: what the server knew when it made the page. */
-export const initial = JSON.parse(document.getElementById("state").textContent);
 
 /** The state as it is now. */
 export const fresh = () => get("/api/state");

@@ -1,7 +1,6 @@
 // What every page has: messages, the steps, the table in use, the progress of a long task, and the way out.
 
-import { byId, el, fill, named, say } from "./dom.js";
-import { count, plural, seconds, sentence } from "./format.js";
+import { byId, count, el, fill, named, plural, say, seconds, sentence } from "./dom.js";
 import { chosenTable, get, pause, post } from "./server.js";
 
 /** Show what went wrong and what to do about it. The message stays until it is closed. */
@@ -82,8 +81,12 @@ byId("quit").disabled = false;
 
 const POLL = 250; // milliseconds between questions about a task
 
+/** Tasks that the page shows by itself. */
+export const followed = new Set();
+
 /** Show a task in `host` until it ends. Returns its result, or null if it was cancelled; throws its error. */
 export async function follow(id, host, title) {
+  followed.add(id);
   const view = taskView(id, title);
   fill(host, view.node);
   for (;;) {
@@ -155,11 +158,6 @@ function taskView(id, title) {
   }
 }
 
-/** A task of one of these kinds that was running when the page was made, or null. */
-export async function runningTask(ids, kinds) {
-  for (const id of ids) {
-    const task = await get(`/api/tasks/${encodeURIComponent(id)}`).catch(() => null);
-    if (task?.status === "running" && kinds.includes(task.kind)) return task;
-  }
-  return null;
-}
+/** A task of one of these kinds, about this release if one is given, that was running when the page was made. */
+export const runningTask = (tasks, kinds, about = null) =>
+  tasks.find((task) => kinds.includes(task.kind) && (about === null || task.about === about)) ?? null;

@@ -1,8 +1,7 @@
 // A draft policy, the questions that go to the server about it, and how far the answer is.
 
-import { byId, el, fill, say, set } from "./dom.js";
-import { sentence } from "./format.js";
-import { isCounting, post } from "./server.js";
+import { byId, el, fill, say, sentence, set } from "./dom.js";
+import { isCounting, pause, post, tab } from "./server.js";
 import { complain, mark } from "./shell.js";
 
 /** The policy in work: limits, sizes and protection. It goes to the server with every question. */
@@ -12,14 +11,34 @@ export class Draft {
     this.solve = { ...solve };
     this.protection = structuredClone(protection);
     this.sequence = 0;
+    this.gesture = { number: 0, target: null, at: 0 };
   }
 
-  /** The question to send. */
+  /** The question to send. Only a quick one changes the draft: an exact one may arrive late, after a step back. */
   question(exact) {
     this.sequence += 1;
-    return { limits: this.limits, solve: this.solve, protection: this.protection, exact, sequence: this.sequence };
+    const gesture = `${tab.id.slice(0, 8)}-${this.gesture.number}`;
+    const { limits, solve, protection, sequence } = this;
+    return { limits, solve, protection, exact, sequence, gesture, draft: !exact };
+  }
+
+  /** Take over limits, sizes and protection from a state of the server. */
+  replace({ limits, solve, protection }) {
+    this.limits = copyLimits(limits);
+    this.solve = { ...solve };
+    this.protection = structuredClone(protection);
+  }
+
+  /** Changes of the same control in quick succession are one step to undo. */
+  noteGesture(event) {
+    const { number, target, at } = this.gesture;
+    const now = performance.now();
+    const goesOn = event?.target === target && now - at < ONE_GESTURE;
+    this.gesture = { number: goesOn ? number : number + 1, target: event?.target ?? null, at: now };
   }
 }
+
+const ONE_GESTURE = 1000; // milliseconds between changes of one control that belong together
 
 /** A copy of limits. Values may have any name, even "constructor", so the copy has no prototype. */
 export function copyLimits(limits) {
@@ -65,15 +84,21 @@ function forgetEntries() {
 }
 
 const QUIET = 250; // milliseconds without a change before the exact answer is asked for
+const QUIETER = 800; // after the exact answer, before strata are priced in the background
+export const MOST_ROWS = 5_000_000; // up to which this is done without being asked: it reads the table
 
 /**
  * The latest question wins. One quick question goes out at a time; the newest state follows as soon as its answer is
  * there, and the exact question once nothing has changed for a moment.
  */
 export class Solving {
-  /** `answered(answer)` draws; `failed(error)` shows an error; `asking(exact)` shows that work is going on. */
-  constructor(draft, { answered, failed, asking }) {
-    Object.assign(this, { draft, answered, failed, asking });
+  /**
+   * `answered(answer)` draws; `failed(error)` shows an error; `asking(exact)` shows that work is going on.
+   * `priced(price)` draws the price of strata, where somebody wants it; `price.stale` says that the draft has changed.
+   */
+  constructor(draft, { answered, failed, asking, priced = null, price = null }) {
+    Object.assign(this, { draft, answered, failed, asking, priced, price });
+    this.pricing = null;
     this.marks = []; // changes that no question covers yet
     this.flying = null;
     this.timer = null;
@@ -84,7 +109,9 @@ export class Solving {
   /** The draft has changed, because of this event. */
   changed(event) {
     this.marks.push(markChange(event));
+    this.draft.noteGesture(event);
     clearTimeout(this.timer);
+    this.#dropPrice();
     if (this.flying?.exact) this.#abandon();
     if (this.flying === null) this.#ask(false);
   }
@@ -92,6 +119,40 @@ export class Solving {
   /** Ask about the draft as it is: for a quick answer, and then for the exact one. */
   refresh() {
     if (this.flying === null) this.#ask(false);
+  }
+
+  /** The draft was replaced by another one from the server. */
+  replaced() {
+    this.marks = [];
+    clearTimeout(this.timer);
+    if (this.flying !== null) this.#abandon();
+    this.marks = [];
+    this.#dropPrice();
+    this.#ask(false);
+  }
+
+  /** Wait until every change has been sent. */
+  async flush() {
+    while (this.marks.length > 0 || (this.flying && !this.flying.exact)) await pause(20);
+  }
+
+  #dropPrice() {
+    this.pricing?.abort();
+    this.pricing = null;
+    if (this.price && !this.price.stale) this.priced?.((this.price = { ...this.price, stale: true }));
+  }
+
+  /** Ask for the price of strata, which takes a while. */
+  async #askPrice() {
+    const stop = (this.pricing = new AbortController());
+    await pause(QUIETER);
+    if (this.pricing !== stop) return;
+    try {
+      const price = await post("/api/strata-figures", {}, { signal: stop.signal });
+      if (this.pricing === stop) this.priced((this.price = price));
+    } catch (error) {
+      if (this.pricing === stop && error.name !== "AbortError" && error.status >= 500) this.failed(error);
+    }
   }
 
   async #ask(exact) {
@@ -118,6 +179,7 @@ export class Solving {
     }
     if (overtaken) this.#ask(false);
     else if (!exact) this.timer = setTimeout(() => this.#ask(true), QUIET);
+    else if (this.priced && this.price?.stale !== false && answer?.setting && this.draft.protection.strata !== "none") this.#askPrice();
   }
 
   #abandon() {
@@ -159,6 +221,7 @@ const STATES = {
   looking: "looking for a setting…",
   problem: "cannot be kept",
   undecided: "not found in time",
+  stale: "an older draft",
 };
 
 /** The state of the answer in a few words; `exact` says whether the page shows the exact answer. */
@@ -237,6 +300,7 @@ function showProblem(problem, take) {
 
 /** A question failed: wait for new counts, show the refusal, or report an error. */
 export function showFailure(error) {
+  if (error.kind === "stale") return showState("stale"); // the page says more
   if (isCounting(error)) return location.reload(); // the table changed: the new page waits for its counts
   if (error.status === 0 || error.status >= 500) return complain(error);
   showRefusal(error);
