@@ -157,7 +157,7 @@ def policies(draw: st.DrawFn, counts: ValueCounts) -> LimitPolicy:
 @st.composite
 def plan_options(draw: st.DrawFn, total: int) -> PlanOptions:
     known = draw(st.integers(0, 2)) if total > 3 else 0
-    largest = draw(st.none() | st.integers(1, total))
+    largest = draw(st.none() | st.integers(2, total))
     smallest = draw(st.none() | st.integers(1, largest or total))
     return PlanOptions(smallest, largest, known_records=known, fake_values=draw(st.integers(0, 2)))
 

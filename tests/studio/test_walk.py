@@ -226,7 +226,7 @@ def test_a_job_file_to_begin_with(tables: Path) -> None:
         assert state["roles"] == {"sensitive": "Disease", "quasi_identifiers": ["Age"], "identifiers": []}
         assert (state["limits"]["rule"], state["limits"]["beta"]) == ("beta", "3/2")
         assert state["limits"]["values"] == {"Flu": "0.5"}
-        assert state["solve"] == {"min_size": None, "max_size": 50}
+        assert state["solve"] == {"min_size": None, "max_size": 50, "gap": None}
         assert state["protection"] == {
             "known_records": 1,
             "fake_values": 0,

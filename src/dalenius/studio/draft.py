@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -52,7 +53,11 @@ class Draft:
                     null_value=table.null_value,
                 ),
                 limits=_limits_of(job.limits),
-                solve=SolveForm(min_size=solve.min_size, max_size=solve.max_size),
+                solve=SolveForm(
+                    min_size=solve.min_size,
+                    max_size=solve.max_size,
+                    gap=float(solve.gap) if solve.gap is not None else None,
+                ),
                 protection=ProtectionForm(
                     known_records=adversary.corrupted or 0,
                     fake_values=adversary.fakes or 0,
@@ -142,7 +147,11 @@ class Draft:
                 strata=protection.strata,
             ),
             limits=LimitsSection(**self.limits.in_force()),
-            solve=SolveSection(min_size=solve.min_size, max_size=solve.max_size),
+            solve=SolveSection(
+                min_size=solve.min_size,
+                max_size=solve.max_size,
+                gap=Decimal(str(solve.gap)) if solve.gap is not None else None,
+            ),
             adversary=AdversarySection(
                 corrupted=protection.known_records,
                 fakes=protection.fake_values,

@@ -81,10 +81,11 @@ class LimitsForm(_Form):
 
 
 class SolveForm(_Form):
-    """The sizes that buckets may have."""
+    """The sizes that buckets may have, and how near to the optimum a setting has to be proven."""
 
     min_size: int | None = Field(default=None, ge=1, le=10**9)
     max_size: int | None = Field(default=None, ge=1, le=10**9)
+    gap: float | None = Field(default=None, ge=0, lt=1)
 
 
 class ProtectionForm(_Form):
@@ -167,7 +168,7 @@ AnyForm = TypeVar("AnyForm", bound=_Form)
 def plan_options(solve: SolveForm, protection: ProtectionForm) -> PlanOptions:
     """The options that `dalenius plan` would have for these sizes and this protection."""
     known, fakes = protection.known_records, protection.fake_values
-    return PlanOptions.of(solve.min_size, solve.max_size, None, 60.0, known, fakes)
+    return PlanOptions.of(solve.min_size, solve.max_size, solve.gap, 60.0, known, fakes)
 
 
 async def read_form(request: Request, form: type[AnyForm]) -> AnyForm:
