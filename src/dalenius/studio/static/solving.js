@@ -84,7 +84,7 @@ function forgetEntries() {
 }
 
 const QUIET = 250; // milliseconds without a change before the exact answer is asked for
-const QUIETER = 800; // after the exact answer, before strata are priced in the background
+const QUIETER = 2000; // after the exact answer, before strata are priced in the background
 export const MOST_ROWS = 5_000_000; // up to which this is done without being asked: it reads the table
 
 /**
