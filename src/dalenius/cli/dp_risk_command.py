@@ -22,7 +22,7 @@ from dalenius.errors import UsageError
 _EPILOG = """\b
 Examples:
   dalenius dp-risk hospital.csv --sensitive Disease --quasi-identifiers Age,Gender,Zipcode \\
-      --epsilon 0.01,0.1,1 --theta 8 --base 0.02
+      --epsilon 0.01,0.1,1 --odds 8
   dalenius dp-risk hospital.csv --sensitive Disease --where "Gender = 'F' AND Zipcode = '61434'" \\
       --epsilon 0.1 --uniform 0.2 --json
   dalenius dp-risk hospital.csv --job job.toml --epsilon 0.1,1 --groups groups.parquet

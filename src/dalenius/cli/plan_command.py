@@ -86,9 +86,9 @@ def plan_command(
 ) -> None:
     """Find the best bucket setting for TABLE and show what it costs. Nothing is published.
 
-    TABLE is a CSV, TSV, Parquet or DuckDB file, or a folder of Parquet files. The limits come from a rule (--theta and
-    --base, --uniform, --l-diversity or --beta), from --limit for single values, or from a --job file. With --engine
-    spark, a cluster counts the values, and TABLE may be a URL or a table of its catalog.
+    TABLE is a CSV, TSV, Parquet or DuckDB file, or a folder of Parquet files. The limits come from a rule (--odds,
+    --theta and --base, --uniform, --l-diversity or --beta), from --limit for single values, or from a --job file. With
+    --engine spark, a cluster counts the values, and TABLE may be a URL or a table of its catalog.
 
     If the quasi-identifiers are named, by option or in the job file, what is shown first (how exposed people are, and
     how far off counts will be) is computed with the strata that publishing would use.

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -188,29 +189,29 @@ def publish_request(
 
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
     """What a publisher should know about the table before it is published, the heaviest first; no release."""
-    progress = progress or Silent()
-    with (
-        open_engine(request.table, request.options, request.budget) as engine,
-        engine.open(request.table, request.options.table) as table,
-    ):
-        find_columns(table, request.roles)
-        survey = count(table, request, progress)
+    with _counted(request, progress or Silent()) as (table, survey):
         return inspect(survey, table.sample(survey), request.roles, request.strata.columns)
 
 
 def price_strata(request: PublishRequest, progress: Progress | None = None) -> StrataPrice:
     """What publishing in strata would cost, against the table as one: every stage before placing, and no release."""
     progress = progress or Silent()
+    with _counted(request, progress) as (table, survey):
+        policy = as_policy(request.limits, survey.sensitive.value_counts)
+        plan = solve(survey, policy, request, progress)
+        arrangement = cut(table, survey, plan, request, progress)
+    return arrangement.price((*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
+
+
+@contextmanager
+def _counted(request: PublishRequest, progress: Progress) -> Iterator[tuple[OpenTable, Survey]]:
+    """The open table and what it holds, for whoever does not publish it."""
     with (
         open_engine(request.table, request.options, request.budget) as engine,
         engine.open(request.table, request.options.table) as table,
     ):
         find_columns(table, request.roles)
-        survey = count(table, request, progress)
-        policy = as_policy(request.limits, survey.sensitive.value_counts)
-        plan = solve(survey, policy, request, progress)
-        arrangement = cut(table, survey, plan, request, progress)
-    return arrangement.price((*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
+        yield table, count(table, request, progress)
 
 
 def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
