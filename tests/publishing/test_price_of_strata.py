@@ -163,6 +163,7 @@ class TestStrataHaveToBeWorthIt:
             table=source,
             roles=ROLES,
             limits=dict.fromkeys(map(str, range(7)), 1),
+            solving=PlanOptions(min_size=1),
             options=PublishOptions(strata="auto"),
         )
         assert (price_strata(request).strata, price_strata(request).loss) == (1, 0)
