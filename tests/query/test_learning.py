@@ -45,6 +45,7 @@ def answered(
         quasi_identifiers=IDENTIFIERS,
         seed=placement,
         strata=strata,
+        min_size=1,
         publish_in_the_clear=True,
     )
     assert (release.manifest.strata is None) == (strata == "none")

@@ -296,9 +296,8 @@ def _replace(folder: Path, table: pa.Table) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_table_that_changes_between_its_readings(engine: str, change: str, tmp_path: Path) -> None:
-    """The second reading notices. Later ones, on a cluster, are of what it has kept by then."""
     source = written(town(200), tmp_path / "table")
-    progress = AtStage("Looking", lambda: CHANGES[change](source))
+    progress = AtStage("Placing", lambda: CHANGES[change](source))
     with pytest.raises(InputError) as error:
         publish(source, engine=engine, out=tmp_path / "release", progress=progress)
     if change != "a file less":

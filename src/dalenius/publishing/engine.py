@@ -38,11 +38,15 @@ from dalenius.release.writer import FORMATS
 
 @dataclass(frozen=True)
 class SampleSpec:
-    """A sample of so many records, or fewer if those would take more bytes; drawn by the key."""
+    """A sample of so many records, or fewer if those would take more bytes; drawn by the key.
+
+    `keep` says that all records will be counted after it, so that a cluster does well to keep them.
+    """
 
     key: bytes
     rows: int
     bytes: int
+    keep: bool = True
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class Stratifier:
     def sample(self) -> SampleSpec:
         """The sample in which strata are found, if they have to be found; less is enough to look at the table."""
         rows = SAMPLE_ROWS if self._choice.kind in ("auto", "number") else INSPECTED_ROWS
-        return SampleSpec(self._key, rows, _SAMPLE_BYTES)
+        return SampleSpec(self._key, rows, _SAMPLE_BYTES, keep=self._choice.kind != "none")
 
     def check(self, survey: Survey) -> None:
         """Refuse strata by columns for which there is no room, before anything is solved."""

@@ -122,7 +122,7 @@ class SparkTable:
         rows = max(1, min(spec.rows, spec.bytes // survey.row_bytes))
         places = _places(spec.key, partitions.rows, rows)
         domains = {name: domain for name, domain in survey.domains.items() if domain is not None}
-        frame, records = self._records(survey, None, list(domains), keep=True)
+        frame, records = self._records(survey, None, list(domains), keep=spec.keep)
         with plain_errors():
             task = SampleTask(records, places, domains)
             sampled_rows = self._work(0).rows(frame.mapInArrow(task, SampleTask.schema))
