@@ -22,9 +22,9 @@ export class Exposure {
     };
     const line = () => el("span", { class: "against" });
     this.outright = box("outright", "Published outright");
-    this.mean = box("exposure-mean", "Own value, on the average");
+    this.mean = box("exposure-mean", "Own value, average");
+    this.mean.strata.dataset.test = "exposure-strata";
     this.words = el("p", { "data-test": "exposure" });
-    this.withStrata = el("p", { class: "hint", "data-test": "exposure-strata", hidden: true });
     this.chart = new PeopleChart();
     this.clearWords = el("strong");
     this.box = el("input", {
@@ -53,7 +53,6 @@ export class Exposure {
       this.clear,
       el("dl", { class: "figures" }, this.outright.box, this.mean.box),
       this.words,
-      this.withStrata,
       this.chart.node,
     );
   }
@@ -70,7 +69,6 @@ export class Exposure {
     set(this.mean.node, "data-number", mean);
     say(this.outright.against, pinned ? `A: ${pinned.outright > 0 ? count(pinned.outright) : "nobody"}` : "");
     say(this.mean.against, pinned ? `A: ${percent(pinned.mean)}` : "");
-    say(this.words, sentence(exposure.sentence));
     this.clear.hidden = !(outright > 0) && !allowed;
     this.box.checked = allowed;
     say(
@@ -79,28 +77,32 @@ export class Exposure {
         ? `⚠ ${plural(Math.round(outright), "person has", "people have")} their value published outright. A limit of 1 hides nothing.`
         : "You have allowed that values are published outright.",
     );
-    this.chart.show(exposure, this.strata);
+    this.#say();
+  }
+
+  /** The sentence is about what will be published, as soon as that is known. */
+  #say() {
+    say(this.words, strataSentence(this.strata, this.strata?.exposure, this.live));
+    this.chart.show(this.live, this.strata);
   }
 
   /** Draw the exposure with strata: nothing until it is known, grey while it is about earlier limits. */
   showStrata(price, strata) {
     this.strata = price && strata !== "none" && price.exposure ? price : null;
-    const stale = this.strata?.stale === true;
     const number = this.strata ? plural(price.strata, "stratum", "strata") : "";
-    for (const part of [this.outright, this.mean]) part.strata.classList.toggle("stale", stale);
+    for (const part of [this.outright, this.mean])
+      part.strata.classList.toggle("stale", this.strata?.stale === true);
     const { outright = 0, mean = 0 } = this.strata?.exposure ?? {};
     say(this.outright.strata, this.strata ? `with ${number}: ${outright > 0 ? count(outright) : "nobody"}` : "");
     say(this.mean.strata, this.strata ? `with ${number}: ${percent(mean)}` : "");
-    this.withStrata.hidden = !this.strata;
-    this.withStrata.classList.toggle("stale", stale);
-    say(
-      this.withStrata,
-      this.strata
-        ? `${stale ? `With ${number}, for earlier limits` : `With ${number}, as published`}: ${this.strata.exposure.sentence}.`
-        : "",
-    );
-    if (this.live) this.chart.show(this.live, this.strata);
+    if (this.live) this.#say();
   }
+}
+
+/** The sentence about strata, if their price is known and not about earlier limits, or else that of the table as one. */
+export function strataSentence(price, ofStrata, ofOne) {
+  if (!price || price.stale !== false) return sentence(ofOne.sentence);
+  return `With ${plural(price.strata, "stratum", "strata")}: ${ofStrata.sentence}.`;
 }
 
 /** People by the probability that the release gives to their own value. */
@@ -193,7 +195,7 @@ function bar(rect, x, width, share) {
     set(rect, name, Math.round(10 * number) / 10);
 }
 
-const [LEFT, RIGHT, UP, DOWN, TALL] = [34, 318, 16, 116, 148]; // of the plot
+const [LEFT, RIGHT, UP, DOWN, TALL] = [34, 314, 30, 116, 146]; // of the plot
 
 /** Exposure against the error of counts, for a few numbers of the rule by odds, and where the present limits are. */
 export class TradeOff {
@@ -312,7 +314,7 @@ export class TradeOff {
       svg("text", { x: LEFT - 4, y: UP + 4, "text-anchor": "end" }, percent(up)),
       svg("text", { x: LEFT - 4, y: (UP + DOWN) / 2 + 4, "text-anchor": "end" }, percent(up / 2)),
       svg("text", { x: (LEFT + RIGHT) / 2, y: DOWN + 27, "text-anchor": "middle" }, "own value, on the average"),
-      svg("text", { x: LEFT + 6, y: UP - 5 }, "counts typically off by"),
+      svg("text", { x: 0, y: 10 }, "counts typically off by"),
     );
     fill(
       this.rows,

@@ -1,7 +1,7 @@
 // What the limits cost, beside the chart and beside a pinned policy.
 
 import { MethodsChart, settingText, SizesChart } from "./chart_setting.js";
-import { Exposure } from "./exposure.js";
+import { Exposure, strataSentence } from "./exposure.js";
 import {
   byId,
   count,
@@ -47,8 +47,8 @@ export class Results {
     this.setting = el("div", { "data-test": "setting" }, el("h3", {}, "Bucket sizes"), this.sizes.node);
     this.forcing = block("What forces large buckets", "forcing");
     this.counts = el("p", { "data-test": "count-error" });
-    this.countsWithStrata = el("p", { class: "hint", "data-test": "count-error-strata", hidden: true });
-    this.price = block("Price of protection", "price");
+    this.otherCounts = el("p", { class: "hint", "data-test": "count-error-strata" });
+    this.protection = block("Price of protection", "price");
     this.notes = el("ul", { class: "notes" });
     this.notesBlock = el("div", { class: "block", hidden: true }, el("h3", {}, "Notes"), this.notes);
     fill(
@@ -59,7 +59,7 @@ export class Results {
         { class: "block" },
         el("h3", {}, "What it costs"),
         this.counts,
-        this.countsWithStrata,
+        this.otherCounts,
         el("dl", { class: "figures small" }, this.mse.box, this.strata.box, this.loss.box, this.gap.box),
       ),
     );
@@ -68,7 +68,7 @@ export class Results {
       el("div", { class: "block" }, this.setting),
       el("div", { class: "block" }, el("h3", {}, "Error against other methods"), this.methods.node),
       this.forcing.node,
-      this.price.node,
+      this.protection.node,
       this.notesBlock,
     );
     this.parts = [shown, host];
@@ -84,8 +84,9 @@ export class Results {
     }
     if (!feasible) return;
     this.exposure.show(answer.exposure, pinned?.exposure, allowed);
-    say(this.counts, sentence(answer.count_error.sentence));
-    set(this.counts, "data-number", answer.count_error.typical);
+    this.error = answer.count_error;
+    set(this.counts, "data-number", this.error.typical);
+    this.#count();
     set(this.setting, "data-setting", settingText(answer.setting));
     showFigure(this.mse, figure(answer.mse), answer.mse, pinned?.mse, figure);
     showFigure(this.loss, figure(answer.loss), answer.loss, pinned?.loss, figure);
@@ -102,15 +103,26 @@ export class Results {
   /** Draw the price of strata: null until it is known, grey while the draft has changed since. */
   showStrata(price, strata) {
     this.exposure.showStrata(price, strata);
-    this.countsWithStrata.hidden = !price || strata === "none";
-    this.countsWithStrata.classList.toggle("stale", price?.stale === true);
-    if (price) say(this.countsWithStrata, `With ${plural(price.strata, "stratum", "strata")}: ${price.count_error.sentence}.`);
+    this.price = strata === "none" ? null : price;
+    this.#count();
     this.strata.box.hidden = strata === "none";
     this.strata.box.classList.toggle("stale", price?.stale !== false);
     set(this.strata.box, "aria-busy", price?.stale !== false);
     say(this.strata.node, price ? figure(price.mse) : "…");
     const number = price ? plural(price.strata, "stratum", "strata") : "";
     say(this.strata.against, !price ? "being priced" : price.stale ? `${number}, for earlier limits` : `${number}, as published`);
+  }
+
+  /** How far off counts are: in a sentence as published, if that is known, and in a number the other way. */
+  #count() {
+    const { price, error } = this;
+    if (!error) return;
+    say(this.counts, strataSentence(price, price?.count_error, error));
+    const stale = price?.stale === true;
+    this.otherCounts.classList.toggle("stale", stale);
+    const number = price ? plural(price.strata, "stratum", "strata") : "";
+    const earlier = stale ? `With ${number}, for earlier limits: ${percent(price.count_error.typical)}.` : "";
+    say(this.otherCounts, price && !stale ? `The table as one: ${percent(error.typical)}.` : earlier);
   }
 
   #force(forcing) {
@@ -138,9 +150,9 @@ export class Results {
   }
 
   #protect({ price, loss }) {
-    if (!isNew(this.price, price && [price, loss]) || !price) return;
+    if (!isNew(this.protection, price && [price, loss]) || !price) return;
     fill(
-      this.price.body,
+      this.protection.body,
       el(
         "p",
         {},
