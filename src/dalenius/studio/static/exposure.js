@@ -197,6 +197,8 @@ function bar(rect, x, width, share) {
 
 const [LEFT, RIGHT, UP, DOWN, TALL] = [34, 314, 30, 116, 146]; // of the plot
 
+const NEAR = 24; // how far from a point the pointer may be
+
 /** Exposure against the error of counts, for a few numbers of the rule by odds, and where the present limits are. */
 export class TradeOff {
   /** `useOdds(odds, event)` takes a point of the curve. */
@@ -208,7 +210,12 @@ export class TradeOff {
     this.here = svg("g", { class: "here" }, svg("circle", { r: 7 }), svg("text", { "text-anchor": "middle" }, "you are here"));
     this.picture = svg(
       "svg",
-      { viewBox: `0 0 ${WIDTH} ${TALL}`, role: "img", "data-test": "trade-off-chart" },
+      {
+        viewBox: `0 0 ${WIDTH} ${TALL}`,
+        role: "img",
+        "data-test": "trade-off-chart",
+        click: (event) => this.#take(event),
+      },
       svg("line", { x1: LEFT, x2: RIGHT, y1: DOWN, y2: DOWN }),
       svg("line", { x1: LEFT, x2: LEFT, y1: UP, y2: DOWN }),
       this.axes,
@@ -279,6 +286,15 @@ export class TradeOff {
     return [Math.round(10 * x) / 10, Math.round(10 * y) / 10];
   }
 
+  /** Take the point that is nearest to the pointer. They may be close together. */
+  #take(event) {
+    const { left: start, top, width } = this.picture.getBoundingClientRect();
+    const [x, y] = [event.clientX - start, event.clientY - top].map((length) => (length * WIDTH) / width);
+    const away = this.places.map(([cx, cy]) => Math.hypot(cx - x, cy - y));
+    const nearest = away.indexOf(Math.min(...away));
+    if (away[nearest] <= NEAR) this.useOdds(this.known[nearest].odds, event);
+  }
+
   #draw(points) {
     this.known = points;
     const [exposure, error] = this.present ?? [0, 0];
@@ -286,7 +302,7 @@ export class TradeOff {
       roundUp(Math.max(exposure, ...points.map((point) => point.exposure))),
       roundUp(Math.max(error, ...points.map((point) => point.error))),
     ];
-    const places = points.map((point) => this.#place(point.exposure, point.error));
+    const places = (this.places = points.map((point) => this.#place(point.exposure, point.error)));
     set(this.curve, "points", places.map((place) => place.join(",")).join(" "));
     let free = 0; // numbers must not run into each other
     fill(
@@ -297,9 +313,8 @@ export class TradeOff {
         if (fits) free = cx + 20;
         return svg(
           "g",
-          { class: "point", "data-test": "trade-off-point", "data-odds": odds, click: (event) => this.useOdds(odds, event) },
+          { class: "point", "data-test": "trade-off-point", "data-odds": odds },
           svg("title", {}, `odds ${odds}: own value ${percent(points[at].exposure)}, counts off by ${percent(points[at].error)}`),
-          svg("circle", { class: "target", cx, cy, r: 11 }),
           svg("circle", { cx, cy, r: 4 }),
           fits ? svg("text", { x: cx, y: cy - 9, "text-anchor": "middle" }, odds) : null,
         );
