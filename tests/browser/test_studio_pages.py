@@ -362,5 +362,3 @@ def test_how_exposed_people_are_comes_first(visits: Visits, odd: Path, tmp_path:
         expect(hook(page, "clear")).to_be_hidden()
         settled(page)
         assert "publish_in_the_clear" not in draft_job(page, tmp_path, "hidden.toml").read_text(encoding="utf-8")
-        expect(hook(page, "exposure-strata")).to_contain_text("strat")
-        picture(page, "studio-exposure")

@@ -73,6 +73,10 @@ def test_from_the_first_screen_to_figures(visits: Visits, picture: Picture, tmp_
         # strata are priced in the background, and the release has just that error
         expect(hook(page, "mse-strata")).not_to_have_text("…")
         promised = hook(page, "mse-strata").inner_text()
+        expect(hook(page, "exposure-strata")).to_contain_text("strata")
+        expect(hook(page, "exposure")).to_contain_text("strata: nobody's value is published outright")
+        expect(hook(page, "count-error")).to_contain_text("strata: a count of one value")
+        look(page, picture, "limits")
 
         # a rule begins with a number that can be kept; one that cannot be kept is not published
         hook(page, "rule-uniform").check(force=True)

@@ -88,7 +88,7 @@ export class Exposure {
 
   /** Draw the exposure with strata: nothing until it is known, grey while it is about earlier limits. */
   showStrata(price, strata) {
-    this.strata = price && strata !== "none" && price.exposure ? price : null;
+    this.strata = price?.strata > 1 && strata !== "none" ? price : null;
     const number = this.strata ? plural(price.strata, "stratum", "strata") : "";
     for (const part of [this.outright, this.mean])
       part.strata.classList.toggle("stale", this.strata?.stale === true);
@@ -228,7 +228,7 @@ export class TradeOff {
       host,
       el("h3", {}, "Exposure against the error of counts"),
       this.picture,
-      el("p", { class: "hint" }, "For the rule by odds, the table as one. Choose a point to take its number."),
+      el("p", { class: "hint" }, "For the rule by odds alone, and the table as one. Choose a point to take its number."),
       el(
         "details",
         { class: "more" },
@@ -236,7 +236,7 @@ export class TradeOff {
         el(
           "table",
           {},
-          el("thead", {}, el("tr", {}, ["Odds", "Own value", "Counts off by"].map((text) => el("th", { scope: "col" }, text)))),
+          el("thead", {}, el("tr", {}, ["Odds", "Own value", "Counts off by"].map((text, at) => el("th", { scope: "col", class: at ? "num" : null }, text)))),
           this.rows,
         ),
       ),

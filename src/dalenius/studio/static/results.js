@@ -103,7 +103,7 @@ export class Results {
   /** Draw the price of strata: null until it is known, grey while the draft has changed since. */
   showStrata(price, strata) {
     this.exposure.showStrata(price, strata);
-    this.price = strata === "none" ? null : price;
+    this.price = price?.strata > 1 && strata !== "none" ? price : null;
     this.#count();
     this.strata.box.hidden = strata === "none";
     this.strata.box.classList.toggle("stale", price?.stale !== false);
