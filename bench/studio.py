@@ -6,7 +6,7 @@ that shows its answer. Events that come while an answer is under way are answere
 `answered` are changes that were sent, `all` are all of them, the waiting included. `floor` is the same round trip for a
 request that solves nothing.
 
-    python -m bench.studio [--moves 60]
+    python -m bench.studio [--moves 60] [--rule theta]
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ SHAPES: dict[str, Callable[[int, np.random.Generator], Any]] = {
     "zipf": lambda m, _chance: 1 / np.arange(1, m + 1) ** 1.1,
     "lognormal": lambda m, chance: chance.lognormal(0, 1.5, m),
 }
+NUMBERS = {"odds": ("odds", "floor"), "theta": ("theta", "base")}  # of a rule
 ROWS = 300_000
 Rows = list[dict[str, Any]]
 
@@ -136,18 +138,21 @@ def row(values: int, shape: str, what: str, sent: list[float], every: list[float
     }
 
 
-def visit(page: Page, values: int, shape: str, url: str, moves: int) -> Rows:
+def visit(page: Page, values: int, shape: str, url: str, moves: int, rule: str) -> Rows:
     page.goto(url)
     hook(page, "use-suggested").click()
     hook(page, "continue").click()
     page.locator("#limits").wait_for()
     settle(page)
+    if rule != "odds":
+        hook(page, f"rule-{rule}").check(force=True)
+        page.wait_for_timeout(500)
+        settle(page)
     base = float(np.median(floor(page)))
     rows = []
     ways: dict[str, Callable[[], None]] = {
         "single limits": lambda: drag_limits(page, moves),
-        "theta": lambda: move_slider(page, "theta", moves),
-        "base": lambda: move_slider(page, "base", moves),
+        **{name: partial(move_slider, page, name, moves) for name in NUMBERS[rule]},
     }
     for name, move in ways.items():
         page.wait_for_timeout(500)
@@ -162,7 +167,8 @@ def visit(page: Page, values: int, shape: str, url: str, moves: int) -> Rows:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--moves", type=int, default=60, help="Events of each movement.")
-    moves = parser.parse_args().moves
+    parser.add_argument("--rule", choices=NUMBERS, default="odds", help="The rule whose numbers are moved.")
+    given = parser.parse_args()
     rows: Rows = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -172,7 +178,7 @@ def main() -> None:
                 table(values, shape, path)
                 with studio(str(path)) as url:
                     page = browser.new_page(viewport={"width": 1280, "height": 900})
-                    rows += visit(page, values, shape, url, moves)
+                    rows += visit(page, values, shape, url, given.moves, given.rule)
                     page.close()
         version = browser.version
         browser.close()

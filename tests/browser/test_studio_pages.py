@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Picture, Visits, faults
-from tests.browser.studio_process import plan, studio
+from tests.browser.studio_process import plan, run, studio
 from tests.browser.studio_steps import choose_roles, draft_job, go, hook, settled
 
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -85,7 +85,7 @@ def test_a_limit_is_moved_by_keys_and_typed_as_a_ratio(visits: Visits, odd: Path
         handle = page.locator('[data-test="limit-handle"][data-value="Flu"]')
         handle.focus()
         page.keyboard.press("PageDown")
-        expect(field).to_have_value("0.8")
+        expect(field).to_have_value("0.686")
         field.fill("2/3")
         expect(handle).to_have_attribute("aria-valuenow", "0.6666666666666666")
         assert settled(page) != before
@@ -298,9 +298,9 @@ def test_a_table_that_changed_is_counted_again(visits: Visits, odd: Path) -> Non
         other = odd.read_text(encoding="utf-8").replace("Flu", "Fever")
         odd.with_suffix(".new").write_text(other, encoding="utf-8")
         odd.with_suffix(".new").replace(odd)
-        hook(page, "theta").fill("5")
+        hook(page, "odds").fill("5")
         expect(page.locator('[data-test="limit-row"][data-value="Fever"]')).to_be_visible()
-        expect(hook(page, "theta")).to_have_value("5")
+        expect(hook(page, "odds")).to_have_value("5")
         settled(page)
     visits.problems[:] = [problem for problem in visits.problems if "409" not in problem]  # which Chromium notes
 
@@ -315,3 +315,50 @@ def test_without_the_token_there_is_nothing(visits: Visits, odd: Path) -> None:
         visits.problems
     )  # Chromium notes the refusal itself, and nothing else was asked for
     assert "403" in visits.problems.pop()
+
+
+def test_how_exposed_people_are_comes_first(visits: Visits, odd: Path, tmp_path: Path, picture: Picture) -> None:
+    with studio(str(odd)) as url:
+        page = visits.open(url)
+        choose_roles(page, "Diagnosis")
+        settled(page)
+        expect(hook(page, "preset-4")).to_have_attribute("aria-pressed", "true")
+        expect(hook(page, "outright")).to_have_text("nobody")
+        expect(hook(page, "count-error")).to_contain_text("a count of one value among a tenth of the records")
+        expect(hook(page, "clear")).to_be_hidden()
+
+        # a point of the curve, and a preset, are numbers of the rule
+        hook(page, "trade-off-table").click()
+        page.locator('[data-test="trade-off"] button', has_text="16").click()
+        expect(hook(page, "odds")).to_have_value("16")
+        expect(hook(page, "preset-4")).to_have_attribute("aria-pressed", "false")
+        open_mean = float(hook(page, "exposure-mean").get_attribute("data-number") or 0)
+        hook(page, "preset-2").click()
+        expect(hook(page, "odds")).to_have_value("2")
+        settled(page)
+        assert float(hook(page, "exposure-mean").get_attribute("data-number") or 0) < open_mean
+        page.locator('[data-test="trade-off-point"][data-odds="1.5"] circle').click()
+        expect(hook(page, "odds")).to_have_value("1.5")
+
+        # values in the clear, in red, with a way out of it in one click
+        hook(page, "rule-theta").check(force=True)
+        page.locator("#sizes-range summary").click()
+        hook(page, "min-size").fill("1")
+        expect(hook(page, "clear")).to_contain_text("people have their value published outright")
+        settled(page)
+        job = draft_job(page, tmp_path, "outright.toml")
+        outright = run("plan", odd, "--job", job, "--strata", "none")["exposure"]["outright"]
+        expect(hook(page, "outright")).to_have_attribute("data-number", str(outright))
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert faults(page) == [], scheme
+            picture(page, f"studio-clear-{scheme}")
+        hook(page, "in-the-clear").check()
+        settled(page)
+        assert "publish_in_the_clear = true" in draft_job(page, tmp_path, "clear.toml").read_text(encoding="utf-8")
+        hook(page, "use-odds").click()
+        expect(hook(page, "outright")).to_have_text("nobody")
+        expect(hook(page, "odds")).to_have_value("8")
+        expect(hook(page, "clear")).to_be_hidden()
+        settled(page)
+        assert "publish_in_the_clear" not in draft_job(page, tmp_path, "hidden.toml").read_text(encoding="utf-8")

@@ -15,13 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError
+from dalenius.model.exposure import exposure_sentence
 from dalenius.model.plan import Method, PlanOptions, Status
 from dalenius.model.problem import BucketSetting, ValueCounts
 from dalenius.planning import compare_counts, plan_counts, prepare_problem
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.solve.two_size import find_two_size_setting
 from dalenius.studio.exploration import Exploration, exploration_object
-from dalenius.studio.explorer import Explorer
+from dalenius.studio.explorer import CURVE, Explorer
 from dalenius.studio.offers import rounded_up
 from tests.effort import examples
 
@@ -81,6 +82,7 @@ def check(answer: Exploration, counts: ValueCounts, policy: LimitPolicy, options
 
 
 RULES: list[dict[str, Any]] = [
+    {"odds": 4},
     {"theta": 8, "base": "0.02"},
     {"theta": 2, "base": "0.01"},
     {"theta": 16, "base": 0},
@@ -145,7 +147,8 @@ shares = st.integers(1, 40).map(lambda number: Fraction(number, 40))
 @st.composite
 def policies(draw: st.DrawFn, counts: ValueCounts) -> LimitPolicy:
     rule = draw(
-        st.fixed_dictionaries({"theta": st.integers(0, 6), "base": shares})
+        st.fixed_dictionaries({"odds": st.integers(1, 16), "floor": shares.filter(lambda share: share < 1)})
+        | st.fixed_dictionaries({"theta": st.integers(0, 6), "base": shares})
         | st.fixed_dictionaries({"uniform": shares})
         | st.fixed_dictionaries({"l_diversity": st.integers(1, 5)})
         | st.fixed_dictionaries({"beta": st.integers(0, 4)})
@@ -384,15 +387,58 @@ def test_the_object_has_everything_in_the_order_of_counts() -> None:
     assert [group["needed_by_number"] for group in shown["setting"]] == [len(v) for v in plan.needed_by().values()]
     for group, needed in zip(shown["setting"], plan.needed_by().values(), strict=True):
         assert set(group["needed_by"]) <= set(needed)
-    errors = shown["query_error"]
-    assert (
-        errors["worst"] == max(errors["by_value"]) == errors["by_value"][shown["values"].index(errors["worst_value"])]
-    )
-    assert errors["median"] == pytest.approx(float(np.median(errors["by_value"])))
+    assert plan.exposure is not None
+    assert plan.error is not None
+    by_value = {value.value: value for value in plan.exposure.values}
+    exposure = shown["exposure"]
+    assert exposure["bands"] == list(plan.exposure.bands)
+    assert sum(exposure["bands"]) == exposure["people"] == 350
+    assert exposure["sentence"] == exposure_sentence(plan.exposure)
+    assert (exposure["outright"], exposure["mean"]) == (plan.exposure.outright, plan.exposure.mean)
+    assert exposure["highest"] == max(by_value[value].highest for value in shown["values"])
+    for at, value in enumerate(shown["values"]):
+        assert exposure["by_value"]["outright"][at] == by_value[value].outright
+        assert exposure["by_value"]["mean"][at] == pytest.approx(by_value[value].mean, abs=1e-6)
+        assert exposure["by_value"]["highest"][at] == pytest.approx(float(by_value[value].highest), abs=1e-6)
+    assert shown["count_error"] == plan.error.as_object()
     assert set(shown["peers"]) == set(shown["gain"]) == {"two-size", "anatomy"}
     keys = """exact status n m values counts limits exact_limits eligible smallest worst setting loss mse bound gap
-        peers gain price forcing query_error problem notes seconds"""
+        peers gain price forcing exposure count_error problem notes seconds"""
     assert set(shown) == set(keys.split())
+
+
+def test_answers_to_other_odds_are_not_mixed_up() -> None:
+    explorer = Explorer(HOSPITAL)
+    for rule in ({"odds": 2}, {"odds": 8}, {"odds": 8, "floor": "0.1"}):
+        policy = LimitPolicy.of(**rule)
+        answer = explorer.explore(policy, exact=True)
+        assert answer.setting == plan_counts(HOSPITAL, policy).solution.setting
+        assert explorer.quick(policy).setting == answer.setting
+
+
+def test_the_trade_off_is_that_of_plan() -> None:
+    """More odds show more of people, and cost less."""
+    counts, floor, options = generated(20, "zipf"), Fraction(1, 50), PlanOptions(known_records=1)
+    explorer = Explorer(counts)
+    points = explorer.trade_off(floor, options)
+    assert tuple(point.odds for point in points) == CURVE
+    for point in points:
+        plan = plan_counts(counts, LimitPolicy.of(odds=point.odds, floor=floor), options=options)
+        assert plan.exposure is not None
+        assert plan.error is not None
+        assert point.exposure == pytest.approx(plan.exposure.mean, rel=0.1)
+        assert point.error == pytest.approx(plan.error.typical, rel=0.05)
+    assert points[0].exposure < points[-1].exposure
+    assert explorer.known_trade_off(floor, options) is None
+    explorer.learn_trade_off(floor, options, points)
+    assert explorer.known_trade_off(floor, options) == points
+    assert explorer.known_trade_off(floor, PlanOptions()) is None
+
+
+def test_a_trade_off_leaves_out_what_cannot_be_kept() -> None:
+    two = ValueCounts.of([("yes", 50), ("no", 50)])
+    points = Explorer(two).trade_off(Fraction(0), PlanOptions(max_size=2, known_records=1))
+    assert points == ()
 
 
 def test_what_another_explorer_found_is_not_learned() -> None:

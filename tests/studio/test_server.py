@@ -271,8 +271,8 @@ def _publishing_for_long(folder: Path, name: str) -> Iterator[Running]:
         running.post("/api/roles", {"sensitive": "Disease", "quasi_identifiers": ["Age"]})
         until(running.state, lambda state: (state["counted"] or {}).get("status") == "ready")
         protection = {"known_records": 2, "fake_values": 1}
-        proven = {"solve": {"gap": 0}}
-        running.post("/api/explore", {"limits": {"theta": "3", "base": "0.011"}, "protection": protection, **proven})
+        proven, hard = {"solve": {"gap": 0}}, {"rule": "theta", "theta": "3", "base": "0.011"}
+        running.post("/api/explore", {"limits": hard, "protection": protection, **proven})
         task = running.post("/api/publish", {"name": name})["task"]
         until(lambda: running.client.get(f"/api/tasks/{task}").json(), lambda found: found["stage"] == "Solving")
         yield running

@@ -15,11 +15,12 @@ from dalenius.errors import InputError, PolicyError
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.planning import prepare_problem
+from dalenius.policy.job import LimitsSection, job_text, parse_job
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.sizes import why_impossible
 from dalenius.studio import demo_table
 from dalenius.studio.draft import Draft, History, Tab
-from dalenius.studio.forms import LimitsForm, plain_number
+from dalenius.studio.forms import LimitsForm, RolesForm, plain_number
 from dalenius.studio.messages import RequestError
 from dalenius.studio.offers import first_number
 from dalenius.studio.transfers import read_labels
@@ -46,10 +47,44 @@ def test_other_texts_are_refused_as_numbers(text: str) -> None:
 
 
 def test_every_number_of_a_limit_may_be_a_percentage() -> None:
-    form = LimitsForm(theta="800 %", base="2%", values={"HIV": "0,5 %", "Flu": " 1 / 2 "})
+    form = LimitsForm(rule="theta", theta="800 %", base="2%", values={"HIV": "0,5 %", "Flu": " 1 / 2 "})
     policy = form.policy()
     assert (policy.theta, policy.base) == (Fraction(8), Fraction(1, 50))
     assert policy.values == {"HIV": Fraction(1, 200), "Flu": Fraction(1, 2)}
+
+
+def test_a_new_draft_goes_by_odds() -> None:
+    assert LimitsForm().policy() == LimitPolicy.of(odds=4, floor="0.02")
+
+
+JOBS = [
+    "",
+    "[limits]\nodds = 8",
+    "[limits]\nodds = 2.5\nfloor = 0\nallow_absent = true\n[limits.values]\nHIV = '1/300'",
+    "[limits]\ntheta = 8\nbase = 0.02\npublish_in_the_clear = true\n[solve]\nmin_size = 1",
+    "[limits]\nallow_absent = false\npublish_in_the_clear = false\n[limits.values]\nFlu = 1\nHIV = 0.1",
+    "[table]\nstrict = true\nstrata = 'none'\n[solve]\ntime_limit = 5\ngap = 0.01\n[report]\ntitle = 'Ours'",
+    "[limits]\nbeta = 3\n[adversary]\ncorrupted = 1\nfakes = 2\navoid_ruled_out = true",
+]
+
+
+@pytest.mark.parametrize("text", JOBS)
+def test_a_job_that_is_opened_and_saved_is_the_same_job(text: str) -> None:
+    job = parse_job(text)
+    saved = parse_job(job_text(Draft.of_job(job).job()))
+    wanted = LimitPolicy.of(odds=4) if job.limits == LimitsSection() else job.limits.policy()
+    assert saved.limits.policy() == wanted
+    for name in ("allow_absent", "publish_in_the_clear"):
+        assert getattr(saved.limits, name) == getattr(job.limits, name)
+    assert (saved.solve, saved.report, saved.table.strict) == (job.solve, job.report, job.table.strict)
+    assert saved.adversary.avoid_ruled_out == job.adversary.avoid_ruled_out
+    assert Draft.of_job(saved) == Draft.of_job(job)
+
+
+def test_consent_to_publish_outright_is_about_one_column() -> None:
+    draft = Draft(RolesForm(sensitive="Disease"), LimitsForm(publish_in_the_clear=True))
+    assert draft.publish_options(None).in_the_clear
+    assert not draft.with_roles(RolesForm(sensitive="Income")).publish_options(None).in_the_clear
 
 
 @given(st.lists(st.tuples(st.sampled_from("cur"), st.integers(0, 5)), max_size=40))

@@ -21,6 +21,7 @@ from dalenius.planning import plan_counts
 from dalenius.policy.job import parse_job
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import open_release
+from dalenius.studio.explorer import CURVE
 from dalenius.studio.state import StudioOptions
 from dalenius.verify.judge import verify
 from tests.studio.site import HTML_COLUMN, HTML_VALUE, ROLES, Site, done, limits, one, open_site, people
@@ -376,6 +377,36 @@ def test_the_price_of_strata(site: Site, tables: Path) -> None:
     assert {"strata", "columns", "loss", "mse", "loss_of_one", "mse_of_one", "sentences"} <= set(price)
     plan = plan_counts(COUNTS, LimitPolicy.of(uniform="0.5"), options=PlanOptions())
     assert price["loss_of_one"] == plan.solution.loss
+    assert sum(price["exposure"]["bands"]) == price["exposure"]["people"] == COUNTS.total
+    assert price["exposure"]["sentence"].startswith("nobody's value is published outright")
+    assert price["count_error"]["sentence"].startswith("a count of one value")
+
+
+def test_nobody_is_published_outright_unless_that_is_meant(site: Site, tables: Path) -> None:
+    chosen(site, tables / "people.parquet")
+    single = {"min_size": 1, "max_size": None}
+    shown = explored(site, solve=single)["exposure"]  # theta 8: every limit is 1
+    assert (shown["outright"], shown["bands"][-1], shown["mean"]) == (COUNTS.total, COUNTS.total, 1)
+    task = site.task(site.send("/api/publish", {"name": "outright"})["task"])
+    assert (task["status"], task["error"]["kind"]) == ("failed", "policy")
+    explored(site, solve=single, limits=limits(publish_in_the_clear=True))
+    assert "publish_in_the_clear = true" in done(site.get("/job.toml")).text
+    site.work("/api/publish", {"name": "outright"})
+    assert explored(site, limits=limits(rule="odds", odds="8", floor="0"))["exposure"]["outright"] == 0
+
+
+def test_the_trade_off(site: Site, tables: Path) -> None:
+    chosen(site, tables / "people.parquet")
+    explored(site, limits=limits(rule="odds", odds="4", floor="0.02"))
+    points = site.send("/api/trade-off")["points"]
+    assert [point["odds"] for point in points] == list(CURVE)
+    plan = plan_counts(COUNTS, LimitPolicy.of(odds=4, floor="0.02"))
+    assert plan.exposure is not None
+    assert points[3]["exposure"] == pytest.approx(plan.exposure.mean, rel=0.05)
+    assert site.send("/api/trade-off")["points"] == points
+    explored(site, limits=limits(floor="none"))
+    answer = site.post("/api/trade-off", {})
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (400, "policy")
 
 
 def test_without_its_table_a_release_has_no_truth(site: Site, tables: Path) -> None:

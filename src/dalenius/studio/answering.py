@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import DaleniusError
+from dalenius.model.exposure import Exposure
 from dalenius.model.plan import Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.caps import Instance, smallest_size
-from dalenius.solve.foresight import relative_errors
 from dalenius.solve.glance import Memory, glance
 from dalenius.solve.sizes import most_in_one_bucket
 from dalenius.studio.exploration import (
@@ -31,11 +31,9 @@ from dalenius.studio.exploration import (
     Forcing,
     Obstacle,
     Peer,
-    QueryErrors,
     Unprotected,
 )
 
-SHARE = 0.1  # of the records, in the query whose error is estimated
 _NAMES = 5
 _CANDIDATES = 3  # values to try
 _SECONDS = 0.5  # for each of them
@@ -108,7 +106,8 @@ class ValueOrder:
             peers=peers,
             unprotected=unprotected,
             forcing=forcing,
-            query_errors=None if partition is None else self._errors(problem, partition),
+            exposure=None if plan.exposure is None else self._exposure(plan.exposure),
+            count_error=plan.error,
             obstacle=obstacle,
             notes=plan.notes,
             seconds=seconds,
@@ -117,16 +116,8 @@ class ValueOrder:
     def _ordered(self, numbers: np.typing.NDArray[np.float64]) -> tuple[float, ...]:
         return tuple(numbers[list(self.order)].tolist())
 
-    def _errors(self, problem: Problem, partition: Partition) -> QueryErrors:
-        errors = relative_errors([partition], SHARE, problem.fake_values)
-        worst = int(np.argmax(errors))
-        return QueryErrors(
-            share=SHARE,
-            by_value=self._ordered(errors),
-            median=float(np.median(errors)),
-            worst=float(errors[worst]),
-            worst_value=problem.values[worst],
-        )
+    def _exposure(self, exposure: Exposure) -> Exposure:
+        return replace(exposure, values=tuple(exposure.values[i] for i in self.order))
 
 
 def obstacle_of_error(error: DaleniusError) -> Obstacle:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from fractions import Fraction
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -26,7 +27,7 @@ from dalenius.query.release_tables import PublishedColumn, published_columns
 from dalenius.query.true_count import true_count, true_counts_of
 from dalenius.release.folder import open_release
 from dalenius.studio.draft import Draft, Tab
-from dalenius.studio.exploration import exploration_object
+from dalenius.studio.exploration import exploration_object, price_object
 from dalenius.studio.forms import (
     CountForm,
     ExploreForm,
@@ -56,7 +57,7 @@ def start_price(studio: Studio) -> Task:
     def work(task: Task) -> dict[str, Any]:
         price = price_strata(request(), task)
         studio.keep_price((table.id, table.stamp, draft), price)
-        return price.as_object()
+        return price_object(price)
 
     return studio.tasks.start("strata-price", table.id, work)
 
@@ -238,6 +239,21 @@ class Exploring:
 
         number = await run_in_threadpool(first_number, form.rule, getattr(given, form.rule), policy, counts, options)
         return json_answer({"number": number})
+
+    async def trade_off(self, request: Request) -> Response:
+        """POST /api/trade-off: exposure against error for the rule by odds, with the draft's floor and protection."""
+        await read_form(request, NothingForm)
+        draft = self._studio.draft
+        counts, explorer = self._studio.column_counts().ready()
+        floor = LimitPolicy.of(odds=1, floor=draft.limits.floor).floor or Fraction(0)
+        points = explorer.known_trade_off(floor, draft.options)
+        if points is None:
+            try:
+                points = await asyncio.wrap_future(self._studio.ask_trade_off(counts, floor, draft))
+            except Abandoned:
+                raise RequestError(409, "abandoned", "newer limits came in") from None
+            explorer.learn_trade_off(floor, draft.options, points)
+        return json_answer({"points": [point.as_object() for point in points]})
 
     async def strata(self, request: Request) -> Response:
         """POST /api/strata-figures: the price of the draft's strata, from a process in the background."""

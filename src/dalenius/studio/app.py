@@ -152,6 +152,7 @@ def _api(studio: Studio, quit_server: Callable[[], None]) -> list[Route]:
         Route("/api/counts", exploring.counts),
         Route("/api/explore", exploring.explore, methods=["POST"]),
         Route("/api/start", exploring.start, methods=["POST"]),
+        Route("/api/trade-off", exploring.trade_off, methods=["POST"]),
         Route("/api/strata-figures", exploring.strata, methods=["POST"]),
         Route("/api/pin", exploring.pin, methods=["POST"]),
         Route("/api/pin", exploring.unpin, methods=["DELETE"]),

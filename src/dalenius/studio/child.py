@@ -7,22 +7,24 @@ import pickle
 import signal
 import sys
 import threading
+from fractions import Fraction
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
-from dalenius.studio.exploration import Exploration
+from dalenius.studio.exploration import Exploration, TradeOffPoint
 from dalenius.studio.explorer import Explorer
 
 if TYPE_CHECKING:  # importing publishing takes time, which exact answers do not have
     from dalenius.publishing.arrangement import StrataPrice
     from dalenius.publishing.options import PublishRequest
 
-# Counts, limits and options for an exact answer, or a request to publish, for the price of its strata.
-Question: TypeAlias = "tuple[ValueCounts, LimitPolicy, PlanOptions] | PublishRequest"
-Reply: TypeAlias = "Exploration | StrataPrice | str"  # or the name of the error
+# Counts, limits and options for an exact answer; counts, the floor and options for the trade-off of the rule by odds; a
+# request to publish for the price of its strata.
+Question: TypeAlias = "tuple[ValueCounts, LimitPolicy | Fraction, PlanOptions] | PublishRequest"
+Reply: TypeAlias = "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | str"  # or the name of the error
 
 
 def serve() -> None:
@@ -51,10 +53,13 @@ def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
 
                 reply = price_strata(question)
             else:
-                counts, policy, options = question
+                counts, asked, options = question
                 if explorer is None or counts != known:
                     explorer, known = Explorer(counts), counts
-                reply = explorer.explore(policy, options, exact=True)
+                if isinstance(asked, LimitPolicy):
+                    reply = explorer.explore(asked, options, exact=True)
+                else:
+                    reply = explorer.trade_off(asked, options)
         except Exception as error:  # noqa: BLE001 (whatever it is, somebody is waiting)
             reply = type(error).__name__
         pickle.dump(reply, answers)

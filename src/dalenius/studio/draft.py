@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from dalenius.errors import JobFileError, NoSuchColumnError, UsageError
 from dalenius.model.plan import PlanOptions
-from dalenius.policy.job import AdversarySection, Job, LimitsSection, SolveSection, TableSection
+from dalenius.policy.job import AdversarySection, Job, LimitsSection, ReportSection, SolveSection, TableSection
 from dalenius.policy.roles import Roles
 from dalenius.publishing.options import PublishOptions, StrataChoice
 from dalenius.release.writer import Format
@@ -23,18 +23,30 @@ from dalenius.studio.forms import LimitsForm, ProtectionForm, RolesForm, SolveFo
 from dalenius.studio.messages import RequestError
 
 
+class Unseen(NamedTuple):
+    """What a job file says that no page shows."""
+
+    strict: bool | None = None
+    time_limit: Decimal | None = None
+    report: ReportSection = ReportSection()
+
+
 @dataclass(frozen=True)
 class Draft:
-    """Everything that determines a release, except the table."""
+    """Everything that determines a release, except the table.
+
+    `unseen` is what a job file says that no page shows: it stays as it is.
+    """
 
     roles: RolesForm = field(default_factory=RolesForm)
     limits: LimitsForm = field(default_factory=LimitsForm)
     solve: SolveForm = field(default_factory=SolveForm)
     protection: ProtectionForm = field(default_factory=ProtectionForm)
+    unseen: Unseen = field(default_factory=Unseen)
 
     @classmethod
     def of_job(cls, job: Job) -> Draft:
-        """The draft of a job file. Studio ignores its method, gap and time limit."""
+        """The draft of a job file. Studio ignores its method: it always looks for the optimum."""
         table, solve, adversary = job.table, job.solve, job.adversary
         choice = StrataChoice.of(table.strata if table.strata is not None else "auto", table.quasi_identifiers)
         strata = (
@@ -64,6 +76,7 @@ class Draft:
                     avoid_ruled_out=bool(adversary.avoid_ruled_out),
                     strata=strata,
                 ),
+                unseen=Unseen(table.strict, solve.time_limit, job.report),
             )
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"][:2])
@@ -87,7 +100,7 @@ class Draft:
             raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
         limits, protection = self.limits, self.protection
         if roles.sensitive != self.roles.sensitive:
-            limits = limits.model_copy(update={"values": {}})
+            limits = limits.model_copy(update={"values": {}, "publish_in_the_clear": None})
         if isinstance(protection.strata, list):
             columns = [name for name in protection.strata if name in roles.quasi_identifiers]
             protection = protection.model_copy(update={"strata": columns or "auto"})
@@ -128,6 +141,8 @@ class Draft:
             format=file_format,
             avoid_ruled_out=self._avoids_ruled_out,
             strata=self.protection.strata,
+            in_the_clear=bool(self.limits.publish_in_the_clear),
+            strict=bool(self.unseen.strict),
         )
 
     @property
@@ -145,18 +160,21 @@ class Draft:
                 identifiers=list(roles.identifiers),
                 null_value=roles.null_value,
                 strata=protection.strata,
+                strict=self.unseen.strict,
             ),
-            limits=LimitsSection(**self.limits.in_force()),
+            limits=LimitsSection(**self.limits.in_force(), publish_in_the_clear=self.limits.publish_in_the_clear),
             solve=SolveSection(
                 min_size=solve.min_size,
                 max_size=solve.max_size,
                 gap=Decimal(str(solve.gap)) if solve.gap is not None else None,
+                time_limit=self.unseen.time_limit,
             ),
             adversary=AdversarySection(
                 corrupted=protection.known_records,
                 fakes=protection.fake_values,
                 avoid_ruled_out=self._avoids_ruled_out or None,
             ),
+            report=self.unseen.report,
         )
 
     def state(self) -> dict[str, Any]:
@@ -271,11 +289,11 @@ def require_columns(roles: RolesForm, columns: Sequence[str]) -> None:
 
 def _limits_of(section: LimitsSection) -> LimitsForm:
     fields: dict[str, Any] = {}
-    for rule in ("theta", "base", "uniform", "l_diversity", "beta"):
+    for rule in ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta"):
         number = getattr(section, rule)
         if number is not None:
             fields[rule] = str(number)
-            if rule != "base":
+            if rule not in ("floor", "base"):
                 fields["rule"] = rule
     if "theta" in fields:
         fields.setdefault("base", "0")
@@ -283,4 +301,5 @@ def _limits_of(section: LimitsSection) -> LimitsForm:
         fields["rule"] = "none"
     values = {value: str(limit) for value, limit in section.values.items()}
     section.policy()  # refuses two rules, and texts that are not numbers
+    fields |= {"allow_absent": section.allow_absent, "publish_in_the_clear": section.publish_in_the_clear}
     return LimitsForm(**fields, values=values)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from dalenius.model.exposure import Exposure, TypicalError, exposure_sentence
 from dalenius.model.problem import BucketSetting, SizeGroup
+
+if TYPE_CHECKING:  # importing publishing takes time, which exact answers do not have
+    from dalenius.publishing.arrangement import StrataPrice
 
 ExplorationStatus = Literal["optimal", "feasible", "infeasible", "undecided"]
 
@@ -56,14 +60,19 @@ class Forcing:
 
 
 @dataclass(frozen=True)
-class QueryErrors:
-    """Relative standard errors of counting one value among a random `share` of the records, value by value."""
+class TradeOffPoint:
+    """What the rule by odds shows of people, and what it costs in counts, for one number; the table as one.
 
-    share: float
-    by_value: tuple[float, ...]
-    median: float
-    worst: float
-    worst_value: str
+    `exposure` is the mean exposure of a person, and `error` how far off a count typically is.
+    """
+
+    odds: str
+    exposure: float
+    error: float
+
+    def as_object(self) -> dict[str, Any]:
+        """As POST /api/trade-off has it."""
+        return {"odds": self.odds, "exposure": self.exposure, "error": self.error}
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,8 @@ class Exploration:
 
     `values`, `counts`, `limits`, `smallest` and `worst` are parallel: most records first, then by value. A limit is
     None if no rule covers its value. `smallest` is the smallest limit that can be kept, where the limit is below it.
-    `worst` is the largest share of the value in a bucket of the setting, of the records that nobody knows.
+    `worst` is the largest share of the value in a bucket of the setting, of the records that nobody knows. `exposure`
+    and `count_error` are those of the table as one; the values of `exposure` are in the same order.
 
     `exact` says that the setting is the one that `dalenius plan` finds. `peers` has None for a method that was not
     asked yet.
@@ -111,7 +121,8 @@ class Exploration:
     peers: Mapping[str, Peer | None] = field(default_factory=dict)
     unprotected: Unprotected | None = None
     forcing: Forcing | None = None
-    query_errors: QueryErrors | None = None
+    exposure: Exposure | None = None
+    count_error: TypicalError | None = None
     obstacle: Obstacle | None = None
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -140,7 +151,8 @@ def exploration_object(exploration: Exploration) -> dict[str, Any]:
         **_cost(exploration),
         **_comparison(exploration),
         "forcing": None if exploration.forcing is None else _forcing(exploration.forcing),
-        "query_error": None if exploration.query_errors is None else _query_errors(exploration.query_errors),
+        "exposure": None if exploration.exposure is None else exposure_object(exploration.exposure),
+        "count_error": None if exploration.count_error is None else exploration.count_error.as_object(),
         "problem": None if exploration.obstacle is None else _obstacle(exploration.obstacle),
         "notes": list(exploration.notes),
         "seconds": round(exploration.seconds, 6),
@@ -227,13 +239,25 @@ def _forcing(forcing: Forcing) -> dict[str, Any]:
     }
 
 
-def _query_errors(errors: QueryErrors) -> dict[str, Any]:
+def price_object(price: StrataPrice) -> dict[str, Any]:
+    """The price of strata, with the exposure as an exploration has it."""
+    return {**price.as_object(), "exposure": exposure_object(price.exposure)}
+
+
+def exposure_object(exposure: Exposure) -> dict[str, Any]:
+    """How exposed people are, all together and value by value. It is brief, since it goes out while a slider moves."""
     return {
-        "share": errors.share,
-        "median": errors.median,
-        "worst": errors.worst,
-        "worst_value": errors.worst_value,
-        "by_value": list(errors.by_value),
+        "people": exposure.people,
+        "outright": exposure.outright,
+        "mean": exposure.mean,
+        "highest": float(exposure.highest),
+        "bands": list(exposure.bands),
+        "sentence": exposure_sentence(exposure),
+        "by_value": {
+            "outright": [value.outright for value in exposure.values],
+            "mean": [round(value.mean, 6) for value in exposure.values],
+            "highest": [round(float(value.highest), 6) for value in exposure.values],
+        },
     }
 
 

@@ -17,6 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import replace
+from fractions import Fraction
 
 from dalenius.errors import DaleniusError, UndecidedError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
@@ -31,10 +32,11 @@ from dalenius.solve.optimal import Optimum
 from dalenius.solve.sizes import fakes_can_be_in_proportion, larger_size
 from dalenius.solve.two_size import find_two_size_setting
 from dalenius.studio.answering import ValueOrder, best_relaxation, forcing_value, obstacle_of_error
-from dalenius.studio.exploration import Exploration, Peer, Unprotected
+from dalenius.studio.exploration import Exploration, Peer, TradeOffPoint, Unprotected
 from dalenius.studio.offers import obstacle_of
 
 TWO_SIZE, ANATOMY = "two-size", "anatomy"
+CURVE = ("1.5", "2", "3", "4", "6", "8", "12", "16")  # odds, of the trade-off between exposure and error
 
 
 def anatomy_peer(problem: Problem, max_size: int | None) -> Peer:
@@ -87,6 +89,7 @@ _KEPT_ANSWERS = 64  # at most, and fewer where there are many values
 _KEPT_VALUES = 200_000
 _KEPT_PRICES = 256
 _KEPT_SETTINGS = 3
+_KEPT_CURVES = 32
 
 
 class Explorer:
@@ -100,6 +103,7 @@ class Explorer:
         self._settings: list[BucketSetting] = []  # good ones, the latest first
         self._answers: OrderedDict[Hashable, Exploration] = OrderedDict()  # exact ones
         self._prices: OrderedDict[Hashable, Unprotected] = OrderedDict()  # of exact plans without protection
+        self._curves: OrderedDict[Hashable, tuple[TradeOffPoint, ...]] = OrderedDict()
 
     def explore(self, policy: LimitPolicy, options: PlanOptions | None = None, *, exact: bool) -> Exploration:
         """The answer, quick or exact."""
@@ -151,6 +155,27 @@ class Explorer:
         if answer.setting is not None:
             self._remember(answer.setting)
             self._keep_price(policy, options, answer.setting)
+
+    def trade_off(self, floor: Fraction, options: PlanOptions) -> tuple[TradeOffPoint, ...]:
+        """Exposure against error for the rule by odds, for a few numbers. It takes as long as as many quick answers."""
+        points = []
+        for odds in CURVE:
+            answer = self.quick(LimitPolicy.of(odds=odds, floor=floor), options)
+            if answer.exposure is not None and answer.count_error is not None:
+                points.append(TradeOffPoint(odds, answer.exposure.mean, answer.count_error.typical))
+        return tuple(points)
+
+    def known_trade_off(self, floor: Fraction, options: PlanOptions) -> tuple[TradeOffPoint, ...] | None:
+        """The trade-off, if somebody has found it before."""
+        with self._lock:
+            return self._curves.get((floor, options))
+
+    def learn_trade_off(self, floor: Fraction, options: PlanOptions, points: tuple[TradeOffPoint, ...]) -> None:
+        """Remember a trade-off, wherever it came from."""
+        with self._lock:
+            self._curves[floor, options] = points
+            while len(self._curves) > _KEPT_CURVES:
+                self._curves.popitem(last=False)
 
     def _exact(self, policy: LimitPolicy, options: PlanOptions) -> Exploration:
         """The answer of `plan`, with other methods and the best relaxation."""
@@ -261,5 +286,5 @@ def _priced(setting: BucketSetting) -> Unprotected:
 
 
 def _key(policy: LimitPolicy, options: PlanOptions) -> Hashable:
-    rule = (policy.theta, policy.base, policy.uniform, policy.l_diversity, policy.beta)
-    return rule, tuple(sorted(policy.values.items())), options
+    rule = (policy.odds, policy.floor, policy.theta, policy.base, policy.uniform, policy.l_diversity, policy.beta)
+    return rule, tuple(sorted(policy.values.items())), policy.allow_absent, options

@@ -41,7 +41,8 @@ def plain_number(text: str) -> str:
 
 Name = Annotated[str, Field(max_length=10_000)]
 Number = Annotated[str, Field(max_length=100), AfterValidator(plain_number)]
-Rule = Literal["theta", "uniform", "l_diversity", "beta", "none"]
+Rule = Literal["odds", "theta", "uniform", "l_diversity", "beta", "none"]
+_SECOND = {"odds": "floor", "theta": "base"}  # the other number of a rule that has two
 _FEW = Field(default=0, ge=0, le=10**6)
 
 
@@ -59,21 +60,28 @@ class RolesForm(_Form):
 
 
 class LimitsForm(_Form):
-    """Every rule with the numbers last typed for it; `rule` is the one in force."""
+    """Every rule with the numbers last typed for it; `rule` is the one in force.
 
-    rule: Rule = "theta"
+    `allow_absent` and `publish_in_the_clear` are as in a job file, where they may be left out.
+    """
+
+    rule: Rule = "odds"
+    odds: Number = "4"
+    floor: Number = "0.02"
     theta: Number = "8"
     base: Number = "0.02"
     uniform: Number = "0.2"
     l_diversity: Number = "5"
     beta: Number = "3"
     values: dict[Name, Number] = Field(default_factory=dict)
+    allow_absent: bool | None = None
+    publish_in_the_clear: bool | None = None
 
     def in_force(self) -> dict[str, Any]:
         """The rule in force and the limits by value, by the names of [limits] in a job file."""
-        rule: dict[str, Any] = {} if self.rule == "none" else {self.rule: getattr(self, self.rule)}
-        base = {"base": self.base} if self.rule == "theta" else {}
-        return {**rule, **base, "values": dict(self.values)}
+        names = [name for name in (self.rule, _SECOND.get(self.rule)) if name is not None and name != "none"]
+        rule = {name: getattr(self, name) for name in names}
+        return {**rule, "values": dict(self.values), "allow_absent": self.allow_absent}
 
     def policy(self) -> LimitPolicy:
         """The limits, checked; PolicyError for a text that is not a number."""

@@ -24,7 +24,7 @@ from dalenius.model.problem import Problem, ValueCounts
 from dalenius.planning import plan_without_search, prepare_problem
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.glance import glance
-from dalenius.solve.sizes import LARGEST_SIZE, least_min_size, why_impossible
+from dalenius.solve.sizes import HIDING_SIZE, LARGEST_SIZE, least_min_size, why_impossible
 from dalenius.studio.exploration import Obstacle, Offer
 
 _DIGITS = 3
@@ -167,7 +167,7 @@ def _with_limits(problem: Problem, limits: dict[str, str], options: PlanOptions)
         Fraction(limits[value]) if value in limits else limit
         for value, limit in zip(problem.values, problem.limits, strict=True)
     )
-    least = max(least_min_size(changed, problem.known_records), options.min_size or 1)
+    least = max(least_min_size(changed, problem.known_records), options.min_size or HIDING_SIZE)
     return replace(problem, limits=changed, min_size=least)
 
 

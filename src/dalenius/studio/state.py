@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from dalenius.publishing.arrangement import StrataPrice
 from dalenius.publishing.options import PublishRequest
 from dalenius.release.writer import Format
 from dalenius.studio.draft import Draft, History, Tab, require_columns
-from dalenius.studio.exploration import Exploration
+from dalenius.studio.exploration import Exploration, TradeOffPoint, price_object
 from dalenius.studio.forms import ExploreForm, LimitsForm, RolesForm
 from dalenius.studio.messages import RequestError
 from dalenius.studio.releases import PrivateFolder, Releases
@@ -198,6 +199,10 @@ class Studio:
         """The exact answer, from another process. A search for another one ends."""
         return self._worker.submit(counts, draft.limits.policy(), draft.options)
 
+    def ask_trade_off(self, counts: ValueCounts, floor: Fraction, draft: Draft) -> Future[tuple[TradeOffPoint, ...]]:
+        """The trade-off of the rule by odds, from another process. A search for an exact answer ends."""
+        return self._worker.trade_off(counts, floor, draft.options)
+
     def request(self, table: TableEntry, draft: Draft, file_format: Format = "parquet") -> Callable[[], PublishRequest]:
         """What to publish. The request itself is made, and checked, where the work is done."""
         return partial(
@@ -222,7 +227,7 @@ class Studio:
     def keep_price(self, key: PriceKey, price: StrataPrice) -> None:
         """Keep the last price."""
         with self._lock:
-            self._priced = (key, price.as_object())
+            self._priced = (key, price_object(price))
 
     def price_state(self) -> dict[str, Any] | None:
         """The last price of strata, and whether it is that of the draft."""

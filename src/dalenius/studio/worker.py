@@ -20,6 +20,7 @@ import sys
 import threading
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from fractions import Fraction
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
 from dalenius.studio.child import Question, Reply
-from dalenius.studio.exploration import Exploration
+from dalenius.studio.exploration import Exploration, TradeOffPoint
 
 if TYPE_CHECKING:
     from dalenius.publishing.arrangement import StrataPrice
@@ -61,6 +62,12 @@ class ExactWorker:
     ) -> Future[Exploration]:
         """Ask for the exact exploration. A question that is not answered yet is abandoned."""
         return self._ask((counts, policy, options or PlanOptions()))
+
+    def trade_off(
+        self, counts: ValueCounts, floor: Fraction, options: PlanOptions
+    ) -> Future[tuple[TradeOffPoint, ...]]:
+        """Ask for the trade-off of the rule by odds. A question that is not answered yet is abandoned."""
+        return self._ask((counts, floor, options))
 
     def price(self, request: PublishRequest) -> Future[StrataPrice]:
         """Ask what strata cost. A question that is not answered yet is abandoned."""

@@ -48,6 +48,7 @@ export class LimitChart {
     this.limits = new Float64Array(table.values.length).fill(NaN);
     this.bad = new Uint8Array(table.values.length);
     this.worst = null;
+    this.outright = null;
     this.known = 0;
     this.own = {};
     this.hasRule = true;
@@ -111,6 +112,7 @@ export class LimitChart {
   /** Draw an answer: the worst inference and, if it is about the current limits, which of them cannot be kept. */
   showAnswer(answer, current) {
     this.worst = answer.worst ?? null;
+    this.outright = answer.exposure?.by_value.outright ?? null;
     this.setting = answer.setting ?? this.setting;
     if (current && answer.eligible)
       answer.eligible.forEach((fits, at) => {

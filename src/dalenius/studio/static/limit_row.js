@@ -85,7 +85,9 @@ export class LimitRow {
     const bad = chart.bad[at] === 1;
     const missing = Number.isNaN(limit);
     this.node.classList.toggle("by-hand", own !== undefined);
+    const outright = chart.outright?.[at] ?? 0; // people
     this.node.classList.toggle("bad", bad);
+    this.node.classList.toggle("clear", outright > 0);
     this.node.classList.toggle("marked", chart.marked.has(at));
     say(
       this.share,
@@ -93,7 +95,9 @@ export class LimitRow {
         ? "⚠ no limit"
         : bad
           ? `⚠ cannot be kept (${percent(share)})`
-          : `${count(table.counts[at])} · ${percent(share)}`,
+          : outright > 0
+            ? `⚠ ${count(outright)} outright`
+            : `${count(table.counts[at])} · ${percent(share)}`,
     );
     const place = missing ? 1 : scale.place(limit);
     this.handle.style.left = `${100 * place}%`;

@@ -1,10 +1,10 @@
 // Page 2: a change of any limit goes to the server and comes back as a picture of its cost.
 
 import { LimitChart } from "./chart_limits.js";
-import { gainWords } from "./chart_setting.js";
-import { byId, count, el, figure, fill, plural, say, sentence, set } from "./dom.js";
+import { byId, count, el, fill, percent, plural, say, sentence, set } from "./dom.js";
+import { TradeOff } from "./exposure.js";
 import { Compare, Results } from "./results.js";
-import { allLimits, atLeast, faults, HOW_TO_WRITE, readLimit, RuleControls, threeDigits } from "./rules.js";
+import { allLimits, atLeast, faults, HOW_TO_WRITE, read, readLimit, RuleControls, threeDigits } from "./rules.js";
 import { chosenTable, fresh, get, initial, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain } from "./shell.js";
@@ -29,8 +29,11 @@ const chart = new LimitChart(
   table,
   limitChanged,
 );
-const results = new Results(byId("answer"), {
+const tradeOff = new TradeOff(byId("trade-off"), draft, useOdds);
+const results = new Results(byId("shown"), byId("answer"), {
   relax: limitChanged,
+  useOdds: hideEverybody,
+  allow: allowClear,
   pointed: (names) => chart.mark(names.map((name) => table.values.indexOf(name))),
 });
 const compare = new Compare(table);
@@ -39,6 +42,7 @@ const solving = new Solving(draft, {
   answered,
   failed: showFailure,
   asking: showAsking,
+  rested: () => tradeOff.ask(),
   priced: canPrice ? (price) => results.showStrata(price, draft.protection.strata) : null,
   price: initial.strata_price,
 });
@@ -76,6 +80,7 @@ async function counts() {
 
 /** The draft has changed: draw at once what is known, and ask for the rest. */
 function changed(event) {
+  tradeOff.drop();
   showLimits();
   if (Object.keys(faults(draft.limits)).length === 0) solving.changed(event);
 }
@@ -83,6 +88,25 @@ function changed(event) {
 function limitChanged(value, text, event) {
   if (text === null) delete draft.limits.values[value];
   else draft.limits.values[value] = text;
+  changed(event);
+}
+
+/** Take the rule by odds, with this number. */
+function useOdds(odds, event) {
+  draft.limits.odds = odds;
+  chooseRule("odds", event);
+}
+
+/** The same, without limits of 1 for single values: nobody's value is published outright then. */
+function hideEverybody(odds, event) {
+  for (const [value, text] of Object.entries(draft.limits.values)) if (read(text) >= 1) delete draft.limits.values[value];
+  draft.limits.publish_in_the_clear = null;
+  useOdds(odds, event);
+}
+
+/** Values may be published outright, or may no longer. */
+function allowClear(allowed, event) {
+  draft.limits.publish_in_the_clear = allowed || null;
   changed(event);
 }
 
@@ -101,6 +125,7 @@ function showLimits() {
 function showDraft(state) {
   draft.replace(state);
   fromRule = Object.create(null);
+  tradeOff.drop();
   rule.show();
   showSizesRange();
   showLimits();
@@ -152,7 +177,8 @@ function answered(got, overtaken) {
   clear();
   answer = got;
   chart.showAnswer(got, !overtaken);
-  results.show(got, pinned?.exploration);
+  results.show(got, pinned?.exploration, draft.limits.publish_in_the_clear === true);
+  tradeOff.mark(got);
   showStanding(got, takeOffer);
   if (pinned) compare.show(pinned, draft, got);
   markLimits(got);
@@ -171,18 +197,18 @@ function takeOffer(offer, event) {
 function summarize(got) {
   const bar = byId("summary-bar");
   if (got.problem) return fill(bar, el("b", { class: "bad-word" }, "⚠ These limits cannot be kept"));
-  const gain = got.gain?.["two-size"];
+  const { outright, mean } = got.exposure;
   fill(
     bar,
-    el("span", {}, "MSE ", el("b", {}, figure(got.mse))),
-    el("span", {}, "largest bucket ", el("b", {}, String(got.setting?.at(-1)?.size ?? "–"))),
-    gain ? el("span", {}, gainWords(gain, "two sizes")) : null,
+    el("span", {}, "outright ", el("b", { class: outright > 0 ? "bad-word" : null }, outright > 0 ? count(outright) : "nobody")),
+    el("span", {}, "own value ", el("b", {}, percent(mean))),
+    el("span", {}, "counts off by ", el("b", {}, percent(got.count_error.typical))),
   );
 }
 
 function spoken(got) {
   if (got.problem) return `These limits cannot be kept. ${got.problem.message}`;
-  return `Solved. Mean squared error ${figure(got.mse)}, ${plural(got.setting.length, "bucket size")}, the largest ${got.setting.at(-1).size}.`;
+  return `Solved. ${sentence(got.exposure.sentence)} ${sentence(got.count_error.sentence)}`;
 }
 
 function showSizesRange() {
@@ -200,12 +226,17 @@ function sizeChanged(key, field, event) {
   changed(event);
 }
 
+/** The same answer, beside another pinned one or none. */
+function showAgain() {
+  results.show(answer, pinned?.exploration, draft.limits.publish_in_the_clear === true);
+}
+
 async function pin() {
   try {
     await post("/api/pin", { label: "A" });
     ({ pinned } = await fresh());
     byId("pin").textContent = "Pin this policy instead";
-    results.show(answer, pinned?.exploration);
+    showAgain();
     compare.show(pinned, draft, answer);
     announce("Pinned. The comparison is below the chart.");
   } catch (error) {
@@ -217,7 +248,7 @@ async function unpin() {
   await remove("/api/pin").catch(complain);
   pinned = null;
   byId("pin").textContent = "Pin this policy";
-  results.show(answer, null);
+  showAgain();
   compare.show(null);
   byId("pin").focus();
 }

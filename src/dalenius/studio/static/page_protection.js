@@ -15,10 +15,14 @@ const draft = new Draft(initial);
 const sizes = new SizesChart();
 const bars = { with: methodLine("own"), without: methodLine("") };
 const words = el("p", { "data-test": "price-words" });
+const shown = el("p", { "data-test": "exposure" });
+const counts = el("p", { "data-test": "count-error" });
 const setting = el("div", { class: "block", "data-test": "setting" }, el("h3", {}, "Bucket sizes"), sizes.node);
 const figures = el(
   "div",
   { class: "answer" },
+  shown,
+  counts,
   el(
     "div",
     { class: "methods", "aria-hidden": "true" },
@@ -159,6 +163,9 @@ function answered(got, overtaken) {
   if (!got.setting) return;
   set(setting, "data-setting", settingText(got.setting));
   sizes.show(got.setting);
+  say(shown, sentence(got.exposure.sentence));
+  shown.classList.toggle("bad-word", got.exposure.outright > 0);
+  say(counts, sentence(got.count_error.sentence));
   const before = got.price?.mse ?? got.mse;
   const most = Math.max(got.mse, before, 1e-9);
   draw(bars.with, got.mse, most);
@@ -218,7 +225,8 @@ async function showStrata(id) {
   }
 }
 
-function strataResult({ strata, columns, mse, mse_of_one: one, loss, loss_of_one: lossOfOne, sentences, stale }) {
+function strataResult(price) {
+  const { strata, columns, mse, mse_of_one: one, loss, loss_of_one: lossOfOne, sentences, stale } = price;
   byId("strata-result").classList.toggle("stale", stale === true);
   const lines = { strata: methodLine("own"), one: methodLine("") };
   const most = Math.max(mse, one, 1e-9);
@@ -247,6 +255,7 @@ function strataResult({ strata, columns, mse, mse_of_one: one, loss, loss_of_one
             `. The loss is ${figure(loss)} instead of ${figure(lossOfOne)}${ratio === null ? "" : `, ${probability(ratio)} times as large`}.`,
           ],
     ),
+    strata > 1 ? el("p", {}, sentence(price.exposure.sentence), " ", sentence(price.count_error.sentence)) : null,
     strata > 1
       ? el(
           "p",

@@ -1,6 +1,7 @@
 // What the limits cost, beside the chart and beside a pinned policy.
 
 import { MethodsChart, settingText, SizesChart } from "./chart_setting.js";
+import { Exposure, strataSentence } from "./exposure.js";
 import {
   byId,
   count,
@@ -21,9 +22,13 @@ import { allLimits, policyWords, read, threeDigits } from "./rules.js";
 
 /** The figures beside the chart. Nodes are made once; every answer only changes what differs. */
 export class Results {
-  /** `relax(value, text, event)` raises a limit; `pointed(names)` gets the values under the pointer. */
-  constructor(host, { relax, pointed }) {
+  /**
+   * `relax(value, text, event)` raises a limit; `pointed(names)` gets the values under the pointer; `useOdds` and `allow`
+   * are what Exposure wants. `shown` is the upper part of the page, `host` the lower one.
+   */
+  constructor(shown, host, { relax, pointed, useOdds, allow }) {
     this.relax = relax;
+    this.exposure = new Exposure({ useOdds, allow });
     const figureOf = (name, title, main) => {
       const node = el("span", { "data-test": name });
       const against = el("span", { class: "against" });
@@ -33,38 +38,55 @@ export class Results {
         box: el("div", { class: main ? "main" : null }, el("dt", {}, title), el("dd", {}, node, against)),
       };
     };
-    this.mse = figureOf("mse", "Mean squared error", true);
-    this.strata = figureOf("mse-strata", "With strata", true);
+    this.mse = figureOf("mse", "Mean squared error");
+    this.strata = figureOf("mse-strata", "With strata");
     this.loss = figureOf("loss", "Loss");
     this.gap = figureOf("gap", "Proven gap, at most");
     this.sizes = new SizesChart(pointed);
     this.methods = new MethodsChart();
     this.setting = el("div", { "data-test": "setting" }, el("h3", {}, "Bucket sizes"), this.sizes.node);
     this.forcing = block("What forces large buckets", "forcing");
-    this.query = block("How good counts will be", "query-error");
-    this.price = block("Price of protection", "price");
+    this.counts = el("p", { "data-test": "count-error" });
+    this.otherCounts = el("p", { class: "hint", "data-test": "count-error-strata" });
+    this.protection = block("Price of protection", "price");
     this.notes = el("ul", { class: "notes" });
     this.notesBlock = el("div", { class: "block", hidden: true }, el("h3", {}, "Notes"), this.notes);
     fill(
+      shown,
+      this.exposure.node,
+      el(
+        "div",
+        { class: "block" },
+        el("h3", {}, "What it costs"),
+        this.counts,
+        this.otherCounts,
+        el("dl", { class: "figures small" }, this.mse.box, this.strata.box, this.loss.box, this.gap.box),
+      ),
+    );
+    fill(
       host,
-      el("dl", { class: "figures" }, this.mse.box, this.strata.box, this.loss.box, this.gap.box),
       el("div", { class: "block" }, this.setting),
       el("div", { class: "block" }, el("h3", {}, "Error against other methods"), this.methods.node),
       this.forcing.node,
-      this.query.node,
-      this.price.node,
+      this.protection.node,
       this.notesBlock,
     );
-    this.host = host;
+    this.parts = [shown, host];
   }
 
-  /** Draw an exploration; `pinned` is the one to compare with, or null. */
-  show(answer, pinned) {
+  /** Draw an exploration; `pinned` is the one to compare with, or null. `allowed`: values may be published outright. */
+  show(answer, pinned, allowed) {
     const feasible = answer.setting !== null && answer.setting !== undefined;
-    this.host.classList.toggle("stale", !feasible);
-    this.host.inert = !feasible; // it is about other limits
-    set(this.host, "aria-busy", !answer.exact);
+    for (const part of this.parts) {
+      part.classList.toggle("stale", !feasible);
+      part.inert = !feasible; // it is about other limits
+      set(part, "aria-busy", !answer.exact);
+    }
     if (!feasible) return;
+    this.exposure.show(answer.exposure, pinned?.exposure, allowed);
+    this.error = answer.count_error;
+    set(this.counts, "data-number", this.error.typical);
+    this.#count();
     set(this.setting, "data-setting", settingText(answer.setting));
     showFigure(this.mse, figure(answer.mse), answer.mse, pinned?.mse, figure);
     showFigure(this.loss, figure(answer.loss), answer.loss, pinned?.loss, figure);
@@ -74,19 +96,33 @@ export class Results {
     this.sizes.show(answer.setting);
     this.methods.show(answer);
     this.#force(answer.forcing);
-    this.#count(answer.query_error);
     this.#protect(answer);
     this.#note(answer.notes ?? []);
   }
 
   /** Draw the price of strata: null until it is known, grey while the draft has changed since. */
   showStrata(price, strata) {
+    this.exposure.showStrata(price, strata);
+    this.price = price?.strata > 1 && strata !== "none" ? price : null;
+    this.#count();
     this.strata.box.hidden = strata === "none";
     this.strata.box.classList.toggle("stale", price?.stale !== false);
     set(this.strata.box, "aria-busy", price?.stale !== false);
     say(this.strata.node, price ? figure(price.mse) : "…");
     const number = price ? plural(price.strata, "stratum", "strata") : "";
     say(this.strata.against, !price ? "being priced" : price.stale ? `${number}, for earlier limits` : `${number}, as published`);
+  }
+
+  /** How far off counts are: in a sentence as published, if that is known, and in a number the other way. */
+  #count() {
+    const { price, error } = this;
+    if (!error) return;
+    say(this.counts, strataSentence(price, price?.count_error, error));
+    const stale = price?.stale === true;
+    this.otherCounts.classList.toggle("stale", stale);
+    const number = price ? plural(price.strata, "stratum", "strata") : "";
+    const earlier = stale ? `With ${number}, for earlier limits: ${percent(price.count_error.typical)}.` : "";
+    say(this.otherCounts, price && !stale ? `The table as one: ${percent(error.typical)}.` : earlier);
   }
 
   #force(forcing) {
@@ -113,28 +149,10 @@ export class Results {
     );
   }
 
-  #count(error) {
-    if (!isNew(this.query, error && [error.median, error.worst, error.worst_value, error.share]) || !error) return;
-    fill(
-      this.query.body,
-      el(
-        "p",
-        {},
-        `When you count one value among ${error.share === 0.1 ? "a tenth" : percent(error.share)} of the records, the estimate is off by `,
-        el("b", { "data-test": "query-median" }, percent(error.median)),
-        " for the median value, and by ",
-        el("b", { "data-test": "query-worst" }, percent(error.worst)),
-        " for the worst, ",
-        named(error.worst_value ?? "", 40),
-        ". These are standard errors, relative to the count.",
-      ),
-    );
-  }
-
   #protect({ price, loss }) {
-    if (!isNew(this.price, price && [price, loss]) || !price) return;
+    if (!isNew(this.protection, price && [price, loss]) || !price) return;
     fill(
-      this.price.body,
+      this.protection.body,
       el(
         "p",
         {},
@@ -192,13 +210,16 @@ function showFigure(part, text, now, before, words) {
 
 const MOST_LISTED = 12; // limits that differ
 const FIGURES = [
+  ["People published outright", (answer) => answer.exposure?.outright, count],
+  ["Own value, on the average", (answer) => answer.exposure?.mean, percent],
+  ["Own value, at most", (answer) => answer.exposure?.highest, percent],
+  ["Error of counts, typical", (answer) => answer.count_error?.typical, percent],
+  ["Error of counts, worst value", (answer) => answer.count_error?.worst.error, percent],
   ["Loss", (answer) => answer.loss, figure],
   ["MSE", (answer) => answer.mse, figure],
   ["Buckets", (answer) => answer.setting?.reduce((sum, group) => sum + group.buckets, 0), count],
   ["Sizes", (answer) => answer.setting?.length, count],
   ["Largest bucket", (answer) => answer.setting?.at(-1)?.size, count],
-  ["Error of counts, median value", (answer) => answer.query_error?.median, percent],
-  ["Error of counts, worst value", (answer) => answer.query_error?.worst, percent],
 ];
 
 /** Two policies side by side: A is pinned, B is the one in work. */

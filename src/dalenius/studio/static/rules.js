@@ -67,6 +67,10 @@ export function faults(limits) {
     const got = read(limits[name] ?? "");
     if (got === null || !fits(got)) messages[name] = words;
   };
+  if (limits.rule === "odds") {
+    number("odds", (x) => x >= 1, "Odds are a number such as 4, at least 1.");
+    number("floor", (x) => x < 1, `The floor is the least limit, below 1. ${HOW_TO_WRITE}`);
+  }
   if (limits.rule === "theta") {
     number("theta", () => true, "Theta is a number such as 8.");
     number("base", () => true, `Base is a number that is added to every limit. ${HOW_TO_WRITE}`);
@@ -82,9 +86,11 @@ export function faults(limits) {
 /** A function from the frequency of a value to its limit under the rule alone; NaN where there is no rule. */
 function ruleLimit(limits) {
   const numbers = Object.fromEntries(
-    ["theta", "base", "uniform", "l_diversity", "beta"].map((name) => [name, read(limits[name] ?? "") ?? NaN]),
+    ["odds", "floor", "theta", "base", "uniform", "l_diversity", "beta"].map((name) => [name, read(limits[name] ?? "") ?? NaN]),
   );
   switch (limits.rule) {
+    case "odds":
+      return (share) => Math.max(numbers.floor, (numbers.odds * share) / (1 - share + numbers.odds * share));
     case "theta":
       return (share) => Math.min(1, numbers.theta * share + numbers.base);
     case "uniform":
@@ -115,6 +121,7 @@ export function policyWords(limits) {
   const exceptions = Object.keys(limits.values ?? {}).length;
   if (limits.rule === "none") return `by value only, ${plural(exceptions, "limit")}`;
   const rule = {
+    odds: `odds ${limits.odds}, floor ${limits.floor}`,
     theta: `theta ${limits.theta}, base ${limits.base}`,
     uniform: `uniform ${limits.uniform}`,
     l_diversity: `l-diversity ${limits.l_diversity}`,
@@ -123,9 +130,11 @@ export function policyWords(limits) {
   return exceptions ? `${rule}, and ${plural(exceptions, "exception")}` : rule;
 }
 
-// From a slider's position (0 to 1) to a number, and back. Theta and uniform are logarithmic; base and beta are
-// quadratic, so that small numbers, which matter most, have room.
+// From a slider's position (0 to 1) to a number, and back. Odds, theta and uniform are logarithmic; floor, base and beta
+// are quadratic, so that small numbers, which matter most, have room.
 const SCALES = {
+  odds: { number: (at) => 64 ** at, at: (x) => Math.log(Math.max(x, 1)) / Math.log(64) },
+  floor: { number: (at) => 0.5 * at ** 2, at: (x) => Math.sqrt(Math.min(x, 0.5) / 0.5) },
   theta: { number: (at) => 64 ** at, at: (x) => Math.log(Math.max(x, 1)) / Math.log(64) },
   base: { number: (at) => 0.5 * at ** 2, at: (x) => Math.sqrt(Math.min(x, 0.5) / 0.5) },
   uniform: { number: (at) => 1000 ** (at - 1), at: (x) => 1 + Math.log(Math.max(x, 0.001)) / Math.log(1000) },
@@ -133,6 +142,7 @@ const SCALES = {
   beta: { number: (at) => 32 * at ** 2, at: (x) => Math.sqrt(Math.min(x, 32) / 32) },
 };
 const FORMULAS = {
+  odds: ["max(floor, K · f / (1 − f + K · f))", " with K the odds and f the value's share of the records"],
   theta: ["min(1, theta · f + base)", " with f the value's share of the records"],
   uniform: ["the same limit", " for every value"],
   l_diversity: ["1 / l", " for every value"],
@@ -148,6 +158,12 @@ export class RuleControls {
     for (const radio of document.querySelectorAll("input[name=rule]")) {
       radio.addEventListener("change", (event) => ruleChosen(radio.value, event));
     }
+    this.presets = [...document.querySelectorAll("[data-preset]")];
+    for (const button of this.presets)
+      button.addEventListener("click", (event) => {
+        this.draft.limits.odds = button.dataset.preset;
+        ruleChosen("odds", event);
+      });
     for (const name of Object.keys(SCALES)) {
       const slider = byId(`${name}-slider`);
       const field = byId(name);
@@ -172,6 +188,8 @@ export class RuleControls {
     byId("rule-error").hidden = !(name in messages);
     say(byId("rule-error"), messages[name] ?? "");
     set(byId(`${name}-slider`), "aria-valuetext", text);
+    if (name === "odds")
+      for (const button of this.presets) set(button, "aria-pressed", read(text) === Number(button.dataset.preset));
     return name in messages;
   }
 

@@ -94,10 +94,11 @@ export const MOST_ROWS = 5_000_000; // up to which this is done without being as
 export class Solving {
   /**
    * `answered(answer)` draws; `failed(error)` shows an error; `asking(exact)` shows that work is going on.
+   * `rested()` is called once the exact answer is there and nothing else was asked.
    * `priced(price)` draws the price of strata, where somebody wants it; `price.stale` says that the draft has changed.
    */
-  constructor(draft, { answered, failed, asking, priced = null, price = null }) {
-    Object.assign(this, { draft, answered, failed, asking, priced, price });
+  constructor(draft, { answered, failed, asking, rested = () => {}, priced = null, price = null }) {
+    Object.assign(this, { draft, answered, failed, asking, rested, priced, price });
     this.pricing = null;
     this.marks = []; // changes that no question covers yet
     this.flying = null;
@@ -177,9 +178,11 @@ export class Solving {
     } else if (fault.kind !== "abandoned") {
       this.failed(fault);
     }
-    if (overtaken) this.#ask(false);
-    else if (!exact) this.timer = setTimeout(() => this.#ask(true), QUIET);
-    else if (this.priced && this.price?.stale !== false && answer?.setting && this.draft.protection.strata !== "none") this.#askPrice();
+    if (overtaken) return this.#ask(false);
+    if (!exact) return (this.timer = setTimeout(() => this.#ask(true), QUIET));
+    this.rested();
+    const wanted = this.priced && this.price?.stale !== false && this.draft.protection.strata !== "none";
+    if (wanted && answer?.setting) this.#askPrice();
   }
 
   #abandon() {
