@@ -7,9 +7,11 @@ import pickle
 import signal
 import sys
 import threading
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
+from dalenius.model.concern import Concern
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
@@ -20,9 +22,17 @@ if TYPE_CHECKING:  # importing publishing takes time, which exact answers do not
     from dalenius.publishing.arrangement import StrataPrice
     from dalenius.publishing.options import PublishRequest
 
+
+@dataclass(frozen=True)
+class Look:
+    """A request to publish, whose table is to be looked at."""
+
+    request: PublishRequest
+
+
 # Counts, limits and options for an exact answer, or a request to publish, for the price of its strata.
-Question: TypeAlias = "tuple[ValueCounts, LimitPolicy, PlanOptions] | PublishRequest"
-Reply: TypeAlias = "Exploration | StrataPrice | str"  # or the name of the error
+Question: TypeAlias = "tuple[ValueCounts, LimitPolicy, PlanOptions] | PublishRequest | Look"
+Reply: TypeAlias = "Exploration | StrataPrice | tuple[Concern, ...] | str"  # or the name of the error
 
 
 def serve() -> None:
@@ -46,7 +56,11 @@ def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
         question = questions.get()
         reply: Reply
         try:
-            if not isinstance(question, tuple):
+            if isinstance(question, Look):
+                from dalenius.publishing.flow import inspect_table
+
+                reply = inspect_table(question.request)
+            elif not isinstance(question, tuple):
                 from dalenius.publishing.flow import price_strata
 
                 reply = price_strata(question)
