@@ -167,11 +167,11 @@ def on_card(finding: dict[str, Any]) -> dict[str, Any]:
     return {"code": finding["code"], "severity": finding["severity"], **words}
 
 
-def _every_concern(found: list[dict[str, Any]], looked: tuple[Concern, ...]) -> list[Concern]:
-    """What was found, and what the look at the table said before; what both say of the same columns, once."""
-    every = by_weight([*map(Concern.of_object, found), *looked])
-    about = {(one.code, frozenset(one.columns) or one.message): one for one in reversed(every)}
-    return [one for one in every if about[one.code, frozenset(one.columns) or one.message] is one]
+def _every_concern(found: list[dict[str, Any]], looked: tuple[Concern, ...]) -> tuple[Concern, ...]:
+    """What was found, and what the look at the table said before: an audit with the table says some of it again."""
+    concerns = [Concern.of_object(one) for one in found]
+    again = {(one.code, one.severity) for one in concerns}
+    return by_weight([*concerns, *(one for one in looked if (one.code, one.severity) not in again)])
 
 
 def job_of(release: StudioRelease) -> str:
