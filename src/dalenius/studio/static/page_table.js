@@ -398,7 +398,7 @@ function columnRow(column, at, rows, role, choose) {
   return el(
     "tr",
     { "data-test": "column", "data-column": column.name, "data-role": role, "data-suggested": column.suggested },
-    el("th", { scope: "row", class: "column-name" }, named(column.name, 80)),
+    el("th", { scope: "row", class: "column-name" }, breakable(named(column.name, 80))),
     el("td", { class: "type", title: column.type }, column.kind === "other" ? column.type.toLowerCase() : column.kind),
     el(
       "td",
@@ -413,6 +413,12 @@ function columnRow(column, at, rows, role, choose) {
       el("span", { class: "why" }, whySuggested(column, role)),
     ),
   );
+}
+
+/** A name that may be broken after its underscores and hyphens. */
+function breakable(node) {
+  const parts = node.textContent.split(/(?<=[_-])/);
+  return fill(node, parts.flatMap((part, at) => (at === 0 ? [part] : [el("wbr"), part])));
 }
 
 function emptyCells(nulls, rows) {
