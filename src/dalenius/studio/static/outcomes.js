@@ -53,7 +53,7 @@ export function exposureChart(bands, words) {
     }),
     svg("path", { class: "axis", d: `M0 ${18.5 + HIGH} h402 M416 ${18.5 + HIGH} h40` }),
     svg("text", { x: 402, y: 118, "text-anchor": "middle" }, "100 %"),
-    svg("text", { x: 448, y: 134, "text-anchor": "middle" }, "outright"),
+    svg("text", { x: 436, y: 134, "text-anchor": "middle" }, "outright"),
     svg("text", { x: 0, y: 134 }, "probability of a person's own value"),
   );
 }
@@ -116,7 +116,7 @@ export function audit(result, attackers, rows) {
     { class: "outcome", "data-test": "audit-result", "data-broken": String(broken.length) },
     el("h4", {}, "Attackers"),
     broken.map((text) => el("p", { class: "bad-word" }, sentence(text))),
-    el("p", { "data-test": "audit-words" }, auditWords(result, attackers, rows)),
+    el("p", { "data-test": "audit-words" }, auditWords(result, attackers)),
     dotPlot(attackers.map(({ name }) => [name, result[name]])),
     el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Attackers" }, auditTable(attackers, rows)),
     noteList([...(result.notes ?? []), ...attackers.flatMap(({ name }) => result[name].notes ?? [])]),
@@ -124,12 +124,15 @@ export function audit(result, attackers, rows) {
 }
 
 /** That no promise was broken never stands alone where claims are right more often than allowed. */
-function auditWords(result, attackers, rows) {
+function auditWords(result, attackers) {
   const broken = (result.broken ?? []).length;
   const promise = broken ? `${plural(broken, "promise")} broken` : "No promise was broken";
-  const above = rows.filter((row) => row.tone !== "plain").length;
-  if (above > 0)
-    return `${promise}, but ${plural(above, "attacker is", "attackers are")} right more often than the limits allow.`;
+  const above = (result.findings ?? []).filter(({ code }) => code === "above-limit");
+  const beyond = above.filter(({ severity }) => severity === "note").length; // they know more than was planned for
+  if (above.length > beyond)
+    return `${promise}, but ${plural(above.length, "attacker is", "attackers are")} right more often than the limits allow.`;
+  if (beyond > 0)
+    return `${promise}. Only ${plural(beyond, "attacker", "attackers")} against whom the limits are not meant to hold ${beyond === 1 ? "is" : "are"} right more often than they allow.`;
   const unknown = attackers.some(({ name }) => result[name].claims && result[name].claims_right === null);
   if (unknown) return `${promise}. How often the attackers are right is not known without the table.`;
   const clear = (result.findings ?? []).some(({ code }) => code === "in-the-clear");

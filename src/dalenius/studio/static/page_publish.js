@@ -236,9 +236,8 @@ function showPolicy(host, state, answer) {
       line(
         "Buckets",
         bucketWords(answer),
-        solve.min_size || solve.max_size
-          ? ` Sizes ${solve.min_size ? `from ${solve.min_size}` : ""} ${solve.max_size ? `to ${solve.max_size}` : ""}.`
-          : "",
+        solve.min_size === 1 ? " Buckets of one record are allowed." : ` None has fewer than ${count(solve.min_size ?? 2)}.`,
+        solve.max_size ? ` None has more than ${count(solve.max_size)}.` : "",
       ),
       line(
         "Known records",
@@ -320,8 +319,11 @@ function bucketWords(answer) {
   return `About ${plural(
     answer.setting.reduce((sum, group) => sum + group.buckets, 0),
     "bucket",
-  )} of ${count(answer.setting[0].size)} to ${count(answer.setting.at(-1).size)} records in one stratum, MSE ${figure(answer.mse)}.`;
+  )} of ${sizeWords(answer.setting[0].size, answer.setting.at(-1).size)} in one stratum, MSE ${figure(answer.mse)}.`;
 }
+
+const sizeWords = (least, most) =>
+  least === most ? plural(most, "record") : `${count(least)} to ${plural(most, "record")}`;
 
 /** What the release will have; the figures of one stratum are those of the limits page. */
 function priceWords(price) {

@@ -55,12 +55,12 @@ export class ReleaseCard {
       el("div", { class: "release-head" }, el("h3", {}, named(release.name, 60)), this.badges),
       this.parts.verdict,
       this.#buttons(),
+      this.#head(release.report),
       this.progress,
       this.parts.audit,
       this.parts.verify,
       this.parts.notes,
       facts(release),
-      this.#head(release.report),
       this.#commands(release),
     );
     this.show(release);
