@@ -93,6 +93,10 @@ class PolicyError(DaleniusError):
     kind = "policy"
 
 
+class ClearValuesError(PolicyError):
+    """A policy under which somebody's value would be published outright, though nobody has asked for it."""
+
+
 class JobFileError(PolicyError):
     """A job file that cannot be read, or has keys that Dalenius does not know."""
 

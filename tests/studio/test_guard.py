@@ -33,6 +33,7 @@ ADDRESSES = [
 POSTS = [
     *("/api/table", "/api/roles", "/api/explore", "/api/pin", "/api/publish", "/api/strata-price", "/api/quit"),
     *("/api/undo", "/api/redo", "/api/demo", "/api/labels", "/api/start", "/api/strata-figures"),
+    *("/api/look", "/api/releases/x/head"),
 ]
 
 

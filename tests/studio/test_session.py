@@ -20,7 +20,7 @@ from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.sizes import why_impossible
 from dalenius.studio import demo_table
 from dalenius.studio.draft import Draft, History, Tab
-from dalenius.studio.forms import LimitsForm, RolesForm, plain_number
+from dalenius.studio.forms import RELEASE, LimitsForm, RolesForm, plain_number
 from dalenius.studio.messages import RequestError
 from dalenius.studio.offers import first_number
 from dalenius.studio.transfers import read_labels
@@ -83,8 +83,8 @@ def test_a_job_that_is_opened_and_saved_is_the_same_job(text: str) -> None:
 
 def test_consent_to_publish_outright_is_about_one_column() -> None:
     draft = Draft(RolesForm(sensitive="Disease"), LimitsForm(publish_in_the_clear=True))
-    assert draft.publish_options(None).in_the_clear
-    assert not draft.with_roles(RolesForm(sensitive="Income")).publish_options(None).in_the_clear
+    assert draft.publish_options(None, RELEASE).in_the_clear
+    assert not draft.with_roles(RolesForm(sensitive="Income")).publish_options(None, RELEASE).in_the_clear
 
 
 @given(st.lists(st.tuples(st.sampled_from("cur"), st.integers(0, 5)), max_size=40))

@@ -51,6 +51,13 @@ class Concern:
     values: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
 
+    @classmethod
+    def of_object(cls, concern: dict[str, Any]) -> Concern:
+        """The concern that `as_object` gave."""
+        given: dict[str, Any] = {**concern, "answer": concern["answer"] or ""}
+        given |= {"severity": Severity(given["severity"]), "values": tuple(given["values"])}
+        return cls(**{**given, "columns": tuple(given["columns"])})
+
     def as_object(self) -> dict[str, Any]:
         """For JSON: what is not known is null, and every key is there."""
         return {

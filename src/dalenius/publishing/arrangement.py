@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.errors import PolicyError
+from dalenius.errors import ClearValuesError
 from dalenius.fakes.quotas import RandomBits, draw_partition
-from dalenius.model.exposure import Exposure, TypicalError
+from dalenius.model.exposure import Exposure, TypicalError, exposure_sentence
 from dalenius.model.plan import Method, Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.place.cutting import Cutter
@@ -39,8 +39,29 @@ class StratumCounts(Protocol):
 
 
 @dataclass(frozen=True)
+class ClearValues:
+    """How many people would have their value published outright though nobody has asked for it.
+
+    Their values come with the number of people, most first. There are none if the values are meant, and only people
+    who are alone in a bucket are not.
+    """
+
+    people: int
+    of: int
+    values: tuple[tuple[str, int], ...]
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        values = [{"value": value, "people": people} for value, people in self.values]
+        return {"people": self.people, "of": self.of, "values": values}
+
+
+@dataclass(frozen=True)
 class StrataPrice:
-    """What strata cost, beside the same table as one. `columns` are those by which it is cut; `plan` is as one."""
+    """What strata cost, beside the same table as one. `columns` are those by which it is cut; `plan` is as one.
+
+    A release with these strata is refused if values would be in the clear.
+    """
 
     plan: Plan
     strata: int
@@ -52,6 +73,7 @@ class StrataPrice:
     sentences: tuple[str, ...]
     exposure: Exposure
     error: TypicalError
+    in_the_clear: ClearValues | None = None
 
     def as_object(self) -> dict[str, Any]:
         """For JSON."""
@@ -64,7 +86,9 @@ class StrataPrice:
             "mse_of_one": self.mse_of_one,
             "sentences": list(self.sentences),
             "exposure": self.exposure.as_object(),
+            "exposure_sentence": exposure_sentence(self.exposure),
             "count_error": self.error.as_object(),
+            "in_the_clear": self.in_the_clear.as_object() if self.in_the_clear is not None else None,
         }
 
 
@@ -111,21 +135,30 @@ class Arrangement:
         """How far off counts will be."""
         return foresee_error(self.survey.sensitive.texts, self.partitions)
 
-    def refuse_clear_values(self, policy: LimitPolicy) -> None:
-        """An error if somebody's value would be published outright though nobody has asked for it.
+    def clear_values(self, policy: LimitPolicy) -> ClearValues | None:
+        """Whose value would be published outright though nobody has asked for it; None if there is nobody.
 
         A limit of 1 for a value by its name asks for it, but not for buckets of a single record.
         """
         clear = [value for value in self.exposure.values if value.outright and policy.values.get(value.value) != 1]
         smallest = self.setting.groups[0]
         if not clear and smallest.size > 1:
-            return
+            return None
         people = round(sum(value.outright for value in clear)) or smallest.buckets
         clear.sort(key=lambda value: -value.outright)
-        named = ", ".join(f"{value.value!r}" for value in clear[:3]) + (" and others" if len(clear) > 3 else "")
-        raise PolicyError(
-            f"{people:,} of {self.setting.records:,} people would have their value published outright"
-            + (f" ({named})" if clear else ""),
+        values = tuple((value.value, round(value.outright)) for value in clear)
+        return ClearValues(people, self.setting.records, values)
+
+    def refuse_clear_values(self, policy: LimitPolicy) -> None:
+        """An error if somebody's value would be published outright though nobody has asked for it."""
+        clear = self.clear_values(policy)
+        if clear is None:
+            return
+        named = ", ".join(f"{value!r}" for value, _ in clear.values[:3])
+        named += " and others" if len(clear.values) > 3 else ""
+        raise ClearValuesError(
+            f"{clear.people:,} of {clear.of:,} people would have their value published outright"
+            + (f" ({named})" if named else ""),
             ("Choose limits that stay below 1, such as --odds 8. " if len(self.exposure.values) > 1 else "")
             + "If it is meant, say so: --publish-in-the-clear.",
         )
@@ -167,7 +200,7 @@ class Arrangement:
             "audit with that of a release made with --strata none",
         )
 
-    def price(self, sentences: tuple[str, ...]) -> StrataPrice:
+    def price(self, policy: LimitPolicy, sentences: tuple[str, ...]) -> StrataPrice:
         """What the strata cost against the plan for the table as one."""
         questions = self.cutter.questions() if self.cutter is not None else []
         columns = dict.fromkeys(question[0] for question in questions if not isinstance(question, int))
@@ -183,6 +216,7 @@ class Arrangement:
             sentences=sentences,
             exposure=self.exposure,
             error=self.error,
+            in_the_clear=self.clear_values(policy),
         )
 
 

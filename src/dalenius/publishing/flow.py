@@ -200,7 +200,7 @@ def price_strata(request: PublishRequest, progress: Progress | None = None) -> S
         policy = as_policy(request.limits, survey.sensitive.value_counts)
         plan = solve(survey, policy, request, progress)
         arrangement = cut(table, survey, plan, request, progress)
-    return arrangement.price((*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
+    return arrangement.price(policy, (*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
 
 
 @contextmanager

@@ -50,8 +50,8 @@ _SEVERITIES = {
 def front_page(twin: Twin) -> Twin:
     """What the first two pages show, by name."""
     tone, mark, words = _VERDICTS[Advice(twin["verdict"])]
-    findings = [_finding(finding, _LONGEST_MESSAGE) for finding in twin["findings"]]
-    in_full = [_finding(finding, _WHOLE_MESSAGE) for finding in twin["findings"]]
+    findings = [finding_in_words(finding, _LONGEST_MESSAGE) for finding in twin["findings"]]
+    in_full = [finding_in_words(finding) for finding in twin["findings"]]
     shown = _fitting(findings)
     exposure, release = twin["exposure"], twin["release"]
     return {
@@ -92,7 +92,7 @@ def _fitting(findings: list[Twin]) -> list[Twin]:
     return shown
 
 
-def _finding(finding: Twin, longest: int) -> Twin:
+def finding_in_words(finding: Twin, longest: int = _WHOLE_MESSAGE) -> Twin:
     """A finding as a line of the list."""
     tone, mark, word = _SEVERITIES[Severity(finding["severity"])]
     return {

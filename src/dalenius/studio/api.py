@@ -11,6 +11,7 @@ import asyncio
 import re
 import time
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -18,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dalenius.attack.audit import audit_object
+from dalenius.errors import ClearValuesError
 from dalenius.model.estimate import AT_RANDOM, LEARNED, MEASURED, Estimate, GroupEstimate
 from dalenius.model.problem import MOST_VALUES
 from dalenius.policy.limits import LimitPolicy, resolve_limits
@@ -34,13 +36,14 @@ from dalenius.studio.forms import (
     NothingForm,
     PinForm,
     PublishForm,
+    RolesForm,
     StartForm,
     plan_options,
     read_form,
 )
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.offers import first_number
-from dalenius.studio.releases import new_id
+from dalenius.studio.releases import new_id, on_card
 from dalenius.studio.state import Studio
 from dalenius.studio.studio_release import StudioRelease
 from dalenius.studio.table_entries import ColumnCounts, TableEntry, by_count
@@ -65,23 +68,27 @@ def start_price(studio: Studio) -> Task:
 def start_publishing(studio: Studio, form: PublishForm) -> Task:
     """Publish the draft under a name."""
     table, draft = studio.table(), studio.draft
-    request = studio.request(table, draft, form.format)
+    request = studio.request(table, draft, form)
     target = studio.releases.target(form.name)
     policy_to_verify = _policy_to_verify(studio, draft, table)
 
     def work(task: Task) -> dict[str, Any]:
         studio.releases.begin(target)
-        published = publish_request(request(), target, task)
+        try:
+            published = publish_request(request(), target, task)
+        except ClearValuesError as error:
+            raise RequestError(400, "in-the-clear", error.message, "Choose other limits.") from None
         release = StudioRelease(
             id=new_id(),
             name=form.name,
             folder=open_release(published.path),
             saved=studio.options.out is not None,
-            job_text=studio.job(draft, table, form.format, form.name),
+            write_job=partial(studio.job, draft, table, form),
             table=table,
             policy=policy_to_verify,
             draft=draft,
             notes=published.notes,
+            concerns=published.concerns,
         )
         studio.releases.add(release)
         return {"release": release.id, "notes": list(published.notes)}
@@ -266,6 +273,16 @@ class Exploring:
             except Abandoned:
                 raise RequestError(409, "abandoned", "newer limits came in") from None
         return json_answer(self._studio.price_state())
+
+    async def look(self, request: Request) -> Response:
+        """POST /api/look: what to know about the table before it is published with these roles."""
+        roles = await read_form(request, RolesForm)
+        self._studio.require_fresh(tab_of(request))
+        try:
+            concerns = await asyncio.wrap_future(self._studio.look(roles))
+        except Abandoned:
+            raise RequestError(409, "abandoned", "newer roles came in") from None
+        return json_answer({"concerns": [on_card(concern.as_object()) for concern in concerns]})
 
     async def _explore(self, draft: Draft, exact: bool) -> dict[str, Any]:
         column = self._studio.column_counts()

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from dalenius.errors import DaleniusError
+from dalenius.policy.job import ReportSection
 from dalenius.studio.api import (
     Exploring,
     columns_object,
@@ -29,6 +30,7 @@ from dalenius.studio.forms import (
     AuditForm,
     ChooseForm,
     CountForm,
+    HeadForm,
     NothingForm,
     PublishForm,
     RolesForm,
@@ -38,6 +40,7 @@ from dalenius.studio.forms import (
 from dalenius.studio.guard import FIRST_PAGE, Guard, Keys
 from dalenius.studio.messages import RequestError, error_answer, json_answer, not_found, status_of
 from dalenius.studio.pages import PAGES, Pages, is_for_scripts, static_file
+from dalenius.studio.releases import card_object
 from dalenius.studio.state import Studio
 from dalenius.studio.transfers import Downloads, Uploads
 
@@ -154,6 +157,7 @@ def _api(studio: Studio, quit_server: Callable[[], None]) -> list[Route]:
         Route("/api/start", exploring.start, methods=["POST"]),
         Route("/api/trade-off", exploring.trade_off, methods=["POST"]),
         Route("/api/strata-figures", exploring.strata, methods=["POST"]),
+        Route("/api/look", exploring.look, methods=["POST"]),
         Route("/api/pin", exploring.pin, methods=["POST"]),
         Route("/api/pin", exploring.unpin, methods=["DELETE"]),
         *_tasks(studio),
@@ -201,7 +205,14 @@ def _tasks(studio: Studio) -> list[Route]:
 
 def _queries(studio: Studio) -> list[Route]:
     async def outcomes(request: Request) -> Response:
-        return json_answer(await run_in_threadpool(studio.releases.get(request.path_params["id"]).outcomes))
+        release = studio.releases.get(request.path_params["id"])
+        return json_answer(await run_in_threadpool(card_object, release))
+
+    async def head(request: Request) -> Response:
+        form = await read_form(request, HeadForm)
+        release = studio.releases.get(request.path_params["id"])
+        studio.releases.set_head(release, ReportSection().but(**form.model_dump()))
+        return json_answer({"report": release.head.model_dump()})
 
     async def columns(request: Request) -> Response:
         release = studio.releases.get(request.path_params["id"])
@@ -214,6 +225,7 @@ def _queries(studio: Studio) -> list[Route]:
 
     return [
         Route("/api/releases/{id}/outcomes", outcomes),
+        Route("/api/releases/{id}/head", head, methods=["POST"]),
         Route("/api/releases/{id}/columns", columns),
         Route("/api/releases/{id}/count", count, methods=["POST"]),
     ]

@@ -7,10 +7,12 @@ import pickle
 import signal
 import sys
 import threading
+from dataclasses import dataclass
 from fractions import Fraction
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
+from dalenius.model.concern import Concern
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
@@ -21,10 +23,18 @@ if TYPE_CHECKING:  # importing publishing takes time, which exact answers do not
     from dalenius.publishing.arrangement import StrataPrice
     from dalenius.publishing.options import PublishRequest
 
+
+@dataclass(frozen=True)
+class Look:
+    """A request to publish, whose table is to be looked at."""
+
+    request: PublishRequest
+
+
 # Counts, limits and options for an exact answer; counts, the floor and options for the trade-off of the rule by odds; a
-# request to publish for the price of its strata.
-Question: TypeAlias = "tuple[ValueCounts, LimitPolicy | Fraction, PlanOptions] | PublishRequest"
-Reply: TypeAlias = "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | str"  # or the name of the error
+# request to publish for the price of its strata, or to look at its table.
+Question: TypeAlias = "tuple[ValueCounts, LimitPolicy | Fraction, PlanOptions] | PublishRequest | Look"
+Reply: TypeAlias = "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | tuple[Concern, ...] | str"  # or an error
 
 
 def serve() -> None:
@@ -48,7 +58,11 @@ def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
         question = questions.get()
         reply: Reply
         try:
-            if not isinstance(question, tuple):
+            if isinstance(question, Look):
+                from dalenius.publishing.flow import inspect_table
+
+                reply = inspect_table(question.request)
+            elif not isinstance(question, tuple):
                 from dalenius.publishing.flow import price_strata
 
                 reply = price_strata(question)

@@ -18,8 +18,7 @@ from dalenius.model.plan import PlanOptions
 from dalenius.policy.job import AdversarySection, Job, LimitsSection, ReportSection, SolveSection, TableSection
 from dalenius.policy.roles import Roles
 from dalenius.publishing.options import PublishOptions, StrataChoice
-from dalenius.release.writer import Format
-from dalenius.studio.forms import LimitsForm, ProtectionForm, RolesForm, SolveForm, plan_options
+from dalenius.studio.forms import LimitsForm, ProtectionForm, PublishForm, RolesForm, SolveForm, plan_options
 from dalenius.studio.messages import RequestError
 
 
@@ -118,6 +117,12 @@ class Draft:
         )
         return self if fitting == roles else self.with_roles(fitting)
 
+    def to_look_at(self, roles: RolesForm) -> Draft:
+        """What a look at the table depends on: these roles, and the columns that cut strata."""
+        strata = self.with_roles(roles).protection.strata
+        protection = ProtectionForm(strata=strata if isinstance(strata, list) else "none")
+        return Draft(roles, LimitsForm(rule="none"), protection=protection)
+
     def with_limits(self, limits: LimitsForm, solve: SolveForm, protection: ProtectionForm) -> Draft:
         """The draft with other limits and another protection."""
         return replace(self, limits=limits, solve=solve, protection=protection)
@@ -133,15 +138,15 @@ class Draft:
             )
         return Roles(roles.sensitive, tuple(roles.quasi_identifiers), tuple(roles.identifiers))
 
-    def publish_options(self, table: str | None, file_format: Format = "parquet") -> PublishOptions:
+    def publish_options(self, table: str | None, form: PublishForm) -> PublishOptions:
         """How to make and write the release."""
         return PublishOptions(
             null_value=self.roles.null_value,
             table=table,
-            format=file_format,
+            format=form.format,
             avoid_ruled_out=self._avoids_ruled_out,
             strata=self.protection.strata,
-            in_the_clear=bool(self.limits.publish_in_the_clear),
+            in_the_clear=form.in_the_clear or bool(self.limits.publish_in_the_clear),
             strict=bool(self.unseen.strict),
         )
 
@@ -150,8 +155,8 @@ class Draft:
         """Without fakes there is nothing to avoid, whatever the box says."""
         return self.protection.avoid_ruled_out and self.protection.fake_values > 0
 
-    def job(self) -> Job:
-        """The job file with which the command line makes the same release."""
+    def job(self, head: ReportSection | None = None, in_the_clear: bool = False) -> Job:
+        """The job file with which the command line makes the same release, and its report with this head."""
         roles, solve, protection = self.roles, self.solve, self.protection
         return Job(
             table=TableSection(
@@ -162,7 +167,10 @@ class Draft:
                 strata=protection.strata,
                 strict=self.unseen.strict,
             ),
-            limits=LimitsSection(**self.limits.in_force(), publish_in_the_clear=self.limits.publish_in_the_clear),
+            limits=LimitsSection(
+                **self.limits.in_force(),
+                publish_in_the_clear=in_the_clear or self.limits.publish_in_the_clear,
+            ),
             solve=SolveSection(
                 min_size=solve.min_size,
                 max_size=solve.max_size,
@@ -174,7 +182,7 @@ class Draft:
                 fakes=protection.fake_values,
                 avoid_ruled_out=self._avoids_ruled_out or None,
             ),
-            report=self.unseen.report,
+            report=head or self.unseen.report,
         )
 
     def state(self) -> dict[str, Any]:

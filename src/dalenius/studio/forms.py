@@ -143,10 +143,23 @@ class PinForm(_Form):
 
 
 class PublishForm(_Form):
-    """The name of the release, and the format of its tables."""
+    """The name of the release, the format of its tables, and whether values in the clear are meant."""
 
     name: Annotated[str, Field(max_length=200)]
     format: Literal["parquet", "csv"] = "parquet"
+    in_the_clear: bool = False
+
+
+RELEASE = PublishForm(name="release")  # where nobody has given it another name
+
+
+class HeadForm(_Form):
+    """What the report's first page is headed with."""
+
+    title: Name | None = None
+    dataset: Name | None = None
+    controller: Name | None = None
+    purpose: Name | None = None
 
 
 class VerifyForm(_Form):

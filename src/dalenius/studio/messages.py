@@ -6,6 +6,7 @@ Every error has one shape, {"error": {"kind", "message", "hint"}}, and a status 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from markupsafe import Markup
@@ -30,6 +31,32 @@ class RequestError(Exception):
     def __init__(self, status: int, kind: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.status, self.kind, self.message, self.hint = status, kind, message, hint
+
+
+# Answers to concerns are written for a terminal. Here there are buttons and pages instead of options.
+_ANSWERS = {
+    "not-attacked": "Audit it against the table.",
+    "not-measured": "Audit it against the table.",
+    "not-compared": "Verify it against the table.",
+}
+_INSTEAD = (
+    (re.compile(r" \(--quasi-identifiers\)"), ""),
+    (re.compile(r" \(--strata [^)]*\)"), " on the protection page"),
+    (re.compile(r": --limit .*$"), ", on the limits page."),
+    (re.compile(r": --odds \d+ never reaches 1"), ", on the limits page"),
+    (re.compile(r"--corrupted 1\b"), "1 known record, on the protection page"),
+    (re.compile(r"--strata auto and --strata none"), "automatic strata and none"),
+    (re.compile(r"a smaller --max-size"), "a smaller largest bucket, on the limits page"),
+)
+
+
+def on_a_page(answer: str, code: str) -> str:
+    """What to do about a concern, for somebody who sees pages."""
+    if code in _ANSWERS:
+        return _ANSWERS[code]
+    for option, words in _INSTEAD:
+        answer = option.sub(words, answer)
+    return answer
 
 
 def not_found() -> RequestError:

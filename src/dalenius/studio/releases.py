@@ -17,14 +17,21 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from dalenius.attack.audit import audit_object
 from dalenius.errors import UsageError
-from dalenius.policy.job import AdversarySection, Job, LimitsSection, TableSection
+from dalenius.model.attack_result import ATTACKS
+from dalenius.model.concern import Concern, advise, by_weight
+from dalenius.policy.job import AdversarySection, Job, LimitsSection, ReportSection, TableSection, job_text
 from dalenius.release.folder import open_release
 from dalenius.release.manifest import Manifest
 from dalenius.release.staging import abandon, is_staged, remove_left_behind
-from dalenius.studio.messages import not_found
+from dalenius.report.front_page import finding_in_words, front_page
+from dalenius.studio.messages import not_found, on_a_page
 from dalenius.studio.studio_release import StudioRelease
+from dalenius.studio.table_entries import TableEntry
+from dalenius.verify.findings import verdict_object
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,59}")
 
@@ -32,9 +39,13 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,59}")
 class Releases:
     """All releases, in order of arrival."""
 
-    def __init__(self, out: Path | None, unsaved: Path) -> None:
-        """New releases go into folders of their own under `out`, or under `unsaved` if there is no `out`."""
-        self._out, self._unsaved = out, unsaved
+    def __init__(self, out: Path | None, unsaved: Path, head: ReportSection) -> None:
+        """New releases go into folders of their own under `out`, or under `unsaved` if there is no `out`.
+
+        `head` is that of all reports until somebody writes another one.
+        """
+        self._out, self._unsaved, self._head = out, unsaved, head
+        self._heads: dict[str, ReportSection] = {}  # by table
         self._lock = threading.Lock()
         self._releases: dict[str, StudioRelease] = {}
         self._target: Path | None = None  # of the release that was started last
@@ -60,14 +71,28 @@ class Releases:
 
     def add(self, release: StudioRelease) -> None:
         """Add a complete release."""
+        release.set_head(self.head(release.table))
         with self._lock:
             self._releases[release.id] = release
+
+    def head(self, table: TableEntry | None) -> ReportSection:
+        """What reports about a table are headed with."""
+        return self._heads.get(table.id, self._head) if table is not None else self._head
+
+    def set_head(self, release: StudioRelease, head: ReportSection) -> None:
+        """Another head for the report of a release, and of all that were or will be made from the same table."""
+        table = release.table
+        if table is not None:
+            self._heads[table.id] = head
+        for other in self.all():
+            if other is release or (table is not None and other.table is not None and other.table.id == table.id):
+                other.set_head(head)
 
     def open(self, path: Path) -> None:
         """Add a release that was made before."""
         folder = open_release(path)
         name = path.resolve().name or "release"
-        self.add(StudioRelease(id=new_id(), name=name, folder=folder, saved=True, job_text=_job_of(folder.manifest)))
+        self.add(StudioRelease(id=new_id(), name=name, folder=folder, saved=True))
 
     def get(self, identifier: str) -> StudioRelease:
         """The release with an ID."""
@@ -108,10 +133,54 @@ def new_id() -> str:
     return secrets.token_urlsafe(12)
 
 
-def _job_of(manifest: Manifest) -> str:
-    """A job file from a manifest, with the limits one by one: the manifest does not have the rule."""
-    from dalenius.policy.job import job_text
+def card_object(release: StudioRelease) -> dict[str, Any]:
+    """GET /api/releases/ID/outcomes: what is known about it, and the one verdict that follows; null before a check.
 
+    The verdict and the words are those of the report. The findings have what the look at the table found as well.
+    """
+    known = release.knowledge()
+    audit = audit_object(known.audited.audit) if known.audited is not None else None
+    card = None
+    if known.verdict is not None:
+        twin = release.twin_of(known)
+        findings = [one.as_object() for one in _every_concern(twin["findings"], release.concerns)]
+        verdict = str(advise(map(Concern.of_object, findings)))
+        front = front_page({**twin, "findings": findings, "verdict": verdict})
+        card = {
+            **{name: front[name] for name in ("verdict", "exposure", "bands", "attackers", "counts")},
+            "advice": verdict,
+            "people": twin["exposure"]["bands"] if twin["exposure"] is not None else None,
+            "findings": [on_card(finding) for finding in findings],
+        }
+    return {
+        "card": card,
+        "verify": verdict_object(known.verdict) if known.verdict is not None else None,
+        "audit": audit,
+        "attackers": [{"name": name, "who": who} for name, who in ATTACKS.items() if audit and name in audit],
+        "notes": list(release.notes),
+    }
+
+
+def on_card(finding: dict[str, Any]) -> dict[str, Any]:
+    """A finding in words, for people who have pages instead of options."""
+    words = finding_in_words({**finding, "answer": on_a_page(finding["answer"] or "", finding["code"])})
+    return {"code": finding["code"], "severity": finding["severity"], **words}
+
+
+def _every_concern(found: list[dict[str, Any]], looked: tuple[Concern, ...]) -> tuple[Concern, ...]:
+    """What was found, and what the look at the table said before: an audit with the table says some of it again."""
+    concerns = [Concern.of_object(one) for one in found]
+    again = {(one.code, one.severity) for one in concerns}
+    return by_weight([*concerns, *(one for one in looked if (one.code, one.severity) not in again)])
+
+
+def job_of(release: StudioRelease) -> str:
+    """The job file of a release: that of its draft, or one from the manifest, which does not have the rule."""
+    return release.write_job() if release.write_job is not None else _job_of(release.manifest, release.head)
+
+
+def _job_of(manifest: Manifest, head: ReportSection) -> str:
+    """A job file from a manifest, with the limits one by one."""
     return job_text(
         Job(
             table=TableSection(
@@ -124,6 +193,7 @@ def _job_of(manifest: Manifest) -> str:
             adversary=AdversarySection(
                 corrupted=manifest.adversary.known_records, fakes=manifest.adversary.fake_values
             ),
+            report=head,
         )
     )
 

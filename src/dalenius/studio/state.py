@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.model import VERSION
+from dalenius.model.concern import Concern
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.job import Job, job_text
 from dalenius.publishing.arrangement import StrataPrice
 from dalenius.publishing.options import PublishRequest
-from dalenius.release.writer import Format
 from dalenius.studio.draft import Draft, History, Tab, require_columns
 from dalenius.studio.exploration import Exploration, TradeOffPoint, price_object
-from dalenius.studio.forms import ExploreForm, LimitsForm, RolesForm
+from dalenius.studio.forms import RELEASE, ExploreForm, LimitsForm, PublishForm, RolesForm
 from dalenius.studio.messages import RequestError
 from dalenius.studio.releases import PrivateFolder, Releases
 from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, Stamp, TableEntry, Tables
 from dalenius.studio.tasks import Tasks
-from dalenius.studio.worker import ExactWorker
+from dalenius.studio.worker import ExactWorker, Looks
 
+PriceKey = tuple[str, Stamp, Draft]  # what the price of strata depends on
 _SECONDS_TO_END = 5.0  # for tasks, when Studio is closed
 _STANDING = {"optimal": "feasible", "feasible": "feasible", "infeasible": "infeasible"}
 
@@ -54,9 +55,6 @@ class LastExploration:
     exploration: dict[str, Any]
 
 
-PriceKey = tuple[str, Stamp, Draft]  # what the price of strata depends on
-
-
 class Studio:
     """Everything behind the pages. Methods may be called from any thread."""
 
@@ -65,7 +63,7 @@ class Studio:
         self.options, self.private = options, private
         self.tasks = Tasks()
         self.counts = Counts()
-        self.releases = Releases(options.out, self.private.folder("releases"))
+        self.releases = Releases(options.out, self.private.folder("releases"), (options.job or Job()).report)
         self._lock = threading.RLock()
         self._history = History(Draft.of_job(options.job) if options.job is not None else Draft())
         self._chosen_id: str | None = None
@@ -75,7 +73,7 @@ class Studio:
         self._priced: tuple[PriceKey, dict[str, Any]] | None = None
         self._pricing: PriceKey | None = None
         self._closed = False
-        self._worker, self._pricer = ExactWorker(), ExactWorker(children=1)
+        self._worker, self._pricer, self._looks = ExactWorker(), ExactWorker(children=1), Looks()
         self.tables = Tables(self._described)
         for path in options.releases:
             self.releases.open(path)
@@ -203,7 +201,14 @@ class Studio:
         """The trade-off of the rule by odds, from another process. A search for an exact answer ends."""
         return self._worker.trade_off(counts, floor, draft.options)
 
-    def request(self, table: TableEntry, draft: Draft, file_format: Format = "parquet") -> Callable[[], PublishRequest]:
+    def look(self, roles: RolesForm) -> Future[tuple[Concern, ...]]:
+        """What to know about the table before it is published with these roles, from another process."""
+        table = self.table()
+        require_columns(roles, table.columns)
+        draft = self.draft.to_look_at(roles)
+        return self._looks.ask((table.id, table.stamp, repr(draft)), self.request(table, draft)())
+
+    def request(self, table: TableEntry, draft: Draft, form: PublishForm = RELEASE) -> Callable[[], PublishRequest]:
         """What to publish. The request itself is made, and checked, where the work is done."""
         return partial(
             PublishRequest,
@@ -211,7 +216,7 @@ class Studio:
             roles=draft.to_publish(),
             limits=draft.limits.policy(),
             solving=draft.options,
-            options=draft.publish_options(table.table, file_format),
+            options=draft.publish_options(table.table, form),
         )
 
     def price(self) -> tuple[PriceKey, Future[StrataPrice] | None]:
@@ -239,9 +244,8 @@ class Studio:
 
     def label(self, labels: dict[str, str]) -> None:
         """Names for the values of the sensitive column, for people to read. No release has them."""
-        key = (self.table().id, self.draft.roles.sensitive or "")
         with self._lock:
-            self._labels[key] = labels
+            self._labels[self.table().id, self.draft.roles.sensitive or ""] = labels
 
     def labels(self) -> dict[str, str]:
         """The names of the values of the sensitive column."""
@@ -285,14 +289,15 @@ class Studio:
         with self._lock:
             self._pinned = None
 
-    def job(self, draft: Draft, table: TableEntry | None, file_format: str = "parquet", name: str = "release") -> str:
-        """The text of the job file. Its first line is the command that publishes by it."""
+    def job(self, draft: Draft, table: TableEntry | None, form: PublishForm = RELEASE) -> str:
+        """The text of the job file, for a release if there is one. Its first line is the command that makes it."""
         words = ["dalenius", "publish", table.file if table is not None else "TABLE"]
         words += ["--table", table.table] if table is not None and table.table is not None else []
-        words += ["--job", "job.toml", "--out", name]
-        words += ["--format", file_format] if file_format != "parquet" else []
+        words += ["--job", "job.toml", "--out", form.name]
+        words += ["--format", form.format] if form.format != "parquet" else []
         command = "".join(c if c.isprintable() else "?" for c in shlex.join(words))
-        return f"# {command}\n\n{job_text(draft.job())}"
+        head = self.releases.head(table)
+        return f"# {command}\n\n{job_text(draft.job(head, form.in_the_clear))}"
 
     def state(self) -> dict[str, Any]:
         """GET /api/state. It reads files, so the thread that answers everybody must not call it."""
@@ -330,6 +335,7 @@ class Studio:
         try:
             self._worker.close()
             self._pricer.close()
+            self._looks.close()
             self.tables.close()
             self.counts.close()
             if not self.tasks.close(_SECONDS_TO_END):

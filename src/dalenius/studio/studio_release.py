@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dalenius.attack.audit import audit as play
-from dalenius.attack.audit import audit_object
 from dalenius.errors import ChangedInputError, ReleaseError
 from dalenius.model.attack_result import Audit
+from dalenius.model.concern import Concern
 from dalenius.model.progress import Progress
 from dalenius.model.verdict import Verdict
+from dalenius.policy.job import ReportSection
 from dalenius.policy.limits import LimitPolicy
 from dalenius.query.count import Counter
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
@@ -32,7 +33,6 @@ from dalenius.report.twin import report_object
 from dalenius.studio.draft import Draft
 from dalenius.studio.messages import RequestError, not_found
 from dalenius.studio.table_entries import TableEntry
-from dalenius.verify.findings import verdict_object
 from dalenius.verify.judge import verify as judge
 
 _OURS = re.compile(rf"{re.escape(FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
@@ -129,12 +129,14 @@ class StudioRelease:
     name: str
     folder: ReleaseFolder
     saved: bool
-    job_text: str
+    write_job: Callable[[], str] | None = None  # the text of its job file, if it was made here
     table: TableEntry | None = None
     policy: LimitPolicy | None = None
     draft: Draft | None = None  # of which it was made
     downloaded: bool = False
     notes: tuple[str, ...] = ()
+    concerns: tuple[Concern, ...] = ()  # of the look at the table, before it was published
+    head: ReportSection = field(default_factory=ReportSection)
     columns: tuple[Fingerprint, dict[str, Any]] | None = None  # for the query page, and of which files
     _knowledge: Knowledge | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -216,14 +218,16 @@ class StudioRelease:
             self.verify(progress=progress)
         return known
 
-    def outcomes(self) -> dict[str, Any]:
-        """GET /api/releases/ID/outcomes: what is known about it, for a page that was loaded again."""
-        known = self.knowledge()
-        return {
-            "verify": verdict_object(known.verdict) if known.verdict is not None else None,
-            "audit": audit_object(known.audited.audit) if known.audited is not None else None,
-            "notes": list(self.notes),
-        }
+    def set_head(self, head: ReportSection) -> None:
+        """Another head for the report, which is written again."""
+        with self._lock:
+            self.head = head
+            if self._knowledge is not None:
+                self._knowledge = replace(self._knowledge, twin=None)
+
+    def twin_of(self, known: Knowledge) -> dict[str, Any]:
+        """The twin of the report with a verdict that is known."""
+        return known.twin or report_object(self._facts(known))
 
     def twin(self, progress: Progress | None = None) -> dict[str, Any]:
         """The twin of the report. It stays the same until more is known, or the release changes."""
@@ -232,7 +236,7 @@ class StudioRelease:
                 known = self.verified_knowledge(progress)
                 if known.twin is not None:
                     return known.twin
-                with_twin = replace(known, twin=report_object(self._facts(known)))
+                with_twin = replace(known, twin=self.twin_of(known))
                 if Fingerprint.of(self.path) != known.about:
                     continue
                 with self._lock:
@@ -242,13 +246,14 @@ class StudioRelease:
     def _facts(self, known: Knowledge) -> Facts:
         assert known.verdict is not None  # noqa: S101 (`verified_knowledge` gave it)
         audited = known.audited
-        return Facts.of(
+        facts = Facts.of(
             self.path,
             known.verdict,
             audit=audited.audit if audited is not None else None,
             from_raw_table=audited is not None and audited.with_truth,
             about=known.about.manifest_sha256,
         )
+        return replace(facts, head=self.head)
 
     @contextmanager
     def counter(self) -> Iterator[Counter]:
@@ -309,4 +314,5 @@ class StudioRelease:
             "saved": self.saved,
             "downloaded": self.downloaded,
             "seeded": manifest.randomness == SEEDED,
+            "report": self.head.model_dump(),
         }

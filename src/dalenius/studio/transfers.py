@@ -32,6 +32,7 @@ from dalenius.studio import demo_table
 from dalenius.studio.api import tab_of
 from dalenius.studio.forms import NothingForm, RolesForm, read_body, read_form, require_type
 from dalenius.studio.messages import RequestError, json_answer
+from dalenius.studio.releases import job_of
 from dalenius.studio.state import Studio
 from dalenius.studio.studio_release import Fingerprint, StudioRelease, mark_of, open_file
 from dalenius.studio.tasks import Task
@@ -91,7 +92,7 @@ class Downloads:
         release = self._release(request)
         if release.draft is not None:
             self._studio.saved(release.draft)
-        return _file(release.job_text, "application/toml", "job.toml")
+        return _file(job_of(release), "application/toml", "job.toml")
 
     async def draft_job(self, _request: Request) -> Response:
         """GET /job.toml: the draft as a job file."""

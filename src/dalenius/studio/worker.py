@@ -1,4 +1,4 @@
-"""Exact answers, and prices of strata, from processes of their own: a search nobody waits for any more can be killed.
+"""Exact answers, prices of strata and looks at tables, from processes of their own: they can be killed.
 
 The first question starts two child processes: one works, and one waits, so that the next question need not wait for an
 interpreter to start. A child reads questions from its standard input and writes answers to its standard output, one at
@@ -18,6 +18,8 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
+from collections.abc import Hashable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from fractions import Fraction
@@ -25,10 +27,11 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import SolverError
+from dalenius.model.concern import Concern
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
-from dalenius.studio.child import Question, Reply
+from dalenius.studio.child import Look, Question, Reply
 from dalenius.studio.exploration import Exploration, TradeOffPoint
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 _PROGRAM = "import os; os.nice(10); from dalenius.studio.child import serve; serve()"
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _CHILDREN = 2
+_KEPT_LOOKS = 32
 _PATIENCE = 5.0  # seconds for a killed process to be gone
 
 
@@ -72,6 +76,10 @@ class ExactWorker:
     def price(self, request: PublishRequest) -> Future[StrataPrice]:
         """Ask what strata cost. A question that is not answered yet is abandoned."""
         return self._ask(request)
+
+    def look(self, request: PublishRequest) -> Future[tuple[Concern, ...]]:
+        """Ask what there is to know about a table. A question that is not answered yet is abandoned."""
+        return self._ask(Look(request))
 
     def _ask(self, question: Question) -> Future[Any]:
         with self._lock:
@@ -122,6 +130,30 @@ class ExactWorker:
     def _start_missing(self) -> None:
         while len(self._children) < self._most:
             self._children.append(_Child())
+
+
+class Looks:
+    """What to know about tables before they are published: one look for each question, and the last ones are kept."""
+
+    def __init__(self) -> None:
+        self._worker = ExactWorker(children=1)
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Hashable, Future[tuple[Concern, ...]]] = OrderedDict()
+
+    def ask(self, key: Hashable, request: PublishRequest) -> Future[tuple[Concern, ...]]:
+        """The answer to this question. A look that is going on for another one ends."""
+        with self._lock:
+            future = self._known.pop(key, None)
+            if future is None or (future.done() and (future.cancelled() or future.exception() is not None)):
+                future = self._worker.look(request)
+            self._known[key] = future
+            while len(self._known) > _KEPT_LOOKS:
+                self._known.popitem(last=False)
+            return future
+
+    def close(self) -> None:
+        """End the process."""
+        self._worker.close()
 
 
 class _Child:

@@ -1,30 +1,81 @@
-// The outcome of a verification, as a list of checks, and of an audit, as a dot plot with its table.
+// What is known about a release: the verdict, its findings, who is exposed, the checks, and the attackers.
 
-import { count, el, percent, plural, sentence, svg } from "./dom.js";
+import { el, percent, plural, sentence, svg } from "./dom.js";
 
 const SIGNS = { passed: "✓", failed: "✗", "not-checked": "?" };
-const ATTACKS = {
-  corruption: "Knows records of the bucket",
-  negative: "Rules values out",
-  learning: "Learns across buckets",
-  minimality: "Asks why strata were merged",
-  order: "Reads the order of rows",
-};
+
+/** Findings, the heaviest first, each with what to do; `act(finding)` gives a button for one, or null. */
+export const findingList = (findings, act = () => null) =>
+  findings.length
+    ? el(
+        "ul",
+        { class: "findings" },
+        findings.map((finding) =>
+          el(
+            "li",
+            { class: finding.tone, "data-test": "finding", "data-code": finding.code, "data-severity": finding.severity },
+            el("b", { class: "mark" }, el("span", { "aria-hidden": "true" }, finding.mark), ` ${finding.word}`),
+            el("span", {}, el("span", { class: "what" }, finding.message), " ", finding.answer, act(finding)),
+          ),
+        ),
+      )
+    : null;
+
+/** The one verdict: a sign, words, and the reason. */
+export const verdictBlock = ({ tone, mark, words, why }, advice) =>
+  el(
+    "div",
+    { class: `verdict ${tone}`, "data-test": "verdict", "data-advice": advice },
+    el("span", { class: "verdict-mark", "aria-hidden": "true" }, mark),
+    el("h4", {}, words),
+    el("p", {}, why),
+  );
+
+const [WIDE, HIGH, STEP] = [470, 84, 40]; // of the chart of people
+
+/** People by the probability that the release gives to their own value: a column for each tenth, and for certainty. */
+export function exposureChart(bands, words) {
+  const most = Math.max(...bands, 1);
+  const everybody = bands.reduce((sum, people) => sum + people, 0);
+  return svg(
+    "svg",
+    { class: "bands", viewBox: `0 0 ${WIDE} 138`, role: "img", "aria-label": words, "data-test": "exposure-chart" },
+    bands.map((people, at) => {
+      const certain = at === bands.length - 1;
+      const [x, height] = [at * STEP + (certain ? 18 : 2), people > 0 ? Math.max(1.5, (HIGH * people) / most) : 0];
+      return [
+        svg("rect", { class: certain ? "clear" : "band", x, y: 18 + HIGH - height, width: STEP - 4, height }),
+        people > 0
+          ? svg("text", { class: "share", x: x + 18, y: 13 + HIGH - height, "text-anchor": "middle" }, short(people / everybody))
+          : null,
+        certain ? null : svg("text", { x, y: 118, "text-anchor": "middle" }, String(10 * at)),
+      ];
+    }),
+    svg("path", { class: "axis", d: `M0 ${18.5 + HIGH} h402 M416 ${18.5 + HIGH} h40` }),
+    svg("text", { x: 402, y: 118, "text-anchor": "middle" }, "100 %"),
+    svg("text", { x: 436, y: 134, "text-anchor": "middle" }, "outright"),
+    svg("text", { x: 0, y: 134 }, "probability of a person's own value"),
+  );
+}
+
+const short = (share) => (share < 0.005 ? "<1 %" : `${Math.round(100 * share)} %`);
 
 /** The checks of a verdict, as a list. */
 export function verdict(result) {
+  const checks = result.checks ?? [];
+  const passed = checks.filter((check) => check.outcome === "passed").length;
   return el(
-    "div",
-    { class: "outcome", "data-test": "verified", "data-verified": String(result.verified) },
+    "details",
+    { class: "outcome", "data-test": "verified", "data-verified": String(result.verified), open: !result.verified },
     el(
-      "h3",
-      { class: result.verified ? "good-word" : "bad-word" },
-      result.verified ? "✓ Verified: every check passed" : "✗ Not verified",
+      "summary",
+      { class: result.verified ? null : "bad-word" },
+      result.verified ? `All ${checks.length} checks passed` : `✗ Not verified: ${passed} of ${checks.length} checks passed`,
     ),
     el(
       "ul",
       { class: "checks" },
-      (result.checks ?? []).map((check) =>
+      checks.map((check) =>
         el(
           "li",
           { "data-check": check.check, "data-outcome": check.outcome },
@@ -57,38 +108,51 @@ export const noteList = (notes) =>
       )
     : null;
 
-/** The attacks of an audit, as a table. */
-export function audit(result) {
-  const played = Object.keys(ATTACKS).filter((name) => result[name]);
+/** The attackers of an audit: a plot, and a row each. `rows` has their cells, as in the report. */
+export function audit(result, attackers, rows) {
   const broken = result.broken ?? [];
-  const plot = dotPlot(played.map((name) => [ATTACKS[name], result[name]]));
   return el(
     "div",
     { class: "outcome", "data-test": "audit-result", "data-broken": String(broken.length) },
-    el(
-      "h3",
-      { class: broken.length ? "bad-word" : "good-word" },
-      broken.length ? `✗ ${plural(broken.length, "broken promise")}` : "✓ These attacks broke no promise",
-    ),
+    el("h4", {}, "Attackers"),
     broken.map((text) => el("p", { class: "bad-word" }, sentence(text))),
-    plot,
-    el(
-      "p",
-      { class: "hint" },
-      "Success is the share of people whose value the attacker guesses. Baseline is what the buckets alone give away. Control is the success of the same guesses on other people. Intervals are 95 %.",
-    ),
-    el(
-      "details",
-      { class: "more", open: plot === null },
-      el("summary", {}, "All figures as a table"),
-      el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Attacks" }, auditTable(result, played)),
-    ),
-    noteList([...(result.notes ?? []), ...played.flatMap((name) => result[name].notes ?? [])]),
+    el("p", { "data-test": "audit-words" }, auditWords(result, attackers)),
+    dotPlot(attackers.map(({ name }) => [name, result[name]])),
+    el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Attackers" }, auditTable(attackers, rows)),
+    noteList([...(result.notes ?? []), ...attackers.flatMap(({ name }) => result[name].notes ?? [])]),
   );
 }
 
-function auditTable(result, played) {
-  const heads = ["People", "Success", "Baseline", "Control", "Above a limit", "Claims", "Right", "Mean limit"];
+/** That no promise was broken never stands alone where claims are right more often than allowed. */
+function auditWords(result, attackers) {
+  const broken = (result.broken ?? []).length;
+  const promise = broken ? `${plural(broken, "promise")} broken` : "No promise was broken";
+  const above = (result.findings ?? []).filter(({ code }) => code === "above-limit");
+  const beyond = above.filter(({ severity }) => severity === "note").length; // they know more than was planned for
+  if (above.length > beyond)
+    return `${promise}, but ${plural(above.length, "attacker is", "attackers are")} right more often than the limits allow.`;
+  if (beyond > 0)
+    return `${promise}. Only ${plural(beyond, "attacker", "attackers")} against whom the limits are not meant to hold ${beyond === 1 ? "is" : "are"} right more often than they allow.`;
+  const unknown = attackers.some(({ name }) => result[name].claims && result[name].claims_right === null);
+  if (unknown) return `${promise}. How often the attackers are right is not known without the table.`;
+  const clear = (result.findings ?? []).some(({ code }) => code === "in-the-clear");
+  const end = clear ? " But no attacker is needed for values that are published outright." : "";
+  return `${promise}${broken ? ". No" : ", and no"} attacker is right noticeably more often than the limits allow.${end}`;
+}
+
+const HEADS = [
+  "Guessed right",
+  "From the bucket alone",
+  "By chance",
+  "People above a limit",
+  "Claims",
+  "Claims right",
+  "Allowed",
+  "Points",
+];
+
+function auditTable(attackers, rows) {
+  const who = new Map(attackers.map((attacker) => [attacker.name, attacker.who]));
   return el(
     "table",
     { class: "audit-table" },
@@ -99,52 +163,31 @@ function auditTable(result, played) {
         "tr",
         {},
         el("th", { scope: "col" }, "Attacker"),
-        heads.map((head) => el("th", { scope: "col", class: "num" }, head)),
+        HEADS.map((head) => el("th", { scope: "col", class: "num" }, head)),
       ),
     ),
     el(
       "tbody",
       {},
-      played.map((name) => attackRow(name, result[name])),
+      rows.map((row) =>
+        el(
+          "tr",
+          { "data-attack": row.name },
+          el("th", { scope: "row" }, row.name, el("span", { class: "hint" }, who.get(row.name) ?? "")),
+          row.cells.map((cell) => el("td", { class: "num" }, cell)),
+          el("td", { class: `num points ${row.tone}` }, row.mark ? `${row.mark} ${row.points}` : row.points),
+        ),
+      ),
     ),
-  );
-}
-
-function attackRow(name, attack) {
-  const number = (value) => el("td", { class: "num" }, value === null || value === undefined ? "–" : count(value));
-  const right = attack.claims && attack.claims_right !== null ? attack.claims_right / attack.claims : null;
-  return el(
-    "tr",
-    { "data-attack": name },
-    el("th", { scope: "row" }, ATTACKS[name], el("span", { class: "hint" }, ` ${name}`)),
-    number(attack.people),
-    shareCell(attack.success, attack.success_interval),
-    shareCell(attack.baseline, attack.baseline_interval),
-    shareCell(attack.control, attack.control_interval),
-    number(attack.people_above_limit),
-    number(attack.claims),
-    shareCell(right, attack.claims_right_interval),
-    shareCell(attack.mean_limit, null),
-  );
-}
-
-function shareCell(value, interval) {
-  if (value === null || value === undefined) return el("td", { class: "num" }, "–");
-  const fraction = (100 * value).toFixed(1);
-  return el(
-    "td",
-    { class: "num" },
-    `${fraction} %`,
-    interval ? el("span", { class: "interval" }, `${percent1(interval[0])} to ${percent1(interval[1])}`) : null,
   );
 }
 
 const percent1 = (value) => (value === null ? percent(null) : `${(100 * value).toFixed(1)} %`);
 
-
+const NAMES = { success: "guessed right", baseline: "from the bucket alone", control: "by chance" };
 const MARKS = { success: 5, baseline: 4, control: 4 };
 
-/** Attackers one below the other: success as a dot with its interval, beside baseline and control. */
+/** Attackers one below the other: how often they guess right, beside what the bucket and chance give. */
 function dotPlot(attacks) {
   const shown = attacks.filter(([, attack]) => attack.success !== null && attack.success !== undefined);
   if (shown.length === 0) return null;
@@ -183,7 +226,7 @@ function dotPlot(attacks) {
           "span",
           {},
           svg("svg", { class: "dots-key" }, mark(name, 7, 7)),
-          { success: "success, with interval", baseline: "baseline", control: "control" }[name],
+          name === "success" ? `${NAMES[name]}, with interval` : NAMES[name],
         ),
       ),
     ),
@@ -209,5 +252,5 @@ const mark = (name, x, y) =>
 
 const plotWords = ([title, attack]) =>
   `${title}: ${Object.keys(MARKS)
-    .map((name) => `${name} ${percent1(attack[name] ?? null)}`)
+    .map((name) => `${NAMES[name]} ${percent1(attack[name] ?? null)}`)
     .join(", ")}.`;

@@ -1,11 +1,12 @@
 // Page 4: look at the whole policy once more, publish it, and check the release.
 
 import { byId, capital, count, el, figure, fill, listed, named, percent, plural, sentence } from "./dom.js";
+import { findingList } from "./outcomes.js";
 import { plainName, ReleaseCard } from "./release_card.js";
 import { policyWords } from "./rules.js";
 import { chosenTable, fresh, initial, post, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
-import { announce, clear, complain, follow, mark, ready, runningTask } from "./shell.js";
+import { announce, clear as clearNotices, complain, follow, mark, ready, runningTask } from "./shell.js";
 import { Draft, markLimits, MOST_ROWS } from "./solving.js";
 
 const cards = new Map(); // release id -> card, so that a card keeps what it shows when others are added
@@ -13,6 +14,7 @@ let state = initial;
 let exploring = new AbortController();
 let busy = false; // publishing
 let reason = ""; // why it cannot be published
+let clear = null; // whose values would be in the clear, in words
 
 showReleases();
 if (byId("publish-form")) {
@@ -23,21 +25,52 @@ if (byId("publish-form")) {
     event.preventDefault();
     publish();
   });
+  byId("clear-meant").addEventListener("change", showButton);
+  byId("clear-typed").addEventListener("input", showButton);
   ready();
   explore();
+  look();
   resume();
   onDraft((now) => {
     state = now;
     showPolicy(byId("policy"), state, null);
     explore();
+    look();
   });
 }
 
-/** Publishing is possible unless it is going on, or the limits cannot be kept. */
+const CONFIRMATION = "in the clear";
+const isMeant = () =>
+  byId("clear-meant").checked && byId("clear-typed").value.trim().toLowerCase() === CONFIRMATION;
+
+/** Publishing is possible unless it is going on, the limits cannot be kept, or values would be in the clear. */
 function showButton() {
-  byId("publish").disabled = busy || reason !== "";
+  byId("publish").disabled = busy || reason !== "" || (clear !== null && !isMeant());
   byId("publish-reason").hidden = reason === "";
   fill(byId("publish-reason"), reason, " ", el("a", { href: "/limits" }, "Change the limits"));
+  byId("clear").hidden = clear === null;
+  fill(byId("clear-words"), clear ?? "");
+  byId("clear-typing").hidden = !byId("clear-meant").checked;
+}
+
+/** Values in the clear are refused until somebody says, for this release alone, that they are meant. */
+function refuseClear(words) {
+  clear = words;
+  byId("clear-meant").checked = false;
+  byId("clear-typed").value = "";
+  showButton();
+}
+
+/** Show again what weighs before publication. */
+async function look() {
+  if (chosenTable(state)?.rows > MOST_ROWS) return; // it is looked at when it is published
+  try {
+    const { concerns } = await post("/api/look", { ...state.roles, null_value: state.null_value });
+    const heavy = concerns.filter(({ severity }) => severity !== "note");
+    fill(byId("look"), heavy.length ? el("h3", {}, "Know this before you publish") : null, findingList(heavy));
+  } catch (error) {
+    if (!["abandoned", "stale"].includes(error.kind)) complain(error);
+  }
 }
 
 /** Show the plan: how many buckets, and whether the limits can be kept at all. */
@@ -55,18 +88,31 @@ async function explore() {
       showPolicy(byId("policy"), state, answer);
       showWarnings(byId("warnings"), state, answer);
       markLimits(answer);
-      if (exact && answer.setting) await priceStrata(answer, signal);
+      if (!exact) refuseClear(null);
+      if (exact && answer.setting) await price(answer, signal);
     }
   } catch (error) {
     if (error.kind !== "abandoned" && error.kind !== "stale" && error.name !== "AbortError") complain(error);
   }
 }
 
-/** What strata make of it, unless the table is very large or stays in one. */
-async function priceStrata(answer, signal) {
-  if (state.protection.strata === "none" || chosenTable(state).rows > MOST_ROWS) return;
+/** What the release will be, with its strata, and whose values it would give away; a very large table is not read. */
+async function price(answer, signal) {
+  if (chosenTable(state).rows > MOST_ROWS) return;
   state.strata_price = await post("/api/strata-figures", {}, { signal });
+  const found = state.strata_price.in_the_clear;
+  if (found) refuseClear(clearWords(found));
   showPolicy(byId("policy"), state, answer);
+}
+
+function clearWords({ people, of, values }) {
+  const some = values.slice(0, 4).map(({ value, people }) => [named(value, 40), ` (${count(people)})`]);
+  const rest = values.length > 4 ? [`${count(values.length - 4)} more`] : [];
+  return [
+    el("strong", {}, `${count(people)} of ${plural(of, "person", "people")} would have their value published outright`),
+    ...(some.length ? [": ", ...listed([...some, ...rest])] : [""]),
+    ". Whoever finds their bucket reads it there.",
+  ];
 }
 
 function freeName() {
@@ -93,14 +139,15 @@ function nextName() {
 }
 
 async function publish() {
-  clear();
+  clearNotices();
   const name = byId("release-name").value.trim();
   const format = document.querySelector("input[name=format]:checked").value;
   try {
-    const { task } = await post("/api/publish", { name, format });
+    const { task } = await post("/api/publish", { name, format, in_the_clear: clear !== null && isMeant() });
     await watch(task);
   } catch (error) {
-    complain(error);
+    if (error.kind === "in-the-clear") refuseClear(sentence(error.message));
+    else complain(error);
   }
 }
 
@@ -117,6 +164,7 @@ async function watch(id) {
     if (result === null) return announce("Cancelled. Nothing was published.");
     await reload();
     nextName();
+    if (clear !== null) refuseClear(clear); // to be said again for the next one
     mark("publish", "done");
     mark("query", "ready");
     announce("Published.");
@@ -161,6 +209,7 @@ function showPolicy(host, state, answer) {
     el(
       "dl",
       { class: "policy-list" },
+      line("Exposure", exposureWords(state.strata_price, table)),
       line(
         "Table",
         named(table?.name ?? "", 60),
@@ -187,9 +236,8 @@ function showPolicy(host, state, answer) {
       line(
         "Buckets",
         bucketWords(answer),
-        solve.min_size || solve.max_size
-          ? ` Sizes ${solve.min_size ? `from ${solve.min_size}` : ""} ${solve.max_size ? `to ${solve.max_size}` : ""}.`
-          : "",
+        solve.min_size === 1 ? " Buckets of one record are allowed." : ` None has fewer than ${count(solve.min_size ?? 2)}.`,
+        solve.max_size ? ` None has more than ${count(solve.max_size)}.` : "",
       ),
       line(
         "Known records",
@@ -248,6 +296,12 @@ function leftOut(state) {
   return (chosenTable(state)?.columns ?? []).map((column) => column.name).filter((name) => !used.has(name));
 }
 
+/** The first thing to know about a release. */
+function exposureWords(price, table) {
+  if (table?.rows > MOST_ROWS) return "Of a table of this size it is known once the release is made.";
+  return !price || price.stale ? "…" : sentence(price.exposure_sentence);
+}
+
 function limitsRange(answer) {
   if (!answer?.limits?.length) return "";
   const [least, most] = answer.limits.reduce(
@@ -265,8 +319,11 @@ function bucketWords(answer) {
   return `About ${plural(
     answer.setting.reduce((sum, group) => sum + group.buckets, 0),
     "bucket",
-  )} of ${count(answer.setting[0].size)} to ${count(answer.setting.at(-1).size)} records in one stratum, MSE ${figure(answer.mse)}.`;
+  )} of ${sizeWords(answer.setting[0].size, answer.setting.at(-1).size)} in one stratum, MSE ${figure(answer.mse)}.`;
 }
+
+const sizeWords = (least, most) =>
+  least === most ? plural(most, "record") : `${count(least)} to ${plural(most, "record")}`;
 
 /** What the release will have; the figures of one stratum are those of the limits page. */
 function priceWords(price) {

@@ -1,9 +1,11 @@
 // Page 1: choose a table, and give every column a role.
 
 import { byId, count, el, fill, listed, named, nameText, percent, plural, say, sentence } from "./dom.js";
+import { findingList } from "./outcomes.js";
 import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, mark, showTable } from "./shell.js";
+import { MOST_ROWS } from "./solving.js";
 
 const ROLES = {
   sensitive: "Sensitive",
@@ -19,6 +21,7 @@ let shownTable = null; // the table whose columns are shown
 let roles = new Map();
 let timer = null;
 let complete = null; // whether every required role is given
+let looking = new AbortController();
 
 const columnsWith = (role) => [...roles].filter(([, its]) => its === role).map(([name]) => name);
 const nullsOf = (name) => shownTable.columns.find((column) => column.name === name)?.nulls ?? 0;
@@ -40,6 +43,7 @@ onDraft(showDraft, { flush, ownsRoles: true });
 byId("use-suggested").addEventListener("click", () => {
   roles = suggestedRoles(shownTable);
   showRoles(byId("columns"), shownTable, roles);
+  showFilter("all");
   rolesChanged();
 });
 byId("null-value").addEventListener("input", rolesChanged);
@@ -100,6 +104,7 @@ function draw() {
   const table = chosenTable(state);
   const ready = table?.status === "ready";
   byId("columns-panel").hidden = !ready;
+  if (!ready) byId("look-panel").hidden = true;
   byId("welcome").hidden = state.tables.length > 0;
   byId("made-up").hidden = state.tables.length === 0 || state.tables.some(({ origin }) => origin === "made-up");
   if (!ready) shownTable = null; // it may return with other columns
@@ -108,7 +113,62 @@ function draw() {
   roles = rolesOf(table, state.roles);
   byId("null-value").value = state.null_value ?? "";
   showColumns(byId("columns"), table, roles, roleChosen);
-  showFault();
+  showFilter("all");
+  if (showFault() === null) look();
+}
+
+/** How many columns have which role. Choosing one shows these alone, until another is chosen. */
+function showFilter(shown) {
+  const choice = (role, title, number) => {
+    const radio = el("input", { type: "radio", name: "role-filter", value: role, "data-test": `filter-${role}` });
+    radio.checked = role === shown;
+    radio.addEventListener("change", () => showFilter(role));
+    return el("label", {}, radio, el("span", {}, `${title} ${count(number)}`));
+  };
+  const had = byId("role-filter").contains(document.activeElement);
+  fill(
+    byId("role-filter"),
+    el("legend", { class: "sr-only" }, "Show columns by role"),
+    choice("all", "All columns", roles.size),
+    Object.entries(ROLES).map(([role, title]) => choice(role, title, columnsWith(role).length)),
+  );
+  if (had) byId("role-filter").querySelector(":checked")?.focus();
+  for (const row of byId("columns").rows) row.hidden = shown !== "all" && row.dataset.role !== shown;
+}
+
+/** The numbers of the filter. Rows stay where they are: somebody may be about to choose again. */
+function showCounts() {
+  for (const radio of byId("role-filter").querySelectorAll("input")) {
+    const number = radio.value === "all" ? roles.size : columnsWith(radio.value).length;
+    say(radio.nextElementSibling, `${ROLES[radio.value] ?? "All columns"} ${count(number)}`);
+  }
+}
+
+/** Let Studio look at the table with these roles, and show what there is to know before it is published. */
+async function look() {
+  looking.abort();
+  const host = byId("look");
+  byId("look-panel").hidden = false;
+  fill(byId("look-link"));
+  if (shownTable.rows > MOST_ROWS) {
+    const words = "A table of this size is looked at when it is published. What weighs is said then.";
+    return fill(host, el("p", { class: "hint" }, words));
+  }
+  const { signal } = (looking = new AbortController());
+  const spinner = el("span", { class: "spinner", "aria-hidden": "true" });
+  fill(host, el("p", { class: "hint", "data-test": "looking" }, spinner, " Looking at the table…"));
+  try {
+    const { concerns } = await post("/api/look", chosenRoles(), { signal });
+    const nothing = el("p", { class: "hint" }, "Studio looked at the table with these roles, and has nothing to say.");
+    fill(host, findingList(concerns) ?? nothing);
+    const heavy = concerns.filter(({ severity }) => severity !== "note").length;
+    if (heavy > 0) fill(byId("look-link"), el("a", { href: "#look-panel" }, `${plural(heavy, "thing")} to look at first`));
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    const ours = ["abandoned", "stale", "not-ready"].includes(error.kind);
+    byId("look-panel").hidden = ours;
+    fill(host, el("p", { class: "hint" }, "Studio could not look at the table: ", sentence(error.message)));
+  }
 }
 
 function tableItem(table) {
@@ -194,8 +254,13 @@ function roleChosen(column, role) {
 
 function rolesChanged() {
   const fault = showFault();
+  showCounts();
+  looking.abort();
+  byId("look-panel").hidden = true;
+  fill(byId("look-link"));
   clearTimeout(timer);
-  if (fault === null) timer = setTimeout(() => flush().catch(showSaveError), QUIET);
+  if (fault === null)
+    timer = setTimeout(() => flush().then(look).catch(showSaveError), QUIET);
 }
 
 /** Show below the columns what is missing; returns it, or null. */
@@ -235,15 +300,16 @@ function showFault() {
   return fault;
 }
 
-async function save() {
+const save = () => post("/api/roles", chosenRoles());
+
+function chosenRoles() {
   const [sensitive] = columnsWith("sensitive");
-  const nullValue = nullsOf(sensitive) > 0 ? byId("null-value").value.trim() : null;
-  await post("/api/roles", {
+  return {
     sensitive,
     quasi_identifiers: columnsWith("quasi-identifier"),
     identifiers: columnsWith("identifier"),
-    null_value: nullValue,
-  });
+    null_value: nullsOf(sensitive) > 0 ? byId("null-value").value.trim() : null,
+  };
 }
 
 /** The table may have changed and is being read again: then there are other columns to choose from. */
@@ -332,7 +398,7 @@ function columnRow(column, at, rows, role, choose) {
   return el(
     "tr",
     { "data-test": "column", "data-column": column.name, "data-role": role, "data-suggested": column.suggested },
-    el("th", { scope: "row", class: "column-name" }, named(column.name, 80)),
+    el("th", { scope: "row", class: "column-name" }, breakable(named(column.name, 80))),
     el("td", { class: "type", title: column.type }, column.kind === "other" ? column.type.toLowerCase() : column.kind),
     el(
       "td",
@@ -347,6 +413,12 @@ function columnRow(column, at, rows, role, choose) {
       el("span", { class: "why" }, whySuggested(column, role)),
     ),
   );
+}
+
+/** A name that may be broken after its underscores and hyphens. */
+function breakable(node) {
+  const parts = node.textContent.split(/(?<=[_-])/);
+  return fill(node, parts.flatMap((part, at) => (at === 0 ? [part] : [el("wbr"), part])));
 }
 
 function emptyCells(nulls, rows) {

@@ -1,7 +1,7 @@
-// A release: what it is, what can be done with it, the outcome of its checks, and the same from a terminal.
+// A release: the verdict on it, what was found, what can be done with it, and the same from a terminal.
 
 import { count, el, figure, fill, named } from "./dom.js";
-import { audit, noteList, verdict } from "./outcomes.js";
+import { audit, exposureChart, findingList, noteList, verdict, verdictBlock } from "./outcomes.js";
 import { get, post, text } from "./server.js";
 import { announce, complain, follow, runningTask } from "./shell.js";
 
@@ -28,61 +28,53 @@ function command(text) {
 }
 
 const VERIFIED = new Map([
-  [true, ["good", "✓ verified"]],
+  [true, ["", "verified"]],
   [false, ["bad", "✗ NOT verified"]],
   [null, ["", "not verified yet"]],
 ]);
 
-const WORK = { verify: { title: "Verifying", view: verdict }, audit: { title: "Auditing", view: audit } };
+const WORK = { verify: "Verifying", audit: "Auditing" };
+const ACTS = { "not-attacked": "audit", "not-measured": "audit", "not-compared": "verify" }; // what answers a finding
+const HEAD = { title: "Title", dataset: "Data", controller: "Controller", purpose: "Purpose" };
+const LONGEST = { title: 100, dataset: 100, controller: 100, purpose: 200 };
 
 export class ReleaseCard {
   /** `tasks` may be running for it; `changed()` is called when the server knows more about the release. */
   constructor(release, tasks, changed) {
     this.id = release.id;
     this.changed = changed;
-    this.acts = []; // buttons that start a task, one at a time
     this.address = `/releases/${encodeURIComponent(release.id)}`;
     this.badges = el("span", { class: "badges" });
     this.progress = el("div");
-    this.notes = el("div");
-    this.outcome = { verify: el("div"), audit: el("div") };
+    this.asked = 0; // questions about what is known; only the last answer is shown
+    this.parts = Object.fromEntries(["verdict", "notes", "audit", "verify"].map((name) => [name, el("div")]));
+    this.truth = release.with_truth;
     this.node = el(
       "article",
       { class: "panel release", "data-test": "release-card", "data-release": release.id },
       el("div", { class: "release-head" }, el("h3", {}, named(release.name, 60)), this.badges),
-      facts(release),
-      this.notes,
-      this.#buttons(release),
+      this.parts.verdict,
+      this.#buttons(),
+      this.#head(release.report),
       this.progress,
-      this.outcome.verify,
-      this.outcome.audit,
+      this.parts.audit,
+      this.parts.verify,
+      this.parts.notes,
+      facts(release),
       this.#commands(release),
     );
     this.show(release);
-    this.#recall().catch(complain);
     const task = runningTask(tasks, Object.keys(WORK), release.id);
     if (task) this.#run(task.kind, async () => task.id);
   }
 
-  /** Show what was found out before this page was loaded. */
-  async #recall() {
-    const known = await get(`/api/releases/${encodeURIComponent(this.id)}/outcomes`);
-    fill(this.notes, noteList(known.notes));
-    for (const what of Object.keys(WORK))
-      if (known[what] && this.outcome[what].childElementCount === 0)
-        fill(this.outcome[what], WORK[what].view(known[what]));
-  }
-
-  /** Show what is known about it now. */
+  /** Show the badges, and ask for more if something was found out, or is void because the release changed. */
   show(release) {
-    this.node.classList.toggle("verified", release.verified === true);
-    if (release.verified === null) fill(this.outcome.verify); // the release changed: the last outcome is void
-    if (!release.audited) fill(this.outcome.audit);
     const badge = (kind, text, test) => el("span", { class: `badge ${kind}`, "data-test": test }, text);
     fill(
       this.badges,
       badge(...VERIFIED.get(release.verified), "verified-badge"),
-      release.audited ? badge("good", "✓ audited", "audited-badge") : null,
+      badge("", release.audited ? "attacked" : "not attacked yet", "audited-badge"),
       release.saved
         ? badge("", "saved", "saved-badge")
         : release.downloaded
@@ -90,6 +82,43 @@ export class ReleaseCard {
           : badge("warn", "not saved", "saved-badge"),
       release.seeded ? badge("warn", "⚠ seeded: not for publication", "seeded-badge") : null,
     );
+    const known = `${release.verified} ${release.audited}`;
+    if (this.known !== known) this.#ask().catch(complain);
+    this.known = known;
+  }
+
+  /** Show everything that the server knows about the release. */
+  async #ask() {
+    const asked = (this.asked += 1);
+    const known = await get(`/api/releases/${encodeURIComponent(this.id)}/outcomes`);
+    if (asked !== this.asked) return;
+    const { card } = known;
+    this.node.dataset.tone = card?.verdict.tone ?? "";
+    fill(
+      this.parts.verdict,
+      card
+        ? [
+            verdictBlock(card.verdict, card.advice),
+            card.exposure ? el("p", { class: "exposure", "data-test": "exposure" }, card.exposure) : null,
+            card.people ? exposureChart(card.people, card.bands) : null,
+            card.findings.length ? el("h4", {}, "What was found") : null,
+            findingList(card.findings, (finding) => this.#actFor(finding)),
+            card.counts.map((text) => el("p", { class: "hint" }, text)),
+          ]
+        : el("p", { class: "muted", "data-test": "no-verdict" }, "Not verified and not attacked yet: there is no verdict."),
+    );
+    fill(this.parts.notes, noteList(known.notes));
+    fill(this.parts.verify, known.verify ? verdict(known.verify) : null);
+    fill(this.parts.audit, known.audit && card ? audit(known.audit, known.attackers, card.attackers) : null);
+  }
+
+  /** The button that answers a finding. */
+  #actFor({ code }) {
+    const what = ACTS[code];
+    if (what === undefined || !this.truth) return null;
+    const run = () => this.#start(what, what === "audit" ? { truth: true } : { against: true });
+    const title = what === "audit" ? "Audit now" : "Verify now";
+    return [" ", el("button", { type: "button", class: "small", "data-test": `${what}-now`, click: run }, title)];
   }
 
   /** Check the release by itself, or against its table. */
@@ -105,18 +134,43 @@ export class ReleaseCard {
   }
 
   async #run(what, begin) {
-    for (const button of this.acts) button.disabled = true;
+    for (const button of this.node.querySelectorAll("[data-act], .findings button")) button.disabled = true;
     try {
-      const result = await follow(await begin(), this.progress, WORK[what].title);
+      const result = await follow(await begin(), this.progress, WORK[what]);
       if (result === null) return;
-      fill(this.outcome[what], WORK[what].view(result));
-      announce(this.outcome[what].querySelector("h3").textContent);
       await this.changed();
+      await this.#ask();
+      announce(this.node.querySelector(".verdict h4")?.textContent ?? "");
     } catch (error) {
       complain(error);
     } finally {
-      for (const button of this.acts) button.disabled = false;
+      for (const button of this.node.querySelectorAll("[data-act], .findings button")) button.disabled = false;
     }
+  }
+
+  /** What the report is headed with. It is kept when a field is left. */
+  #head(given) {
+    const fields = Object.entries(HEAD).map(([name, title]) => {
+      const id = `${name}-${this.id}`;
+      const field = el("input", { id, name, type: "text", maxlength: LONGEST[name], "data-test": `head-${name}` });
+      field.value = given[name] ?? "";
+      field.addEventListener("change", () => save().catch(complain));
+      return el("div", { class: "field" }, el("label", { for: id }, title), field);
+    });
+    const state = el("p", { class: "hint", role: "status", "data-test": "head-state" }, "They stand on the first page.");
+    const node = el(
+      "details",
+      { class: "report-head", "data-test": "report-head" },
+      el("summary", {}, "Title and purpose of the report"),
+      el("div", { class: "report-fields" }, fields),
+      state,
+    );
+    const save = async () => {
+      const head = Object.fromEntries([...node.querySelectorAll("input")].map((field) => [field.name, field.value]));
+      await post(`/api/releases/${encodeURIComponent(this.id)}/head`, head);
+      fill(state, "Kept, for the report and the job file.");
+    };
+    return node;
   }
 
   /** The job file begins with the command that publishes by it. It is read when somebody opens this. */
@@ -136,7 +190,7 @@ export class ReleaseCard {
       el("summary", { "data-test": "commands" }, "The same from the command line"),
       first,
       command(`dalenius verify ${folder} --job job.toml`),
-      command(`dalenius report ${folder} --audit -o report.html`),
+      command(`dalenius report ${folder} --job job.toml --audit --truth TABLE -o report.html`),
       el(
         "p",
         { class: "hint" },
@@ -146,12 +200,10 @@ export class ReleaseCard {
     return details;
   }
 
-  #buttons(release) {
-    const truth = release.with_truth;
-    const act = (title, test, run) => {
-      this.acts.push(el("button", { type: "button", "data-test": test, click: run }, title));
-      return this.acts.at(-1);
-    };
+  #buttons() {
+    const { truth } = this;
+    const act = (title, test, run) =>
+      el("button", { type: "button", "data-test": test, "data-act": true, click: run }, title);
     const download = (file, title, test) =>
       el("a", { class: "button", href: `${this.address}/${file}`, download: true, "data-test": test }, title);
     const line = (title, ...buttons) =>
