@@ -388,7 +388,7 @@ def test_nobody_is_published_outright_unless_that_is_meant(site: Site, tables: P
     shown = explored(site, solve=single)["exposure"]  # theta 8: every limit is 1
     assert (shown["outright"], shown["bands"][-1], shown["mean"]) == (COUNTS.total, COUNTS.total, 1)
     task = site.task(site.send("/api/publish", {"name": "outright"})["task"])
-    assert (task["status"], task["error"]["kind"]) == ("failed", "policy")
+    assert (task["status"], task["error"]["kind"]) == ("failed", "in-the-clear")
     explored(site, solve=single, limits=limits(publish_in_the_clear=True))
     assert "publish_in_the_clear = true" in done(site.get("/job.toml")).text
     site.work("/api/publish", {"name": "outright"})
