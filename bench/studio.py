@@ -78,6 +78,7 @@ def drag_limits(page: Page, moves: int) -> None:
     """Several values, each dragged down and up again."""
     handles = hook(page, "limit-handle")
     for place in range(1, 6):
+        handles.nth(place).scroll_into_view_if_needed()
         box = handles.nth(place).bounding_box()
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         page.mouse.move(x, y)
@@ -90,6 +91,7 @@ def drag_limits(page: Page, moves: int) -> None:
 
 
 def move_slider(page: Page, name: str, moves: int) -> None:
+    hook(page, f"{name}-slider").scroll_into_view_if_needed()
     box = hook(page, f"{name}-slider").bounding_box()
     y = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * 0.5, y)

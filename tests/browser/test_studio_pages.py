@@ -324,7 +324,7 @@ def test_how_exposed_people_are_comes_first(visits: Visits, odd: Path, tmp_path:
         settled(page)
         expect(hook(page, "preset-4")).to_have_attribute("aria-pressed", "true")
         expect(hook(page, "outright")).to_have_text("nobody")
-        expect(hook(page, "count-error")).to_contain_text("a count of one value among a tenth of the records")
+        expect(hook(page, "count-error")).to_contain_text("count of one value among a tenth of the records")
         expect(hook(page, "clear")).to_be_hidden()
 
         # a point of the curve, and a preset, are numbers of the rule
