@@ -178,6 +178,8 @@ def test_a_release_that_was_made_elsewhere_has_a_card_too(table: Path, tmp_path:
         site.work(f"/api/releases/{release['id']}/verify")
         found = card(site, release["id"])
         assert (found["advice"], found["findings"][0]["code"]) == ("do not publish", "seeded")
+        compared = next(finding for finding in found["findings"] if finding["code"] == "not-compared")
+        assert "Studio does not have the table" in compared["answer"]
         site.send(f"/api/releases/{release['id']}/head", {"title": "Old"})
         assert 'title = "Old"' in done(site.get(f"/releases/{release['id']}/job.toml")).text
 

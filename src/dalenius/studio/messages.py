@@ -50,10 +50,13 @@ _INSTEAD = (
 )
 
 
-def on_a_page(answer: str, code: str) -> str:
-    """What to do about a concern, for somebody who sees pages."""
+_WITHOUT_TABLE = "Studio does not have the table that it was made from: use dalenius report with --audit and --truth."
+
+
+def on_a_page(answer: str, code: str, has_table: bool = True) -> str:
+    """What to do about a concern, for somebody who sees pages; some of it needs the table of the release."""
     if code in _ANSWERS:
-        return _ANSWERS[code]
+        return _ANSWERS[code] if has_table else _WITHOUT_TABLE
     for option, words in _INSTEAD:
         answer = option.sub(words, answer)
     return answer

@@ -150,7 +150,7 @@ def card_object(release: StudioRelease) -> dict[str, Any]:
             **{name: front[name] for name in ("verdict", "exposure", "bands", "attackers", "counts")},
             "advice": verdict,
             "people": twin["exposure"]["bands"] if twin["exposure"] is not None else None,
-            "findings": [on_card(finding) for finding in findings],
+            "findings": [on_card(finding, release.has_truth) for finding in findings],
         }
     return {
         "card": card,
@@ -161,9 +161,10 @@ def card_object(release: StudioRelease) -> dict[str, Any]:
     }
 
 
-def on_card(finding: dict[str, Any]) -> dict[str, Any]:
+def on_card(finding: dict[str, Any], has_table: bool = True) -> dict[str, Any]:
     """A finding in words, for people who have pages instead of options."""
-    words = finding_in_words({**finding, "answer": on_a_page(finding["answer"] or "", finding["code"])})
+    answer = on_a_page(finding["answer"] or "", finding["code"], has_table)
+    words = finding_in_words({**finding, "answer": answer})
     return {"code": finding["code"], "severity": finding["severity"], **words}
 
 
