@@ -353,9 +353,6 @@ def test_how_exposed_people_are_comes_first(visits: Visits, odd: Path, tmp_path:
             page.emulate_media(color_scheme=scheme)
             assert faults(page) == [], scheme
             picture(page, f"studio-clear-{scheme}")
-        hook(page, "in-the-clear").check()
-        settled(page)
-        assert "publish_in_the_clear = true" in draft_job(page, tmp_path, "clear.toml").read_text(encoding="utf-8")
         hook(page, "use-odds").click()
         expect(hook(page, "outright")).to_have_text("nobody")
         expect(hook(page, "odds")).to_have_value("8")

@@ -20,7 +20,7 @@ from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.sizes import why_impossible
 from dalenius.studio import demo_table
 from dalenius.studio.draft import Draft, History, Tab
-from dalenius.studio.forms import RELEASE, LimitsForm, RolesForm, plain_number
+from dalenius.studio.forms import RELEASE, LimitsForm, PublishForm, RolesForm, plain_number
 from dalenius.studio.messages import RequestError
 from dalenius.studio.offers import first_number
 from dalenius.studio.transfers import read_labels
@@ -81,10 +81,13 @@ def test_a_job_that_is_opened_and_saved_is_the_same_job(text: str) -> None:
     assert Draft.of_job(saved) == Draft.of_job(job)
 
 
-def test_consent_to_publish_outright_is_about_one_column() -> None:
+def test_consent_to_publish_outright_is_of_one_release() -> None:
+    """A job file that has it keeps it, and the next release of Studio asks again."""
     draft = Draft(RolesForm(sensitive="Disease"), LimitsForm(publish_in_the_clear=True))
-    assert draft.publish_options(None, RELEASE).in_the_clear
-    assert not draft.with_roles(RolesForm(sensitive="Income")).publish_options(None, RELEASE).in_the_clear
+    assert draft.job().limits.publish_in_the_clear
+    assert not draft.publish_options(None, RELEASE).in_the_clear
+    assert draft.publish_options(None, PublishForm(name="clear", in_the_clear=True)).in_the_clear
+    assert draft.with_roles(RolesForm(sensitive="Income")).job().limits.publish_in_the_clear is None
 
 
 @given(st.lists(st.tuples(st.sampled_from("cur"), st.integers(0, 5)), max_size=40))

@@ -146,7 +146,7 @@ class Draft:
             format=form.format,
             avoid_ruled_out=self._avoids_ruled_out,
             strata=self.protection.strata,
-            in_the_clear=form.in_the_clear or bool(self.limits.publish_in_the_clear),
+            in_the_clear=form.in_the_clear,
             strict=bool(self.unseen.strict),
         )
 

@@ -13,8 +13,8 @@ const ofPeople = (number) => (number > 0 && number < 1 ? "below 1" : count(numbe
 
 /** What the limits show of people. Nodes are made once. `price` is that of strata, and may be about earlier limits. */
 export class Exposure {
-  /** `useOdds(odds, event)` is for people who want nobody published outright; `allow(allowed, event)` for the others. */
-  constructor({ useOdds, allow }) {
+  /** `useOdds(odds, event)` is for people who want nobody published outright. */
+  constructor({ useOdds }) {
     const box = (name, title) => {
       const part = { node: el("span", { "data-test": name }), against: line(), strata: line() };
       part.box = el("div", { class: "main" }, el("dt", {}, title), el("dd", {}, part.node, part.against, part.strata));
@@ -27,11 +27,6 @@ export class Exposure {
     this.words = el("p", { "data-test": "exposure" });
     this.chart = new PeopleChart();
     this.clearWords = el("strong");
-    this.box = el("input", {
-      type: "checkbox",
-      "data-test": "in-the-clear",
-      change: (event) => allow(event.target.checked, event),
-    });
     this.clear = el(
       "div",
       { class: "problem", "data-test": "clear", hidden: true },
@@ -45,7 +40,6 @@ export class Exposure {
           "Use odds 8",
         ),
       ),
-      el("label", { class: "check" }, this.box, el("span", {}, "Publish these values all the same")),
     );
     this.node = el(
       "div",
@@ -58,7 +52,7 @@ export class Exposure {
   }
 
   /** Draw the exposure of an answer, beside that of the pinned policy. */
-  show(exposure, pinned, allowed) {
+  show(exposure, pinned) {
     if (!exposure) return;
     this.live = exposure;
     const { outright, mean } = exposure;
@@ -69,14 +63,9 @@ export class Exposure {
     set(this.mean.node, "data-number", mean);
     say(this.outright.against, pinned ? `A: ${pinned.outright > 0 ? count(pinned.outright) : "nobody"}` : "");
     say(this.mean.against, pinned ? `A: ${percent(pinned.mean)}` : "");
-    this.clear.hidden = !(outright > 0) && !allowed;
-    this.box.checked = allowed;
-    say(
-      this.clearWords,
-      outright > 0
-        ? `⚠ ${plural(Math.round(outright), "person has", "people have")} their value published outright. A limit of 1 hides nothing.`
-        : "You have allowed that values are published outright.",
-    );
+    this.clear.hidden = !(outright > 0);
+    const people = plural(Math.round(outright), "person has", "people have");
+    say(this.clearWords, `⚠ ${people} their value published outright. A limit of 1 hides nothing.`);
     this.#say();
   }
 

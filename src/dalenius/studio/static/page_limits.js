@@ -33,7 +33,6 @@ const tradeOff = new TradeOff(byId("trade-off"), draft, useOdds);
 const results = new Results(byId("shown"), byId("answer"), {
   relax: limitChanged,
   useOdds: hideEverybody,
-  allow: allowClear,
   pointed: (names) => chart.mark(names.map((name) => table.values.indexOf(name))),
 });
 const compare = new Compare(table);
@@ -104,12 +103,6 @@ function hideEverybody(odds, event) {
   useOdds(odds, event);
 }
 
-/** Values may be published outright, or may no longer. */
-function allowClear(allowed, event) {
-  draft.limits.publish_in_the_clear = allowed || null;
-  changed(event);
-}
-
 function showLimits() {
   const { limits, protection } = draft;
   chart.showLimits(allLimits(limits, table), limits.values, limits.rule !== "none", protection.known_records);
@@ -177,7 +170,7 @@ function answered(got, overtaken) {
   clear();
   answer = got;
   chart.showAnswer(got, !overtaken);
-  results.show(got, pinned?.exploration, draft.limits.publish_in_the_clear === true);
+  results.show(got, pinned?.exploration);
   tradeOff.mark(got);
   showStanding(got, takeOffer);
   if (pinned) compare.show(pinned, draft, got);
@@ -228,7 +221,7 @@ function sizeChanged(key, field, event) {
 
 /** The same answer, beside another pinned one or none. */
 function showAgain() {
-  results.show(answer, pinned?.exploration, draft.limits.publish_in_the_clear === true);
+  results.show(answer, pinned?.exploration);
 }
 
 async function pin() {

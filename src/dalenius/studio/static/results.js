@@ -23,12 +23,12 @@ import { allLimits, policyWords, read, threeDigits } from "./rules.js";
 /** The figures beside the chart. Nodes are made once; every answer only changes what differs. */
 export class Results {
   /**
-   * `relax(value, text, event)` raises a limit; `pointed(names)` gets the values under the pointer; `useOdds` and `allow`
-   * are what Exposure wants. `shown` is the upper part of the page, `host` the lower one.
+   * `relax(value, text, event)` raises a limit; `pointed(names)` gets the values under the pointer; `useOdds` is what
+   * Exposure wants. `shown` is the upper part of the page, `host` the lower one.
    */
-  constructor(shown, host, { relax, pointed, useOdds, allow }) {
+  constructor(shown, host, { relax, pointed, useOdds }) {
     this.relax = relax;
-    this.exposure = new Exposure({ useOdds, allow });
+    this.exposure = new Exposure({ useOdds });
     const figureOf = (name, title, main) => {
       const node = el("span", { "data-test": name });
       const against = el("span", { class: "against" });
@@ -74,8 +74,8 @@ export class Results {
     this.parts = [shown, host];
   }
 
-  /** Draw an exploration; `pinned` is the one to compare with, or null. `allowed`: values may be published outright. */
-  show(answer, pinned, allowed) {
+  /** Draw an exploration; `pinned` is the one to compare with, or null. */
+  show(answer, pinned) {
     const feasible = answer.setting !== null && answer.setting !== undefined;
     for (const part of this.parts) {
       part.classList.toggle("stale", !feasible);
@@ -83,7 +83,7 @@ export class Results {
       set(part, "aria-busy", !answer.exact);
     }
     if (!feasible) return;
-    this.exposure.show(answer.exposure, pinned?.exposure, allowed);
+    this.exposure.show(answer.exposure, pinned?.exposure);
     this.error = answer.count_error;
     set(this.counts, "data-number", this.error.typical);
     this.#count();
