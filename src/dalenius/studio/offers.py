@@ -105,7 +105,7 @@ def _message(problem: Problem, why: NoSolution) -> str:
         names = ", ".join(repr(one.value) for one in why.ineligible[:_NAMES])
         more = f" and {number - _NAMES:,} more" if number > _NAMES else ""
         known = f", if {problem.known_records:,} records of a bucket are known" if problem.known_records else ""
-        verb = "value is" if number == 1 else "values are"
+        verb = f"value{'s' if of > 1 else ''} {'is' if number == 1 else 'are'}"
         return f"{number:,} of {of:,} {verb} more frequent than the limit allows{known}: {names}{more}"
     if why.reason == "no-room-for-fakes":
         return (

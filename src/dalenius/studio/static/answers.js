@@ -104,7 +104,7 @@ const held = (coverage) =>
     ? `held ${share(coverage)} of ${count(coverage.queries)} simulated truths`
     : "how often it holds is unknown";
 
-const share = (coverage) => (known(coverage) ? `${Math.round(100 * coverage.share)} %` : "–");
+export const share = (coverage) => (known(coverage) ? `${Math.round(100 * coverage.share)} %` : "–");
 
 /** Elements for an answer to a query without groups. */
 export function oneAnswer(answer) {

@@ -1,6 +1,6 @@
 // Figures for analysts: a bar for each group of a release, with its interval, and the same as a CSV file.
 
-import { assumption, estimated, fromTo, groupValue } from "./answers.js";
+import { assumption, estimated, fromTo, groupValue, share } from "./answers.js";
 import { byId, count, el, fill, named, nameText, plural, sentence, svg } from "./dom.js";
 import { get, post } from "./server.js";
 import { announce, clear, complain } from "./shell.js";
@@ -75,10 +75,10 @@ async function draw() {
   }
 }
 
-/** The figures of a group: those that were learned across buckets, where there are any. */
+/** The figures of a group. */
 function figureOf(answer, column) {
-  const { estimate, interval } = answer.learned ?? answer;
-  return { group: answer.group[column], estimate, interval, bounds: answer.bounds };
+  const { estimate, interval, coverage, bounds } = answer;
+  return { group: answer.group[column], estimate, interval, coverage, bounds };
 }
 
 const isCertain = ({ bounds: [low, high] }) => low === high;
@@ -101,6 +101,7 @@ function bars(figures, by) {
           el("th", { scope: "col", class: "picture" }, el("span", { class: "sr-only" }, "Picture")),
           head("Estimate"),
           head("95 % interval"),
+          head("Held"),
         ),
       ),
       el(
@@ -114,6 +115,7 @@ function bars(figures, by) {
             el("td", { class: "picture" }, picture(figure, most)),
             el("td", { class: "num", "data-test": "estimate" }, estimated(figure.estimate)),
             el("td", { class: "num" }, isCertain(figure) ? "certain" : fromTo(figure.interval)),
+            el("td", { class: "num", "data-test": "coverage" }, isCertain(figure) ? "" : share(figure.coverage)),
           ),
         ),
       ),
@@ -146,8 +148,14 @@ const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).repl
 
 /** Offer the figures that are shown as a CSV file. */
 function offer(figures, by) {
-  const rows = figures.map(({ group, estimate, interval, bounds }) => [group ?? "", estimate, ...interval, ...bounds]);
-  const head = [by.name, "estimate", "interval_low", "interval_high", "certain_low", "certain_high"];
+  const rows = figures.map(({ group, estimate, interval, coverage, bounds }) => [
+    group ?? "",
+    estimate,
+    ...interval,
+    coverage?.share ?? "",
+    ...bounds,
+  ]);
+  const head = [by.name, "estimate", "interval_low", "interval_high", "coverage", "certain_low", "certain_high"];
   const text = [head, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
   URL.revokeObjectURL(address);
   address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));

@@ -209,7 +209,7 @@ function showPolicy(host, state, answer) {
     el(
       "dl",
       { class: "policy-list" },
-      line("Exposure", exposureWords(state.strata_price, table)),
+      line("Exposure", exposureWords(state.strata_price, table, answer)),
       line(
         "Table",
         named(table?.name ?? "", 60),
@@ -297,7 +297,8 @@ function leftOut(state) {
 }
 
 /** The first thing to know about a release. */
-function exposureWords(price, table) {
+function exposureWords(price, table, answer) {
+  if (answer && !answer.setting) return "There is no release under these limits.";
   if (table?.rows > MOST_ROWS) return "Of a table of this size it is known once the release is made.";
   return !price || price.stale ? "…" : sentence(price.exposure_sentence);
 }
