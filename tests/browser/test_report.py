@@ -179,7 +179,7 @@ def test_the_first_two_pages_are_a_sheet_each(name: str, folder: Path, visits: V
     """Verdict and signature on the first, figures on the second, and then the annex: counted without what follows."""
     page = opened(visits, folder / f"{name}.html")
     first = page.locator(".sheet").first
-    for part in (".verdict", "#exposure-chart", ".findings", ".signature"):
+    for part in (".verdict", "#exposure-chart", "#findings", ".signature"):
         assert first.locator(part).count() == 1
     assert page.locator(".sheet").nth(1).locator("#attackers").count() == 1
     assert page.locator(".sheet").nth(2).locator("#annex").count() == 1
