@@ -9,7 +9,7 @@ import pytest
 from dalenius.query.workload import evaluate
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def few_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred count queries in place of five thousand."""
     monkeypatch.setattr("dalenius.report.facts.evaluate", partial(evaluate, queries=100))

@@ -19,6 +19,7 @@ import pytest
 import dalenius
 from dalenius.attack.audit import audit, audit_object
 from dalenius.errors import ChangedInputError, InputError, UsageError
+from dalenius.query.workload import evaluate
 from dalenius.report.facts import Facts, Workload, collect
 from dalenius.report.page import report_html
 from dalenius.report.twin import report_object, twin_text
@@ -71,7 +72,8 @@ def test_the_release_is_what_its_tables_show(tmp_path: Path) -> None:
         assert file.get("bytes", len(content)) == len(content)
 
 
-def test_the_parts_are_those_of_the_other_commands(tmp_path: Path) -> None:
+def test_the_parts_are_those_of_the_other_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dalenius.report.facts.evaluate", evaluate)  # all queries
     table = published(tmp_path / "release")
     facts = collect(tmp_path / "release", audit=True, truth=table)
     twin = report_object(facts)

@@ -272,7 +272,10 @@ class Exploring:
                 self._studio.keep_price(key, await asyncio.wrap_future(future))
             except Abandoned:
                 raise RequestError(409, "abandoned", "newer limits came in") from None
-        return json_answer(self._studio.price_state())
+        price = self._studio.price_state()
+        if price is None:
+            raise RequestError(409, "abandoned", "another table was chosen")
+        return json_answer(price)
 
     async def look(self, request: Request) -> Response:
         """POST /api/look: what to know about the table before it is published with these roles."""
