@@ -12,7 +12,6 @@ import pyarrow as pa
 from dalenius.errors import SelfCheckError
 from dalenius.model import VERSION
 from dalenius.model.problem import BucketSetting
-from dalenius.place.domains import Domain, Range
 from dalenius.place.survey import Survey
 from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement
@@ -23,7 +22,6 @@ from dalenius.release.two_tables import TableFile, Tables
 from dalenius.release.writer import Format, published_schema
 from dalenius.strata.growing import MARGIN
 
-_FEW_CODES = 2**16
 _GROUP_BYTES = 2**25
 _GROUP_BITS = 17
 
@@ -45,31 +43,14 @@ def table_specs(roles: Roles, survey: Survey, format: Format) -> TableSpecs:
     sensitive = survey.schema.field(roles.sensitive).with_nullable(survey.sensitive.publishes_nulls)
     qit_schema = published_schema(pa.schema([*fields, number]), format)
     st_schema = published_schema(pa.schema([number, sensitive]), format)
-    short = frozenset({bucket, *(name for name, domain in survey.domains.items() if _is_short(domain))})
     group = _row_group(survey)
-    return TableSpecs(
-        bucket,
-        TableSpec(qit_schema, short, group),
-        TableSpec(st_schema, frozenset({bucket, *_short_sensitive(survey)}), group),
-    )
+    return TableSpecs(bucket, TableSpec(qit_schema, bucket, group), TableSpec(st_schema, bucket, group))
 
 
 def _row_group(survey: Survey) -> int:
     """Rows to a row group: a function of what is published, and not of the memory that there is."""
     rows = _GROUP_BYTES // survey.row_bytes
     return int(2 ** min(max(rows, 1).bit_length() - 1, _GROUP_BITS))
-
-
-def _is_short(domain: Domain | None) -> bool:
-    """Whole numbers in a narrow range, which a file can store in a few bits each without a dictionary."""
-    if not isinstance(domain, Range) or domain.codes > _FEW_CODES:
-        return False
-    return bool(pa.types.is_integer(domain.data_type) or pa.types.is_date(domain.data_type))
-
-
-def _short_sensitive(survey: Survey) -> tuple[str, ...]:
-    listing = survey.sensitive.listing
-    return (survey.sensitive.name,) if pa.types.is_integer(listing.data_type) and listing.codes <= _FEW_CODES else ()
 
 
 def _bucket_name(columns: Sequence[str]) -> str:

@@ -78,10 +78,10 @@ class SampleCodes:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table as it is to be written: its columns, those that need few bits, and the rows of a row group."""
+    """A table as it is to be written: its columns, which of them has the buckets, and the rows of a row group."""
 
     schema: pa.Schema
-    short: frozenset[str]
+    bucket: str
     group: int
 
 

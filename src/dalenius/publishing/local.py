@@ -247,11 +247,11 @@ class LocalOutput:
         """Into files that do not depend on the memory that there is."""
         if self._format != "parts":
             path = self._stage.folder / f"{table}.{self._format}"
-            return TableWriter(path, spec.schema, self._format, spec.group, spec.short)
+            return TableWriter(path, spec.schema, self._format, spec.group, spec.bucket)
         folder = self._stage.folder / table
         shutil.rmtree(folder, ignore_errors=True)  # of an earlier `write`
         rows = max(_PART_ROWS // spec.group, 1) * spec.group
-        return PartsWriter(folder, spec.schema, spec.group, rows, spec.short)
+        return PartsWriter(folder, spec.schema, spec.group, rows, spec.bucket)
 
     def _write_st(self, arrangement: Arrangement, st: TableWriter | PartsWriter) -> TableFile:
         """ST follows from the quotas alone: no record is looked at."""
