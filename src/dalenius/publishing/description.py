@@ -80,11 +80,8 @@ def describe(
         tables=Tables(qit=qit, st=st),
         columns=manifest.Columns(
             bucket=specs.bucket,
-            quasi_identifiers=[
-                manifest.Column(name=name, type=str(specs.qit.schema.field(name).type))
-                for name in roles.quasi_identifiers
-            ],
-            sensitive=manifest.Column(name=roles.sensitive, type=str(specs.st.schema.field(roles.sensitive).type)),
+            quasi_identifiers=[_column(specs.qit.schema.field(name)) for name in roles.quasi_identifiers],
+            sensitive=_column(specs.st.schema.field(roles.sensitive)),
         ),
         null_value=options.null_value if survey.sensitive.null_code is not None else None,
         rows=survey.rows,
@@ -103,6 +100,10 @@ def describe(
             for text, (count, worst) in zip(survey.sensitive.texts, _slots(arrangement), strict=True)
         ],
     )
+
+
+def _column(field: pa.Field) -> manifest.Column:
+    return manifest.Column(name=field.name, type=str(field.type), nulls=field.nullable)
 
 
 def _strata(arrangement: Arrangement) -> manifest.Strata | None:

@@ -97,10 +97,10 @@ class ReleaseFolder:
         import pyarrow as pa  # here and below, because a query opens a release and needs no Arrow
 
         columns = self.manifest.columns
-        bucket = Column(name=columns.bucket, type="int64")
+        bucket = Column(name=columns.bucket, type="int64", nulls=not self.manifest.is_strict)
         ordered = [*columns.quasi_identifiers, bucket] if table == "qit" else [bucket, columns.sensitive]
         try:
-            return pa.schema([(column.name, named_type(column.type)) for column in ordered])
+            return pa.schema([pa.field(column.name, named_type(column.type), column.nulls) for column in ordered])
         except ValueError as error:
             raise ReleaseError(f"the manifest names a type that cannot be: {error}") from None
 

@@ -13,13 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 
 from dalenius.errors import ReleaseError
 from dalenius.model.plan import Method, Status
 from dalenius.release.two_tables import Count, Entry, Tables
 
-FORMAT: Literal[3] = 3
+FORMAT: Literal[4] = 4
 FILE = "manifest.json"
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
@@ -49,6 +49,7 @@ class Column(Entry):
 
     name: str
     type: Annotated[str, Field(description="Its Arrow type, such as int64, string or date32[day].")]
+    nulls: Annotated[bool, Field(description="Whether any of its rows is null.")]
 
 
 class Columns(Entry):
@@ -142,7 +143,7 @@ class Strata(Entry):
 class Manifest(Entry):
     """A whole manifest. The JSON schema in the documentation is made from this class."""
 
-    format: Annotated[Literal[3], Field(description="The version of the release format.")]
+    format: Annotated[Literal[4], Field(description="The version of the release format.")]
     program: Program
     randomness: Annotated[
         Literal["cryptographic", "seeded: not for publication"],
@@ -166,6 +167,18 @@ class Manifest(Entry):
     adversary: Adversary
     strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]
     values: Annotated[list[Value], Field(min_length=1, description="In the order of the sensitive column's type.")]
+
+    _made_in: int = PrivateAttr(default=FORMAT)
+
+    @property
+    def made_in(self) -> int:
+        """The format that it was written in, which may be an earlier one."""
+        return self._made_in
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether every byte of the release follows from what it says, which can be asked of formats from 4 on."""
+        return self._made_in >= FORMAT
 
     @property
     def slots(self) -> int:
@@ -195,15 +208,31 @@ def parse_manifest(text: str) -> Manifest:
             "Is it a release of Dalenius, and is this program as new as the one that made it?",
         )
     try:
-        return Manifest.model_validate_json(text if version == FORMAT else json.dumps(_in_this_format(document)))
+        manifest = Manifest.model_validate_json(text if version == FORMAT else json.dumps(_in_this_format(document)))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ReleaseError(f"the manifest's {where}: {first['msg']}") from None
+    manifest._made_in = version
+    if manifest.is_strict:
+        _check_spelling(manifest, text)
+    return manifest
+
+
+def _check_spelling(manifest: Manifest, text: str) -> None:
+    """There is one text for what a manifest says: any other could say more."""
+    ratios = {value.limit for value in manifest.values}
+    ratios |= {manifest.strata.margin} if manifest.strata is not None else set()
+    if manifest.to_json() != text or any(str(Fraction(ratio)) != ratio for ratio in ratios):
+        raise ReleaseError(
+            "the manifest is not spelled as Dalenius spells it: blanks, digits or the order of keys differ",
+            "Was it edited? Publish again.",
+        )
 
 
 def _in_this_format(document: dict[str, Any]) -> dict[str, Any]:
-    """A manifest of an earlier format, with what that format did not have: strata (format 2) and parts (format 3).
+    """A manifest of an earlier format, with what that format did not have: strata (format 2), parts (format 3), and
+    which columns have nulls (format 4), which nobody goes by then.
 
     The validation finds keys that are missing or of a wrong type.
     """
@@ -212,12 +241,26 @@ def _in_this_format(document: dict[str, Any]) -> dict[str, Any]:
         if strata != []:  # where columns would have been named: no table was cut
             raise ReleaseError("the manifest's strata: there are none in format 1")
         strata = None
-    if isinstance(tables, dict):
+    if version < 3 and isinstance(tables, dict):
         entries = [entry for entry in tables.values() if isinstance(entry, dict)]
         if any("parts" in entry for entry in entries):
             raise ReleaseError(f"the manifest's tables: there are no parts in format {version}")
         tables = {name: {**entry, "parts": None} if entry in entries else entry for name, entry in tables.items()}
-    return {**document, "format": FORMAT, "tables": tables, "strata": strata}
+    columns = document.get("columns")
+    if isinstance(columns, dict):
+        columns = {role: _with_nulls(column) for role, column in columns.items()}
+    return {**document, "format": FORMAT, "tables": tables, "strata": strata, "columns": columns}
+
+
+def _with_nulls(column: Any) -> Any:
+    """A column, or several, of an earlier format; it may be anything."""
+    if isinstance(column, list):
+        return [_with_nulls(one) for one in column]
+    if isinstance(column, dict):
+        if "nulls" in column:
+            raise ReleaseError("the manifest's columns: it is not said before format 4 which have nulls")
+        return {**column, "nulls": True}
+    return column
 
 
 def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

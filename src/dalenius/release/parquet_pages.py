@@ -185,11 +185,16 @@ def _ordered_numbers(values: pa.Array) -> npt.NDArray[Any]:
 
 def in_total_order(patterns: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Bits of floating point as integers in the same order: -0.0 below 0.0, and NaN, of which there is one, last."""
-    width = patterns.dtype.itemsize
+    patterns = with_one_nan(patterns)
     magnitude = patterns & np.iinfo(patterns.dtype).max
-    ordered = np.where(patterns < 0, -1 - magnitude, magnitude)
-    ordered[magnitude > _INFINITY[width]] = _NAN[width]
-    return ordered
+    return np.where(patterns < 0, -1 - magnitude, magnitude)
+
+
+def with_one_nan(patterns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Bits of floating point, those of every NaN being the same."""
+    width = patterns.dtype.itemsize
+    is_nan = (patterns & np.iinfo(patterns.dtype).max) > _INFINITY[width]
+    return np.where(is_nan, patterns.dtype.type(_NAN[width]), patterns)
 
 
 def _plain_numbers(column: ColumnLayout, distinct: npt.NDArray[Any]) -> bytes:

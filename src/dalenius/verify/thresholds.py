@@ -132,6 +132,9 @@ class Ranks:
 
     def of(self, column: pa.Array) -> AnyIntegers:
         """The ranks of a batch."""
+        if pa.types.is_dictionary(column.type) and not self._texts:
+            ranks = np.append(self.of(column.dictionary), len(self)).astype(self._dtype)
+            return ranks.take(integers(column.indices, len(column.dictionary)))
         column = simple(column)
         if self._texts:
             coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
