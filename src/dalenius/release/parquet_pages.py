@@ -30,7 +30,7 @@ Places = npt.NDArray[np.integer[Any]]
 STEPS = 128  # steps between buckets come in blocks of a multiple of this
 _NARROW = 2**16
 _SIGNED = {2: pa.int16(), 4: pa.int32(), 8: pa.int64(), 1: pa.int8()}
-_NOTHING = pa.scalar(b"", pa.large_binary())
+_NOTHING = pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
 _NAN = {2: 0x7E00, 4: 0x7FC00000, 8: 0x7FF8000000000000}  # the one NaN there is, as bits, by the width in bytes
 _INFINITY = {2: 0x7C00, 4: 0x7F800000, 8: 0x7FF0000000000000}
 
