@@ -199,10 +199,11 @@ def encoded(kind: pa.DataType, cell: Any) -> tuple[Any, bytes]:
 def packed(numbers: Sequence[int], bits: int, multiple: int = 8) -> bytes:
     """So many bits for each, the first in the lowest ones, filled up with zeros to a multiple of so many numbers."""
     filled = [*numbers, *([0] * (-len(numbers) % multiple))]
-    together = 0
-    for place, number in enumerate(filled):
-        together |= number << (place * bits)
-    return together.to_bytes(len(filled) * bits // 8, "little")
+    written = b""
+    for first in range(0, len(filled), 8):
+        together = sum(number << (place * bits) for place, number in enumerate(filled[first : first + 8]))
+        written += together.to_bytes(bits, "little")
+    return written
 
 
 def run(numbers: Sequence[int], bits: int) -> bytes:
