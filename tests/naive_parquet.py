@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import datetime
+import itertools
 import math
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,7 +24,7 @@ PLAIN, RLE, DELTA, DICTIONARY = 0, 3, 5, 8
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 THE_NAN = {"halffloat": 0x7E00, "float": 0x7FC00000, "double": 0x7FF8000000000000}
 FLOATS = {"halffloat": (2, "e"), "float": (4, "f"), "double": (8, "d")}
-EPOCH = datetime.datetime(1970, 1, 1)
+EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,32 @@ class Bits:
     """A cell of floating point by its bits: NaNs have several."""
 
     pattern: int
+
+
+Page = tuple[int, int, bytes]  # its kind, the number of its values, and its content
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What to write otherwise, for files that are wrong on purpose. All lengths and places still fit.
+
+    `structure` gets the name of a structure ("page", "of page", "chunk", "column", "group", "element", "entry", "file")
+    and its fields. `pages` gets a column, its cells and whether it may have nulls, and the pages it would have.
+    """
+
+    structure: Callable[[str, dict[int, Any]], dict[int, Any]] = lambda _, fields: fields
+    pages: Callable[[str, pa.DataType, Sequence[Any], bool, list[Page]], list[Page]] = lambda *args: args[-1]
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Bytes in the place of a value."""
+
+    content: bytes
+
+
+AS_IT_IS = Edit()
+LONG = 100  # added to the type of a field whose header is to be of the long form
 
 
 # Thrift's compact protocol: structures are written as dicts of (type, value) by the numbers of their fields.
@@ -50,6 +77,8 @@ TRUE, FALSE, BYTE, SMALL, LARGE, TEXT, LIST, STRUCT = 1, 2, 3, 5, 6, 8, 9, 12
 
 
 def thrift(kind: int, value: Any) -> bytes:
+    if isinstance(value, Raw):
+        return value.content
     if kind in (TRUE, FALSE):
         return b""
     if kind == BYTE:
@@ -65,7 +94,11 @@ def thrift(kind: int, value: Any) -> bytes:
     written, before = b"", 0
     for number in sorted(value):
         of, content = value[number]
-        written += bytes([(number - before) * 16 + of]) + thrift(of, content)
+        if of >= LONG or number - before > 15:
+            of %= LONG
+            written += bytes([of]) + zigzag(number) + thrift(of, content)
+        else:
+            written += bytes([(number - before) * 16 + of]) + thrift(of, content)
         before = number
     return written + b"\0"
 
@@ -126,7 +159,7 @@ def described(name: str, kind: pa.DataType, optional: bool) -> dict[int, Any]:
     elif text.startswith(("time32", "time64", "timestamp")):
         unit = {"ms": 1, "us": 2, "ns": 3}[kind.unit]
         universal = text.startswith("timestamp") and kind.tz is not None
-        of_time = {1: (TRUE if universal else FALSE, None), 2: (STRUCT, {unit: (STRUCT, {})})}
+        of_time: dict[int, Any] = {1: (TRUE if universal else FALSE, None), 2: (STRUCT, {unit: (STRUCT, {})})}
         element[10] = (STRUCT, {8 if text.startswith("timestamp") else 7: (STRUCT, of_time)})
         if universal and unit < 3:
             element[6] = (SMALL, {1: 9, 2: 10}[unit])
@@ -215,7 +248,7 @@ def index_width(entries: int) -> int:
     return next(bits for bits in WIDTHS if 2**bits >= entries)
 
 
-def pages(kind: pa.DataType, cells: Sequence[Any], optional: bool, bucket: bool) -> list[tuple[int, int, bytes]]:
+def pages(kind: pa.DataType, cells: Sequence[Any], optional: bool, bucket: bool) -> list[Page]:
     """Of a column: the kind of each page, the number of its values, and its content."""
     there = [cell for cell in cells if cell is not None]
     assert optional or len(there) == len(cells), "a null where there are none"
@@ -241,7 +274,7 @@ class BucketsError(ValueError):
 
 def steps(buckets: Sequence[int]) -> bytes:
     """Buckets as steps of 0 or 1."""
-    between = [later - earlier for earlier, later in zip(buckets, buckets[1:], strict=False)]
+    between = [later - earlier for earlier, later in itertools.pairwise(buckets)]
     if set(between) - {0, 1}:
         raise BucketsError
     content = packed(between, 1, 128)
@@ -259,6 +292,7 @@ def parquet(
     bucket: str = "bucket",
     group: int = 2**17,
     nulls: Collection[str] | None = None,
+    edit: Edit = AS_IT_IS,
 ) -> bytes:
     """A whole file. `nulls` are the columns with nulls, of the whole table; without them, those of these rows."""
     names = list(types)
@@ -270,45 +304,48 @@ def parquet(
         mine = rows[first : first + group]
         start, chunks = len(content), []
         for place, name in enumerate(names):
+            cells = [row[place] for row in mine]
             written, chunk = column_chunk(
-                len(content), name, stored(types[name]), [row[place] for row in mine], name in nulls, name == bucket
+                len(content), name, stored(types[name]), cells, name in nulls, name == bucket, edit
             )
             content += written
             chunks.append(chunk)
-        groups.append({1: (LIST, (STRUCT, chunks)), 2: (LARGE, len(content) - start), 3: (LARGE, len(mine))})
+        of_group: dict[int, Any] = {
+            1: (LIST, (STRUCT, chunks)),
+            2: (LARGE, len(content) - start),
+            3: (LARGE, len(mine)),
+        }
+        groups.append(edit.structure("group", of_group))
     schema = pa.schema([pa.field(name, kind, name in nulls) for name, kind in types.items()])
-    entry = {1: (TEXT, b"ARROW:schema"), 2: (TEXT, base64.b64encode(schema.serialize().to_pybytes()))}
-    elements = [described(name, stored(kind), name in nulls) for name, kind in types.items()]
-    footer = thrift(
-        STRUCT,
-        {
-            1: (SMALL, 2),
-            2: (LIST, (STRUCT, [{4: (TEXT, b"schema"), 5: (SMALL, len(names))}, *elements])),
-            3: (LARGE, len(rows)),
-            4: (LIST, (STRUCT, groups)),
-            5: (LIST, (STRUCT, [entry])),
-            6: (TEXT, b"dalenius version 4 (build release)"),
-        },
-    )
+    entry: dict[int, Any] = {1: (TEXT, b"ARROW:schema"), 2: (TEXT, base64.b64encode(schema.serialize().to_pybytes()))}
+    elements = [edit.structure("element", described(name, stored(kind), name in nulls)) for name, kind in types.items()]
+    root: dict[int, Any] = {4: (TEXT, b"schema"), 5: (SMALL, len(names))}
+    file = {
+        1: (SMALL, 2),
+        2: (LIST, (STRUCT, [edit.structure("root", root), *elements])),
+        3: (LARGE, len(rows)),
+        4: (LIST, (STRUCT, groups)),
+        5: (LIST, (STRUCT, [edit.structure("entry", entry)])),
+        6: (TEXT, b"dalenius version 4 (build release)"),
+    }
+    footer = thrift(STRUCT, edit.structure("file", file))
     return content + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
 def column_chunk(
-    start: int, name: str, kind: pa.DataType, cells: Sequence[Any], optional: bool, bucket: bool
+    start: int, name: str, kind: pa.DataType, cells: Sequence[Any], optional: bool, bucket: bool, edit: Edit
 ) -> tuple[bytes, dict[int, Any]]:
     """The pages of a column with their headers, and what the footer says of them."""
     content = b""
     places: dict[int, int] = {}  # of the pages, by their kind
     encoding = DELTA if bucket else PLAIN if physical(kind) == BOOLEAN else DICTIONARY
-    for page, number, body in pages(kind, cells, optional, bucket):
-        places[page] = start + len(content)
+    for page, number, body in edit.pages(name, kind, cells, optional, pages(kind, cells, optional, bucket)):
+        places.setdefault(page, start + len(content))
         size = (SMALL, len(body))
-        if page == 2:
-            of_page: dict[int, Any] = {7: (STRUCT, {1: (SMALL, number), 2: (SMALL, PLAIN)})}
-        else:
-            fields = (number, encoding, RLE, RLE)
-            of_page = {5: (STRUCT, {place: (SMALL, value) for place, value in enumerate(fields, 1)})}
-        content += thrift(STRUCT, {1: (SMALL, page), 2: size, 3: size, **of_page}) + body
+        fields = (number, PLAIN) if page == 2 else (number, encoding, RLE, RLE)
+        of_page = edit.structure("of page", {place: (SMALL, value) for place, value in enumerate(fields, 1)})
+        header: dict[int, Any] = {1: (SMALL, page), 2: size, 3: size, {0: 5, 1: 6, 2: 7}[page]: (STRUCT, of_page)}
+        content += thrift(STRUCT, edit.structure("page", header)) + body
     encodings = [PLAIN, RLE, DICTIONARY] if encoding == DICTIONARY else [encoding, RLE]
     chunk: dict[int, Any] = {
         1: (SMALL, physical(kind)),
@@ -322,4 +359,4 @@ def column_chunk(
     }
     if 2 in places:
         chunk[11] = (LARGE, places[2])
-    return content, {2: (LARGE, 0), 3: (STRUCT, chunk)}
+    return content, edit.structure("chunk", {2: (LARGE, 0), 3: (STRUCT, edit.structure("column", chunk))})

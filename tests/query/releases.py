@@ -12,7 +12,18 @@ import pyarrow.compute
 import pyarrow.csv
 
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.manifest import FILE, FORMAT, Adversary, Column, Columns, Manifest, Program, SizeGroupPart, Value, Worst
+from dalenius.release.manifest import (
+    FILE,
+    FORMAT,
+    Adversary,
+    Column,
+    Columns,
+    Manifest,
+    Program,
+    SizeGroupPart,
+    Value,
+    Worst,
+)
 from dalenius.release.two_tables import TableFile, Tables
 from tests.naive_parquet import parquet
 

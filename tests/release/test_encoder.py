@@ -61,8 +61,8 @@ KINDS: dict[pa.DataType, Cells] = {
     pa.float32(): patterns(32, SINGLE),
     pa.float64(): patterns(64, DOUBLE),
     pa.bool_(): st.booleans(),
-    **{kind: TEXTS for kind in (pa.string(), pa.large_string())},
-    **{kind: BYTES for kind in (pa.binary(), pa.large_binary())},
+    **dict.fromkeys((pa.string(), pa.large_string()), TEXTS),
+    **dict.fromkeys((pa.binary(), pa.large_binary()), BYTES),
     **{pa.binary(size): st.binary(min_size=size, max_size=size) for size in (1, 3, 16)},
     pa.date32(): DAYS,
     pa.time32("ms"): st.integers(0, 86_399_999),
@@ -185,8 +185,7 @@ def test_every_byte_is_that_of_the_naive_writer(
 KNOWN_TO_DUCKDB = [
     kind
     for kind in KINDS
-    if naive.physical(naive.stored(kind)) in (0, 1, 2, 4, 5, 6)
-    and not pa.types.is_temporal(kind)
+    if (naive.physical(naive.stored(kind)) in (0, 1, 2, 4, 5, 6) and not pa.types.is_temporal(kind))
     or pa.types.is_decimal128(kind)
 ]
 

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import dalenius
-from dalenius.release.folder import open_release
+from dalenius.release.folder import TableName, open_release
 from dalenius.release.manifest import FORMAT
 from dalenius.release.parquet_pages import FileWriter
 from tests.handmade import csv_cell
@@ -95,6 +95,7 @@ def test_strata_fakes_nulls_and_odd_names_are_among_them() -> None:
         assert dalenius.load(release).qit["Age (years)"].null_count == 1
 
 
+TABLES: tuple[TableName, ...] = ("qit", "st")
 STRICT = [release for release in RELEASES if int(release.parent.name) >= 4]
 
 
@@ -105,8 +106,7 @@ class TestSpelling:
     def test_the_files_are_what_is_written_of_their_rows_today(self, release: Path) -> None:
         folder = open_release(release)
         bucket = folder.manifest.columns.bucket
-        for table in ("qit", "st"):
-            name = "qit" if table == "qit" else "st"
+        for name in TABLES:
             schema = folder.schema(name)
             for file in folder.files(name):
                 content = (release / file).read_bytes()
@@ -127,8 +127,7 @@ class TestSpelling:
 
     def test_the_files_are_what_a_naive_writer_makes_of_their_rows(self, release: Path) -> None:
         folder = open_release(release)
-        for table in ("qit", "st"):
-            name = "qit" if table == "qit" else "st"
+        for name in TABLES:
             types = {field.name: field.type for field in folder.schema(name)}
             nulls = [field.name for field in folder.schema(name) if field.nullable]
             for file in folder.files(name):

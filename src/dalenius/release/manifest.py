@@ -304,7 +304,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         if path.stat().st_size > _LARGEST:
             raise ReleaseError(f"the manifest is larger than {_LARGEST:,} bytes")
-        return parse_manifest(path.read_text(encoding="utf-8"))
+        return parse_manifest(path.read_bytes().decode("utf-8"))  # with its ends of lines as they are
     except OSError as error:
         raise ReleaseError(
             f"the folder has no manifest that can be read: {error.strerror}", "Give the folder of a release."

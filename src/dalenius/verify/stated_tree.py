@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from dalenius.release.manifest import Cut, Leaf, Manifest, Strata
 from dalenius.release.two_tables import named_type
+from dalenius.tables.arrays import texts
 from dalenius.verify.buckets import Integers
 from dalenius.verify.findings import MANIFEST, STRATA, Report, plural
 from dalenius.verify.row_order import AnyIntegers
@@ -69,11 +70,13 @@ def _column_problems(manifest: Manifest, cuts: list[Cut]) -> Iterator[str]:
     if unknown := sum(1 for cut in cuts if cut.column not in types):
         yield f"{plural(unknown, 'cut is', 'cuts are')} of a column that is no quasi-identifier"
     for name, data_type in _data_types({cut.column: types[cut.column] for cut in cuts if cut.column in types}):
-        texts = {cut.at_most for cut in cuts if cut.column == name}
+        stated = {cut.at_most for cut in cuts if cut.column == name}
         if not can_be_cut(data_type):
             yield f"the column {name!r} is cut, and values of its type have no text"
-        elif wrong := sum(1 for text in texts if not _is_readable(text, data_type)):
+        elif wrong := sum(1 for text in stated if not _is_readable(text, data_type)):
             yield f"{plural(wrong, 'cut')} of {name!r} at what is no value of its type"
+        elif manifest.is_strict and (other := sum(1 for text in stated if not _is_plain(text, data_type))):
+            yield f"{plural(other, 'cut')} of {name!r} at a value that is spelled in another way"
 
 
 def _leaf_problems(strata: Strata) -> Iterator[str]:
@@ -100,6 +103,11 @@ def _is_readable(text: str, data_type: pa.DataType) -> bool:
     except UnreadableError:
         return False
     return True
+
+
+def _is_plain(text: str, data_type: pa.DataType) -> bool:
+    """Whether this is the text of the value: numbers and times have several."""
+    return texts(threshold(text, data_type)) == [text]
 
 
 @dataclass(frozen=True)
