@@ -322,7 +322,7 @@ def restate_hashes(folder: Path) -> None:
 
 
 def rewrite(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], Any]) -> None:
-    """Change the rows of a Parquet table as a list of dicts. The manifest is left as it is, but for the nulls it states."""
+    """Change the rows of a Parquet table as a list of dicts. The manifest is left, but for the nulls it states."""
     path = folder / f"{table}.parquet"
     before = pyarrow.parquet.read_table(path)
     rows = before.to_pylist()

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,7 @@ from dalenius.release.parquet_pages import FileWriter, pack
 from dalenius.verify.strict_parquet import StrictFile, unpack
 from tests import naive_parquet as naive
 from tests.effort import cases, examples
+from tests.handmade import csv_cell
 from tests.naive_parquet import Bits
 
 Cells = st.SearchStrategy[Any]
@@ -276,3 +278,27 @@ def test_all_nans_become_one() -> None:
     nans = [Bits(int.from_bytes(struct.pack("<d", math.nan), "little") + number) for number in range(5)]
     content = written(types, [(nan, 1) for nan in nans], 8)
     assert content == written(types, [(nans[0], 1)] * 5, 8)
+
+
+TEXT_KINDS: list[tuple[pa.DataType, Cells]] = [
+    (pa.float64(), st.floats()),
+    (pa.float32(), st.floats(width=32)),
+    (pa.int64(), whole_numbers(64, True)),
+    (pa.decimal128(19, 4), decimals(pa.decimal128(19, 4))),
+    (pa.date32(), st.dates()),
+    (pa.bool_(), st.booleans()),
+    (pa.string(), TEXTS),
+]
+
+
+@pytest.mark.parametrize(("kind", "cells"), TEXT_KINDS, ids=[str(kind) for kind, _ in TEXT_KINDS])
+def test_text_files_are_those_of_the_naive_writer(kind: pa.DataType, cells: Cells) -> None:
+    @settings(max_examples=examples(100))
+    @given(st.lists(st.none() | cells, min_size=1, max_size=20))
+    def check(column: list[Any]) -> None:
+        written = io.BytesIO()
+        pyarrow.csv.write_csv(pa.table({"c": pa.array(column, kind), "bucket": [1] * len(column)}), written)
+        wanted = "".join(f"{csv_cell(kind, cell)},1\n" for cell in column)
+        assert written.getvalue().decode() == '"c","bucket"\n' + wanted
+
+    check()

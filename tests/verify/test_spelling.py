@@ -52,7 +52,7 @@ from tests.naive_parquet import (
     varint,
 )
 
-ROUNDS = {"dalenius": 2, "thorough": 60}[PROFILE]  # of every edit that goes by chance
+ROUNDS = {"dalenius": 1, "thorough": 60}[PROFILE]  # of every edit that goes by chance
 NOTE = b"Ann has HIV"
 
 
@@ -579,7 +579,7 @@ def test_dictionaries_that_claim_much_cost_nothing(files: Files, source: pa.Tabl
 def test_values_that_fit_their_spelling(files: Files, source: pa.Table) -> None:
     """Any other cell is for the table to notice, or for the order, or for the limits."""
     chance = random.Random(11)  # noqa: S311
-    for _ in range(5 * ROUNDS):
+    for _ in range(8 * ROUNDS):
         for name, kinds, rows in written_rows(people()):
             place, column = chance.randrange(len(rows)), chance.randrange(len(kinds))
             cells = [row[column] for row in rows if repr(row[column]) != repr(rows[place][column])]
@@ -700,7 +700,7 @@ def test_characters_put_anywhere_into_a_text_file(text_files: Files, source: pa.
     chance = random.Random(5)  # noqa: S311
     for file in ("qit.csv", "st.csv"):
         before = text_files[file]
-        for _ in range(15 * ROUNDS):
+        for _ in range(25 * ROUNDS):
             place = chance.randrange(len(before) + 1)
             more = chance.choice([b" ", b"0", b'"', b"\n", b"\r", b",", b"\0", b"\t", b"\xff", b"x"])
             assert is_refused(restated({**text_files, file: before[:place] + more + before[place:]}), source)
@@ -824,7 +824,7 @@ def test_any_other_byte_is_refused(tmp_path: Path, kind: str, table: str) -> Non
     digest = hashlib.sha256(content).hexdigest().encode()
     for place, byte in enumerate(content):
         few = {byte ^ 1, byte ^ (1 << place % 8), (byte + 1 + place * 37 % 255) % 256} - {byte}
-        for other in range(256) if PROFILE == "thorough" else sorted(few)[: 1 + (place % 8 == 0)]:
+        for other in range(256) if PROFILE == "thorough" else sorted(few)[:1]:
             if other == byte:
                 continue
             changed = content[:place] + bytes([other]) + content[place + 1 :]
