@@ -221,14 +221,16 @@ def count(
 def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:
     """The two tables of a release under DuckDB.
 
-    Arrow reads text files, with the types of the manifest, and files that are not on this machine.
+    Arrow reads text files, with the types of the manifest, and files that are not on this machine. It also reads the
+    Parquet files of earlier formats: those may have statistics, by which DuckDB leaves rows out, whether they are right
+    or not.
     """
     columns = folder.manifest.columns
 
     def data(table: TableName, names: Iterable[str]) -> TableData:
         files = folder.files(table)
         paths = [path for path in map(folder.store.local, files) if path is not None and path.suffix == ".parquet"]
-        if len(paths) == len(files):
+        if folder.manifest.is_strict and len(paths) == len(files):
             folder.require_one_layout(table)
             return TableData(tuple(paths), tuple(names))
         import pyarrow as pa  # imported here: DuckDB reads Parquet files itself

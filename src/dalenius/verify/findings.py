@@ -78,7 +78,7 @@ class Report:
     def verdict(self, with_source: bool, manifest: Manifest | None = None) -> Verdict:
         """What it all adds up to; with the manifest, if it can be read."""
         checks = self.checks(with_source, manifest is not None and manifest.strata is not None)
-        concerns = by_weight((*_failures(checks), *_in_the_clear(self.exposure, manifest)))
+        concerns = by_weight((*_failures(checks), *_in_the_clear(self.exposure, manifest), *_earlier_format(manifest)))
         if manifest is None:
             return Verdict(checks, tuple(self.notes), concerns=concerns)
         return Verdict(checks, tuple(self.notes), manifest.rows, manifest.buckets, self.exposure, concerns)
@@ -108,6 +108,21 @@ def _in_the_clear(exposure: Exposure | None, manifest: Manifest | None) -> list[
             "Publish again with limits below 1: --odds 8 never reaches 1.",
             people=round(exposure.outright),
             values=tuple(value.value for value in clear),
+        )
+    ]
+
+
+def _earlier_format(manifest: Manifest | None) -> list[Concern]:
+    """Releases of earlier formats are judged by the rules of their time, which leave writers a choice of bytes."""
+    if manifest is None or manifest.is_strict:
+        return []
+    return [
+        Concern(
+            "earlier-format",
+            Severity.LOOK,
+            f"the release has format {manifest.made_in} and was judged by the rules of that format: it was not checked "
+            "that every byte of its files follows from the rows",
+            "Publish the table again before the release goes to anybody else.",
         )
     ]
 
