@@ -80,7 +80,7 @@ class Scanner:
             sizes.add(stream.finish())
             self._conclude("qit", sizes, order, scan)
             if strata is not None:
-                strata.conclude(self._file("qit"), scan.report)
+                strata.conclude(self._file("qit"), self.release.manifest.is_strict, scan.report)
             self._conclude_unused(unused, scan)
         return scan
 
