@@ -21,7 +21,7 @@ HOLDS = {
     FILES: "the manifest and both tables are there",
     MANIFEST: "it is of a known format, and consistent",
     HASHES: "both tables are the files that the manifest names",
-    SCHEMA: "columns and types are as the manifest says, and nothing else is in the files",
+    SCHEMA: "columns and types are as the manifest says, and every byte follows from the rows",
     SIZES: "every bucket has the size that the setting gives it, in both tables",
     STRATA: "every record is in a bucket of the stratum that its quasi-identifiers lead to",
     LIMITS: "no bucket holds more of a value than its limit allows",
@@ -29,6 +29,7 @@ HOLDS = {
     ORDER: "the rows are in the canonical order",
     SOURCE: "the records are exactly those of the table",
 }
+_BEFORE_FORMAT_4 = {SCHEMA: "columns and types are as the manifest says"}
 _LONGEST_NAME = 60
 _FORMAT = 2  # of the JSON object
 
@@ -61,8 +62,9 @@ class Report:
         self.notes += other.notes
         self.exposure = other.exposure or self.exposure
 
-    def checks(self, with_source: bool, with_strata: bool) -> tuple[Check, ...]:
+    def checks(self, with_source: bool, with_strata: bool, strict: bool = True) -> tuple[Check, ...]:
         """All checks; the comparison with the source only if it was asked for, and that of strata if there are any."""
+        promised = HOLDS if strict else HOLDS | _BEFORE_FORMAT_4
         left_out = {check for check, is_made in ((SOURCE, with_source), (STRATA, with_strata)) if not is_made}
         return tuple(
             conclude_check(
@@ -71,13 +73,14 @@ class Report:
                 [finding for finding in self.findings if finding.check == name],
                 [f"not checked: {why}" for check, why in self.obstacles if check == name],
             )
-            for name, holds in HOLDS.items()
+            for name, holds in promised.items()
             if name not in left_out
         )
 
     def verdict(self, with_source: bool, manifest: Manifest | None = None) -> Verdict:
         """What it all adds up to; with the manifest, if it can be read."""
-        checks = self.checks(with_source, manifest is not None and manifest.strata is not None)
+        with_strata = manifest is not None and manifest.strata is not None
+        checks = self.checks(with_source, with_strata, manifest is None or manifest.is_strict)
         concerns = by_weight((*_failures(checks), *_in_the_clear(self.exposure, manifest), *_earlier_format(manifest)))
         if manifest is None:
             return Verdict(checks, tuple(self.notes), concerns=concerns)
