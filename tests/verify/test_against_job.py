@@ -1,4 +1,4 @@
-"""A job is the publisher's whole will: every key is compared with the release, or a note says that nobody can see it."""
+"""A job is the publisher's whole will: every key is compared, or a note says that nobody can see it."""
 
 from __future__ import annotations
 
@@ -101,13 +101,9 @@ CASES = {
         three_strata,
     ),
     "limits.odds": Case(limits("odds = 8"), limits("odds = 1.1"), "limit", check="limits"),
-    "limits.floor": Case(
-        limits("odds = 1\nfloor = '1/2'"), limits("odds = 1\nfloor = '1/4'"), "limit", check="limits"
-    ),
+    "limits.floor": Case(limits("odds = 1\nfloor = '1/2'"), limits("odds = 1\nfloor = '1/4'"), "limit", check="limits"),
     "limits.theta": Case(limits("theta = 3"), limits("theta = '1.1'"), "limit", check="limits"),
-    "limits.base": Case(
-        limits("theta = 0\nbase = '1/2'"), limits("theta = 0\nbase = '1/3'"), "limit", check="limits"
-    ),
+    "limits.base": Case(limits("theta = 0\nbase = '1/2'"), limits("theta = 0\nbase = '1/3'"), "limit", check="limits"),
     "limits.uniform": Case(limits("uniform = '1/2'"), limits("uniform = '1/3'"), "limit", check="limits"),
     "limits.l_diversity": Case(limits("l_diversity = 2"), limits("l_diversity = 3"), "limit", check="limits"),
     "limits.beta": Case(limits("beta = 2"), limits("beta = '0.1'"), "limit", check="limits"),
@@ -324,9 +320,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("name", cases(*JOBS, usually=4))
-def test_what_publish_makes_of_a_job_agrees_with_it(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_publish_makes_of_a_job_agrees_with_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     values = ["Flu", "Cold", "Flu", "Gout", "Cold", "Flu", "Mumps", "Gout", "Cold", "Acne"] * 30
     table = {"Name": list(range(300)), "Gender": ["F", "M", "F"] * 100, "Age": list(range(100)) * 3, "Disease": values}

@@ -140,9 +140,7 @@ def _check_release(
     from dalenius.verify.judge import verify
 
     with show_progress(as_json, lines=False) as progress:
-        verdict = verify(
-            folder, job=asked, against=against, table=table_name, signed_by=signed_by, progress=progress
-        )
+        verdict = verify(folder, job=asked, against=against, table=table_name, signed_by=signed_by, progress=progress)
     if as_json:
         from dalenius.verify.findings import verdict_object
 

@@ -39,6 +39,7 @@ PASSPHRASE = "DALENIUS_KEY_PASSPHRASE"  # noqa: S105 (the variable that has it)
 PREFIX = b"dalenius release manifest v1\n"
 LENGTH = 89  # bytes of manifest.sig
 
+_BYTES = 64  # of a signature
 _LARGEST_KEY = 2**16  # bytes
 _LARGEST_MANIFEST = 2**28  # bytes
 _PLAIN, _ENCRYPTED = b"-----BEGIN PRIVATE KEY-----", b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
@@ -100,7 +101,7 @@ def parse_signature(content: bytes) -> bytes | None:
         signature = base64.b64decode(content[:-1], validate=True)
     except binascii.Error:
         return None
-    return signature if len(content) == LENGTH and base64.b64encode(signature) + b"\n" == content else None
+    return signature if len(signature) == _BYTES and base64.b64encode(signature) + b"\n" == content else None
 
 
 def read_public_key(path: KeyPath) -> PublicKey:

@@ -79,7 +79,9 @@ def _is_release(folder: Path) -> bool:
         return False
     names = LocalStore(folder).names()
     paths = [folder / name for name in names]
-    return {FILE, SIGNATURE_FILE, *tables} >= set(names) and all(path.is_file() and not path.is_symlink() for path in paths)
+    return {FILE, SIGNATURE_FILE, *tables} >= set(names) and all(
+        path.is_file() and not path.is_symlink() for path in paths
+    )
 
 
 @contextmanager

@@ -112,8 +112,9 @@ def collect(
     """Verify the release in a folder, attack it if `audit`, and measure its counts if there is a `truth`.
 
     `truth` is a path (with `table`, for a DuckDB file that has several), a DataFrame, a pyarrow Table or a DuckDB
-    relation; `control` is a table of people who are not in the release, for the attacker who learns. With a `job` the
-    release is compared with all that it says. A release that does not pass its checks is not an error here: the facts say so, and leave out what has no meaning then.
+    relation; `control` is a table of people who are not in the release, for the attacker who learns. With a `job`, the
+    release is compared with all that it says. A release that does not pass its checks is not an error here: the facts
+    say so, and leave out what has no meaning then.
     """
     require_folder(folder)
     if control is not None and not audit:

@@ -35,7 +35,9 @@ from dalenius.studio.messages import RequestError, not_found
 from dalenius.studio.table_entries import TableEntry
 from dalenius.verify.judge import verify as judge
 
-_OURS = re.compile(rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
+_OURS = re.compile(
+    rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL
+)
 
 Mark = tuple[int, ...]  # identity, size and times of a file
 
@@ -184,9 +186,7 @@ class StudioRelease:
 
         def work() -> Verdict:
             against, name = (table.path, table.table) if table is not None else (None, None)
-            return judge(
-                self.path, policy=self.policy, job=self.job, against=against, table=name, progress=progress
-            )
+            return judge(self.path, policy=self.policy, job=self.job, against=against, table=name, progress=progress)
 
         return self._learn(work, table, lambda known, verdict: replace(known, verdict=verdict, twin=None))
 

@@ -1,8 +1,8 @@
 """Verify a release: from its files alone, does it keep every limit, and is it what its manifest says?
 
 The judge shares no code with the author. Nothing here knows how buckets are found or filled: the tables are read as
-anybody could read them, and compared with the manifest, with the publisher's own limits if they are given, and with the
-table that they were made of if that is.
+anybody could read them, and compared with the manifest; and, if they are given, with the publisher's own limits or
+whole job, with the table that they were made of, and with the key that the publisher signs with.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def verify(
 
     `policy` replaces the manifest's limits by the publisher's own. A rule is resolved from the counts in the release,
     and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `job` is
-    a job file, or its path: everything that it says is compared, its limits too, unless there is a policy. `signed_by`
-    is the public key, or the path of its file, with which the manifest has to be signed. `against` is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
-    DataFrame, a pyarrow Table or a DuckDB relation. `progress` hears of one stage,
-    "Verifying", from whichever threads read rows. `memory`, in bytes, bounds the comparison with `against`; the other
-    checks need little.
+    a job file, or its path: everything that it says is compared, its limits too, unless there is a policy. `against`
+    is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
+    DataFrame, a pyarrow Table or a DuckDB relation. `signed_by` is the public key, or its file, of whoever has to have
+    signed the release. `progress` hears of one stage, "Verifying", from whichever threads read rows. `memory`, in
+    bytes, bounds the comparison with `against`; the other checks need little.
 
     A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is compared with
     the manifest that it has, which need not be written yet.
