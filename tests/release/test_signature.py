@@ -282,17 +282,21 @@ class TestEncryptedKeys:
 
     def test_from_python(self, run: Run) -> None:
         write_new_key("mine", "secret")
-        sign_release("release", "mine", passphrase="secret")
+        sign_release("release", "mine", passphrase="secret")  # noqa: S106 (of a test)
         assert dalenius.load("release").verify(signed_by="mine.pub").verified
         with pytest.raises(KeyFileError, match="is encrypted"):
             sign_release("release", "mine", force=True)
 
     def test_from_the_terminal(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked = iter(["secret", "secret", "secret"])
-        monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-        monkeypatch.setattr("dalenius.cli.publish_command._ask", lambda new=False: next(asked))
-        assert "(encrypted)" in run("sign", "--new-key", "mine", "--passphrase").output
-        assert run("sign", "release", "--key", "mine").exit_code == 0
+        monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+        made = CliRunner().invoke(main, ["sign", "--new-key", "mine", "--passphrase"], input="secret\nsecret\n")
+        assert "(encrypted)" in made.output
+        words = ["sign", "release", "--key", "mine"]
+        assert CliRunner().invoke(main, words, input="wrong\n").exit_code == 2
+        done = CliRunner().invoke(main, words, input="secret\n")
+        assert done.exit_code == 0
+        assert "secret" not in made.output + done.output
+        assert read_signing_key("mine", "secret").public_key.fingerprint in done.stdout
 
     def test_a_passphrase_that_nobody_gives_makes_no_key(self, run: Run) -> None:
         assert run("sign", "--new-key", "mine", "--passphrase").exit_code == 2
