@@ -103,6 +103,12 @@ class JobFileError(PolicyError):
     kind = "job-file"
 
 
+class KeyFileError(DaleniusError):
+    """A file that is not the key that was asked for, or that cannot be opened with the passphrase given."""
+
+    kind = "key-file"
+
+
 class UndecidedError(DaleniusError):
     """Time ran out before a setting was found, or proven impossible."""
 

@@ -12,6 +12,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import ReleaseError
+from dalenius.release.signature import write_new_key
 from tests.spark.daemon import PRELOADED
 from tests.spark.driving import Driver, Told
 from tests.spark.java import need_java
@@ -69,13 +70,16 @@ def job(remote: str, table: Path, out: Path, **options: Any) -> Told:
 def test_the_release_is_that_of_one_machine(remote: str, driver: Driver, tmp_path: Path) -> None:
     table = town(1500)
     source = written(table, tmp_path / "table")
-    ways: list[dict[str, Any]] = [{"strata": "auto"}, {"strata": ["Gender"], "fake_values": 1}]
+    write_new_key(tmp_path / "key")
+    signed = {"sign": str(tmp_path / "key")}
+    ways: list[dict[str, Any]] = [{"strata": "auto"}, {"strata": ["Gender"], "fake_values": 1, **signed}]
     for number, options in enumerate(ways):
         out = tmp_path / f"release {number}"
         assert driver.run(job(remote, source, out, **options)) == {"done": len(table)}
         release = dalenius.load(out)
         check_release(release, table)
         assert release.st.equals(publish(source, seed=7, **options).st)
+        assert release.verify(signed_by=tmp_path / "key.pub").verified is ("sign" in options)
 
 
 def test_what_cannot_be_done_is_said(remote: str, driver: Driver, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import dalenius
 from dalenius.errors import SelfCheckError, UsageError
 from dalenius.place.marks import Marks
 from dalenius.publishing.spark.cluster_files import HadoopFiles
+from dalenius.release.signature import write_new_key
 from tests.publishing.test_faults import AtStage
 from tests.spark.tables import check_release, publish, town, written
 
@@ -107,6 +108,56 @@ def test_an_interruption_right_after_the_manifest(
     release = dalenius.load(tmp_path / "release")
     assert release.manifest.randomness == "cryptographic"
     check_release(release, town())
+
+
+class TestSigned:
+    """The signature is there before the manifest, which alone makes a release."""
+
+    @pytest.fixture
+    def keys(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("keys")
+        for name in ("old", "new"):
+            write_new_key(folder / name)
+        return folder
+
+    def test_it_comes_and_goes_with_the_release(self, people: Path, keys: Path, tmp_path: Path) -> None:
+        """In the place of what a killed run left, which force alone removes; and then without a signature."""
+        out = tmp_path / "release"
+        (out / f"qit-{'0' * 16}").mkdir(parents=True)
+        (out / "manifest.sig").write_text("x")
+        with pytest.raises(UsageError, match="unfinished"):
+            publish(people, engine="spark", out=out, sign=keys / "old")
+        made = publish(people, engine="spark", out=out, sign=keys / "old", force=True)
+        assert made.verify(signed_by=keys / "old.pub").verified
+        assert len(list(out.iterdir())) == 4
+        made = publish(people, engine="spark", out=out, force=True)
+        assert len(list(out.iterdir())) == 3
+        check_release(made, town())
+
+    def test_stopped_before_the_manifest_it_leaves_what_was_there(
+        self, people: Path, keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = tmp_path / "old"
+        publish(people, out=old, sign=keys / "old")
+        write_last = HadoopFiles.write_last
+
+        def stopped(files: HadoopFiles, name: str, content: bytes) -> None:
+            if name == "manifest.json":
+                raise BoomError
+            write_last(files, name, content)
+
+        monkeypatch.setattr(HadoopFiles, "write_last", stopped)
+        for out in (old, tmp_path / "new"):
+            with pytest.raises(BoomError):
+                publish(people, engine="spark", out=out, sign=keys / "new", force=True)
+        assert [entry.name for entry in tmp_path.iterdir()] == ["old"]
+        assert sorted(entry.name for entry in old.iterdir()) == [
+            "manifest.json",
+            "manifest.sig",
+            "qit.parquet",
+            "st.parquet",
+        ]
+        assert dalenius.load(old).verify(signed_by=keys / "old.pub").verified
 
 
 def test_another_run_was_faster(people: Path, tmp_path: Path) -> None:

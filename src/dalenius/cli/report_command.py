@@ -46,7 +46,8 @@ Examples:
     "--job",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Job file (TOML) whose section [report] has title, dataset, controller and purpose; options override it.",
+    help="Job file (TOML): compare the release with everything that it says. Its section [report] has title, dataset, "
+    "controller and purpose; options override those.",
 )
 @click.option(
     "-o",
@@ -88,11 +89,11 @@ def report_command(
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
         if control is not None and not with_audit:
             raise UsageError("--control is for the attackers", "Give --audit, or leave it out.")
-        from dalenius.policy.job import ReportSection, read_job
+        from dalenius.policy.job import Job, read_job
         from dalenius.report.report_files import make_report, twin_path
 
-        head = read_job(job).report if job is not None else ReportSection()
-        head = head.but(title=title, dataset=dataset, controller=controller, purpose=purpose)
+        asked = read_job(job) if job is not None else Job()
+        head = asked.report.but(title=title, dataset=dataset, controller=controller, purpose=purpose)
 
         with show_progress(as_json, lines=False) as progress:
             twin = make_report(
@@ -104,6 +105,7 @@ def report_command(
                 table=table_name,
                 control=control,
                 head=head,
+                job=asked if asked.says_more_than_a_head else None,
                 progress=progress,
             )
         if as_json:

@@ -164,6 +164,16 @@ class Job(_Section):
     adversary: AdversarySection = AdversarySection()
     report: ReportSection = ReportSection()
 
+    def said(self) -> dict[str, Any]:
+        """What it says, by keys such as "table.sensitive"; nothing that is left out, or empty."""
+        sections = {name: _set_entries(section) for name, section in self.model_dump().items()}
+        return {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
+
+    @property
+    def says_more_than_a_head(self) -> bool:
+        """Whether it is about a release, and not only about the head of its report."""
+        return any(not key.startswith("report.") for key in self.said())
+
 
 def read_job(path: Path) -> Job:
     """Read and check a job file."""

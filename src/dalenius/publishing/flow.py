@@ -42,6 +42,7 @@ from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
 from dalenius.release.atomic import writable
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
+from dalenius.release.signature import SigningKey
 from dalenius.release.writer import Format
 from dalenius.verify.judge import verify
 
@@ -71,6 +72,7 @@ def publish(
     null_value: str | None = None,
     memory: int | None = None,
     seed: int | None = None,
+    sign: SigningKey | str | os.PathLike[str] | None = None,
     engine: str = "duckdb",
     master: str | None = None,
     spark_remote: str | None = None,
@@ -84,7 +86,7 @@ def publish(
     two are linked by bucket alone. With `out` the release is written to that folder, whole or not at all; without,
     `save` does it later. `memory` is the most that the whole program may take, in bytes. A `seed` makes the release
     reproducible and unfit for publication. `format` is "parquet" (one file for each of the two tables), "csv" or
-    "parts" (folders of Parquet files).
+    "parts" (folders of Parquet files). `sign` is a private key, or its file, with which to sign the release.
 
     With `engine="spark"` a cluster does the work. Then `table` is a path or a URL of Parquet, ORC or text files, the
     name of a table in the catalog, or a DataFrame of Spark (which needs no engine named); `out` may be a URL; and the
@@ -135,6 +137,7 @@ def publish(
             master=master,
             spark_remote=spark_remote,
             spark_conf=tuple((spark_conf or {}).items()),
+            sign=sign,
         ),
     )
     if out is not None:
@@ -182,7 +185,7 @@ def publish_request(
                 placement = placements.next(folder, progress)
         verdict = check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
-        published = output.commit(manifest)
+        published = output.commit(manifest, request.signature(manifest))
     notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
     return Release(published, notes, verdict=verdict, concerns=concerns, error=arrangement.error, temporary=temporary)
 

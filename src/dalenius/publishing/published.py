@@ -13,7 +13,7 @@ from dalenius.errors import UsageError
 from dalenius.model.concern import Advice, Concern, advise, by_weight
 from dalenius.release.atomic import writable
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
-from dalenius.release.manifest import FILE, Manifest
+from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest
 from dalenius.release.staging import staging
 
 if TYPE_CHECKING:
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from dalenius.model.estimate import Estimate, GroupEstimate
     from dalenius.model.exposure import Exposure, TypicalError
     from dalenius.model.verdict import Verdict
+    from dalenius.policy.job import Job
     from dalenius.policy.limits import LimitPolicy
     from dalenius.query.calibration import Calibration
+    from dalenius.release.signature import PublicKey
 
 
 _CHUNK = 2**20
@@ -101,7 +103,9 @@ class Release:
         """Write the release to a folder, whole or not at all; `force` replaces a release that is there."""
         target = Path(path)
         with staging(target, force) as stage, writable():
-            for name in (*self._folder.files("qit"), *self._folder.files("st"), FILE):
+            signed = SIGNATURE_FILE in (self._folder.store.names() or ())
+            names = [*self._folder.files("qit"), *self._folder.files("st"), FILE]
+            for name in (*names, SIGNATURE_FILE) if signed else names:
                 into = stage.folder / name
                 into.parent.mkdir(exist_ok=True)
                 with self._folder.store.open(name) as file, into.open("xb") as copy:
@@ -113,10 +117,15 @@ class Release:
         self,
         *,
         limits: LimitPolicy | Mapping[Any, Any] | None = None,
+        job: Job | str | os.PathLike[str] | None = None,
         against: Any = None,
         table: str | None = None,
+        signed_by: PublicKey | str | os.PathLike[str] | None = None,
     ) -> Verdict:
-        """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well."""
+        """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well.
+
+        `job` is a job file, all of which is compared; `signed_by` is the public key of whoever has to have signed it.
+        """
         from dalenius.model.problem import ValueCounts
         from dalenius.policy.limits import as_policy
         from dalenius.verify.judge import verify
@@ -125,7 +134,7 @@ class Release:
         if limits is not None:
             counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
             policy = as_policy(limits, counts)
-        return verify(self._where, policy=policy, against=against, table=table)
+        return verify(self._where, policy=policy, job=job, against=against, table=table, signed_by=signed_by)
 
     def audit(
         self,

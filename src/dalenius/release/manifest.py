@@ -21,6 +21,7 @@ from dalenius.release.two_tables import Count, Entry, Tables
 
 FORMAT: Literal[4] = 4
 FILE = "manifest.json"
+SIGNATURE_FILE = "manifest.sig"  # of the publisher, if there is one
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits

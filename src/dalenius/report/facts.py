@@ -14,7 +14,7 @@ from dalenius.errors import ChangedInputError, ReleaseError, UsageError
 from dalenius.model.attack_result import Audit
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
-from dalenius.policy.job import ReportSection
+from dalenius.policy.job import Job, ReportSection
 from dalenius.query.workload import SELECTIVITY, WorkloadResult, evaluate
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest, read_manifest
@@ -106,13 +106,15 @@ def collect(
     table: str | None = None,
     control: Any = None,
     head: ReportSection | None = None,
+    job: Job | None = None,
     progress: Progress | None = None,
 ) -> Facts:
     """Verify the release in a folder, attack it if `audit`, and measure its counts if there is a `truth`.
 
     `truth` is a path (with `table`, for a DuckDB file that has several), a DataFrame, a pyarrow Table or a DuckDB
-    relation; `control` is a table of people who are not in the release, for the attacker who learns. A release that
-    does not pass its checks is not an error here: the facts say so, and leave out what has no meaning then.
+    relation; `control` is a table of people who are not in the release, for the attacker who learns. With a `job`, the
+    release is compared with all that it says. A release that does not pass its checks is not an error here: the facts
+    say so, and leave out what has no meaning then.
     """
     require_folder(folder)
     if control is not None and not audit:
@@ -121,7 +123,7 @@ def collect(
         )
     progress = progress or Silent()
     before = _manifest(folder)
-    verdict = verify(folder, against=truth, table=table, progress=progress)
+    verdict = verify(folder, job=job, against=truth, table=table, progress=progress)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None, head=head or ReportSection())
     if audit:

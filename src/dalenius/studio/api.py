@@ -22,6 +22,7 @@ from dalenius.attack.audit import audit_object
 from dalenius.errors import ClearValuesError
 from dalenius.model.estimate import AT_RANDOM, LEARNED, MEASURED, Estimate, GroupEstimate
 from dalenius.model.problem import MOST_VALUES
+from dalenius.policy.job import ReportSection
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.publishing.flow import price_strata, publish_request
 from dalenius.query.count import Counter, answer_object
@@ -85,6 +86,7 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
             saved=studio.options.out is not None,
             write_job=partial(studio.job, draft, table, form),
             table=table,
+            job=draft.job(ReportSection(), form.in_the_clear),
             policy=policy_to_verify,
             draft=draft,
             notes=published.notes,

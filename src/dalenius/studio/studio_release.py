@@ -23,11 +23,11 @@ from dalenius.model.attack_result import Audit
 from dalenius.model.concern import Concern
 from dalenius.model.progress import Progress
 from dalenius.model.verdict import Verdict
-from dalenius.policy.job import ReportSection
+from dalenius.policy.job import Job, ReportSection
 from dalenius.policy.limits import LimitPolicy
 from dalenius.query.count import Counter
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
-from dalenius.release.manifest import FILE, SEEDED, Manifest
+from dalenius.release.manifest import FILE, SEEDED, SIGNATURE_FILE, Manifest
 from dalenius.report.facts import Facts
 from dalenius.report.twin import report_object
 from dalenius.studio.draft import Draft
@@ -35,7 +35,9 @@ from dalenius.studio.messages import RequestError, not_found
 from dalenius.studio.table_entries import TableEntry
 from dalenius.verify.judge import verify as judge
 
-_OURS = re.compile(rf"{re.escape(FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
+_OURS = re.compile(
+    rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL
+)
 
 Mark = tuple[int, ...]  # identity, size and times of a file
 
@@ -122,7 +124,8 @@ Result = TypeVar("Result")
 class StudioRelease:
     """A release, and what Studio knows about it. `table` is the one it was made from, if it was made here.
 
-    `policy` has the limits that the publisher asked for. Without it, verification uses those of the manifest.
+    `job` is what the publisher asked for, and `policy` the limits that it comes to. Without them, verification uses
+    the limits of the manifest.
     """
 
     id: str
@@ -131,6 +134,7 @@ class StudioRelease:
     saved: bool
     write_job: Callable[[], str] | None = None  # the text of its job file, if it was made here
     table: TableEntry | None = None
+    job: Job | None = None
     policy: LimitPolicy | None = None
     draft: Draft | None = None  # of which it was made
     downloaded: bool = False
@@ -182,7 +186,7 @@ class StudioRelease:
 
         def work() -> Verdict:
             against, name = (table.path, table.table) if table is not None else (None, None)
-            return judge(self.path, policy=self.policy, against=against, table=name, progress=progress)
+            return judge(self.path, policy=self.policy, job=self.job, against=against, table=name, progress=progress)
 
         return self._learn(work, table, lambda known, verdict: replace(known, verdict=verdict, twin=None))
 

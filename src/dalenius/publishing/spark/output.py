@@ -39,7 +39,7 @@ from dalenius.publishing.spark.spark_errors import plain_errors
 from dalenius.publishing.spark.watching import ClusterWork
 from dalenius.release.atomic import writable
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.manifest import FILE, Manifest, tables_in
+from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest, tables_in
 from dalenius.release.two_tables import TableFile, TablePart
 
 
@@ -91,6 +91,7 @@ class SparkStore:
 
 
 MANIFEST_ASIDE = f".{FILE}.new"
+SIGNATURE_ASIDE = f".{SIGNATURE_FILE}.new"
 
 _FOLDER = re.compile(r"(qit|st)-[0-9a-f]{16}")
 _LEFT_BEHIND = re.compile(r"(qit|st)-[0-9a-f]{16}/(\.?part-[^/]*|[._][^/]*(/.*)?)?")  # temporary files of Spark too
@@ -115,7 +116,7 @@ def _check_permission(files: Files, there: Sequence[str], force: bool) -> None:
         )
     if FILE in there and not force:
         raise UsageError("the output folder is there already", "Give another --out, or --force to replace it.")
-    if not force and all(_FOLDER.fullmatch(name) for name in there):
+    if not force and all(_FOLDER.fullmatch(name) or name == SIGNATURE_FILE for name in there):
         raise UsageError(
             "the output folder has an unfinished release in it, of a run that was stopped or is still going",
             "Give another --out; or, if no run is going, --force to remove it.",
@@ -124,7 +125,7 @@ def _check_permission(files: Files, there: Sequence[str], force: bool) -> None:
 
 def _check_is_release(files: Files, there: Sequence[str], own: Collection[str]) -> None:
     """An error if the folder holds a file that neither a release nor an unfinished one would have."""
-    tables = {FILE, *_tables(files)} if FILE in there else set()
+    tables = {SIGNATURE_FILE, *((FILE, *_tables(files)) if FILE in there else ())}  # it comes before the manifest
     for name in files.names():
         is_own = name.partition("/")[0] in own or _is_aside(name)
         if name not in tables and not is_own and not _LEFT_BEHIND.fullmatch(name):
@@ -144,7 +145,8 @@ def content(files: Files, name: str) -> bytes | None:
 
 
 def _is_aside(name: str) -> bool:
-    return name in (MANIFEST_ASIDE, f".{MANIFEST_ASIDE}.crc", f".{FILE}.crc")
+    asides = (MANIFEST_ASIDE, SIGNATURE_ASIDE)
+    return name in (*asides, *(f".{one}.crc" for one in (*asides, FILE, SIGNATURE_FILE)))
 
 
 def _tables(files: Files) -> list[str]:
@@ -205,6 +207,7 @@ class SparkOutput:
         self._spark, self._files, self._force, self._old = spark, files, force, old
         self._written: list[str] = []
         self._manifest: bytes | None = None  # once it may be in its place
+        self._old_signature: bytes | None = None  # once another one may be in its place
         self._published = False
 
     def write(
@@ -265,15 +268,19 @@ class SparkOutput:
             Path(self._files.path or self._files.root), manifest, SparkStore(self._files, without=self._old)
         )
 
-    def commit(self, manifest: Manifest) -> ReleaseFolder:
-        """The manifest, and then the end of what it replaced."""
+    def commit(self, manifest: Manifest, signature: bytes | None = None) -> ReleaseFolder:
+        """The signature, the manifest, and then the end of what they replaced."""
         with writable():
             self._old = find_replaceable(self._files, self._force, self._written)  # it may not be what it was
+            if signature is not None:
+                self._old_signature = content(self._files, SIGNATURE_FILE) if SIGNATURE_FILE in self._old else None
+                self._written.append(SIGNATURE_FILE)
+                self._files.write_last(SIGNATURE_FILE, signature)
             self._manifest = manifest.to_json().encode()
             self._files.write_last(FILE, self._manifest)
             self._published = True
             for name in self._old:
-                if name != FILE:
+                if name not in (FILE, *self._written):
                     with suppress(OSError, OutputError):  # the release is there: too late for an error
                         self._files.remove(name)
         return ReleaseFolder(Path(self._files.path or self._files.root), manifest, SparkStore(self._files))
@@ -282,9 +289,12 @@ class SparkOutput:
         """Remove what was written, unless it is a release: an interruption may come right after it became one."""
         if self._published or (self._manifest is not None and content(self._files, FILE) == self._manifest):
             return
-        for name in (*self._written, MANIFEST_ASIDE, ""):
+        for name in (*self._written, MANIFEST_ASIDE, SIGNATURE_ASIDE, ""):
             with suppress(OSError, OutputError):
                 self._files.remove(name)
+        if self._old_signature is not None:  # the release that was to be replaced is still there
+            with suppress(OSError, OutputError):
+                self._files.write_last(SIGNATURE_FILE, self._old_signature)
 
 
 @contextmanager
