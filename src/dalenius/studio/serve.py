@@ -18,8 +18,8 @@ import uvicorn
 from dalenius.errors import InputError, UsageError
 from dalenius.studio.app import complain, make_app
 from dalenius.studio.guard import Keys
-from dalenius.studio.releases import PrivateFolder
 from dalenius.studio.state import Studio, StudioOptions
+from dalenius.tables.killable import PrivateFolder
 
 _LOOPBACK = "127.0.0.1"  # and nothing else: there is no option for another address
 
@@ -76,7 +76,7 @@ def listening(port: int) -> Iterator[socket.socket]:
 def _private_scratch() -> Iterator[PrivateFolder]:
     """The private folder. All other temporary files go into it as well, and are removed with it."""
     before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
-    private = PrivateFolder()
+    private = PrivateFolder("studio-")
     tempfile.tempdir = os.environ["TMPDIR"] = str(private.folder("scratch"))
     try:
         yield private

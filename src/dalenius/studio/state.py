@@ -23,10 +23,11 @@ from dalenius.studio.draft import Draft, History, Tab, require_columns
 from dalenius.studio.exploration import Exploration, TradeOffPoint, price_object
 from dalenius.studio.forms import RELEASE, ExploreForm, LimitsForm, PublishForm, RolesForm
 from dalenius.studio.messages import RequestError
-from dalenius.studio.releases import PrivateFolder, Releases
+from dalenius.studio.releases import Releases
 from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, Stamp, TableEntry, Tables
 from dalenius.studio.tasks import Tasks
 from dalenius.studio.worker import ExactWorker, Looks
+from dalenius.tables.killable import PrivateFolder
 
 PriceKey = tuple[str, Stamp, Draft]  # what the price of strata depends on
 _SECONDS_TO_END = 5.0  # for tasks, when Studio is closed
