@@ -34,10 +34,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn, TypeVar
 
-from dalenius.errors import DaleniusError, QueryError, SolverError, UsageError
+from dalenius.errors import DaleniusError, MemoryLimitError, SolverError, TimeLimitError, UsageError
 
 SECONDS = 300.0  # for one count
-_LEAST_MEMORY = 256 * 2**20  # the program and its libraries alone take up to 200 MiB
+LEAST_MEMORY = 256 * 2**20  # the program and its libraries alone take up to 200 MiB
 _ENGINE_MEMORY = 2 * 10**9  # bytes that DuckDB takes at most
 _POLL = 0.05  # seconds between looks at a process
 _CHUNK = 2**16
@@ -61,10 +61,10 @@ class Allowance:
         """The allowance that somebody asks for; 0 seconds means no limit."""
         if seconds is not None and not 0 <= seconds < float("inf"):
             raise UsageError(f"--timeout needs a number of seconds, got {seconds}", "0 means no limit.")
-        if memory is not None and memory < _LEAST_MEMORY:
+        if memory is not None and memory < LEAST_MEMORY:
             raise UsageError(
                 f"{memory // 2**20:,} MiB of memory are too little to count",
-                f"Give --memory {_LEAST_MEMORY // 2**20}MiB or more.",
+                f"Give --memory {LEAST_MEMORY // 2**20}MiB or more.",
             )
         return cls(seconds or None, memory)
 
@@ -85,11 +85,11 @@ class Watch:
         """Something new begins."""
         self._began = time.monotonic()
 
-    def overrun(self) -> QueryError | None:
+    def overrun(self) -> DaleniusError | None:
         """The error if the process takes more than it may."""
         seconds, memory = self._allowance.seconds, self._allowance.memory
         if seconds is not None and time.monotonic() - self._began > seconds:
-            return QueryError(
+            return TimeLimitError(
                 f"the count took more than {seconds:g} seconds, and was stopped",
                 "Ask for something simpler, or give a larger --timeout (0 means no limit).",
             )
@@ -106,10 +106,10 @@ class Watch:
                 raise error
 
 
-def out_of_memory(memory: int | None = None) -> QueryError:
+def out_of_memory(memory: int | None = None) -> MemoryLimitError:
     """The error for a count that needs more memory than it may have."""
     much = "than there is" if memory is None else f"than {memory // 2**20:,} MiB"
-    return QueryError(
+    return MemoryLimitError(
         f"the count needs more memory {much}, and was stopped",
         "Ask for fewer groups, or for less text in one value, or give a larger --memory.",
     )
