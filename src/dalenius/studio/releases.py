@@ -111,11 +111,6 @@ class Releases:
         """Whether something is still beside the target of the release that was started last."""
         return self._target is not None and is_staged(self._target)
 
-    def close(self) -> None:
-        """Close all files."""
-        for release in self.all():
-            release.close()
-
 
 def new_id() -> str:
     """An ID that nobody can guess."""

@@ -88,6 +88,19 @@ def _private_scratch() -> Iterator[PrivateFolder]:
         private.remove()
 
 
+class _Server(uvicorn.Server):
+    """A server that ends all counts before it waits for the answers that are under way."""
+
+    def __init__(self, config: uvicorn.Config, studio: Studio) -> None:
+        super().__init__(config)
+        self._studio = studio
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close in good order."""
+        self._studio.counting.close()
+        await super().shutdown(sockets)
+
+
 def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
     """The server of a Studio. It writes nothing to the terminal."""
 
@@ -95,7 +108,7 @@ def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
         server.should_exit = True
 
     app = make_app(studio, keys, port, stop)
-    server = uvicorn.Server(
+    server = _Server(
         uvicorn.Config(
             app,
             http="h11",
@@ -108,7 +121,8 @@ def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=2,
-        )
+        ),
+        studio,
     )
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if threading.current_thread() is threading.main_thread():

@@ -32,9 +32,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, NoReturn, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from dalenius.errors import DaleniusError, MemoryLimitError, SolverError, TimeLimitError, UsageError
+
+if TYPE_CHECKING:
+    import subprocess
 
 SECONDS = 300.0  # for one count
 LEAST_MEMORY = 256 * 2**20  # the program and its libraries alone take up to 200 MiB
@@ -168,9 +171,9 @@ def in_new_process(function: Callable[..., Result], *arguments: Any, allowance: 
         return result
 
 
-def python_process(program: str, **environment: str) -> Any:
+def python_process(program: str, **environment: str) -> subprocess.Popen[bytes]:
     """A new Python with pipes, in a session of its own, so that Ctrl-C in a terminal does not reach it."""
-    import subprocess
+    import subprocess  # here, because whoever forks does not need it
 
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(  # noqa: S603 (ourselves)
