@@ -20,14 +20,9 @@ from dalenius.query.conditions import LARGEST_PATTERN, LONGEST, MOST_PARTS, _len
 from dalenius.query.count import Counter
 from dalenius.query.sql import FUNCTIONS, INFIX, Names
 from tests.effort import examples
-from tests.query.releases import write_release
+from tests.query.releases import BOMB, write_release
 
 NAMES = Names({"A": "q0", "B": "q1", "X": "s"}, "bucket")
-
-BOMB = "'%A'"  # each level makes text several times as long, if it is executed
-for _ in range(20):
-    BOMB = f"translate(strftime(DATE '2024-05-01', {BOMB}), 'Wednsay', '%A % %A')"
-BOMB += " = 'x'"
 
 HOSTILE = [
     "1=1) UNION SELECT (1",

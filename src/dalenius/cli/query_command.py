@@ -99,9 +99,10 @@ def query_command(
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
         allowance = count_allowance(timeout, memory)
-        work = partial(_answers, folder, queries, by, learn, measure, allowance.engine, as_json)
-        answers = list(in_child(work, allowance))  # all of them, before anything is printed
-        texts = [text for _, text in queries]
+        lines, texts = zip(*queries, strict=True)
+        how = {"learn": learn, "measure": measure}
+        work = partial(_answers, folder, texts, by, how, allowance.engine, as_json)
+        answers = _collected(in_child(work, allowance), lines)
         if as_json:
             _print_json(texts if queries_file is not None else None, answers)
         else:
@@ -135,28 +136,29 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
 
 
 def _answers(
-    folder: Path,
-    queries: Sequence[tuple[int | None, str]],
-    by: Sequence[str],
-    learn: bool,
-    measure: bool,
-    memory: str,
-    as_json: bool,
+    folder: Path, texts: Sequence[str], by: Sequence[str], how: dict[str, bool], memory: str, as_json: bool
 ) -> Iterator[Any]:
-    """Answer one query after the other. Libraries are imported here, in the child process, and not by its parent."""
+    """None once the release is open, then one answer after the other. Libraries are imported by the child alone."""
     from dalenius.query.count import Counter, answer_object
     from dalenius.release.folder import open_release
 
     with Counter(open_release(folder), memory=memory) as counter:
-        for line, text in queries:
-            try:
-                count = partial(counter.count_by, group_by=by) if by else counter.count
-                answer: Answer = count(text, learn=learn, measure=measure)
-            except DaleniusError as error:
-                if line is not None:
-                    error.message = f"line {line}: {error.message}"
-                raise
+        yield None
+        for text in texts:
+            answer: Answer = counter.count_by(text, by, **how) if by else counter.count(text, **how)
             yield answer_object(answer) if as_json else answer
+
+
+def _collected(answers: Iterator[Any], lines: Sequence[int | None]) -> list[Any]:
+    """All answers, before anything is printed. An error says in which line its query is."""
+    received: list[Any] = []
+    try:
+        received.extend(answers)
+    except DaleniusError as error:
+        if received and (line := lines[len(received) - 1]) is not None:
+            error.message = f"line {line}: {error.message}"
+        raise
+    return received[1:]
 
 
 def _print_json(queries: Sequence[str] | None, answers: Sequence[Any]) -> None:

@@ -311,6 +311,7 @@ class Studio:
         return {
             "version": VERSION,
             "upload_limit": self.options.upload_limit,
+            "count_timeout": self.options.allowance.seconds,
             "saves_to": self.options.out is not None,
             "tables": [entry.state() for entry in self.tables.all()],
             "table": chosen,
