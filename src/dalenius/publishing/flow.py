@@ -12,11 +12,8 @@ published.py     the release in the hand
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from dalenius.errors import NoSolutionError, NoSuchColumnError, SelfCheckError
@@ -44,6 +41,7 @@ from dalenius.release.atomic import writable
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.signature import SigningKey
 from dalenius.release.writer import Format
+from dalenius.tables.killable import PrivateFolder
 from dalenius.verify.judge import verify
 
 
@@ -142,11 +140,11 @@ def publish(
     )
     if out is not None:
         return publish_request(request, out, progress)
-    temporary = tempfile.mkdtemp(prefix="dalenius-")
+    temporary = PrivateFolder()
     try:
-        return publish_request(request, Path(temporary, "release"), progress, temporary)
+        return publish_request(request, temporary.path / "release", progress, temporary)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.remove()
         raise
 
 
@@ -154,7 +152,7 @@ def publish_request(
     request: PublishRequest,
     out: str | os.PathLike[str],
     progress: Progress | None = None,
-    temporary: str | None = None,
+    temporary: PrivateFolder | None = None,
 ) -> Release:
     """Publish to a folder, stage by stage. A `temporary` folder around it is removed with the release object."""
     progress = progress or Silent()

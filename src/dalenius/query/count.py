@@ -212,10 +212,22 @@ def count(
     measure: bool = True,
 ) -> Estimate | list[GroupEstimate]:
     """How many rows meet a SQL condition: one estimate, or one for every group."""
-    with Counter(folder) as counter:
+    return count_once(folder, expression, group_by, learn, measure, None)[0]
+
+
+def count_once(
+    folder: ReleaseFolder,
+    expression: str,
+    group_by: Sequence[str],
+    learn: bool,
+    measure: bool,
+    calibration: Calibration | None,
+) -> tuple[Estimate | list[GroupEstimate], Calibration | None]:
+    """The same with what is known of the intervals, and what is known of them afterwards: for a process of its own."""
+    with Counter(folder, calibration=calibration) as counter:
         if group_by:
-            return counter.count_by(expression, group_by, learn=learn, measure=measure)
-        return counter.count(expression, learn=learn, measure=measure)
+            return counter.count_by(expression, group_by, learn=learn, measure=measure), counter.calibration
+        return counter.count(expression, learn=learn, measure=measure), counter.calibration
 
 
 def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:

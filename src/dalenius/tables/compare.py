@@ -6,7 +6,6 @@ is the difference. It spills to a scratch folder when memory runs short. No row 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pyarrow
 from dalenius.errors import TooManyValuesError
 from dalenius.model.problem import MOST_VALUES
 from dalenius.tables.connections import connect, quote_name
+from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import plain_errors
 
@@ -49,7 +49,7 @@ class SourceTable:
         """From whatever `open_table` takes; DuckDB takes `memory` bytes at the most before it spills."""
         with ExitStack() as stack:
             opened = stack.enter_context(open_table(source, table, memory))
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            scratch = stack.enter_context(scratch_folder())
             yield cls(opened, connect(scratch, stack, memory))
 
     def require_columns(self, columns: Sequence[str]) -> None:

@@ -102,7 +102,10 @@ def _explain_query(error: duckdb.Error) -> Explanation:
     if isinstance(error, duckdb.OutOfRangeException):
         return "the query computes a number that is out of range", "Cast to a wider type, such as DOUBLE."
     if isinstance(error, duckdb.OutOfMemoryException):
-        return "the query needs more memory than it may have", "Ask for fewer groups, or for less text in one value."
+        return (
+            "the query needs more memory than it may have",
+            "Ask for fewer groups, or for less text in one value, or give a larger --memory.",
+        )
     return f"the query cannot be evaluated ({type(error).__name__})", "Is every argument one that its function takes?"
 
 
