@@ -27,7 +27,7 @@ def into_parts(
     tables = {}
     for table, folder in zip(("qit", "st"), folders, strict=True):
         schema = pq.read_schema(release / f"{table}.parquet").remove_metadata()
-        writer = PartsWriter(out / folder, schema, group or part_rows, part_rows)
+        writer = PartsWriter(out / folder, schema, group or part_rows, part_rows, opened.manifest.columns.bucket)
         for batch in opened.batches("qit" if table == "qit" else "st", rows=max(1, part_rows * 2 // 3)):
             writer.write(batch.columns)
         tables[table] = writer.finish()

@@ -18,6 +18,7 @@ from tests.spark.driving import Driver, Told
 from tests.spark.java import need_java
 from tests.spark.standalone import LOOPBACK, end, environment, eventually, guarded
 from tests.spark.tables import COLUMNS, LIMITS, check_release, publish, town, written
+from tests.spark.test_spelling import check_spelling
 
 _STARTED = re.compile(r"Spark Connect server started at: \S+?:(\d+)")
 
@@ -78,6 +79,7 @@ def test_the_release_is_that_of_one_machine(remote: str, driver: Driver, tmp_pat
         assert driver.run(job(remote, source, out, **options)) == {"done": len(table)}
         release = dalenius.load(out)
         check_release(release, table)
+        assert len(check_spelling(release, 2**17)) > 4
         assert release.st.equals(publish(source, seed=7, **options).st)
         assert release.verify(signed_by=tmp_path / "key.pub").verified is ("sign" in options)
 

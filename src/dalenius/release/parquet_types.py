@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from dalenius.release.two_tables import is_text
-
 TRUE, FALSE, I8, I32, I64, BINARY, LIST, STRUCT = 1, 2, 3, 5, 6, 8, 9, 12
 BOOLEAN, INT32, INT64, FLOAT, DOUBLE, BYTES, FIXED = 0, 1, 2, 4, 5, 6, 7
 
@@ -102,6 +100,12 @@ def physical_type(data_type: pa.DataType) -> int:
     if t.is_timestamp(data_type) or t.is_duration(data_type):
         return INT64
     raise ValueError(f"no release has a column of the type {data_type}")
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Strings of any layout."""
+    t = pa.types
+    return bool(t.is_string(data_type) or t.is_large_string(data_type) or t.is_string_view(data_type))
 
 
 def is_variable(data_type: pa.DataType) -> bool:

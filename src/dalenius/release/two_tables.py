@@ -130,11 +130,9 @@ def named_type(name: str) -> pa.DataType:
 
 def is_text(data_type: pa.DataType) -> bool:
     """Strings of any layout."""
-    import pyarrow as pa
+    from dalenius.release import parquet_types  # here, since it loads Arrow
 
-    return bool(
-        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
-    )
+    return parquet_types.is_text(data_type)
 
 
 def text_can_carry(data_type: pa.DataType) -> bool:
