@@ -17,7 +17,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dalenius.errors import UsageError
+from dalenius.errors import ReleaseError, UsageError
 from dalenius.release.atomic import exchange, hidden_name, sync, sync_folder, writable
 from dalenius.release.folder import LocalStore
 from dalenius.release.manifest import FILE, tables_of_release
@@ -77,7 +77,10 @@ def _is_release(folder: Path) -> bool:
     tables = tables_of_release(folder)
     if tables is None:
         return False
-    names = LocalStore(folder).names()
+    try:
+        names = LocalStore(folder).names()
+    except (ReleaseError, OSError):  # what is in it is not all files of a release, then
+        return False
     paths = [folder / name for name in names]
     return {FILE, *tables} >= set(names) and all(path.is_file() and not path.is_symlink() for path in paths)
 
@@ -141,7 +144,7 @@ def _remove_left_behind(target: Path) -> None:
 
 
 def _remove_if_left(folder: Path) -> None:
-    with suppress(OSError):
+    with suppress(OSError, RecursionError):
         if folder.name.rpartition(".")[2].startswith("staging-"):
             with (folder / _LOCK).open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -92,7 +92,7 @@ def cast_to_text(values: pyarrow.Array) -> list[str | None]:
     """The values as DuckDB writes them; a null stays a null."""
     import pyarrow  # here and below, because text files need no Arrow
 
-    with plain_errors(), _caster().cursor() as connection:
+    with plain_errors(), _casting() as connection:
         relation = connection.from_arrow(pyarrow.table({"value": values}))
         return [text for (text,) in relation.project("CAST(value AS VARCHAR)").fetchall()]
 
@@ -101,9 +101,20 @@ def hash_values(values: pyarrow.Array) -> Any:
     """A hash of 64 bits for each of some values that are not null, as an array of numpy's."""
     import pyarrow
 
-    with plain_errors(), _caster().cursor() as connection:
+    with plain_errors(), _casting() as connection:
         relation = connection.from_arrow(pyarrow.table({"value": values}))
         return relation.project("hash(value) AS hash").fetchnumpy()["hash"]
+
+
+@contextmanager
+def _casting() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection for a short list. An error inside of DuckDB, as by a time before 00:00, makes all of them useless."""
+    try:
+        with _caster().cursor() as connection:
+            yield connection
+    except (duckdb.InternalException, duckdb.FatalException):
+        _caster.cache_clear()
+        raise
 
 
 @cache
