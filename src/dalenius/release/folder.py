@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 from dalenius.errors import InputError, ReleaseError
 from dalenius.release.manifest import Column, Manifest, read_manifest
 from dalenius.release.two_tables import TableFile, is_text, named_type
+from dalenius.tables.delimited import NOT_REGULAR, require_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +47,7 @@ class LocalStore:
 
     def open(self, name: str) -> BinaryIO:
         """The file by its path."""
+        require_regular(self._folder / name)
         return (self._folder / name).open("rb")
 
     def names(self) -> list[str]:
@@ -99,6 +101,7 @@ class ReleaseFolder:
         """A file of a table, as Arrow takes it: by its path where it has one, which is faster."""
         path = self.store.local(name)
         if path is not None:
+            require_regular(path)
             yield path
         else:
             with self.store.open(name) as file:
@@ -149,6 +152,9 @@ class ReleaseFolder:
 
     def require_one_layout(self, table: TableName) -> None:
         """Refuse parts with different columns or types, for readers who would take all of them for the first."""
+        for name in self.files(table):
+            with _reading(name), self.open_file(name):
+                pass  # they are files, and nothing else that another reader would wait for
         if self.entry(table).parts is None:
             return
         import pyarrow.parquet
@@ -213,10 +219,17 @@ def _reading(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else "it is damaged"  # Arrow's own words have the path
+        why = _reason(error)
         raise ReleaseError(f"{name} cannot be read: {why}") from None
     except (pa.ArrowException, ValueError):
         raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
+
+
+def _reason(error: OSError) -> str:
+    """Why a file cannot be read. Arrow's own words have the path."""
+    if error.strerror == NOT_REGULAR:
+        return NOT_REGULAR
+    return os.strerror(error.errno) if error.errno else "it is damaged"
 
 
 def _require_text(name: str, batch: pa.RecordBatch) -> None:

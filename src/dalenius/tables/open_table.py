@@ -24,7 +24,7 @@ import duckdb
 from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyValuesError, UsageError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quote_name
-from dalenius.tables.delimited import check_names, read_header, readable
+from dalenius.tables.delimited import check_names, read_header, readable, require_regular
 from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
 from dalenius.tables.table_errors import plain_errors
 from dalenius.tables.text_check import is_in_one_piece
@@ -108,7 +108,7 @@ def hash_values(values: pyarrow.Array) -> Any:
 
 @contextmanager
 def _casting() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection for a short list. An error inside of DuckDB, as by a time before 00:00, makes all of them useless."""
+    """A connection for a short list. After an error inside of DuckDB, as by a time before 00:00, it is made anew."""
     try:
         with _caster().cursor() as connection:
             yield connection
@@ -164,6 +164,8 @@ def _from_path(path: Path, table: str | None, connect_new: Connect) -> duckdb.Du
     with readable():
         if not path.exists():
             raise InputError("there is no file at the path given", "Check the path.")
+        if not path.is_dir():
+            require_regular(path)
         suffix = file_suffix(path) if not path.is_dir() else _FOLDER
     if table is not None and suffix not in _DATABASE_SUFFIXES:
         raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
@@ -233,6 +235,7 @@ def tables_of_file(path: Path, views: bool = True) -> list[str]:
     if file_suffix(path) not in _DATABASE_SUFFIXES:
         return []
     with readable(), plain_errors(), ExitStack() as stack:
+        require_regular(path)
         connection = connect(None, stack)
         attach(path.resolve(), connection)
         return list(attached_tables(connection, views))
