@@ -160,8 +160,11 @@ def ragged(line: int | None, fields: int, columns: int) -> Explanation:
 
 
 def bad_quote(line: int | None) -> Explanation:
-    """A quote inside a quoted value, or one that is not closed."""
-    return f"the table has a quote that does not fit{at_line(line)}", 'Double the quotes inside quoted values: "".'
+    """A quote inside a quoted value, blanks around one, or one that is not closed."""
+    return (
+        f"the table has a quote that does not fit{at_line(line)}",
+        'Double the quotes inside quoted values: "". Leave no blanks between a quote and the delimiter.',
+    )
 
 
 def too_long(line: int | None) -> Explanation:
