@@ -6,7 +6,7 @@ with line ends inside their values. Nobody would notice rows that are missing fr
 here first, and a file with such values is not cut into pieces (`is_in_one_piece`).
 
 A field is in quotes (doubled inside), or it is text without delimiters and line ends that does not begin with a quote.
-Blanks around quotes are refused: DuckDB drops them, and to others they are part of the value, with the quotes or without.
+Blanks around quotes are refused: DuckDB drops them, and to others they are part of the value, with quotes or without.
 Every record has as many fields as the header, where DuckDB would let one end with a delimiter. All lines end alike. An
 empty line is no record.
 
