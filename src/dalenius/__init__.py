@@ -7,11 +7,13 @@ publisher sets value by value.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from dalenius.model import VERSION
 
+TYPE_CHECKING = False  # but to type checkers; importing it takes longer than all else that a command does first
 if TYPE_CHECKING:
+    from typing import Any
+
     from dalenius.errors import DaleniusError
     from dalenius.model.plan import Method, Plan, Status
     from dalenius.planning import plan

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
-from dalenius.cli.failures import Commands
+from dalenius.cli.failures import Commands, interrupt_when_safe
 from dalenius.model import VERSION
 
 if TYPE_CHECKING:
@@ -117,7 +117,6 @@ def _prepare_output() -> None:
             stream.reconfigure(errors="backslashreplace")
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
 
 
 @click.group(
@@ -137,7 +136,8 @@ def main(context: click.Context) -> None:
 
 
 def entry() -> None:
-    """Run the program, as the installed command does."""
+    """Run the program."""
     _load_no_plugins()
     _prepare_output()
+    interrupt_when_safe()
     main()

@@ -29,6 +29,7 @@ from dalenius.model.estimate import (
     GroupEstimate,
     RandomMatching,
 )
+from dalenius.tables.delimited import require_regular
 from dalenius.tables.killable import in_child
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
         if name == "-":
             text = sys.stdin.read(_LONGEST_FILE + 1)
         else:
+            require_regular(Path(name))
             with Path(name).open(encoding="utf-8-sig") as file:
                 text = file.read(_LONGEST_FILE + 1)
     except OSError as error:

@@ -28,7 +28,7 @@ from dalenius.place.occurrences import OccurrenceCounter, Occurrences
 from dalenius.place.packed import Layout
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
-from dalenius.tables.arrays import arrow_array
+from dalenius.tables.arrays import arrow_array, require_utf8
 from dalenius.tables.arrow import Source
 
 _ALL = 2**32
@@ -241,6 +241,8 @@ def _read(
         *others, last = (
             cast_to_published(column, field.type) for column, field in zip(batch.columns, fields, strict=False)
         )
+        for field, column in zip(fields, (*others, last), strict=True):
+            require_utf8(field.name, column)
         for identifiers, column in zip(identifying.values(), batch.columns[len(fields) :], strict=True):
             identifiers.add(column)
         counter.add(last)

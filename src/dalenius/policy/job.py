@@ -44,6 +44,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dalenius.errors import JobFileError, MissingExtraError, UsageError, did_you_mean
 from dalenius.model.plan import Method
 from dalenius.policy.limits import LimitPolicy
+from dalenius.tables.delimited import require_regular
 
 
 def _number(value: object) -> object:
@@ -178,6 +179,7 @@ class Job(_Section):
 def read_job(path: Path) -> Job:
     """Read and check a job file."""
     try:
+        require_regular(path)
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise JobFileError(f"the job file cannot be read: {error.strerror}") from None

@@ -31,7 +31,7 @@ from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
-from dalenius.publishing.description import describe, table_specs
+from dalenius.publishing.description import check_values, describe, table_specs
 from dalenius.publishing.engine import OpenTable, SurveySpec, open_engine
 from dalenius.publishing.inspection import inspect, look
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
@@ -236,6 +236,7 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> Surv
         identifying_columns(roles, table.names),
     )
     survey = table.survey(spec, progress)
+    check_values(roles, survey, request.format)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
     return survey

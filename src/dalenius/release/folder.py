@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
-from dalenius.errors import ReleaseError
+from dalenius.errors import InputError, ReleaseError
 from dalenius.release.manifest import Column, Manifest, read_manifest
 from dalenius.release.two_tables import TableFile, is_text, named_type
+from dalenius.tables.delimited import NOT_REGULAR, require_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TableName = Literal["qit", "st"]
 BATCH_ROWS = 2**18
+_DEEPEST, _MOST_FILES = 16, 2**20  # a release has folders of one depth
 
 
 class Store(Protocol):
@@ -45,17 +47,29 @@ class LocalStore:
 
     def open(self, name: str) -> BinaryIO:
         """The file by its path."""
+        require_regular(self._folder / name)
         return (self._folder / name).open("rb")
 
     def names(self) -> list[str]:
-        """Whatever is in the folder, and in folders within it; links are not followed."""
+        """Whatever is in the folder, and in folders within it; links are not followed. ReleaseError for too much."""
         names: list[str] = []
-        for entry in os.scandir(self._folder):
-            if entry.is_dir(follow_symlinks=False):
-                within = LocalStore(self._folder / entry.name).names()
-                names += [f"{entry.name}/{name}" for name in within] or [f"{entry.name}/"]
-            else:
-                names.append(entry.name)
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            with os.scandir(self._folder / folder) as entries:
+                empty = True
+                for entry in entries:
+                    empty = False
+                    if not entry.is_dir(follow_symlinks=False):
+                        names.append(folder + entry.name)
+                    elif folder.count("/") < _DEEPEST:
+                        waiting.append(f"{folder}{entry.name}/")
+                    else:
+                        raise ReleaseError(f"the folder has folders that are more than {_DEEPEST} deep")
+                    if len(names) + len(waiting) > _MOST_FILES:
+                        raise ReleaseError(f"the folder has more than {_MOST_FILES:,} files")
+            if empty and folder:
+                names.append(folder)
         return sorted(names)
 
     def local(self, name: str) -> Path:
@@ -87,6 +101,7 @@ class ReleaseFolder:
         """A file of a table, as Arrow takes it: by its path where it has one, which is faster."""
         path = self.store.local(name)
         if path is not None:
+            require_regular(path)
             yield path
         else:
             with self.store.open(name) as file:
@@ -137,6 +152,9 @@ class ReleaseFolder:
 
     def require_one_layout(self, table: TableName) -> None:
         """Refuse parts with different columns or types, for readers who would take all of them for the first."""
+        for name in self.files(table):
+            with _reading(name), self.open_file(name):
+                pass  # they are files, and nothing else that another reader would wait for
         if self.entry(table).parts is None:
             return
         import pyarrow.parquet
@@ -165,7 +183,9 @@ class ReleaseFolder:
                 with pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
                     text = readable_as_dictionaries(file.metadata, text)
             with pyarrow.parquet.ParquetFile(source, read_dictionary=text, pre_buffer=False) as file:
-                yield from file.iter_batches(batch_size=rows, columns=chosen)
+                for batch in file.iter_batches(batch_size=rows, columns=chosen):
+                    _require_text(name, batch)
+                    yield batch
 
     def _csv_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int
@@ -199,10 +219,28 @@ def _reading(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else "it is damaged"  # Arrow's own words have the path
+        why = _reason(error)
         raise ReleaseError(f"{name} cannot be read: {why}") from None
     except (pa.ArrowException, ValueError):
         raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
+
+
+def _reason(error: OSError) -> str:
+    """Why a file cannot be read. Arrow's own words have the path."""
+    if error.strerror == NOT_REGULAR:
+        return NOT_REGULAR
+    return os.strerror(error.errno) if error.errno else "it is damaged"
+
+
+def _require_text(name: str, batch: pa.RecordBatch) -> None:
+    """Refuse text that is not UTF-8, which Parquet files can have and CSV files, as they are read here, cannot."""
+    from dalenius.tables.arrays import require_utf8
+
+    for column, values in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            require_utf8(column, values)
+        except InputError as error:
+            raise ReleaseError(f"{name}: {error.message}") from None
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:

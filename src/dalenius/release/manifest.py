@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from dalenius.errors import ReleaseError
 from dalenius.model.plan import Method, Status
 from dalenius.release.two_tables import Count, Entry, Tables
+from dalenius.tables.delimited import require_regular
 
 FORMAT: Literal[4] = 4
 FILE = "manifest.json"
@@ -276,6 +277,7 @@ def tables_of_release(folder: Path) -> list[str] | None:
     """The files of the tables of the release in a folder, of this format or an earlier one; None without a release."""
     path = folder / FILE
     try:
+        require_regular(path)
         return tables_in(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
     except OSError:
         return None
@@ -303,6 +305,7 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of the release in a folder."""
     path = folder / FILE
     try:
+        require_regular(path)
         if path.stat().st_size > _LARGEST:
             raise ReleaseError(f"the manifest is larger than {_LARGEST:,} bytes")
         return parse_manifest(path.read_text(encoding="utf-8"))

@@ -62,7 +62,7 @@ class Fingerprint:
         """The fingerprint of a folder as it is now, even of one that does not exist."""
         try:
             names = tuple(LocalStore(folder).names())
-        except OSError:
+        except (OSError, ReleaseError):
             names = ()
         marks = {name: mark for name in names if _OURS.fullmatch(name) and (mark := _mark(folder / name)) is not None}
         return cls(_digest(folder / FILE), marks, names)

@@ -84,6 +84,10 @@ def release_errors() -> Iterator[None]:
         raise KeyboardInterrupt from None
     except (duckdb.Error, UnicodeDecodeError):
         raise _damaged() from None
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _damaged() -> ReleaseError:

@@ -129,7 +129,14 @@ def other_files(release: ReleaseFolder) -> list[str]:
 
 def note_other_files(release: ReleaseFolder, report: Report) -> None:
     """Whatever else lies in the folder is not verified, and might be published by mistake."""
-    others = other_files(release)
+    try:
+        others = other_files(release)
+    except ReleaseError as error:
+        report.fail(FILES, error.message)
+        return
+    except OSError as error:
+        report.fail(FILES, f"what else is in the folder cannot be seen: {error.strerror or 'the store failed'}")
+        return
     if others:
         listed = ", ".join(map(repr, others[:_LISTED])) + (" and more" if len(others) > _LISTED else "")
         report.note(f"the folder has {plural(len(others), 'other file')}, not verified: {listed}")

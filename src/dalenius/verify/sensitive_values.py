@@ -14,7 +14,7 @@ from dalenius.model.problem import MOST_VALUES
 from dalenius.release.two_tables import is_text
 from dalenius.tables.arrays import texts
 from dalenius.verify.buckets import Codes, Integers
-from dalenius.verify.row_order import as_arrow, as_text, falls, integers
+from dalenius.verify.row_order import as_arrow, as_text, falls, integers, is_bytes
 
 _INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
@@ -93,7 +93,7 @@ class ValueCodes:
 
     def _foresee(self, data_type: pa.DataType) -> None:
         """Look up the listed values together: asking the engine anew for each batch that brings some takes long."""
-        if pa.types.is_dictionary(data_type) or is_text(data_type):
+        if pa.types.is_dictionary(data_type) or is_bytes(data_type):  # the text of bytes is not what they spell
             return
         listed = [text for text in self.texts if text is not None and text != self._null_value]
         with suppress(pa.ArrowException):  # not all of them are of the type, and then they come as they come
