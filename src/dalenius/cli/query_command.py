@@ -344,8 +344,8 @@ def _show_workload(result: WorkloadResult) -> None:
     if (learned := result.learned) is not None:
         errors = f"mean {learned.mean_relative_error:.4f}, median {learned.median_relative_error:.4f}"
         width = f"mean width {learned.mean_interval_width:,.1f}"
-        pairs.append(("learned: relative error", errors))
-        pairs.append(("learned: 95 % interval", f"contains the truth for {learned.coverage:.1%}; {width}"))
+        held = f"contains the truth for {learned.coverage:.1%}; {width}"
+        pairs += [("learned: relative error", errors), ("learned: 95 % interval", held)]
     elif result.not_learned is not None:
         pairs.append(("learned", f"nothing. {result.not_learned}"))
     show_pairs(pairs)

@@ -270,7 +270,7 @@ class LocalEngine:
     """Reads, places and writes within a budget of memory. What does not fit into it goes to the disk of the output."""
 
     def __init__(self, budget: Budget, format: Format) -> None:
-        self._budget, self._formatat = budget, format
+        self._budget, self._format = budget, format
         self._scratch: Path | None = None
 
     @contextmanager
@@ -289,7 +289,7 @@ class LocalEngine:
         with staging(Path(out), force) as stage, ThreadPoolExecutor(1) as disk:
             self._scratch = stage.folder
             try:
-                yield LocalOutput(stage, Path(out), force, self._budget, self._formatat, disk)
+                yield LocalOutput(stage, Path(out), force, self._budget, self._format, disk)
             finally:
                 self._scratch = None
 

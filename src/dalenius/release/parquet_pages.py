@@ -52,7 +52,10 @@ class FileWriter:
         self._put(MAGIC)
 
     def write_group(self, columns: Sequence[pa.Array]) -> None:
-        """The next rows. All groups have equally many, but for the last, which may have fewer."""
+        """The next rows. All groups have equally many, but for the last, which may have fewer.
+
+        Columns may come in a narrower type than is published, and text as a dictionary.
+        """
         self._groups.append([self._write_chunk(*column) for column in zip(self._layout.columns, columns, strict=True)])
 
     def finish(self) -> None:
@@ -60,7 +63,8 @@ class FileWriter:
         self._put(self._layout.footer(self._groups))
 
     def _write_chunk(self, column: ColumnLayout, values: pa.Array) -> Chunk:
-        entries, dictionary, data = encode(column, values)
+        stated = values if pa.types.is_dictionary(values.type) else values.cast(column.data_type)
+        entries, dictionary, data = encode(column, stated)
         listed = None
         if dictionary is not None:
             listed = self._write_page(dictionary_header(entries, len(dictionary)), dictionary)

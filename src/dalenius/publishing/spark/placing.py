@@ -141,7 +141,7 @@ class PieceEncoder:
         content = io.BytesIO()
         writer = FileWriter(content, self.schema, self.bucket)
         for columns in groups:
-            writer.write_group([_stored(*column) for column in zip(columns, self.schema, strict=True)])
+            writer.write_group(columns)
         writer.finish()
         row = [pa.array([piece], pa.int32()), pa.array([content.getbuffer()], pa.binary())]
         return pa.record_batch(row, names=["piece", "content"])
@@ -149,11 +149,6 @@ class PieceEncoder:
     def groups(self, rows: int) -> Iterator[slice]:
         """Which rows of a piece are in which row group."""
         return (slice(first, min(first + self.group, rows)) for first in range(0, rows, self.group))
-
-
-def _stored(column: pa.Array, field: pa.Field) -> pa.Array:
-    """A column in the type that is stated. Dictionaries are of texts, and stored as such."""
-    return column if pa.types.is_dictionary(column.type) else column.cast(field.type)
 
 
 class SortTask:
