@@ -146,6 +146,12 @@ class ReleaseError(InputError):
     kind = "release"
 
 
+class MemoryLimitError(DaleniusError):
+    """Reading a release would take more memory than the program may have."""
+
+    kind = "memory"
+
+
 class QueryError(DaleniusError):
     """A query that is not an expression over the published columns."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import click
 
@@ -158,3 +159,17 @@ def parse_size(text: str, option: str = "--memory") -> int:
         raise UsageError(f"{option} needs a size, got {text!r}", "Write 2GB, or 512MiB.")
     power = " kmgt".index(match[2].lower() or " ")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+
+
+def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What the whole program may take."""
+    return click.option(
+        "--memory",
+        metavar="SIZE",
+        callback=_size,
+        help="Memory that the program may use: 2GB, 512MiB (default: half of the machine's).",
+    )(command)
+
+
+def _size(_context: click.Context, _option: click.Parameter, given: str | None) -> int | None:
+    return parse_size(given) if given is not None else None

@@ -13,6 +13,7 @@ from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
+    memory_option,
     printable,
     show_advice,
     show_concerns,
@@ -75,6 +76,7 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     help="With --certificate: records of a bucket that the attacker knows (default 0).",
 )
 @click.option("--fakes", type=int, metavar="N", help="With --certificate: fake values in every bucket (default 0).")
+@memory_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify_command(
     path: Path | None,
@@ -82,6 +84,7 @@ def verify_command(
     table_name: str | None,
     certificate: Path | None,
     counts_file: Path | None,
+    memory: int | None,
     as_json: bool,
     **arguments: Any,
 ) -> None:
@@ -94,12 +97,14 @@ def verify_command(
     """
     with report_errors(as_json):
         if certificate is not None:
+            if memory is not None:
+                raise UsageError("--memory is for a release, and a certificate is given", "Leave one of them out.")
             if against is not None:
                 raise UsageError("--against is for a release, and a certificate is given", "Leave one of them out.")
             verified = _check_certificate(certificate, path, counts_file, table_name, arguments, as_json)
         else:
             _refuse_certificate_options(arguments, counts_file)
-            verified = _check_release(path, arguments["job"], against, table_name, as_json)
+            verified = _check_release(path, arguments["job"], against, table_name, memory, as_json)
         if not verified:
             sys.exit(CHECK_FAILED)
 
@@ -114,7 +119,12 @@ def _refuse_certificate_options(arguments: dict[str, Any], counts_file: Path | N
 
 
 def _check_release(
-    folder: Path | None, job: Path | None, against: Path | None, table_name: str | None, as_json: bool
+    folder: Path | None,
+    job: Path | None,
+    against: Path | None,
+    table_name: str | None,
+    memory: int | None,
+    as_json: bool,
 ) -> bool:
     if folder is None:
         raise UsageError("no release is given", "Give its folder, or a --certificate to check instead.")
@@ -125,7 +135,7 @@ def _check_release(
     from dalenius.verify.judge import verify
 
     with show_progress(as_json, lines=False) as progress:
-        verdict = verify(folder, policy=policy, against=against, table=table_name, progress=progress)
+        verdict = verify(folder, policy=policy, against=against, table=table_name, memory=memory, progress=progress)
     if as_json:
         from dalenius.verify.findings import verdict_object
 

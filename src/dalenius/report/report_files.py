@@ -72,13 +72,16 @@ def make_report(
     table: str | None = None,
     control: Any = None,
     head: ReportSection | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the page about the release in a folder, with its twin beside it, whole or not at all. Gives the twin."""
     progress = progress or Silent()
     require_libraries()
     check_target(page, folder, force)
-    facts = collect(folder, audit=audit, truth=truth, table=table, control=control, head=head, progress=progress)
+    facts = collect(
+        folder, audit=audit, truth=truth, table=table, control=control, head=head, memory=memory, progress=progress
+    )
     progress.stage("Writing")
     twin = report_object(facts)
     write_both(page, report_html(twin), twin_text(twin), force)

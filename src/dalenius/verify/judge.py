@@ -19,8 +19,8 @@ from dalenius.errors import ReleaseError
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
-from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.release.manifest import FILE, read_manifest
+from dalenius.release.folder import ReleaseFolder, TableName, open_release
+from dalenius.release.manifest import FILE
 from dalenius.verify.against import PublishersLimits, check_source
 from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
 from dalenius.verify.findings import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA, SOURCE, Report
@@ -60,14 +60,17 @@ def verify(
     and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `against`
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
     DataFrame, a pyarrow Table or a DuckDB relation. `progress` hears of one stage,
-    "Verifying", from whichever threads read rows. `memory`, in bytes, bounds the comparison with `against`; the other
-    checks need little.
+    "Verifying", from whichever threads read rows. `memory`, in bytes, is what the whole program may take, half of the
+    machine's if None: a MemoryLimitError says that the release would take more.
 
     A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is compared with
     the manifest that it has, which need not be written yet.
     """
     report = Report()
-    release = folder if isinstance(folder, ReleaseFolder) else _release(Path(folder), report)
+    if isinstance(folder, ReleaseFolder):
+        release: ReleaseFolder | None = folder if memory is None else folder.within(memory)
+    else:
+        release = _release(Path(folder), memory, report)
     progress = progress or Silent()
     if release is None:
         progress.stage(_STAGE)
@@ -76,7 +79,7 @@ def verify(
         return _check(release, None, policy, progress, batch_rows, report)
     from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
 
-    with SourceTable.open(against, table, memory) as source:
+    with SourceTable.open(against, table, release.memory.engine // 2) as source:
         return _check(release, source, policy, progress, batch_rows, report)
 
 
@@ -112,13 +115,13 @@ def _check(
     return report.verdict(with_source, manifest)
 
 
-def _release(path: Path, report: Report) -> ReleaseFolder | None:
+def _release(path: Path, memory: int | None, report: Report) -> ReleaseFolder | None:
     """With its manifest, if that is there and can be read; without it nothing else can be checked."""
     require_folder(path)
     why = "there is no manifest"
     if is_there(path / FILE, report):
         try:
-            return ReleaseFolder(path, read_manifest(path))
+            return open_release(path, memory)
         except ReleaseError as error:
             report.fail(MANIFEST, error.message)
             why = "the manifest cannot be read"
