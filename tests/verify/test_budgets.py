@@ -1,4 +1,4 @@
-"""Files that say more of themselves than they can be: a verdict or a clear error, whatever they say, within a memory."""
+"""Files that say more of themselves than they can be: a verdict or a clear error, within a memory."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
 INTEGERS = frozenset({_I16, _I32, _I64})
-LIST = _LIST
+I32, I64, LIST = _I32, _I64, _LIST
 BOOLEANS = {_TRUE: 1, _FALSE: 0}  # of a field: the type says it
 _DEEPEST = 16  # structures within structures
 _LONGEST_NUMBER = 10  # bytes of 64 bits, seven at a time
@@ -50,6 +50,12 @@ class Compact:
         """A number of 16, 32 or 64 bits."""
         if kind not in INTEGERS:
             raise ValueError("a number is wanted")
+        return self.signed()
+
+    def integer_of(self, kind: int, wanted: int) -> int:
+        """A number of one width."""
+        if kind != wanted:
+            raise ValueError("a number of another width is wanted")
         return self.signed()
 
     def items(self, kind: int, wanted: int) -> range:
