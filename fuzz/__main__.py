@@ -59,7 +59,7 @@ def run_cases(target: str, seed: int, numbers: range, deadline: float, tally: Ta
 def _one_process(target: str, seed: int, numbers: range, deadline: float, tally: Tally) -> int:
     """Run cases until the process ends or has to be ended; gives the case to go on with."""
     words = [sys.executable, "-m", "fuzz.worker", target, str(seed), str(numbers.start), str(len(numbers))]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
     assert process.stdout is not None  # noqa: S101
     number, since, why = numbers.start - 1, time.monotonic() + _FIRST - _LONGEST, None
     try:
@@ -83,6 +83,7 @@ def _one_process(target: str, seed: int, numbers: range, deadline: float, tally:
     finally:
         process.kill()
         process.wait()
+        process.stdout.close()
     if why is not None:
         tally.keep(target, seed, number, why)
     return number + 1

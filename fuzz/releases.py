@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
@@ -101,7 +102,7 @@ def junk(random: Random, value: Any) -> Any:
         return value + random.choice((-1, 1, 2**31, -(2**33)))
     if isinstance(value, str) and random.random() < 0.3:
         return random.choice([value * 2, value[1:], value.upper(), value + "\n", f" {value}"])
-    return random.choice(_JUNK)
+    return copy.deepcopy(random.choice(_JUNK))
 
 
 def mutated_bytes(content: bytes, random: Random) -> bytes:

@@ -131,6 +131,16 @@ def long_dictionary(folder: Path) -> None:
     with_st(folder, content.getvalue(), rows)
 
 
+def long_and_short(folder: Path) -> None:
+    """The same among so many texts that rows are compared by what they refer to."""
+    rows, short = 8192, [f"{number:04}" for number in range(600)]
+    places = pa.array([*range(600), *[600] * (rows - 600)], pa.int32())
+    text = pa.DictionaryArray.from_arrays(places, pa.array([*short, "a" * 700_000]))
+    content = io.BytesIO()
+    pq.write_table(pa.table({"bucket": pa.array([1] * rows), "Disease": text}), content, store_schema=False)
+    with_st(folder, content.getvalue(), rows)
+
+
 def many_dictionaries(folder: Path) -> None:
     """A text of a megabyte or so in each of many row groups, which differ."""
     content = io.BytesIO()
@@ -201,6 +211,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
         "parquet": [
             run_lengths,
             long_dictionary,
+            long_and_short,
             many_dictionaries,
             one_after_the_other,
             large_page,

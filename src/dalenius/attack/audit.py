@@ -77,7 +77,6 @@ ATTACKERS = {
 _FORMAT = 2
 _NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
 _MOST_CONTROL = 100_000  # people outside of the release
-_ENGINE_MEMORY = 2**30  # bytes, before the engine that reads the truth spills to the disk
 
 
 def audit(
@@ -97,8 +96,8 @@ def audit(
     `truth` is the table that it was made of: a path (with `table`, for a DuckDB file that has several), a DataFrame, a
     pyarrow Table or a DuckDB relation. `known` is how many records of a bucket the corrupting attacker knows; without
     it, as many as the release promises to withstand, and at least one. `control` is a table of people who are not in
-    the release. `memory` is what the whole program may take, in bytes. Where a release has more candidates than there
-    is room for, or than `most_entries`, a random sample of buckets is used.
+    the release. `memory` is what the whole program may take, in bytes. Where there are more candidates than there is
+    room for, or than `most_entries`, a random sample of buckets is used.
     """
     if isinstance(folder, ReleaseFolder):
         release = folder if memory is None else folder.within(memory)
@@ -112,9 +111,9 @@ def audit(
     failed = [check.check for check in verdict.checks if not check.passed]
     if not _NEEDED.isdisjoint(failed) or ("sizes" in failed and "order" not in failed):
         raise _not_whole(failed)
-    auditor = _Auditor(release, truth, table, control, progress, min(most_entries, entries_that_fit(release)))
+    most = min(most_entries, entries_that_fit(release))
     try:
-        result = auditor.run(names, known)
+        result = _Auditor(release, truth, table, control, progress, most).run(names, known)
     except (ArithmeticError, LookupError, ValueError, pa.ArrowException):
         if not failed:
             raise
@@ -254,7 +253,7 @@ class _Auditor:
             manifest.columns.sensitive.name,
             [entry.value for entry in manifest.values],
             manifest.null_value,
-            min(_ENGINE_MEMORY, self._release.memory.engine // 2),
+            min(2**30, self._release.memory.engine // 2),  # before the engine that reads the truth spills
         )
         people = align(
             sample.candidates,

@@ -105,7 +105,7 @@ class ReleaseFolder:
         """Measure a file before anybody reads it, once. An error if it cannot be, or is too large for the memory."""
         if name not in self._admitted:
             names = self._names(table)
-            with _reading(name), self.store.open(name) as file:
+            with _opening(name), self.store.open(name) as file:
                 if name.endswith(".csv"):
                     _require_header(file, name, names)
                     self._admitted[name] = Admitted()
@@ -249,15 +249,23 @@ class ReleaseFolder:
 
 
 @contextmanager
-def _reading(name: str) -> Iterator[None]:
-    """Files that cannot be read, as errors of ours."""
-    import pyarrow as pa
-
+def _opening(name: str) -> Iterator[None]:
+    """Files that cannot be opened, or not read to their end."""
     try:
         yield
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else "it is damaged"  # Arrow's own words have the path
         raise ReleaseError(f"{name} cannot be read: {why}") from None
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Files that cannot be read, as errors of ours."""
+    import pyarrow as pa
+
+    try:
+        with _opening(name):
+            yield
     except (pa.ArrowException, ValueError):
         raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
 
