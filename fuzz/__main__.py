@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import select
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from pathlib import Path
 from fuzz.targets import TARGETS
 from fuzz.worker import MOST_RESIDENT, the_input
 
-_LONGEST = 10.0  # seconds of a case
+_LONGEST = 10.0  # processor seconds of a case: others may be busy on this machine
+_PATIENCE = 12  # times as long by the clock, for one that waits
 _FIRST = 120.0  # seconds until the first one starts
 _AT_ONCE = 2000  # cases of a process, after which a new one starts
 _PAGE = 4096
@@ -61,13 +63,15 @@ def _one_process(target: str, seed: int, numbers: range, deadline: float, tally:
     words = [sys.executable, "-m", "fuzz.worker", target, str(seed), str(numbers.start), str(len(numbers))]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
     assert process.stdout is not None  # noqa: S101
-    number, since, why = numbers.start - 1, time.monotonic() + _FIRST - _LONGEST, None
+    number, why = numbers.start - 1, None
+    used, until = _FIRST, time.monotonic() + _FIRST  # until the first case starts
     try:
         while why is None and time.monotonic() < deadline:
             ready, _, _ = select.select([process.stdout], [], [], 0.2)
             line = process.stdout.readline().decode("utf-8", "replace").rstrip() if ready else ""
             if line.startswith("case "):
-                number, since = int(line[5:]), time.monotonic()
+                number, used = int(line[5:]), _used(process.pid)
+                until = time.monotonic() + _PATIENCE * _LONGEST
                 tally.cases[target] += 1
             elif line.startswith("failed "):
                 tally.keep(target, seed, number, line[7:])
@@ -76,7 +80,7 @@ def _one_process(target: str, seed: int, numbers: range, deadline: float, tally:
                 if code == 0:
                     return number + 1
                 why = f"the process ended with {code}"
-            elif time.monotonic() - since > _LONGEST:
+            elif _used(process.pid) - used > _LONGEST or time.monotonic() > until:
                 why = f"more than {_LONGEST:.0f} seconds"
             elif _resident(process.pid) > MOST_RESIDENT:
                 why = "more memory than it was given"
@@ -87,6 +91,15 @@ def _one_process(target: str, seed: int, numbers: range, deadline: float, tally:
     if why is not None:
         tally.keep(target, seed, number, why)
     return number + 1
+
+
+def _used(process: int) -> float:
+    """Processor seconds of a process and of its threads."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError):
+        return 0.0
 
 
 def _resident(process: int) -> int:

@@ -206,7 +206,7 @@ def _read_all(folder: Path, number: int) -> None:
     if number % 16 == 1:
         command("audit", str(folder), "--memory", MEMORY, "--json")
     if number % 128 == 3:
-        command("query", str(folder), "Disease = 'Flu' AND Age > 30")
+        command("query", str(folder), "Disease = 'Flu' AND Age > 30", "--no-measure")
 
 
 # Parquet files.
