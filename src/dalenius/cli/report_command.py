@@ -11,6 +11,7 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.progress_bar import show_progress
+from dalenius.cli.text_table import memory_option
 from dalenius.errors import UsageError
 
 _EPILOG = """\b
@@ -58,6 +59,7 @@ Examples:
     metavar="FILE",
     help="Page to write. Its JSON twin goes beside it, with .json in place of .html.",
 )
+@memory_option
 @click.option("--force", is_flag=True, help="Replace an existing page and its twin.")
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON twin as well; both files are still written.")
 def report_command(
@@ -72,6 +74,7 @@ def report_command(
     purpose: str | None,
     job: Path | None,
     out: Path,
+    memory: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -106,6 +109,7 @@ def report_command(
                 control=control,
                 head=head,
                 job=asked if asked.says_more_than_a_head else None,
+                memory=memory,
                 progress=progress,
             )
         if as_json:

@@ -184,8 +184,22 @@ def count_options(command: Command) -> Command:
 
 def count_allowance(timeout: float, memory: str | None) -> Allowance:
     """What one count may take, by these options."""
-    from dalenius.place.budget import machine_memory
+    from dalenius.model.memory import machine_memory
     from dalenius.tables.killable import LEAST_MEMORY, Allowance
 
     size = parse_size(memory) if memory is not None else max(LEAST_MEMORY, machine_memory() // 2)
     return Allowance.of(timeout, size)
+
+
+def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What the whole program may take."""
+    return click.option(
+        "--memory",
+        metavar="SIZE",
+        callback=_size,
+        help="Memory that the program may use: 2GB, 512MiB (default: half of the machine's).",
+    )(command)
+
+
+def _size(_context: click.Context, _option: click.Parameter, given: str | None) -> int | None:
+    return parse_size(given) if given is not None else None

@@ -13,6 +13,7 @@ from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
+    memory_option,
     printable,
     show_advice,
     show_concerns,
@@ -82,6 +83,7 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     help="With --certificate: records of a bucket that the attacker knows (default 0).",
 )
 @click.option("--fakes", type=int, metavar="N", help="With --certificate: fake values in every bucket (default 0).")
+@memory_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify_command(
     path: Path | None,
@@ -90,6 +92,7 @@ def verify_command(
     signed_by: Path | None,
     certificate: Path | None,
     counts_file: Path | None,
+    memory: int | None,
     as_json: bool,
     **arguments: Any,
 ) -> None:
@@ -103,13 +106,13 @@ def verify_command(
     """
     with report_errors(as_json):
         if certificate is not None:
-            for option, given in (("--against", against), ("--signed-by", signed_by)):
+            for option, given in (("--against", against), ("--signed-by", signed_by), ("--memory", memory)):
                 if given is not None:
                     raise UsageError(f"{option} is for a release, and a certificate is given", "Leave one of them out.")
             verified = _check_certificate(certificate, path, counts_file, table_name, arguments, as_json)
         else:
             _refuse_certificate_options(arguments, counts_file)
-            verified = _check_release(path, arguments["job"], against, table_name, signed_by, as_json)
+            verified = _check_release(path, arguments["job"], against, table_name, signed_by, memory, as_json)
         if not verified:
             sys.exit(CHECK_FAILED)
 
@@ -129,6 +132,7 @@ def _check_release(
     against: Path | None,
     table_name: str | None,
     signed_by: Path | None,
+    memory: int | None,
     as_json: bool,
 ) -> bool:
     if folder is None:
@@ -140,7 +144,15 @@ def _check_release(
     from dalenius.verify.judge import verify
 
     with show_progress(as_json, lines=False) as progress:
-        verdict = verify(folder, job=asked, against=against, table=table_name, signed_by=signed_by, progress=progress)
+        verdict = verify(
+            folder,
+            job=asked,
+            against=against,
+            table=table_name,
+            signed_by=signed_by,
+            memory=memory,
+            progress=progress,
+        )
     if as_json:
         from dalenius.verify.findings import verdict_object
 

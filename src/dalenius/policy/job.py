@@ -194,7 +194,7 @@ def parse_job(text: str) -> Job:
         document = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise JobFileError(f"the job file is not valid TOML: {error}") from None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, ArithmeticError):  # the last of an exponent that Decimal does not have
         raise JobFileError("the job file is not valid TOML: a number is too long, or the nesting too deep") from None
     try:
         return Job.model_validate(document)

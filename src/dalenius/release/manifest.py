@@ -9,14 +9,17 @@ frequencies is made of that number.)
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 
-from dalenius.errors import ReleaseError
+from dalenius.errors import MemoryLimitError, ReleaseError
+from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
+from dalenius.model.problem import MOST_VALUES
 from dalenius.release.two_tables import Count, Entry, Tables
 from dalenius.tables.delimited import require_regular
 
@@ -27,6 +30,12 @@ CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 _LARGEST = 256 * 2**20  # bytes of a manifest: 100,000 values need about 20 MB
+_BRANCHES = b"{[,"  # each is followed by something that takes memory
+_BRANCH_BYTES = 400  # in memory at the most
+_MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
+_TEXT_GROWS = 8  # bytes in memory for each byte of text
+_SPARSE = 4  # bytes of a manifest for each branch at the least; {"stratum":1}, has 7
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 
 
 def _is_limit(text: str) -> str:
@@ -58,7 +67,7 @@ class Columns(Entry):
     """The published columns by role. Columns in no role, and identifiers, are not named."""
 
     bucket: Annotated[str, Field(description="The name of the bucket column in both tables; int64, numbered from 1.")]
-    quasi_identifiers: list[Column]
+    quasi_identifiers: Annotated[list[Column], Field(fail_fast=True)]
     sensitive: Column
 
 
@@ -120,7 +129,9 @@ class Stratum(Entry):
     """The records of some leaves, in buckets of their own: those that follow on the buckets of the stratum before."""
 
     rows: Count
-    setting: Annotated[list[SizeGroupPart], Field(min_length=1, description="In ascending order of size.")]
+    setting: Annotated[
+        list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
+    ]
 
     @property
     def buckets(self) -> int:
@@ -131,7 +142,7 @@ class Stratum(Entry):
 class Strata(Entry):
     """How the table was cut. The stratum of a record is a function of its quasi-identifiers."""
 
-    tree: Annotated[list[Cut | Leaf], Field(min_length=1, description="Every row starts at place 0.")]
+    tree: Annotated[list[Cut | Leaf], Field(min_length=1, fail_fast=True, description="Every row starts at place 0.")]
     margin: Annotated[
         Ratio,
         Field(
@@ -139,7 +150,7 @@ class Strata(Entry):
             "table and a limit below 1, was merged with others."
         ),
     ]
-    strata: Annotated[list[Stratum], Field(min_length=1, description="In the order of their buckets.")]
+    strata: Annotated[list[Stratum], Field(min_length=1, fail_fast=True, description="In the order of their buckets.")]
 
 
 class Manifest(Entry):
@@ -156,7 +167,9 @@ class Manifest(Entry):
     null_value: Annotated[str | None, Field(description="The name under which nulls of the sensitive column count.")]
     rows: Annotated[Count, Field(description="Records: the rows of QIT.")]
     buckets: Count
-    setting: Annotated[list[SizeGroupPart], Field(min_length=1, description="In ascending order of size.")]
+    setting: Annotated[
+        list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
+    ]
     loss: Annotated[int, Field(ge=0, description="The sum of (bucket size - 1)^2.")]
     mse: Annotated[float, Field(ge=0, strict=False, description="loss / (rows - 1).")]
     method: Annotated[Method, Field(strict=False)]
@@ -168,7 +181,9 @@ class Manifest(Entry):
     gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
     adversary: Adversary
     strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]
-    values: Annotated[list[Value], Field(min_length=1, description="In the order of the sensitive column's type.")]
+    values: Annotated[
+        list[Value], Field(min_length=1, fail_fast=True, description="In the order of the sensitive column's type.")
+    ]
 
     _made_in: int = PrivateAttr(default=FORMAT)
 
@@ -197,6 +212,26 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Manifest.model_json_schema()}
 
 
+def require_modest(content: bytes, memory: ReadingMemory | None = None) -> None:
+    """Refuse JSON that would take much more memory than its length, or than there is, before it is parsed.
+
+    A document of {} takes some 300 times its length.
+    """
+    if len(content) > _LARGEST:
+        raise ReleaseError(f"the manifest is larger than {_LARGEST:,} bytes")
+    branches = _branches(content)
+    if branches * _SPARSE > len(content):
+        branches = _branches(_STRING.sub(b'""', content))  # those within text do not count
+        if branches * _SPARSE > len(content):
+            raise ReleaseError(f"the manifest has {branches:,} lists, objects and entries, more than a release has")
+    memory = memory or ReadingMemory.of(None)
+    memory.require(branches * _BRANCH_BYTES + len(content) * _TEXT_GROWS, memory.spare // 2, "the manifest")
+
+
+def _branches(content: bytes) -> int:
+    return sum(content.count(mark) for mark in _BRANCHES)
+
+
 def parse_manifest(text: str) -> Manifest:
     """Check the text of a manifest."""
     try:
@@ -209,6 +244,9 @@ def parse_manifest(text: str) -> Manifest:
             f"the manifest's format is not one of 1 to {FORMAT}, which this program reads",
             "Is it a release of Dalenius, and is this program as new as the one that made it?",
         )
+    values = document.get("values")
+    if isinstance(values, list) and len(values) > MOST_VALUES:
+        raise ReleaseError(f"the manifest has {len(values):,} values, more than {MOST_VALUES:,}")
     try:
         manifest = Manifest.model_validate_json(text if version == FORMAT else json.dumps(_in_this_format(document)))
     except ValidationError as error:
@@ -268,7 +306,7 @@ def _with_nulls(column: Any) -> Any:
 def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys are all different: readers disagree about which of two counts."""
     document = dict(pairs)
-    if len(document) < len(pairs):
+    if len(document) < len(pairs) or len(pairs) > _MOST_KEYS:
         raise ValueError("a key is there twice")
     return document
 
@@ -286,11 +324,12 @@ def tables_of_release(folder: Path) -> list[str] | None:
 def tables_in(manifest: bytes) -> list[str] | None:
     """The same from the content of the manifest."""
     try:
+        require_modest(manifest)
         document = json.loads(manifest)
         if document["program"]["name"] != "dalenius" or document["format"] not in range(1, FORMAT + 1):
             return None
         return [name for table in ("qit", "st") for name in _files(document["tables"][table])]
-    except (ValueError, RecursionError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError, ReleaseError, MemoryLimitError):
         return None
 
 
@@ -301,14 +340,15 @@ def _files(entry: dict[str, Any]) -> list[str]:
     return [name] if parts is None else [f"{name}/{part['file']}" for part in parts]
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path, memory: ReadingMemory | None = None) -> Manifest:
     """The manifest of the release in a folder."""
     path = folder / FILE
     try:
         require_regular(path)
-        if path.stat().st_size > _LARGEST:
-            raise ReleaseError(f"the manifest is larger than {_LARGEST:,} bytes")
-        return parse_manifest(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        require_modest(content, memory)
+        return parse_manifest(content.decode("utf-8"))
     except OSError as error:
         raise ReleaseError(
             f"the folder has no manifest that can be read: {error.strerror}", "Give the folder of a release."

@@ -61,7 +61,7 @@ class TableFile(Entry):
         Digest, Field(description="Of a table in parts: the SHA-256 of their digests, as hexadecimal text in a row.")
     ]
     parts: Annotated[
-        Annotated[list[TablePart], Field(min_length=1)] | None,
+        Annotated[list[TablePart], Field(min_length=1, fail_fast=True)] | None,
         Field(description="The parts in the order of their rows; null for a file."),
     ]
 

@@ -73,6 +73,7 @@ def make_report(
     control: Any = None,
     head: ReportSection | None = None,
     job: Job | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the page about the release in a folder, with its twin beside it, whole or not at all. Gives the twin."""
@@ -80,7 +81,15 @@ def make_report(
     require_libraries()
     check_target(page, folder, force)
     facts = collect(
-        folder, audit=audit, truth=truth, table=table, control=control, head=head, job=job, progress=progress
+        folder,
+        audit=audit,
+        truth=truth,
+        table=table,
+        control=control,
+        head=head,
+        job=job,
+        memory=memory,
+        progress=progress,
     )
     progress.stage("Writing")
     twin = report_object(facts)

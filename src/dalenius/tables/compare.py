@@ -19,7 +19,7 @@ from dalenius.model.problem import MOST_VALUES
 from dalenius.tables.connections import connect, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import Table, open_table
-from dalenius.tables.table_errors import plain_errors
+from dalenius.tables.table_errors import out_of_memory, plain_errors
 
 _BATCH_ROWS = 2**17
 _FLOATING = ("FLOAT", "DOUBLE")
@@ -91,7 +91,7 @@ class SourceTable:
     def _both_sides(self, columns: Sequence[str], release: pyarrow.RecordBatchReader) -> Iterator[None]:
         """For as long as this lasts, `source` and `release` can each be read once."""
         self.require_columns(columns)
-        with plain_errors():
+        with plain_errors(), _within_memory():
             chosen = self._table.relation.project(", ".join(quote_name(column) for column in columns))
             sides = {"source": chosen.to_arrow_reader(_BATCH_ROWS), "release": release}
             for name, rows in sides.items():
@@ -101,6 +101,14 @@ class SourceTable:
             finally:
                 for name in sides:
                     self._connection.unregister(name)
+
+
+@contextmanager
+def _within_memory() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise out_of_memory() from None
 
 
 def _text(column: str, null_value: str | None) -> str:

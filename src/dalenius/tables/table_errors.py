@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import duckdb
 
-from dalenius.errors import InputError, QueryError, ReleaseError
+from dalenius.errors import InputError, MemoryLimitError, QueryError, ReleaseError
 from dalenius.tables.delimited import Explanation, at_line, bad_quote, not_csv, not_utf8, ragged, too_long
 
 _COMPARED = re.compile(r"compare values of type (\w+)[^ ]* and (?:values of )?(?:type )?(\w+)", re.IGNORECASE)
@@ -82,12 +82,19 @@ def release_errors() -> Iterator[None]:
         yield
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
+    except duckdb.OutOfMemoryException:
+        raise out_of_memory() from None
     except (duckdb.Error, UnicodeDecodeError):
         raise _damaged() from None
     except RuntimeError as error:
         if "interrupted" in str(error).lower():
             raise KeyboardInterrupt from None
         raise
+
+
+def out_of_memory() -> MemoryLimitError:
+    """The engine has no more, though it spills what it can."""
+    return MemoryLimitError("reading the tables takes more memory than the program may have", "Give it more: --memory.")
 
 
 def _damaged() -> ReleaseError:

@@ -19,8 +19,8 @@ from dalenius.errors import ReleaseError
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
-from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.release.manifest import FILE, read_manifest
+from dalenius.release.folder import ReleaseFolder, TableName, open_release
+from dalenius.release.manifest import FILE
 from dalenius.verify.against import PublishersLimits, check_source
 from dalenius.verify.against_job import as_job, check_clear_values, check_job, limits_of
 from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
@@ -79,7 +79,8 @@ def verify(
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
     DataFrame, a pyarrow Table or a DuckDB relation. `signed_by` is the public key, or its file, of whoever has to have
     signed the release. `progress` hears of one stage, "Verifying", from whichever threads read rows. `memory`, in
-    bytes, bounds the comparison with `against`; the other checks need little.
+    bytes, is what the whole program may take, half of the machine's if None: a MemoryLimitError says that the release
+    would take more.
 
     A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is compared with
     the manifest that it has, which need not be written yet.
@@ -89,7 +90,10 @@ def verify(
     key = _public_key(signed_by) if signed_by is not None else None
     if policy is None and job is not None:
         policy = limits_of(job)
-    release = folder if isinstance(folder, ReleaseFolder) else _release(Path(folder), report)
+    if isinstance(folder, ReleaseFolder):
+        release: ReleaseFolder | None = folder if memory is None else folder.within(memory)
+    else:
+        release = _release(Path(folder), memory, report)
     progress = progress or Silent()
     given = {SOURCE: against, JOB: job, SIGNATURE: key}
     asked = [check for check, what in given.items() if what is not None]
@@ -104,7 +108,7 @@ def verify(
     else:
         from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
 
-        with SourceTable.open(against, table, memory) as source:
+        with SourceTable.open(against, table, release.memory.engine // 2) as source:
             _check(release, source, policy, progress, batch_rows, report)
     if job is not None:
         check_clear_values(job, release.manifest, report.exposure, report)
@@ -148,13 +152,13 @@ def _check(
         raise
 
 
-def _release(path: Path, report: Report) -> ReleaseFolder | None:
+def _release(path: Path, memory: int | None, report: Report) -> ReleaseFolder | None:
     """With its manifest, if that is there and can be read; without it nothing else can be checked."""
     require_folder(path)
     why = "there is no manifest"
     if is_there(path / FILE, report):
         try:
-            return ReleaseFolder(path, read_manifest(path))
+            return open_release(path, memory)
         except ReleaseError as error:
             report.fail(MANIFEST, error.message)
             why = "the manifest cannot be read"

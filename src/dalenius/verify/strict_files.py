@@ -32,6 +32,7 @@ def strict_batches(
                 if name.endswith(".csv"):
                     yield from _text_batches(release, table, name, file, nulls)
                     continue
+                release.admit(table, name)
                 strict = StrictFile(file, release.schema(table), release.manifest.columns.bucket, rows)
                 lengths.check(strict)
                 for batch in strict.batches():
