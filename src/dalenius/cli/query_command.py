@@ -336,15 +336,12 @@ def _show_workload(result: WorkloadResult) -> None:
         ("queries", f"{result.queries:,}; {result.empty:,} of them match nobody and have no relative error"),
         ("relative error", f"mean {result.mean_relative_error:.4f}, median {result.median_relative_error:.4f}"),
         ("bounds", f"hold for {result.bounds_hold:,}; mean width {result.mean_bounds_width:,.1f}"),
-        (
-            "95 % interval",
-            f"contains the truth for {result.coverage:.1%}; mean width {result.mean_interval_width:,.1f}",
-        ),
+        ("95 % interval", f"holds the truth for {result.coverage:.1%}; mean width {result.mean_interval_width:,.1f}"),
     ]
     if (learned := result.learned) is not None:
         errors = f"mean {learned.mean_relative_error:.4f}, median {learned.median_relative_error:.4f}"
         width = f"mean width {learned.mean_interval_width:,.1f}"
-        held = f"contains the truth for {learned.coverage:.1%}; {width}"
+        held = f"holds the truth for {learned.coverage:.1%}; {width}"
         pairs += [("learned: relative error", errors), ("learned: 95 % interval", held)]
     elif result.not_learned is not None:
         pairs.append(("learned", f"nothing. {result.not_learned}"))

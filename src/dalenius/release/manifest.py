@@ -20,6 +20,7 @@ from dalenius.errors import MemoryLimitError, ReleaseError
 from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import MOST_VALUES
+from dalenius.release.earlier_formats import in_this_format
 from dalenius.release.two_tables import Count, Entry, Tables
 from dalenius.tables.delimited import require_regular
 
@@ -248,7 +249,9 @@ def parse_manifest(text: str) -> Manifest:
     if isinstance(values, list) and len(values) > MOST_VALUES:
         raise ReleaseError(f"the manifest has {len(values):,} values, more than {MOST_VALUES:,}")
     try:
-        manifest = Manifest.model_validate_json(text if version == FORMAT else json.dumps(_in_this_format(document)))
+        manifest = Manifest.model_validate_json(
+            text if version == FORMAT else json.dumps(in_this_format(document, FORMAT))
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -268,39 +271,6 @@ def _check_spelling(manifest: Manifest, text: str) -> None:
             "the manifest is not spelled as Dalenius spells it: blanks, digits or the order of keys differ",
             "Was it edited? Publish again.",
         )
-
-
-def _in_this_format(document: dict[str, Any]) -> dict[str, Any]:
-    """A manifest of an earlier format, with what that format did not have: strata (format 2), parts (format 3), and
-    which columns have nulls (format 4), which nobody goes by then.
-
-    The validation finds keys that are missing or of a wrong type.
-    """
-    version, tables, strata = document["format"], document.get("tables"), document.get("strata")
-    if version == 1:
-        if strata != []:  # where columns would have been named: no table was cut
-            raise ReleaseError("the manifest's strata: there are none in format 1")
-        strata = None
-    if version < 3 and isinstance(tables, dict):
-        entries = [entry for entry in tables.values() if isinstance(entry, dict)]
-        if any("parts" in entry for entry in entries):
-            raise ReleaseError(f"the manifest's tables: there are no parts in format {version}")
-        tables = {name: {**entry, "parts": None} if entry in entries else entry for name, entry in tables.items()}
-    columns = document.get("columns")
-    if isinstance(columns, dict):
-        columns = {role: _with_nulls(column) for role, column in columns.items()}
-    return {**document, "format": FORMAT, "tables": tables, "strata": strata, "columns": columns}
-
-
-def _with_nulls(column: Any) -> Any:
-    """A column, or several, of an earlier format; it may be anything."""
-    if isinstance(column, list):
-        return [_with_nulls(one) for one in column]
-    if isinstance(column, dict):
-        if "nulls" in column:
-            raise ReleaseError("the manifest's columns: it is not said before format 4 which have nulls")
-        return {**column, "nulls": True}
-    return column
 
 
 def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

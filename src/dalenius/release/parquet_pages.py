@@ -22,7 +22,8 @@ from dalenius.release.parquet_file import (
     index_width,
     run_header,
 )
-from dalenius.release.parquet_types import BYTES, FIXED, is_variable, varint, whole
+from dalenius.release.parquet_types import BYTES, FIXED, is_variable
+from dalenius.release.thrift import varint, whole
 
 Bits = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.integer[Any]]

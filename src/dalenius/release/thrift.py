@@ -1,20 +1,24 @@
-"""Thrift's compact protocol, in which Parquet writes its footers and the headers of its pages: enough to walk through.
+"""Thrift's compact protocol, in which Parquet writes its footers and the headers of its pages: as much as is needed.
 
-What is read may be written by anybody. Nothing is allocated by what it says of itself, nothing is read beyond its end,
-and whatever cannot be is a ValueError.
+What is read may be written by anybody (`Compact`). Nothing is allocated by what it says of itself, nothing is read
+beyond its end, and whatever cannot be is a ValueError.
+
+What is written has one form (`struct` and its like): fields in the order of their numbers, and every number in its
+shortest form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
 INTEGERS = frozenset({_I16, _I32, _I64})
-I32, I64, LIST = _I32, _I64, _LIST
+TRUE, FALSE, I8, I32, I64, BINARY, LIST = _TRUE, _FALSE, _BYTE, _I32, _I64, _BINARY, _LIST
 BOOLEANS = {_TRUE: 1, _FALSE: 0}  # of a field: the type says it
 _DEEPEST = 16  # structures within structures
 _LONGEST_NUMBER = 10  # bytes of 64 bits, seven at a time
+_SHORT_LIST = 15
 _LARGEST_BLOCK = 2**20  # of deltas: writers have 128 or 256
 
 
@@ -183,3 +187,58 @@ def sum_of_deltas(data: bytes, most: int, largest: int) -> int:
                 raise ValueError("deltas that cannot be")
             total, value, left = total + int(numbers.sum()), int(numbers[-1]), left - values
     return total
+
+
+Field = tuple[int, int, bytes]  # its number, its type and its value
+
+
+def varint(number: int) -> bytes:
+    """A number that is not negative, seven bits a byte."""
+    written = bytearray()
+    while number > 127:
+        written.append(number & 127 | 128)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
+
+
+def read_varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number and the place behind it; ValueError if it does not end."""
+    number = shift = 0
+    while place < len(data) and shift < 64:
+        byte = data[place]
+        number |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return number, place
+    raise ValueError("a number does not end")
+
+
+def whole(number: int) -> bytes:
+    """A number of 32 or 64 bits."""
+    return varint((number << 1) ^ (number >> 63))
+
+
+def text(content: bytes) -> bytes:
+    """Bytes with their length before them."""
+    return varint(len(content)) + content
+
+
+def items(kind: int, written: Sequence[bytes]) -> bytes:
+    """A list."""
+    head = bytes([len(written) << 4 | kind]) if len(written) < _SHORT_LIST else bytes([0xF0 | kind])
+    return head + (varint(len(written)) if len(written) >= _SHORT_LIST else b"") + b"".join(written)
+
+
+def struct(fields: Iterable[Field] = ()) -> bytes:
+    """A structure, its fields in ascending order and at most 15 apart. A truth value is all in its type."""
+    written, last = bytearray(), 0
+    for number, kind, value in fields:
+        written += bytes([(number - last) << 4 | kind]) + value
+        last = number
+    return bytes(written) + b"\0"
+
+
+def whole_fields(*numbers: int) -> bytes:
+    """A structure of 32-bit numbers, its fields numbered from 1."""
+    return struct((place, I32, whole(number)) for place, number in enumerate(numbers, 1))

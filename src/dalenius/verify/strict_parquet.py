@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from dalenius.release.parquet_file import Chunk, ColumnLayout, FileLayout, Page, index_width, run_header, walk
 from dalenius.release.parquet_pages import STEPS, comparable, plain_values, steps_header, with_one_nan
-from dalenius.release.parquet_types import BOOLEAN, is_variable, read_varint
+from dalenius.release.parquet_types import BOOLEAN, is_variable
+from dalenius.release.thrift import read_varint
 from dalenius.release.two_tables import is_text
 from dalenius.verify.row_order import as_arrow, falls
 
