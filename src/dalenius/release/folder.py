@@ -153,8 +153,7 @@ class ReleaseFolder:
     def require_one_layout(self, table: TableName) -> None:
         """Refuse parts with different columns or types, for readers who would take all of them for the first."""
         for name in self.files(table):
-            with _reading(name), self.open_file(name):
-                pass  # they are files, and nothing else that another reader would wait for
+            self._require_regular(name)
         if self.entry(table).parts is None:
             return
         import pyarrow.parquet
@@ -167,6 +166,15 @@ class ReleaseFolder:
             if before is not None and layout != before:
                 raise ReleaseError(f"{name} has other columns or types than the parts before it")
             before = layout
+
+    def _require_regular(self, name: str) -> None:
+        """Refuse what is not a file, for readers who would wait for it. (Needs no Arrow, unlike `_reading`.)"""
+        path = self.store.local(name)
+        try:
+            if path is not None:
+                require_regular(path)
+        except OSError as error:
+            raise ReleaseError(f"{name} cannot be read: {_reason(error)}") from None
 
     def _parquet_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int, coded: bool
