@@ -143,7 +143,6 @@ class ReleaseFolder:
         self.admit(table, name)
         path = self.store.local(name)
         if path is not None:
-            require_regular(path)
             yield path
         else:
             with self.store.open(name) as file:
@@ -199,9 +198,6 @@ class ReleaseFolder:
 
     def require_one_layout(self, table: TableName) -> None:
         """Refuse parts with different columns or types, for readers who would take all of them for the first."""
-        for name in self.files(table):
-            with _reading(name), self.open_file(table, name):
-                pass  # they are files, and nothing else that another reader would wait for
         if self.entry(table).parts is None:
             return
         import pyarrow.parquet
