@@ -250,6 +250,8 @@ def _walk_chunk(file: BinaryIO, column: ColumnLayout, position: int, end: int) -
             raise ValueError("a dictionary is not as long as its values")
         position = dictionary.end
     rows, data = _walk_page(file, position, end, lambda rows, size: data_header(column, rows, size))
+    if entries > rows:
+        raise ValueError("a dictionary has more values than there are rows")
     return Chunk(column, rows, entries, dictionary, data)
 
 

@@ -75,13 +75,16 @@ class SourceTable:
         """The sensitive values by their texts; nulls are alike, and the same as the name that they have."""
         (column,) = release.schema.names
         with self._both_sides([column], release):
-            return _left_over(self._connection, [_text(column, null_value)])
+            types = {column_types(self._connection, side)[column] for side in ("source", "release")}
+            return _left_over(self._connection, [_text(column, null_value, types <= set(_FLOATING))])
 
     def counts_of_values(self, column: str, null_value: str | None) -> dict[str, int]:
         """How many rows of the table have each text of a column; nulls count under their name alone."""
         self.require_columns([column])
         with plain_errors():
-            counted = self._table.relation.aggregate(f"{_text(column, null_value)} AS text, count(*) AS n")
+            relation = self._table.relation
+            floating = str(dict(zip(relation.columns, relation.types, strict=True))[column]) in _FLOATING
+            counted = relation.aggregate(f"{_text(column, null_value, floating)} AS text, count(*) AS n")
             rows = counted.limit(MOST_VALUES + 1).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
@@ -111,8 +114,10 @@ def _within_memory() -> Iterator[None]:
         raise out_of_memory() from None
 
 
-def _text(column: str, null_value: str | None) -> str:
+def _text(column: str, null_value: str | None, floating: bool) -> str:
+    """The text of a value; all NaNs have one, whatever their sign."""
     text = f"CAST({quote_name(column)} AS VARCHAR)"
+    text = f"replace({text}, '-nan', 'nan')" if floating else text
     return text if null_value is None else f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -166,7 +167,9 @@ class LimitsOfBuckets:
         counts, left = _extend(self._shares[0], values, 0), _extend(self._shares[1], values, 1)
         largest = max(self._left, *(int(array.max(initial=1)) for array in (self._most, counts, left)))
         kind: type = np.int64 if largest < _SAFE_PRODUCT else object
-        larger = self._most.astype(kind) * left.astype(kind) > counts.astype(kind) * self._left
+        here: npt.NDArray[Any] = self._most.astype(kind) * left.astype(kind)
+        before: npt.NDArray[Any] = counts.astype(kind) * self._left
+        larger = (here > before) | ((here == before) & (self._most > counts))  # of equal shares, that of more rows
         self._shares = (np.where(larger, self._most, counts), np.where(larger, self._left, left))
         self._most = np.zeros(values, np.int64)
 

@@ -11,19 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import count
-
-import numpy as np
 
 from dalenius.model.plan import Status
 from dalenius.model.problem import LARGEST_TOTAL
-from dalenius.release.manifest import SEEDED, Manifest, SizeGroupPart, Strata, Value
+from dalenius.release.manifest import SEEDED, Manifest, Strata, Value
 from dalenius.release.two_tables import TableFile, digest_of_parts, is_text, named_type
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
+from dalenius.verify.manifest_spelling import spelling_problems
 from dalenius.verify.scan import Scan
 
-_LARGEST_PART = 2**20  # rows
-_MOST_CUTS = 2**20
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
 
 
@@ -37,7 +33,7 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *_adversary(manifest),
         *_values(manifest),
         *(_strata(manifest, manifest.strata) if manifest.strata is not None else ()),
-        *(_spelling(manifest) if manifest.is_strict else ()),
+        *(spelling_problems(manifest) if manifest.is_strict else ()),
     ):
         report.fail(MANIFEST, problem)
     if manifest.randomness == SEEDED:
@@ -91,64 +87,6 @@ def _columns(manifest: Manifest) -> Iterator[str]:
         yield f"{plural(twice, 'column')} named for more than one role"
     if columns.bucket.lower() in {name.lower() for name in published}:
         yield "the bucket column has the name of a published column"
-
-
-def _spelling(manifest: Manifest) -> Iterator[str]:
-    """Names that are not the publisher's to choose."""
-    columns = manifest.columns
-    published = {column.name.casefold() for column in (*columns.quasi_identifiers, columns.sensitive)}
-    names = ("bucket" if number == 1 else f"bucket_{number}" for number in count(1))
-    if columns.bucket != next(name for name in names if name not in published):
-        yield "the bucket column has another name than it should"
-    for column in (*columns.quasi_identifiers, columns.sensitive):
-        if not _is_spelled(column.type):
-            yield f"the type of the column {column.name!r} is not spelled as Arrow spells it"
-    if manifest.null_value is not None and all(value.value != manifest.null_value for value in manifest.values):
-        yield "it has a name for nulls, and no value of that name"
-    for table, fakes in ((manifest.tables.qit, 0), (manifest.tables.st, manifest.adversary.fake_values)):
-        if table.parts is not None:
-            yield from _strict_parts(manifest, table, fakes)
-
-
-def _is_spelled(type_name: str) -> bool:
-    try:
-        return str(named_type(type_name)) == type_name
-    except ValueError:
-        return True  # which the check of the schema says
-
-
-def _strict_parts(manifest: Manifest, table: TableFile, fakes: int) -> Iterator[str]:
-    """Parts are numbered, and end where a multiple of a power of two lies: after that row, or before its bucket."""
-    parts = table.parts or []
-    if [part.file for part in parts] != [f"part-{number:05d}.parquet" for number in range(len(parts))]:
-        yield f"the parts of {table.file} are not named by their numbers"
-    rows = [part.rows for part in parts]
-    if len(rows) > 1 and not _is_cut_by_rule(rows, _settings(manifest), fakes):
-        yield f"the parts of {table.file} end where those of no release do"
-
-
-def _settings(manifest: Manifest) -> list[SizeGroupPart]:
-    """The buckets in the order of their numbers."""
-    settings = [part.setting for part in manifest.strata.strata] if manifest.strata is not None else [manifest.setting]
-    return [group for setting in settings for group in setting]
-
-
-def _is_cut_by_rule(rows: list[int], setting: Sequence[SizeGroupPart], fakes: int) -> bool:
-    total = sum(rows)
-    sizes = np.array([group.size + fakes for group in setting])
-    buckets = np.array([group.buckets for group in setting])
-    if total > LARGEST_TOTAL or int((sizes * buckets).sum()) != total:
-        return True  # what adds up wrongly is said elsewhere
-    firsts = np.cumsum(sizes * buckets) - sizes * buckets
-    for bits in range(_LARGEST_PART.bit_length()):
-        if total >> bits > max(_MOST_CUTS, 2 * len(rows)):
-            continue  # so many parts are not listed
-        starts = np.arange(0, total, 2**bits)
-        group = np.searchsorted(firsts, starts, side="right") - 1
-        in_buckets = np.unique(firsts[group] + (starts - firsts[group]) // sizes[group] * sizes[group])
-        if any(np.array_equal(np.diff(np.append(cuts, total)), rows) for cuts in (starts, in_buckets)):
-            return True
-    return False
 
 
 def _totals(manifest: Manifest) -> Iterator[str]:
@@ -261,6 +199,8 @@ def compare_values(manifest: Manifest, scan: Scan, limited_by_manifest: bool, re
     elif scan.nulls and is_text(named_type(manifest.columns.sensitive.type)):
         are = plural(scan.nulls, "sensitive value is", "sensitive values are")
         report.fail(VALUES, f"{are} null, and text is to hold the name of nulls", scan.nulls)
+    elif manifest.is_strict and manifest.null_value is not None and not (scan.nulls or _holds_text(manifest)):
+        report.fail(VALUES, "nulls have a name, and there are none")
     if unlisted:
         are = plural(len(unlisted), "value is", "values are")
         report.fail(VALUES, f"{are} not in the manifest; the first: {quote(unlisted[0])}", len(unlisted))
@@ -271,6 +211,12 @@ def compare_values(manifest: Manifest, scan: Scan, limited_by_manifest: bool, re
     _compare_worst(manifest, scan, report)
     if not scan.values_in_order:
         report.fail(VALUES, "the manifest's values are not in the order of the sensitive column's type")
+
+
+def _holds_text(manifest: Manifest) -> bool:
+    """Whether nulls became a value of the sensitive column, which nobody can tell from others."""
+    data_type = named_type(manifest.columns.sensitive.type)
+    return is_text(getattr(data_type, "value_type", data_type))
 
 
 def _compare_counts(manifest: Manifest, counted: dict[str | None, int], report: Report) -> None:
@@ -290,6 +236,8 @@ def _compare_worst(manifest: Manifest, scan: Scan, report: Report) -> None:
 
     def differs(value: Value) -> bool:
         count, size = scan.worst[value.value]
+        if manifest.is_strict:
+            return (count, size) != (value.worst.count, value.worst.size)
         return count * (value.worst.size - known) != value.worst.count * (size - known)
 
     other = [value for value in manifest.values if differs(value)]

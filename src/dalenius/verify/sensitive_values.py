@@ -129,11 +129,16 @@ class ValueCodes:
 
 def _encode(column: pa.Array) -> pa.DictionaryArray:
     """The column as a dictionary of entries that Arrow can look up: floating point by its bits, so -0.0 is not 0.0."""
-    data_type = column.type
-    if pa.types.is_dictionary(data_type):
-        return column
+    if pa.types.is_dictionary(column.type):
+        entries = _can_be_looked_up(column.dictionary)
+        return column if entries is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, entries)
+    return _can_be_looked_up(column).dictionary_encode()
+
+
+def _can_be_looked_up(values: pa.Array) -> pa.Array:
+    data_type = values.type
     if pa.types.is_floating(data_type) or pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
-        column = column.view(_INTEGERS[data_type.bit_width])
-    elif pa.types.is_string_view(data_type) or pa.types.is_null(data_type):
-        column = column.cast(pa.large_string())
-    return column.dictionary_encode()
+        return values.view(_INTEGERS[data_type.bit_width])
+    if pa.types.is_string_view(data_type) or pa.types.is_null(data_type):
+        return values.cast(pa.large_string())
+    return values
