@@ -25,8 +25,9 @@ from dalenius.release.folder import open_release
 from dalenius.release.manifest import require_modest
 from dalenius.release.thrift import sum_of_deltas
 from dalenius.verify.judge import verify
+from fuzz.thrift_tree import read_tree, write_tree
 from tests.effort import examples
-from tests.handmade import hospital
+from tests.handmade import hospital, restate_hashes
 from tests.verify.hostile import CASES, COMMANDS, make
 from tests.verify.test_coverage import varint
 
@@ -190,6 +191,21 @@ class TestAdmission:
         with pytest.raises(ReleaseError, match="row group of 1,048,577 rows"):
             admit_parquet(written(table, row_group_size=2**21), "st.parquet", 1, ROOM)
         admit_parquet(written(table, row_group_size=2**20), "st.parquet", 1, ROOM)
+
+    def test_sizes_that_do_not_fit_the_column_are_refused(self, tmp_path: Path) -> None:
+        """Arrow ends the program on them: here a column that may have nulls says that it may not."""
+        folder = hospital().write(tmp_path)
+        path = folder / "st.parquet"
+        content = path.read_bytes()
+        length = int.from_bytes(content[-8:-4], "little")
+        tree = read_tree(content[-8 - length : -8])
+        leaf = dict(tree.value)[2].value[1]
+        dict(leaf.value)[3].value = 0
+        footer = write_tree(tree)
+        path.write_bytes(content[: -8 - length] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+        restate_hashes(folder)
+        verdict = verify(folder)
+        assert "damaged" in verdict["schema"].summary
 
     def test_text_that_goes_on_from_the_last_is_measured(self) -> None:
         texts = ["the same start of all, and then " + str(number) * (number % 7) for number in range(500)]
