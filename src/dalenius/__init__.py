@@ -7,17 +7,20 @@ publisher sets value by value.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from dalenius.model import VERSION
 
+TYPE_CHECKING = False  # but to type checkers; importing it takes longer than all else that a command does first
 if TYPE_CHECKING:
+    from typing import Any
+
     from dalenius.errors import DaleniusError
     from dalenius.model.plan import Method, Plan, Status
     from dalenius.planning import plan
     from dalenius.policy.limits import LimitPolicy
     from dalenius.publishing.flow import publish
     from dalenius.publishing.published import Release, load
+    from dalenius.release.signature import sign_release
 
 __version__ = VERSION
 
@@ -32,6 +35,7 @@ __all__ = [
     "load",
     "plan",
     "publish",
+    "sign_release",
 ]
 
 # Names are loaded when they are first used, so that `dalenius --help` and shell completion need no engine or solver.
@@ -45,6 +49,7 @@ _HOMES = {
     "load": "dalenius.publishing.published",
     "plan": "dalenius.planning",
     "publish": "dalenius.publishing.flow",
+    "sign_release": "dalenius.release.signature",
 }
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dalenius.errors import ChangedInputError
 from dalenius.place.budget import Budget
+from dalenius.place.columns import cast_to_published
 from dalenius.place.domains import Domain, Listing, Range, codes_of
 from dalenius.place.survey import survey
 from dalenius.place.wide import in_release_order
@@ -83,13 +84,13 @@ def plain(array: pa.Array) -> list[Any]:
     return [float(v) if isinstance(v, np.float16) else v for v in array.to_pylist()]
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", [name for name in TYPES if name != "duration"])  # which are not published
 @given(data=st.data())
 def test_codes_keep_order_and_values(name: str, data: st.DataObject) -> None:
     kind, values = TYPES[name]
     array = array_of(data.draw(st.lists(values | st.none(), min_size=1, max_size=12)), kind)
     domain = domain_of(array)
-    codes = codes_of(domain, array)
+    codes = codes_of(domain, cast_to_published(array, domain.data_type))
     assert codes.dtype == np.uint64
     assert all(int(code) < domain.codes for code in codes)
     before = plain(array)

@@ -115,3 +115,30 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
         column = column.combine_chunks().view(pa.int32() if kind.bit_width == 32 else pa.int64())
     cells: list[Any] = column.to_pylist()
     return cells
+
+
+def write_long_texts(path: Path) -> ReleaseFolder:
+    """A release with texts of 50 kB, on which `SLOW` and `LARGE` take long and much, though both are allowed."""
+    rows = 40
+    table = pa.table(
+        {
+            "Text": ["a" * 50_000] * rows,
+            "Gender": ["F", "M"] * (rows // 2),
+            "Disease": ["Flu", "Cold", "Gout", "HIV"] * (rows // 4),
+        }
+    )
+    return write_release(path, table, "Disease", [1 + row // 4 for row in range(rows)])
+
+
+# Half an hour: each of these takes some ten seconds, within single calls that nothing interrupts.
+SLOW = (
+    " OR ".join(f"regexp_matches(Text, 'a{{0,490}}a{{0,490}}{'b' * number}')" for number in range(1, 20))
+    + " OR "
+    + (" OR ".join(f"regexp_matches(Text, 'a{{0,480}}a{{0,480}}{'c' * number}')" for number in range(1, 40)))
+)
+LARGE = " OR ".join(f"contains({' || '.join(['Text'] * 64)}, 'b{number}')" for number in range(20))  # gigabytes
+BOMB = "'%A'"  # each level makes text three times as long: 20 levels would be 10 GB
+for _ in range(20):
+    BOMB = f"translate(strftime(DATE '2024-05-01', {BOMB}), 'Wednsay', '%A % %A')"
+BOMB += " = 'x'"
+REPEATS = f"regexp_matches(Text, '{'a{0,500}' * 20}b')"

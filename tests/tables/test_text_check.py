@@ -47,6 +47,28 @@ def test_records_are_those_of_the_csv_module(rows: list[tuple[str, str, str]], q
         assert is_in_one_piece(path, ",", 3) or not inside
 
 
+ODD = st.sampled_from(['"a b"', ' "a"', '"a" ', '"a,b"', "a", "", " a ", '""', '""""', '"\n"', 'a"b', '\t"a"', '"a"\t'])
+
+
+@settings(max_examples=examples(120))
+@given(records=st.lists(st.lists(ODD, min_size=2, max_size=3), min_size=1, max_size=4))
+def test_odd_records_are_those_of_the_csv_module_or_refused(records: list[list[str]]) -> None:
+    """Never other values than Python reads; blanks around quotes, and one field too many, never pass."""
+    text = "A,B\n" + "\n".join(",".join(fields) for fields in records)
+    wanted = [tuple(row) for row in csv.reader(io.StringIO(text, newline=""))][1:]
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made, "t.csv")
+        path.write_bytes(text.encode())
+        try:
+            with open_table(path) as table:
+                read = [tuple(cell or "" for cell in row) for row in table.relation.fetchall()]
+        except InputError:
+            odd = any(field.strip(" \t") != field and '"' in field for fields in records for field in fields)
+            assert odd or any(len(fields) != 2 for fields in records)
+        else:
+            assert read == wanted
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [(b"x" * 50, "ragged"), (b"1,2,3", "ragged"), (b'1,"2', "quote"), (b"1,\xff", "UTF-8"), (b'1,"2" 3', "quote")],

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.release.folder import ReleaseFolder, open_release
+from dalenius.release.thrift import STRUCT, Compact
 from dalenius.verify.findings import Report
 from dalenius.verify.judge import verify
-from dalenius.verify.parquet_bytes import STRUCT, Compact, check_coverage, read_footer
+from dalenius.verify.parquet_bytes import check_coverage, read_footer
 from tests.handmade import hospital, restate_hashes
 from tests.parts import ElsewhereStore
 from tests.verify.test_verify import failed

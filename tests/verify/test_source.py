@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import NoSuchColumnError
+from dalenius.model.memory import resident_memory
 from dalenius.tables.compare import SourceTable
 from dalenius.verify.judge import verify
 from tests.effort import examples
@@ -141,7 +142,7 @@ def test_little_memory_is_enough(tmp_path: Path) -> None:
     rows = [(f"somebody {i}" * 4, i) for i in range(20_000)]
     made = Handmade({"name": pa.string(), "number": pa.int64()}, rows, ["a"] * len(rows), [1] * len(rows))
     folder = made.write(tmp_path)
-    assert verify(folder, against=made.source(), memory=64 * 2**20)
+    assert verify(folder, against=made.source(), memory=resident_memory() + 192 * 2**20)
 
 
 @settings(max_examples=examples(40))

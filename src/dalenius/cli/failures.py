@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -22,6 +24,7 @@ WRONG_USE = 2
 NO_SOLUTION = 3
 BUG = 70
 INTERRUPTED = 130
+_LATER = 0.01  # seconds
 
 
 def fail(as_json: bool, code: int, kind: str, message: str, hint: str | None = None) -> NoReturn:
@@ -57,6 +60,40 @@ def report_errors(as_json: bool) -> Iterator[None]:
             raise
         hint = "This is probably a bug in Dalenius: please report it. DALENIUS_TRACEBACK=1 shows where it happened."
         fail(as_json, BUG, "internal", f"unexpected {type(error).__name__}", hint)
+
+
+def interrupt_when_safe() -> None:
+    """From here on Ctrl-C, and SIGTERM like it, raise KeyboardInterrupt, but not where that would do damage.
+
+    An import that is interrupted leaves half a module behind, and locks; libraries written in C end the program or hang
+    over it. Temporary folders that are being made or removed would stay. There, it waits until they are done.
+    """
+
+    def interrupt(_number: int, frame: FrameType | None) -> None:
+        if any(_must_not_stop(one) for one in _and_callers(frame)):
+            signal.setitimer(signal.ITIMER_REAL, _LATER)
+        else:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def _and_callers(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _must_not_stop(frame: FrameType) -> bool:
+    code, module = frame.f_code, frame.f_globals.get("__name__")
+    return (
+        code.co_filename.startswith("<frozen importlib")
+        or module == "tempfile"
+        or (module == "shutil" and "rmtree" in code.co_name)
+    )
 
 
 def _discard_output() -> None:

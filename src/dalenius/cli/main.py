@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
-from dalenius.cli.failures import Commands
+from dalenius.cli.failures import Commands, interrupt_when_safe
 from dalenius.model import VERSION
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _TABLE = {
     "plan": _Entry("Start here", "plan_command", "Find the best buckets for a table and show what they cost."),
     "publish": _Entry("Start here", "publish_command", "Publish a table in buckets that keep your limits."),
     "studio": _Entry("Start here", "studio_command", "Choose limits and publish in the browser."),
+    "sign": _Entry("Start here", "publish_command", "Sign a release, or make a key to sign with."),
     "verify": _Entry("Check", "verify_command", "Check a release against every limit and its manifest."),
     "audit": _Entry("Check", "audit_command", "Run simulated attacks on a release."),
     "report": _Entry("Check", "report_command", "Write a page about a release that can be signed."),
@@ -116,7 +117,6 @@ def _prepare_output() -> None:
             stream.reconfigure(errors="backslashreplace")
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
 
 
 @click.group(
@@ -136,7 +136,8 @@ def main(context: click.Context) -> None:
 
 
 def entry() -> None:
-    """Run the program, as the installed command does."""
+    """Run the program."""
     _load_no_plugins()
     _prepare_output()
+    interrupt_when_safe()
     main()

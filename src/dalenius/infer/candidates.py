@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.release.two_tables import is_text
-from dalenius.tables.arrays import filled
+from dalenius.tables.arrays import filled, widened
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -207,13 +207,7 @@ def _indices(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.integer], pa.Array
     if pa.types.is_dictionary(data_type):
         whole = pa.concat_arrays(column.unify_dictionaries().chunks)
     else:
-        if pa.types.is_string_view(data_type) or pa.types.is_null(data_type):
-            column = column.cast(pa.large_string())
-        elif pa.types.is_float16(data_type):
-            column = column.cast(pa.float32())
-        elif pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
-            column = column.cast(pa.decimal128(38, data_type.scale))
-        whole = pa.concat_arrays(column.dictionary_encode().unify_dictionaries().chunks)
+        whole = pa.concat_arrays(widened(column).dictionary_encode().unify_dictionaries().chunks)
     return filled(whole.indices, len(whole.dictionary)), whole.dictionary
 
 

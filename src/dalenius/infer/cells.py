@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.infer.candidates import Floats, Integers
-from dalenius.tables.arrays import texts
+from dalenius.tables.arrays import texts, widened
 
 MOST_RANGES = 16
 MOST_TEXTS = 100_000  # distinct ones, that a column may have
@@ -92,7 +92,7 @@ class Numbers:
         """Take in a batch."""
         there = values.filter(pa.array(~np.isnan(_floats(values))))
         if not self._many:
-            new = pc.unique(there)
+            new = pc.unique(widened(there))
             self._few = new if self._few is None else pc.unique(pa.concat_arrays([self._few, new]))
             self._many = len(self._few) > MOST_RANGES
         chosen = random.random(len(there)) < self._share if self._share < 1 else np.ones(len(there), dtype=np.bool_)
@@ -155,8 +155,7 @@ def _floats(values: pa.Array) -> Floats:
 
 def _encode(values: pa.Array) -> tuple[Integers, list[str | None]]:
     """Places in a list of texts, whose last is None for nulls."""
-    if pa.types.is_string_view(values.type):
-        values = values.cast(pa.large_string())
+    values = widened(values)
     encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
     known = texts(encoded.dictionary)
     places = np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), len(known)), dtype=np.int64)

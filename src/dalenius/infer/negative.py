@@ -47,7 +47,7 @@ from dalenius.infer.cells import Cells, new_column
 from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.pooling import Associations
 from dalenius.release.folder import ReleaseFolder
-from dalenius.tables.arrays import texts
+from dalenius.tables.arrays import texts, widened
 
 Booleans = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
@@ -203,7 +203,7 @@ def _coded_values(folder: ReleaseFolder, values: Sequence[str]) -> Iterator[tupl
     columns, null = folder.manifest.columns, folder.manifest.null_value
     number = {value: k for k, value in enumerate(values)}
     for batch in folder.batches("st", coded=True):
-        encoded = batch[columns.sensitive.name]
+        encoded = widened(batch[columns.sensitive.name])
         if not pa.types.is_dictionary(encoded.type):
             encoded = encoded.dictionary_encode()
         known = [number.get(str(text), -1) for text in texts(encoded.dictionary)]

@@ -4,7 +4,8 @@ A tracker learns the range of a column, or the list of its values as long as tha
 
 Columns are published with the types of the source, except for a few that say too much or too little. Categories lose
 the order of their levels, which may be that in which they first occur in the table; categories of anything but text are
-published as what they stand for. Columns of text files, which have no types, become numbers, dates or truth values
+published as what they stand for. Numbers of 16 bits and decimals of other widths than 128 bits become wider ones, since
+not all readers know them. Columns of text files, which have no types, become numbers, dates or truth values
 where that loses nothing: if every text is exactly what the typed value is written as. 007, 1e3, +5 or 7.50 beside 7.5
 keep a column text. So what was put in can always be read back, letter by letter.
 """
@@ -28,9 +29,10 @@ from dalenius.place.domains import (
     listing_type,
     null_count,
     sort_values,
+    span_of,
     to_integers,
 )
-from dalenius.tables.arrays import numpy_array
+from dalenius.tables.arrays import MOST_DIGITS, numpy_array
 from dalenius.tables.arrow import Source
 
 _SHORT_BITS = 16
@@ -169,6 +171,11 @@ def published_field(field: pa.Field) -> pa.Field:
         value = _plain_type(data_type.value_type)
         data_type = pa.dictionary(data_type.index_type, value) if _is_bytes(value) else value
     inner = data_type.value_type if t.is_dictionary(data_type) else data_type
+    if t.is_duration(inner) or (t.is_decimal(inner) and not _is_common_decimal(inner)):
+        raise InputError(
+            f"the column {field.name!r} has the type {field.type}, which not every reader of a release knows",
+            f"Turn it into a number first, of at most {MOST_DIGITS} digits, or into text.",
+        )
     if not (_is_bytes(inner) or t.is_null(inner) or t.is_decimal(inner) or is_integer_like(inner)):
         raise InputError(
             f"the column {field.name!r} has the type {field.type}, and only single values can be published",
@@ -185,7 +192,8 @@ def lossless_type(values: pa.Array) -> pa.DataType:
     decimal = [pa.decimal128(_DIGITS, places)] if 0 < places < _DIGITS else []
     for data_type in (pa.int64(), *decimal, pa.date32(), pa.bool_()):
         try:
-            if values.cast(data_type).cast(values.type).equals(values):
+            typed = values.cast(data_type)
+            if typed.cast(values.type).equals(values) and not _is_beyond_text(typed):
                 return data_type
         except pa.ArrowException:
             continue
@@ -209,9 +217,14 @@ def cast_to_published(column: pa.Array, data_type: pa.DataType) -> pa.Array:
         inner = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
         if _is_bytes(inner) and column.type.value_type == inner:
             return column
+    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     try:
-        return column.cast(data_type)
+        return plain.cast(data_type)
     except pa.ArrowException:
+        if pa.types.is_date64(plain.type):
+            raise InputError(
+                "the table has dates (date64) with a time of day, or out of range", "Turn them into timestamps."
+            ) from None
         raise changed_table_error() from None
 
 
@@ -240,9 +253,32 @@ def _as_integer(value: Any, data_type: pa.DataType) -> int:
 
 
 def _plain_type(data_type: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(data_type):
+    """The same without layouts and widths that some readers of a release do not know."""
+    t = pa.types
+    if t.is_string_view(data_type):
         return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(data_type) else data_type
+    if t.is_binary_view(data_type):
+        return pa.large_binary()
+    if t.is_float16(data_type):
+        return pa.float32()
+    if t.is_date64(data_type):
+        return pa.date32()
+    if t.is_decimal(data_type) and _is_common_decimal(data_type):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    return data_type
+
+
+def _is_common_decimal(data_type: pa.DataType) -> bool:
+    return bool(0 <= data_type.scale <= data_type.precision <= MOST_DIGITS)
+
+
+def _is_beyond_text(values: pa.Array) -> bool:
+    """Whether a column of dates has one that its text would not give back."""
+    span = span_of(values.type, as_text=True)
+    if span is None or not len(values):
+        return False
+    integers = to_integers(values)
+    return not (span[0] <= int(integers.min()) and int(integers.max()) <= span[1])
 
 
 def _is_bytes(data_type: pa.DataType) -> bool:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.errors import ChangedInputError
+from dalenius.errors import ChangedInputError, InputError, OutputError
 from dalenius.tables.arrays import arrow_array, filled, null_mask, numpy_array
 
 Integers = npt.NDArray[np.int64]
@@ -33,6 +33,7 @@ _FLOATS: dict[int, tuple[Any, Any]] = {
 }
 _WRAP = 2**64
 _LONGEST_TABLE = 2**16
+_DAY = 86_400  # seconds
 
 
 @dataclass(frozen=True)
@@ -216,6 +217,45 @@ def is_integer_like(data_type: pa.DataType) -> bool:
         or t.is_integer(data_type)
         or t.is_floating(data_type)
         or (t.is_temporal(data_type) and not _is_interval(data_type))
+    )
+
+
+def span_of(data_type: pa.DataType, as_text: bool = False) -> tuple[int, int] | None:
+    """The first and the last integer of a type of dates or times that every reader of a release can show.
+
+    Beyond are times of day that are none, infinities, and what overflows in one resolution or another. `as_text` is for
+    CSV files, which have the years 1 to 9999. Other types have no such bounds.
+    """
+    t = pa.types
+    if t.is_date32(data_type):
+        return (-719_162, 2_932_896) if as_text else (2 - 2**31, 2**31 - 2)
+    if not (t.is_time(data_type) or t.is_timestamp(data_type)):
+        return None
+    ticks = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[data_type.unit]
+    if t.is_time(data_type):
+        first, end = 0, _DAY
+    elif data_type.unit == "ns":
+        first, end = -106_751 * _DAY, 9_223_372_036
+    else:
+        first, end = -106_751_991 * _DAY, 9_223_372_036_854
+    if as_text and t.is_timestamp(data_type):
+        first, end = max(first, -719_162 * _DAY), min(end, 2_932_897 * _DAY)
+    return first * ticks, end * ticks - 1
+
+
+def require_in_span(name: str, data_type: pa.DataType, low: int, high: int, as_text: bool = False) -> None:
+    """Refuse dates and times, from `low` to `high` as integers, that a reader of a release could not show."""
+    span = span_of(data_type, as_text)
+    if span is None or (span[0] <= low and high <= span[1]):
+        return
+    if as_text:
+        raise OutputError(
+            f"the column {name!r} has dates outside of the years 1 to 9999, which a CSV file cannot carry",
+            "Publish as Parquet, or turn dates that are none into nulls.",
+        )
+    raise InputError(
+        f"the column {name!r} ({data_type}) has dates or times that are out of range",
+        "Turn values that are no dates or times into nulls, or the column into text.",
     )
 
 

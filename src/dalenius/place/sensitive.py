@@ -19,6 +19,7 @@ from dalenius.place.domains import (
     is_integer_like,
     listing_type,
     null_count,
+    require_in_span,
     sort_values,
     to_integers,
 )
@@ -149,6 +150,9 @@ class SensitiveCounter:
         totals = [0] * len(ordered)
         for place, count in zip(places, counts, strict=True):
             totals[place] += count
+        if is_integer_like(self._data_type) and len(ordered):
+            first, last = numpy_array(ordered)[[0, -1]].tolist()
+            require_in_span(self.name, self._data_type, first, last)
         names = [str(text) for text in self._texts(ordered)]
         null_code = int(places[-1]) if self._nulls and null_text is None else None
         if self._nulls and null_text is not None:

@@ -9,18 +9,20 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import SelfCheckError
+from dalenius.errors import InputError, SelfCheckError
 from dalenius.model import VERSION
 from dalenius.model.problem import BucketSetting
+from dalenius.place.domains import Domain, Range, is_integer_like, require_in_span
 from dalenius.place.survey import Survey
 from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.engine import TableSpec
 from dalenius.publishing.options import PublishRequest
 from dalenius.release import manifest
-from dalenius.release.two_tables import TableFile, Tables
+from dalenius.release.two_tables import TableFile, Tables, named_type
 from dalenius.release.writer import Format, published_schema
 from dalenius.strata.growing import MARGIN
+from dalenius.tables.arrays import numpy_array
 
 _GROUP_BYTES = 2**25
 _GROUP_BITS = 17
@@ -45,6 +47,34 @@ def table_specs(roles: Roles, survey: Survey, format: Format) -> TableSpecs:
     st_schema = published_schema(pa.schema([number, sensitive]), format)
     group = _row_group(survey)
     return TableSpecs(bucket, TableSpec(qit_schema, bucket, group), TableSpec(st_schema, bucket, group))
+
+
+def check_values(roles: Roles, survey: Survey, format: Format) -> None:
+    """Refuse what would be written and could not be read back, before anything else is done with the table."""
+    for name in (*roles.quasi_identifiers, roles.sensitive):
+        data_type = survey.schema.field(name).type
+        try:
+            named_type(str(data_type))
+        except ValueError:
+            raise InputError(
+                f"the column {name!r} has the type {data_type}, which cannot be read back",
+                "Is its time zone one that this machine knows? Turn the column into UTC, or into text.",
+            ) from None
+        ends = _ends(survey.sensitive.listing if name == roles.sensitive else survey.domains[name])
+        if ends is not None:
+            require_in_span(name, data_type, *ends)
+            if format == "csv":
+                require_in_span(name, data_type, *ends, as_text=True)
+
+
+def _ends(domain: Domain | None) -> tuple[int, int] | None:
+    """The smallest and the largest value of an integer-like column."""
+    if isinstance(domain, Range):
+        return domain.low, domain.high
+    if domain is None or not len(domain.values) or not is_integer_like(domain.data_type):
+        return None
+    first, last = numpy_array(domain.values)[[0, -1]].tolist()
+    return int(first), int(last)
 
 
 def _row_group(survey: Survey) -> int:

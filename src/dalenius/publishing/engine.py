@@ -119,8 +119,8 @@ class Output(Protocol):
     def read_back(self, manifest: Manifest) -> ReleaseFolder:
         """What was written, as a release that is not published yet."""
 
-    def commit(self, manifest: Manifest) -> ReleaseFolder:
-        """Publish: all or nothing."""
+    def commit(self, manifest: Manifest, signature: bytes | None = None) -> ReleaseFolder:
+        """Publish: all or nothing, and with the signature of the manifest, if there is one."""
 
 
 class Engine(Protocol):

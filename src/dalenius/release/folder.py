@@ -1,20 +1,28 @@
 """A release where it is stored, as a stream of Arrow batches. Reading trusts nothing: `verify` checks what files say.
 
+Nothing reads a file of a table that was not admitted (`admission`): not Arrow, and not DuckDB, which is given the paths
+of admitted files. What is read then stays within a budget of memory.
+
 A `Store` has the bytes: a folder of this machine, or wherever else somebody can open files. Files go by their names in
 the folder of the release: `manifest.json`, `qit.parquet`, `qit/part-00000.parquet`.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
-from dalenius.errors import ReleaseError
+from dalenius.errors import InputError, ReleaseError
+from dalenius.model.memory import ReadingMemory
+from dalenius.release.admission import Admitted, admit_parquet
 from dalenius.release.manifest import Column, Manifest, read_manifest
 from dalenius.release.two_tables import TableFile, is_text, named_type
+from dalenius.tables.delimited import NOT_REGULAR, require_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +30,8 @@ if TYPE_CHECKING:
 
 TableName = Literal["qit", "st"]
 BATCH_ROWS = 2**18
+_DEEPEST, _MOST_FILES = 16, 2**20  # a release has folders of one depth
+_READ_BYTES = 2**20  # at a time from each column, where a row group is large
 
 
 class Store(Protocol):
@@ -45,17 +55,29 @@ class LocalStore:
 
     def open(self, name: str) -> BinaryIO:
         """The file by its path."""
+        require_regular(self._folder / name)
         return (self._folder / name).open("rb")
 
     def names(self) -> list[str]:
-        """Whatever is in the folder, and in folders within it; links are not followed."""
+        """Whatever is in the folder, and in folders within it; links are not followed. ReleaseError for too much."""
         names: list[str] = []
-        for entry in os.scandir(self._folder):
-            if entry.is_dir(follow_symlinks=False):
-                within = LocalStore(self._folder / entry.name).names()
-                names += [f"{entry.name}/{name}" for name in within] or [f"{entry.name}/"]
-            else:
-                names.append(entry.name)
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            with os.scandir(self._folder / folder) as entries:
+                empty = True
+                for entry in entries:
+                    empty = False
+                    if not entry.is_dir(follow_symlinks=False):
+                        names.append(folder + entry.name)
+                    elif folder.count("/") < _DEEPEST:
+                        waiting.append(f"{folder}{entry.name}/")
+                    else:
+                        raise ReleaseError(f"the folder has folders that are more than {_DEEPEST} deep")
+                    if len(names) + len(waiting) > _MOST_FILES:
+                        raise ReleaseError(f"the folder has more than {_MOST_FILES:,} files")
+            if empty and folder:
+                names.append(folder)
         return sorted(names)
 
     def local(self, name: str) -> Path:
@@ -64,11 +86,22 @@ class LocalStore:
 
 
 class ReleaseFolder:
-    """The folder of a release and its manifest. Without a `store`, the folder is one of this machine."""
+    """The folder of a release and its manifest. Without a `store`, the folder is one of this machine.
 
-    def __init__(self, path: Path, manifest: Manifest, store: Store | None = None) -> None:
+    `memory` is what the whole program may take while the release is read, in bytes; half of the machine's if None.
+    """
+
+    def __init__(
+        self, path: Path, manifest: Manifest, store: Store | None = None, memory: ReadingMemory | int | None = None
+    ) -> None:
         self.path, self.manifest = path, manifest
         self.store: Store = store if store is not None else LocalStore(path)
+        self.memory = memory if isinstance(memory, ReadingMemory) else ReadingMemory.of(memory)
+        self._admitted: dict[str, Admitted] = {}
+
+    def within(self, memory: int) -> ReleaseFolder:
+        """The same, for a program that may take so many bytes."""
+        return ReleaseFolder(self.path, self.manifest, self.store, memory)
 
     def entry(self, table: TableName) -> TableFile:
         """What the manifest says of a table."""
@@ -82,15 +115,43 @@ class ReleaseFolder:
         """The files of a table as the store knows them, in the order of their rows: one, or its parts."""
         return self.entry(table).files
 
+    def admit(self, table: TableName, name: str) -> Admitted:
+        """Measure a file before anybody reads it, once. An error if it cannot be, or is too large for the memory."""
+        if name not in self._admitted:
+            names = self._names(table)
+            with _opening(name), self.store.open(name) as file:
+                if name.endswith(".csv"):
+                    _require_header(file, name, names)
+                    self._admitted[name] = Admitted()
+                else:
+                    self._admitted[name] = admit_parquet(file, name, len(names), self.memory)
+        return self._admitted[name]
+
+    def admitted_paths(self, table: TableName) -> tuple[Path, ...] | None:
+        """The Parquet files of a table for an engine that reads them itself; None if it has others, or elsewhere."""
+        files = self.files(table)
+        paths = [path for path in map(self.store.local, files) if path is not None and path.suffix == ".parquet"]
+        if len(paths) < len(files):
+            return None
+        for name in files:
+            self.admit(table, name)
+        return tuple(paths)
+
     @contextmanager
-    def open_file(self, name: str) -> Iterator[Path | BinaryIO]:
+    def open_file(self, table: TableName, name: str) -> Iterator[Path | BinaryIO]:
         """A file of a table, as Arrow takes it: by its path where it has one, which is faster."""
+        self.admit(table, name)
         path = self.store.local(name)
         if path is not None:
             yield path
         else:
             with self.store.open(name) as file:
                 yield file
+
+    def _names(self, table: TableName) -> list[str]:
+        columns = self.manifest.columns
+        quasi_identifiers = [column.name for column in columns.quasi_identifiers]
+        return [*quasi_identifiers, columns.bucket] if table == "qit" else [columns.bucket, columns.sensitive.name]
 
     def schema(self, table: TableName) -> pa.Schema:
         """The columns that the manifest says a table has, with their types."""
@@ -143,7 +204,7 @@ class ReleaseFolder:
 
         before: list[tuple[str, pa.DataType]] | None = None
         for name in self.files(table):
-            with _reading(name), self.open_file(name) as source:
+            with _reading(name), self.open_file(table, name) as source:
                 schema = pyarrow.parquet.read_schema(source)
             layout = [(field.name, _plain(field.type)) for field in schema]
             if before is not None and layout != before:
@@ -155,17 +216,29 @@ class ReleaseFolder:
     ) -> Generator[pa.RecordBatch, None, None]:
         import pyarrow.parquet
 
+        from dalenius.release.long_texts import is_of_any_length, short_enough, spelled_out
         from dalenius.tables.arrow import readable_as_dictionaries
 
         schema = self.schema(table)
         chosen = list(columns) if columns is not None else schema.names
-        text = [column for column in chosen if is_text(schema.field(column).type)] if coded else []
-        with self.open_file(name) as source:
+        # text as references even where it is wanted spelled out: then it is known how long it is before it is
+        text = [column for column in chosen if is_of_any_length(schema.field(column).type)]
+        wanted = {column for column in text if coded and is_text(schema.field(column).type)}
+        admitted = self.admit(table, name)
+        rows = admitted.rows_at_a_time(rows, self.memory.batch)
+        buffered = admitted.group_bytes > self.memory.batch
+        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": _READ_BYTES if buffered else 0}
+        with self.open_file(table, name) as source:
+            plain: dict[str, pa.DataType] = {}
             if text:
-                with pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
+                with pyarrow.parquet.ParquetFile(source, **options) as file:
                     text = readable_as_dictionaries(file.metadata, text)
-            with pyarrow.parquet.ParquetFile(source, read_dictionary=text, pre_buffer=False) as file:
-                yield from file.iter_batches(batch_size=rows, columns=chosen)
+                    plain = {name: file.schema_arrow.field(name).type for name in text if name not in wanted}
+            with pyarrow.parquet.ParquetFile(source, read_dictionary=text, **options) as file:
+                for batch in file.iter_batches(batch_size=rows, columns=chosen):
+                    _require_text(name, batch)
+                    for part in short_enough(batch, plain, self.memory.batch):
+                        yield spelled_out(part, plain)
 
     def _csv_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int
@@ -184,11 +257,20 @@ class ReleaseFolder:
                 quoted_strings_can_be_null=False,
             ),
         }
-        with self.open_file(name) as source, pyarrow.csv.open_csv(source, **options) as reader:
+        with self.open_file(table, name) as source, pyarrow.csv.open_csv(source, **options) as reader:
             for batch in reader:
                 typed = pa.schema([schema.field(column) for column in batch.schema.names])
                 for start in range(0, batch.num_rows, rows):
                     yield batch.slice(start, rows).cast(typed)
+
+
+@contextmanager
+def _opening(name: str) -> Iterator[None]:
+    """Files that cannot be opened, or not read to their end."""
+    try:
+        yield
+    except OSError as error:
+        raise ReleaseError(f"{name} cannot be read: {_reason(error)}") from None
 
 
 @contextmanager
@@ -197,12 +279,28 @@ def _reading(name: str) -> Iterator[None]:
     import pyarrow as pa
 
     try:
-        yield
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else "it is damaged"  # Arrow's own words have the path
-        raise ReleaseError(f"{name} cannot be read: {why}") from None
+        with _opening(name):
+            yield
     except (pa.ArrowException, ValueError):
         raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
+
+
+def _reason(error: OSError) -> str:
+    """Why a file cannot be read. Arrow's own words have the path."""
+    if error.strerror == NOT_REGULAR:
+        return NOT_REGULAR
+    return os.strerror(error.errno) if error.errno else "it is damaged"
+
+
+def _require_text(name: str, batch: pa.RecordBatch) -> None:
+    """Refuse text that is not UTF-8, which Parquet files can have and CSV files, as they are read here, cannot."""
+    from dalenius.tables.arrays import require_utf8
+
+    for column, values in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            require_utf8(column, values)
+        except InputError as error:
+            raise ReleaseError(f"{name}: {error.message}") from None
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:
@@ -212,6 +310,19 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
-def open_release(folder: Path) -> ReleaseFolder:
-    """The release in a folder, its manifest checked."""
-    return ReleaseFolder(folder, read_manifest(folder))
+def _require_header(file: BinaryIO, name: str, columns: Sequence[str]) -> None:
+    """Refuse a text file whose first line does not name these columns: as many are read from every line."""
+    longest = sum(2 * len(column.encode("utf-8", "replace")) + 4 for column in columns)
+    start = io.StringIO(file.read(longest).decode("utf-8", "replace"), newline="")
+    try:
+        first = next(csv.reader(start, strict=True), [])
+    except csv.Error:
+        first = []
+    if first != list(columns):
+        raise ReleaseError(f"the columns of {name} are not the manifest's, or not in its order")
+
+
+def open_release(folder: Path, memory: int | None = None) -> ReleaseFolder:
+    """The release in a folder, its manifest checked. `memory`, in bytes, is what the whole program may take."""
+    room = ReadingMemory.of(memory)
+    return ReleaseFolder(folder, read_manifest(folder, room), memory=room)

@@ -23,22 +23,19 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from dalenius.release.parquet_types import (
+from dalenius.release.parquet_types import BOOLEAN, physical_type, schema_element, stored_type, value_bytes
+from dalenius.release.thrift import (
     BINARY,
-    BOOLEAN,
     I32,
     I64,
     LIST,
     STRUCT,
     Field,
     items,
-    physical_type,
+    read_at,
     read_varint,
-    schema_element,
-    stored_type,
     struct,
     text,
-    value_bytes,
     varint,
     whole,
     whole_fields,
@@ -219,7 +216,7 @@ def walk(file: BinaryIO, layout: FileLayout, rows: int) -> list[Group]:
     What is in the pages is not looked at. Nothing is allocated by what the file says of itself.
     """
     end = file.seek(0, 2)
-    if _read(file, 0, len(MAGIC)) != MAGIC:
+    if read_at(file, 0, len(MAGIC)) != MAGIC:
         raise ValueError("it does not begin as a Parquet file")
     groups: list[Group] = []
     position, left = len(MAGIC), rows
@@ -232,7 +229,7 @@ def walk(file: BinaryIO, layout: FileLayout, rows: int) -> list[Group]:
         groups.append(group)
         left -= group[0].rows
     footer = layout.footer(groups)
-    if end - position != len(footer) or _read(file, position, len(footer)) != footer:
+    if end - position != len(footer) or read_at(file, position, len(footer)) != footer:
         raise ValueError("its footer is not the one that belongs to its pages")
     return groups
 
@@ -260,7 +257,7 @@ def _walk_chunk(file: BinaryIO, column: ColumnLayout, position: int, end: int) -
 
 def _walk_page(file: BinaryIO, position: int, end: int, header: Callable[[int, int], bytes]) -> tuple[int, Page]:
     """The number of values that the page at a position states, and the page."""
-    head = _read(file, position, min(_LONGEST_HEADER, end - position))
+    head = read_at(file, position, min(_LONGEST_HEADER, end - position))
     numbers: list[int] = []
     place = 0
     for _ in range(4):  # kind, both sizes, and the number of values, which is the first of a structure
@@ -274,11 +271,3 @@ def _walk_page(file: BinaryIO, position: int, end: int, header: Callable[[int, i
     if page.end > end:
         raise ValueError("a page goes on behind the end")
     return numbers[3], page
-
-
-def _read(file: BinaryIO, start: int, length: int) -> bytes:
-    file.seek(start)
-    data = file.read(length)
-    if len(data) != length:
-        raise ValueError("it ends too soon")
-    return data

@@ -22,7 +22,8 @@ from dalenius.release.parquet_file import (
     index_width,
     run_header,
 )
-from dalenius.release.parquet_types import BYTES, FIXED, is_variable, varint, whole
+from dalenius.release.parquet_types import BYTES, FIXED, is_variable
+from dalenius.release.thrift import varint, whole
 
 Bits = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.integer[Any]]
@@ -52,7 +53,10 @@ class FileWriter:
         self._put(MAGIC)
 
     def write_group(self, columns: Sequence[pa.Array]) -> None:
-        """The next rows. All groups have equally many, but for the last, which may have fewer."""
+        """The next rows. All groups have equally many, but for the last, which may have fewer.
+
+        Columns may come in a narrower type than is published, and text as a dictionary.
+        """
         self._groups.append([self._write_chunk(*column) for column in zip(self._layout.columns, columns, strict=True)])
 
     def finish(self) -> None:
@@ -60,7 +64,8 @@ class FileWriter:
         self._put(self._layout.footer(self._groups))
 
     def _write_chunk(self, column: ColumnLayout, values: pa.Array) -> Chunk:
-        entries, dictionary, data = encode(column, values)
+        stated = values if pa.types.is_dictionary(values.type) else values.cast(column.data_type)
+        entries, dictionary, data = encode(column, stated)
         listed = None
         if dictionary is not None:
             listed = self._write_page(dictionary_header(entries, len(dictionary)), dictionary)

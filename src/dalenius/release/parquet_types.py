@@ -1,77 +1,15 @@
-"""Arrow's types in Parquet, and the few structures of Thrift's compact protocol that a Parquet file is described with.
-
-Every structure has its fields in the order of their numbers and every number its shortest form, so there is one way to
-write each. Numbers of types and fields are those of the format's parquet.thrift.
-"""
+"""Arrow's types in Parquet. Numbers of types and fields are those of the format's parquet.thrift."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import pyarrow as pa
 
-from dalenius.release.two_tables import is_text
+from dalenius.release.thrift import BINARY, FALSE, I8, I32, STRUCT, TRUE, Field, struct, text, whole, whole_fields
 
-TRUE, FALSE, I8, I32, I64, BINARY, LIST, STRUCT = 1, 2, 3, 5, 6, 8, 9, 12
 BOOLEAN, INT32, INT64, FLOAT, DOUBLE, BYTES, FIXED = 0, 1, 2, 4, 5, 6, 7
 
-Field = tuple[int, int, bytes]  # its number, its type and its value
-
-_SHORT_STEP = 15
 _TIMES = {"ms": 1, "us": 2, "ns": 3}
 _CONVERTED_TIMES = {"ms": 9, "us": 10}  # of time stamps in universal time
-
-
-def varint(number: int) -> bytes:
-    """A number that is not negative, seven bits a byte."""
-    written = bytearray()
-    while number > 127:
-        written.append(number & 127 | 128)
-        number >>= 7
-    written.append(number)
-    return bytes(written)
-
-
-def read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number and the place behind it; ValueError if it does not end."""
-    number = shift = 0
-    while place < len(data) and shift < 64:
-        byte = data[place]
-        number |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 128:
-            return number, place
-    raise ValueError("a number does not end")
-
-
-def whole(number: int) -> bytes:
-    """A number of 32 or 64 bits."""
-    return varint((number << 1) ^ (number >> 63))
-
-
-def text(content: bytes) -> bytes:
-    """Bytes with their length before them."""
-    return varint(len(content)) + content
-
-
-def items(kind: int, written: Sequence[bytes]) -> bytes:
-    """A list."""
-    head = bytes([len(written) << 4 | kind]) if len(written) < _SHORT_STEP else bytes([0xF0 | kind])
-    return head + (varint(len(written)) if len(written) >= _SHORT_STEP else b"") + b"".join(written)
-
-
-def struct(fields: Iterable[Field] = ()) -> bytes:
-    """A structure, its fields in ascending order and at most 15 apart. A truth value is all in its type."""
-    written, last = bytearray(), 0
-    for number, kind, value in fields:
-        written += bytes([(number - last) << 4 | kind]) + value
-        last = number
-    return bytes(written) + b"\0"
-
-
-def whole_fields(*numbers: int) -> bytes:
-    """A structure of 32-bit numbers, its fields numbered from 1."""
-    return struct((place, I32, whole(number)) for place, number in enumerate(numbers, 1))
 
 
 def stored_type(data_type: pa.DataType) -> pa.DataType:
@@ -102,6 +40,12 @@ def physical_type(data_type: pa.DataType) -> int:
     if t.is_timestamp(data_type) or t.is_duration(data_type):
         return INT64
     raise ValueError(f"no release has a column of the type {data_type}")
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Strings of any layout."""
+    t = pa.types
+    return bool(t.is_string(data_type) or t.is_large_string(data_type) or t.is_string_view(data_type))
 
 
 def is_variable(data_type: pa.DataType) -> bool:

@@ -17,12 +17,13 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dalenius.errors import UsageError
+from dalenius.errors import ReleaseError, UsageError
 from dalenius.release.atomic import exchange, hidden_name, sync, sync_folder, writable
 from dalenius.release.folder import LocalStore
-from dalenius.release.manifest import FILE, tables_of_release
+from dalenius.release.manifest import FILE, SIGNATURE_FILE, tables_of_release
 
 _LOCK = ".lock"
+_OWNER = 0o700
 _MOMENT = 60.0  # seconds
 _OURS = re.compile(r"\..+\.(staging|new|ready)-[0-9a-f]{16}", re.DOTALL)
 
@@ -32,6 +33,7 @@ class Staging:
 
     def __init__(self, folder: Path, target: Path) -> None:
         self.folder, self._target = folder, target
+        self._around: Path | None = None
         self._syncing: Future[None] | None = None
 
     def sync(self, workers: Executor) -> None:
@@ -44,17 +46,33 @@ class Staging:
             self._syncing.result()
         else:
             sync_folder(self.folder)
-        self.folder = self.folder.rename(hidden_name(self._target, "ready"))
-        (self.folder / _LOCK).unlink()
-        self.folder.chmod(_default_mode())
-        sync(self.folder)
+        release = self._enclose()
+        (release / _LOCK).unlink()
+        release.chmod(_default_mode())
+        sync(release)
         check_target(self._target, replace)  # something may have been put there meanwhile
         if replace and self._target.is_dir():
-            exchange(self.folder, self._target)  # the old release is in our folder now, and goes with it
+            exchange(release, self._target)  # the old release is in our folder now, and goes with it
         else:
-            self.folder.rename(self._target)
+            release.rename(self._target)
         with suppress(OSError):  # the release is in its place: too late for an error
             sync(self._target.parent)
+
+    def _enclose(self) -> Path:
+        """Move the release into a folder that others may not enter: it can be given its own permissions there.
+
+        So whatever ends the program, nobody else can read what is not in its place, nor an old release that is not any
+        more.
+        """
+        self._around = hidden_name(self._target, "ready")
+        self._around.mkdir(mode=_OWNER)
+        return self.folder.rename(self._around / "release")
+
+    def remove(self) -> None:
+        """Remove what is not in its place."""
+        for folder in (self.folder, self._around):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_target(target: Path, replace: bool) -> None:
@@ -77,9 +95,14 @@ def _is_release(folder: Path) -> bool:
     tables = tables_of_release(folder)
     if tables is None:
         return False
-    names = LocalStore(folder).names()
+    try:
+        names = LocalStore(folder).names()
+    except (ReleaseError, OSError):  # what is in it is not all files of a release, then
+        return False
     paths = [folder / name for name in names]
-    return {FILE, *tables} >= set(names) and all(path.is_file() and not path.is_symlink() for path in paths)
+    return {FILE, SIGNATURE_FILE, *tables} >= set(names) and all(
+        path.is_file() and not path.is_symlink() for path in paths
+    )
 
 
 @contextmanager
@@ -94,7 +117,7 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_left_behind(target)
         stage = Staging(hidden_name(target, "new"), target)
-        stage.folder.mkdir(mode=0o700)  # nobody else is to see a release that is not verified
+        stage.folder.mkdir(mode=_OWNER)  # nobody else is to see a release that is not verified
     try:
         with writable():
             lock = (stage.folder / _LOCK).open("wb")
@@ -104,7 +127,7 @@ def staging(target: Path, replace: bool) -> Iterator[Staging]:
                 stage.folder = stage.folder.rename(hidden_name(target, "staging"))  # so such a folder is locked, always
             yield stage
     finally:
-        shutil.rmtree(stage.folder, ignore_errors=True)
+        stage.remove()
         for parent in new_parents:  # folders that were made for a release that is not there
             with suppress(OSError):
                 parent.rmdir()
@@ -141,7 +164,7 @@ def _remove_left_behind(target: Path) -> None:
 
 
 def _remove_if_left(folder: Path) -> None:
-    with suppress(OSError):
+    with suppress(OSError, RecursionError):
         if folder.name.rpartition(".")[2].startswith("staging-"):
             with (folder / _LOCK).open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

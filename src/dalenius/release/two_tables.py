@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 Count = Annotated[int, Field(ge=1)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
-_DECIMAL = re.compile(r"decimal(32|64|128|256)\((\d+), (-?\d+)\)")
+_DECIMAL = re.compile(r"decimal(32|64|128|256)\(([0-9]+), ([0-9]+)\)")
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
-_FIXED = re.compile(r"fixed_size_binary\[(\d+)\]")
+_FIXED = re.compile(r"fixed_size_binary\[([0-9]+)\]")
 _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>")
+_LONGEST_NAME = 80  # of a type, in messages
 
 
 class Entry(BaseModel):
@@ -59,7 +61,7 @@ class TableFile(Entry):
         Digest, Field(description="Of a table in parts: the SHA-256 of their digests, as hexadecimal text in a row.")
     ]
     parts: Annotated[
-        Annotated[list[TablePart], Field(min_length=1)] | None,
+        Annotated[list[TablePart], Field(min_length=1, fail_fast=True)] | None,
         Field(description="The parts in the order of their rows; null for a file."),
     ]
 
@@ -107,34 +109,65 @@ class Tables(Entry):
 
 def named_type(name: str) -> pa.DataType:
     """The Arrow type whose text is `name`; ValueError if there is none that a table may publish."""
+    try:
+        found = _type_called(name)
+    except Exception:  # noqa: BLE001 (Arrow fails in many ways on numbers and names that nobody foresaw)
+        raise ValueError(f"there is no type {_shown(name)}") from None
+    if str(found) != name:
+        raise ValueError(f"there is no type {_shown(name)}")
+    return found
+
+
+def _type_called(name: str) -> pa.DataType:
     import pyarrow as pa  # here and below, because a query reads the manifest and needs no Arrow
 
-    decimal = _DECIMAL.fullmatch(name)
-    if decimal:
-        make = {"32": pa.decimal32, "64": pa.decimal64, "128": pa.decimal128, "256": pa.decimal256}[decimal[1]]
-        return make(int(decimal[2]), int(decimal[3]))
-    zoned = _ZONED.fullmatch(name)
-    if zoned:
-        return pa.timestamp(zoned[1], tz=zoned[2])
     dictionary = _DICTIONARY.fullmatch(name)
-    if dictionary:
-        return pa.dictionary(named_type(dictionary[2]), named_type(dictionary[1]), ordered=dictionary[3] == "1")
-    fixed = _FIXED.fullmatch(name)
-    if fixed:
+    if dictionary is None:
+        return _simple_type(name)
+    return pa.dictionary(pa.type_for_alias(dictionary[2]), _simple_type(dictionary[1]), ordered=dictionary[3] == "1")
+
+
+def _simple_type(name: str) -> pa.DataType:
+    import pyarrow as pa
+
+    if decimal := _DECIMAL.fullmatch(name):
+        make = {"32": pa.decimal32, "64": pa.decimal64, "128": pa.decimal128, "256": pa.decimal256}[decimal[1]]
+        precision, scale = int(decimal[2]), int(decimal[3])
+        if scale > precision:
+            raise ValueError("more digits behind the point than there are digits")
+        return make(precision, scale)
+    if zoned := _ZONED.fullmatch(name):
+        if not _can_locate(zoned[2]) and _can_locate("UTC"):  # on a machine without zones any name has to do
+            raise ValueError("an unknown time zone")
+        return pa.timestamp(zoned[1], tz=zoned[2])
+    if fixed := _FIXED.fullmatch(name):
         return pa.binary(int(fixed[1]))
+    return pa.type_for_alias(name)
+
+
+@lru_cache(maxsize=64)
+def _can_locate(zone: str) -> bool:
+    """Whether Arrow, and Python for it, know a time zone: they look only when they have to show a time of that zone."""
+    import pyarrow as pa
+
+    moment = pa.Array.from_buffers(pa.timestamp("s", tz=zone), 1, [None, pa.py_buffer(bytes(8))])
     try:
-        return pa.type_for_alias(name)
-    except ValueError:
-        raise ValueError(f"there is no type {name!r}") from None
+        moment.cast(pa.string())
+        moment.to_pylist()
+    except (pa.ArrowException, LookupError, ValueError, OSError):
+        return False
+    return True
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")
 
 
 def is_text(data_type: pa.DataType) -> bool:
     """Strings of any layout."""
-    import pyarrow as pa
+    from dalenius.release import parquet_types  # here, since it loads Arrow
 
-    return bool(
-        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
-    )
+    return parquet_types.is_text(data_type)
 
 
 def text_can_carry(data_type: pa.DataType) -> bool:

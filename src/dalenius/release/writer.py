@@ -183,4 +183,9 @@ class PartsWriter:
         self._open, self._rows = None, 0
 
     def _name(self) -> str:
-        return f"part-{len(self._parts):05d}.parquet"
+        return part_name(len(self._parts))
+
+
+def part_name(number: int) -> str:
+    """The name of a part, of which the first is number 0."""
+    return f"part-{number:05d}.parquet"

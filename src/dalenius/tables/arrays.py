@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from dalenius.errors import InputError
 
+MOST_DIGITS = 38  # of a decimal, in DuckDB and Spark
+
 
 @contextmanager
 def plain_arrow_errors() -> Iterator[None]:
@@ -67,6 +69,33 @@ def null_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:
     return numpy_array(array.is_null()) if array.null_count else None
 
 
+def require_utf8(name: str, column: pa.Array) -> None:
+    """Refuse text that is not UTF-8. Parquet files and Spark may have it, and many readers fail on it."""
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column
+    kind = values.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        return
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"the text column {name!r} has bytes that are not UTF-8",
+            "Write the table anew with the column as UTF-8 text, or with the type binary.",
+        ) from None
+
+
+def widened(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Values of a type that DuckDB, or a function of Arrow's, does not take, in a wider one that all of them take."""
+    kind = values.type
+    if pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_float16(kind):
+        return values.cast(pa.float32())
+    if pa.types.is_decimal(kind) and not pa.types.is_decimal128(kind) and kind.precision <= MOST_DIGITS:
+        return values.cast(pa.decimal128(kind.precision, kind.scale))
+    return values
+
+
 def texts(values: pa.Array) -> list[str | None]:
     """The text of each value; a null has none. DuckDB is loaded only for types whose text is not obvious."""
     kind = values.type
@@ -76,4 +105,4 @@ def texts(values: pa.Array) -> list[str | None]:
         return [None if value is None else str(value) for value in values.to_pylist()]
     from dalenius.tables.open_table import cast_to_text
 
-    return cast_to_text(values)
+    return cast_to_text(widened(values))

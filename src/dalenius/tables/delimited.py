@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
+import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +19,7 @@ from dalenius.errors import CountsError, InputError
 from dalenius.model.problem import ValueCounts
 
 Explanation = tuple[str, str]  # a message and a hint
+NOT_REGULAR = "it is not a regular file"
 
 
 @contextmanager
@@ -31,6 +35,15 @@ def readable() -> Iterator[None]:
         raise InputError("the file cannot be read: it ends too early") from None
     except UnicodeError:
         raise InputError("the file is not UTF-8 text", "Save it as UTF-8.") from None
+
+
+def require_regular(path: Path) -> None:
+    """OSError for anything but a regular file, or a link to one: a pipe may never begin, and a device never end."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, NOT_REGULAR)
 
 
 def read_header(path: Path, delimiters: str) -> tuple[str, list[str]]:
@@ -104,10 +117,12 @@ def _count_rows(reader: Any) -> Iterator[tuple[str, int]]:
 
 def open_bytes(path: Path) -> BufferedIOBase:
     """A file as it is, or what is compressed in it."""
+    require_regular(path)
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def _open_text(path: Path) -> IO[str]:
+    require_regular(path)
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
@@ -145,8 +160,11 @@ def ragged(line: int | None, fields: int, columns: int) -> Explanation:
 
 
 def bad_quote(line: int | None) -> Explanation:
-    """A quote inside a quoted value, or one that is not closed."""
-    return f"the table has a quote that does not fit{at_line(line)}", 'Double the quotes inside quoted values: "".'
+    """A quote inside a quoted value, blanks around one, or one that is not closed."""
+    return (
+        f"the table has a quote that does not fit{at_line(line)}",
+        'Double the quotes inside quoted values: "". Leave no blanks between a quote and the delimiter.',
+    )
 
 
 def too_long(line: int | None) -> Explanation:

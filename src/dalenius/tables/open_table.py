@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
@@ -24,7 +23,8 @@ import duckdb
 from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyValuesError, UsageError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quote_name
-from dalenius.tables.delimited import check_names, read_header, readable
+from dalenius.tables.delimited import check_names, read_header, readable, require_regular
+from dalenius.tables.killable import scratch_folder
 from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
 from dalenius.tables.table_errors import plain_errors
 from dalenius.tables.text_check import is_in_one_piece
@@ -92,7 +92,7 @@ def cast_to_text(values: pyarrow.Array) -> list[str | None]:
     """The values as DuckDB writes them; a null stays a null."""
     import pyarrow  # here and below, because text files need no Arrow
 
-    with plain_errors(), _caster().cursor() as connection:
+    with plain_errors(), _casting() as connection:
         relation = connection.from_arrow(pyarrow.table({"value": values}))
         return [text for (text,) in relation.project("CAST(value AS VARCHAR)").fetchall()]
 
@@ -101,9 +101,20 @@ def hash_values(values: pyarrow.Array) -> Any:
     """A hash of 64 bits for each of some values that are not null, as an array of numpy's."""
     import pyarrow
 
-    with plain_errors(), _caster().cursor() as connection:
+    with plain_errors(), _casting() as connection:
         relation = connection.from_arrow(pyarrow.table({"value": values}))
         return relation.project("hash(value) AS hash").fetchnumpy()["hash"]
+
+
+@contextmanager
+def _casting() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection for a short list. After an error inside of DuckDB, as by a time before 00:00, it is made anew."""
+    try:
+        with _caster().cursor() as connection:
+            yield connection
+    except (duckdb.InternalException, duckdb.FatalException):
+        _caster.cache_clear()
+        raise
 
 
 @cache
@@ -126,7 +137,7 @@ def open_table(source: Any, table: str | None = None, memory: int | None = None)
         if isinstance(source, duckdb.DuckDBPyRelation):
             relation = source  # its connection is the caller's, and so are its settings
         else:
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            scratch = stack.enter_context(scratch_folder())
             if isinstance(source, str | os.PathLike):
                 relation = _from_path(Path(source), table, partial(connect, scratch, stack, memory))
             else:
@@ -153,6 +164,8 @@ def _from_path(path: Path, table: str | None, connect_new: Connect) -> duckdb.Du
     with readable():
         if not path.exists():
             raise InputError("there is no file at the path given", "Check the path.")
+        if not path.is_dir():
+            require_regular(path)
         suffix = file_suffix(path) if not path.is_dir() else _FOLDER
     if table is not None and suffix not in _DATABASE_SUFFIXES:
         raise UsageError("a table name is only for DuckDB files", "Leave the table name out.")
@@ -222,6 +235,7 @@ def tables_of_file(path: Path, views: bool = True) -> list[str]:
     if file_suffix(path) not in _DATABASE_SUFFIXES:
         return []
     with readable(), plain_errors(), ExitStack() as stack:
+        require_regular(path)
         connection = connect(None, stack)
         attach(path.resolve(), connection)
         return list(attached_tables(connection, views))

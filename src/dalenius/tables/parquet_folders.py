@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PARQUET_SUFFIXES = {".parquet", ".pq"}
+_DEEPEST = 50
 _MANIFEST, _LARGEST = "manifest.json", 256 * 2**20  # bytes
 
 
@@ -89,6 +90,8 @@ def _below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     state = folder.stat()
     if (state.st_dev, state.st_ino) in seen:
         raise InputError("the folder has a link that leads to a folder above it", "Remove the link.")
+    if len(seen) > _DEEPEST:
+        raise InputError(f"the folder has folders that are more than {_DEEPEST} deep", "Give the folder of one table.")
     for entry in folder.iterdir():
         if entry.name.startswith(("_", ".")):
             continue

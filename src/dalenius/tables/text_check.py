@@ -5,9 +5,10 @@ then be taken for the end of another one and be lost without a word, with all th
 with line ends inside their values. Nobody would notice rows that are missing from a release. So records are checked
 here first, and a file with such values is not cut into pieces (`is_in_one_piece`).
 
-A field is in quotes (with blanks around them, perhaps, and quotes doubled inside), or it is text without delimiters and
-line ends that does not begin with a quote. Every record has as many fields as the header. All lines end alike. An empty
-line is no record.
+A field is in quotes (doubled inside), or it is text without delimiters and line ends that does not begin with a quote.
+Blanks around quotes are refused: DuckDB drops them, and to others they are part of the value, with quotes or without.
+Every record has as many fields as the header, where DuckDB would let one end with a delimiter. All lines end alike. An
+empty line is no record.
 
 Most text is checked at a glance, by the places of its delimiters, quotes and line ends. Where quotes stand anywhere but
 around fields, and where something is wrong, regular expressions say what is a record.
@@ -155,15 +156,15 @@ class _Grammar:
     def __init__(self, text: bytes, delimiter: bytes, fields: int) -> None:
         self._fields = fields
         mark = re.escape(delimiter)
-        quoted = rb' *+"(?:[^"]++|"")*+" *+'
+        quoted = rb'"(?:[^"]++|"")*+"'
         field = rb'(?:%b|(?! *+")[^%b\r\n]*+)' % (quoted, mark)
         self._field = re.compile(rb"%b(?:%b|[\r\n]++)" % (field, mark))
         self._any_line = re.compile(rb"%b(?:%b%b)*+(\r\n|\n|\r)" % (field, mark, field))
         self._whole_fields = re.compile(rb"(?:%b%b){1,1000}" % (field, mark))
-        self._closed_early = re.compile(rb"%b[^%b\r\n]" % (quoted, mark))
+        self._stray_quote = re.compile(rb'%b[^%b\r\n]| ++"' % (quoted, mark))
         first = self._any_line.match(text)
         self.line_end: bytes = first[1] if first else b"\n"
-        record = rb"%b(?:%b%b){%d}%b?" % (field, mark, field, fields - 1, mark)  # DuckDB lets it end with a delimiter
+        record = rb"%b(?:%b%b){%d}" % (field, mark, field, fields - 1)
         self._records = re.compile(rb"(?:(?:%b)?%b){1,1000}" % (record, self.line_end))
 
     def end_of_records(self, text: bytes) -> int:
@@ -174,7 +175,7 @@ class _Grammar:
         """What is wrong with the record that text begins with."""
         line_match = self._any_line.match(text)
         if line_match is None:
-            stray = self._closed_early.match(text, _end_of_all(self._whole_fields, text))
+            stray = self._stray_quote.match(text, _end_of_all(self._whole_fields, text))
             return bad_quote(line) if stray or len(text) <= LONGEST else too_long(line)
         if line_match.end() > LONGEST:
             return too_long(line)

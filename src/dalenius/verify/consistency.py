@@ -11,18 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dalenius.model.plan import Status
 from dalenius.model.problem import LARGEST_TOTAL
 from dalenius.release.manifest import SEEDED, Manifest, Strata, Value
 from dalenius.release.two_tables import TableFile, digest_of_parts, is_text, named_type
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
+from dalenius.verify.manifest_spelling import spelling_problems
 from dalenius.verify.scan import Scan
 
-_NUMBER = r"(0|[1-9][0-9]{0,3})"
-_VERSION = re.compile(rf"{_NUMBER}(\.{_NUMBER}){{1,2}}((a|b|rc){_NUMBER})?(\.dev{_NUMBER})?")
-_OFFSET = re.compile(r"[+-][0-9]{2}:[0-9]{2}", re.ASCII)
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
 
 
@@ -36,7 +33,7 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *_adversary(manifest),
         *_values(manifest),
         *(_strata(manifest, manifest.strata) if manifest.strata is not None else ()),
-        *(_spelling(manifest) if manifest.is_strict else ()),
+        *(spelling_problems(manifest) if manifest.is_strict else ()),
     ):
         report.fail(MANIFEST, problem)
     if manifest.randomness == SEEDED:
@@ -176,52 +173,6 @@ def _strata(manifest: Manifest, strata: Strata) -> Iterator[str]:
         stated[group.size] += group.buckets
     if together != stated:
         yield "the strata's settings do not add up to the setting"
-
-
-def _spelling(manifest: Manifest) -> Iterator[str]:
-    """What else can be said in several ways, of which a release has one."""
-    columns = manifest.columns
-    if not _VERSION.fullmatch(manifest.program.version):
-        yield "the program's version is none that Dalenius has"
-    taken = {
-        name.casefold() for name in (*(column.name for column in columns.quasi_identifiers), columns.sensitive.name)
-    }
-    names = ("bucket", *(f"bucket_{number}" for number in range(2, len(taken) + 2)))
-    if columns.bucket != next(name for name in names if name not in taken):
-        yield "the bucket column has another name than that of a release"
-    if other := sum(1 for column in (*columns.quasi_identifiers, columns.sensitive) if not _is_plain_type(column.type)):
-        yield f"{plural(other, 'type is', 'types are')} not named as Arrow names them"
-    for table in (manifest.tables.qit, manifest.tables.st):
-        if any(part.file != f"part-{place:05d}.parquet" for place, part in enumerate(table.parts or ())):
-            yield f"the parts of {table.file} are not numbered from 0 in the order of their rows"
-    if manifest.mse != float(Fraction(manifest.loss, max(1, manifest.rows - 1))):
-        yield "mse has other digits than loss / (rows - 1)"
-    if manifest.bound is not None and manifest.gap != float(
-        Fraction(manifest.loss - manifest.bound, max(1, manifest.loss))
-    ):
-        yield "gap has other digits than (loss - bound) / loss"
-    if manifest.null_value is not None and manifest.null_value not in {value.value for value in manifest.values}:
-        yield "nulls have a name, and no value has it"
-
-
-def _is_plain_type(name: str) -> bool:
-    """Whether this is Arrow's name of the type, and its time zone one that there is."""
-    try:
-        data_type = named_type(name)
-    except ValueError:
-        return True  # the check of the schema says so
-    zone = getattr(data_type, "tz", None)
-    return str(data_type) == name and (zone is None or _is_zone(zone))
-
-
-def _is_zone(name: str) -> bool:
-    if _OFFSET.fullmatch(name):
-        return True
-    try:
-        ZoneInfo(name)
-    except (OSError, ValueError, ZoneInfoNotFoundError):
-        return False
-    return True
 
 
 def note_other_limits(manifest: Manifest, limits: Sequence[Fraction], report: Report) -> None:

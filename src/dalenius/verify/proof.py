@@ -26,6 +26,7 @@ from dalenius.errors import InputError, UsageError
 from dalenius.model.plan import Certificate, CertificateRow, Proof
 from dalenius.model.problem import LARGEST_TOTAL, Problem, ValueCounts
 from dalenius.policy.limits import format_fraction
+from dalenius.tables.delimited import require_regular
 from dalenius.verify.findings import plural, quote
 
 _MOST_SIZES = 1_000_000  # sizes are looked at one by one; the solvers have the same bound
@@ -153,6 +154,7 @@ class Claim:
 def read_certificate(path: Path) -> Claim:
     """A certificate from its file; an `InputError` if it is not one."""
     try:
+        require_regular(path)
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"the certificate cannot be read: {error.strerror}") from None

@@ -28,6 +28,7 @@ Bits = npt.NDArray[np.bool_]
 AnyIntegers = npt.NDArray[np.integer[Any]]
 
 _INFINITY = {2: 0x7C00, 4: 0x7F800000, 8: 0x7FF0000000000000}  # as bits, by the width in bytes
+_MUCH = 2**26  # bytes of text
 _FEW = 16  # text is compared by rank where there are so many rows to a different text
 
 
@@ -78,7 +79,7 @@ def _steps(column: pa.Array, equal: Bits, ranked: bool) -> Iterator[tuple[Bits, 
     if ranked and pa.types.is_dictionary(column.type):
         keys = iter([integers(column.indices, len(column.dictionary))])
     elif pa.types.is_dictionary(column.type) or is_bytes(column.type):
-        if pa.types.is_dictionary(column.type) and len(column.dictionary) * _FEW <= len(column):
+        if pa.types.is_dictionary(column.type) and _has_few_texts(column):
             keys = iter([_ranks(column)])
         else:
             yield _compare_texts(column, equal)
@@ -113,6 +114,13 @@ def is_bytes(data_type: pa.DataType) -> bool:
         pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type)
     )
     return bool(is_text(data_type) or binary)
+
+
+def _has_few_texts(column: pa.DictionaryArray) -> bool:
+    """Whether ranks are the better way: for rows that share texts, or whose texts would take too much spelled out."""
+    if len(column.dictionary) * _FEW <= len(column):
+        return True
+    return (pc.max(pc.binary_length(column.dictionary)).as_py() or 0) * len(column) > _MUCH
 
 
 def _ranks(column: pa.DictionaryArray) -> AnyIntegers:

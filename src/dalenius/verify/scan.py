@@ -24,7 +24,6 @@ from dalenius.verify.stated_tree import StrataOfRows, Tree
 from dalenius.verify.strict_files import check_nulls, strict_batches
 
 _FIRST_ROWS = 2**11
-_MOST_BYTES = 2**26  # of a batch
 
 RESTS_ON: dict[TableName, tuple[str, ...]] = {"qit": (SIZES, STRATA, ORDER), "st": (SIZES, LIMITS, VALUES, ORDER)}
 
@@ -76,11 +75,11 @@ class Scanner:
                 order.add([bucket, *others])
                 for name, column in zip(batch.schema.names, others, strict=False):
                     if pa.types.is_dictionary(column.type) and not self.release.manifest.is_strict:
-                        unused.setdefault(name, UnusedEntries()).add(column)
+                        unused.setdefault(name, UnusedEntries(self.release.memory)).add(column)
             sizes.add(stream.finish())
             self._conclude("qit", sizes, order, scan)
             if strata is not None:
-                strata.conclude(self._file("qit"), scan.report)
+                strata.conclude(self._file("qit"), self.release.manifest.is_strict, scan.report)
             self._conclude_unused(unused, scan)
         return scan
 
@@ -89,9 +88,9 @@ class Scanner:
         scan = Scan()
         sizes, order, stream = self._sizes("st"), self._order("st"), BucketStream()
         manifest, adversary = self.release.manifest, self.release.manifest.adversary
-        codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value)
+        codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value, self.release.memory)
         caps = limits if limits is not None else [None] * len(values)
-        shares = LimitsOfBuckets(caps, adversary.known_records, adversary.fake_values)
+        shares = LimitsOfBuckets(caps, adversary.known_records, adversary.fake_values, self.release.memory)
         with self._reading("st", scan):
             for batch in self._batches("st", scan.report):
                 bucket, sensitive = batch.columns
@@ -179,7 +178,7 @@ class Scanner:
             batches.close()
         if first is None or not first.num_rows:
             return self.rows
-        return max(1, min(self.rows, _MOST_BYTES * int(first.num_rows) // max(1, int(first.nbytes))))
+        return max(1, min(self.rows, self.release.memory.batch * int(first.num_rows) // max(1, int(first.nbytes))))
 
     def _conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
         manifest = self.release.manifest

@@ -70,13 +70,13 @@ def _column_problems(manifest: Manifest, cuts: list[Cut]) -> Iterator[str]:
     if unknown := sum(1 for cut in cuts if cut.column not in types):
         yield f"{plural(unknown, 'cut is', 'cuts are')} of a column that is no quasi-identifier"
     for name, data_type in _data_types({cut.column: types[cut.column] for cut in cuts if cut.column in types}):
-        stated = {cut.at_most for cut in cuts if cut.column == name}
+        at = {cut.at_most for cut in cuts if cut.column == name}
         if not can_be_cut(data_type):
             yield f"the column {name!r} is cut, and values of its type have no text"
-        elif wrong := sum(1 for text in stated if not _is_readable(text, data_type)):
+        elif wrong := sum(1 for text in at if not _is_readable(text, data_type)):
             yield f"{plural(wrong, 'cut')} of {name!r} at what is no value of its type"
-        elif manifest.is_strict and (other := sum(1 for text in stated if not _is_plain(text, data_type))):
-            yield f"{plural(other, 'cut')} of {name!r} at a value that is spelled in another way"
+        elif manifest.is_strict and not _are_spelled(sorted(at), data_type):
+            yield f"cuts of {name!r} are not spelled as values of its type are"
 
 
 def _leaf_problems(strata: Strata) -> Iterator[str]:
@@ -105,9 +105,9 @@ def _is_readable(text: str, data_type: pa.DataType) -> bool:
     return True
 
 
-def _is_plain(text: str, data_type: pa.DataType) -> bool:
-    """Whether this is the text of the value: numbers and times have several."""
-    return texts(threshold(text, data_type)) == [text]
+def _are_spelled(cuts: list[str], data_type: pa.DataType) -> bool:
+    """Whether the values that the texts stand for have these texts and no others."""
+    return texts(pa.concat_arrays([threshold(cut, data_type) for cut in cuts])) == cuts
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,11 @@ class StrataOfRows:
             stated = np.searchsorted(self._last_buckets, buckets[rest])
             self._count(buckets[rest], arrived, stated)
 
-    def conclude(self, file: str, report: Report) -> None:
-        """Add what was wrong to the report."""
+    def conclude(self, file: str, strict: bool, report: Report) -> None:
+        """Add what was wrong to the report. Strictly, a text at which a column is cut is one that a row has."""
+        foreign = sum(len(ranks.unseen) for ranks in self._tree.ranks if ranks.unseen is not None)
+        if strict and foreign:
+            report.fail(STRATA, f"{plural(foreign, 'cut is', 'cuts are')} at a text that no row of {file} has", foreign)
         if self._first_wrong is not None:
             bucket, arrived, stated = self._first_wrong
             rows = plural(self._wrong, "row is", "rows are")

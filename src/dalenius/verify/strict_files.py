@@ -25,21 +25,38 @@ def strict_batches(
     """The rows of a table; `nulls` are counted by column. A ReleaseError says what is not as it should be."""
     entry = release.entry(table)
     stated = [entry.rows] if entry.parts is None else [part.rows for part in entry.parts]
-    group_rows = 0
+    lengths = GroupLengths()
     for name, rows in zip(entry.files, stated, strict=True):
         try:
             with release.store.open(name) as file:
                 if name.endswith(".csv"):
                     yield from _text_batches(release, table, name, file, nulls)
                     continue
-                strict = StrictFile(file, release.schema(table), release.manifest.columns.bucket, rows, group_rows)
-                group_rows = group_rows or strict.group_rows
+                release.admit(table, name)
+                strict = StrictFile(file, release.schema(table), release.manifest.columns.bucket, rows)
+                lengths.check(strict)
                 for batch in strict.batches():
                     for column in batch.schema.names:
                         nulls[column] += batch.column(column).null_count
                     yield batch
         except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
             raise ReleaseError(f"{name} is damaged, or not spelled as a release is{_why(error)}") from None
+
+
+class GroupLengths:
+    """The groups of all parts are of one length, but for the last of each part, which may be its only one."""
+
+    def __init__(self) -> None:
+        self._repeated: set[int] = set()
+        self._longest = 0
+
+    def check(self, part: StrictFile) -> None:
+        """ValueError if the next part has groups of another length than those before."""
+        self._longest = max(self._longest, part.group_rows)
+        if not part.is_one_group:
+            self._repeated.add(part.group_rows)
+        if self._repeated and self._repeated != {self._longest}:
+            raise ValueError("its groups of rows are not as long as those of the parts before")
 
 
 def _text_batches(

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from dalenius.release.parquet_file import Chunk, ColumnLayout, FileLayout, Page, index_width, run_header, walk
 from dalenius.release.parquet_pages import STEPS, comparable, plain_values, steps_header, with_one_nan
-from dalenius.release.parquet_types import BOOLEAN, is_variable, read_varint
+from dalenius.release.parquet_types import BOOLEAN, is_variable
+from dalenius.release.thrift import read_varint
 from dalenius.release.two_tables import is_text
 from dalenius.verify.row_order import as_arrow, falls
 
@@ -32,22 +33,22 @@ _MOST_FIRST = 24  # bytes before the steps of buckets
 
 
 class StrictFile:
-    """A file of a table, of which the manifest says the columns and the number of rows.
+    """A file of a table, of which the manifest says the columns and the number of rows."""
 
-    `like` are the rows of a group in the parts before, if there are any.
-    """
-
-    def __init__(self, file: BinaryIO, schema: pa.Schema, bucket: str, rows: int, like: int = 0) -> None:
+    def __init__(self, file: BinaryIO, schema: pa.Schema, bucket: str, rows: int) -> None:
         self._file, self._schema = file, schema
         self._groups = walk(file, FileLayout(schema, bucket), rows)
-        if like and self.group_rows != min(like, rows):
-            raise ValueError("its groups of rows are not as long as those of the parts before")
         self._last: dict[str, tuple[bytes, pa.Array]] = {}  # the dictionaries of the group before
 
     @property
     def group_rows(self) -> int:
-        """The rows of every group but the last."""
+        """The rows of the first group, and of every other but the last."""
         return self._groups[0][0].rows
+
+    @property
+    def is_one_group(self) -> bool:
+        """Whether there is no other: groups of the table may be longer then."""
+        return len(self._groups) == 1
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows, group by group."""

@@ -27,7 +27,7 @@ from dalenius.place.survey import Survey, retype
 from dalenius.publishing.spark.frames import SelectedColumns
 from dalenius.publishing.spark.spark_errors import carry_errors
 from dalenius.publishing.spark.watching import ClusterWork
-from dalenius.tables.arrays import numpy_array
+from dalenius.tables.arrays import numpy_array, require_utf8
 
 Integers = npt.NDArray[np.int64]
 
@@ -99,6 +99,8 @@ class SurveyTask:
         for batch in batches:
             if self._untyped and any(_has_replacements(column) for column in batch.columns[1:]):
                 raise InputError("the file is not UTF-8 text", "Turn it into UTF-8 first.")
+            for name, column in zip((self._name, *trackers), batch.columns[1:], strict=True):
+                require_utf8(name, column)
             counter.add(batch.column(1))
             for tracker, column in zip(trackers.values(), batch.columns[2:], strict=True):
                 tracker.add(column)
