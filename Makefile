@@ -6,7 +6,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre format reproduce bench-solvers bench-publish bench-attacks bench-strata bench-coverage bench-studio bench-startup bench-spark lock clean
+.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre format reproduce fuzz bench-solvers bench-publish bench-attacks bench-strata bench-coverage bench-studio bench-startup bench-spark lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ format: setup ## Format the code, and bring generated documentation up to date
 
 reproduce: setup ## Run the paper's experiments; ARGS="--out figures --quick", or ARGS=--help
 	@$(RUN) python -m paper $(or $(ARGS),--out figures --quick)
+
+fuzz: setup ## Random input for whatever reads files; ARGS="--cases 20000 --seconds 3600", or ARGS=--help
+	@$(RUN) python -m fuzz $(ARGS)
 
 bench-solvers: setup ## Measure the solvers against the paper's searches and a direct MILP; writes bench/results/
 	@$(RUN) --group bench python -m bench.solvers

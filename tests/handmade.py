@@ -9,6 +9,7 @@ import datetime
 import hashlib
 import json
 import math
+import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
+
+from tests import naive_parquet
 
 CATEGORY = pa.dictionary(pa.int32(), pa.string())
 
@@ -46,16 +48,15 @@ class Handmade:
     tree: Sequence[tuple[str, Any, int, int] | int] = ()
     margin: str = "1"
 
-    def write(self, folder: Path, kind: str = "parquet") -> Path:
-        """The release in a folder, with limits of 1 where none are given."""
+    def write(self, folder: Path, kind: str = "parquet", format: int = 4) -> Path:
+        """The release in a folder, with limits of 1 where none are given; in format 3, Parquet as Arrow writes it."""
         folder.mkdir(parents=True, exist_ok=True)
         qit = sorted(zip(self.rows, self.buckets, strict=True), key=lambda r: (r[1], [order(cell) for cell in r[0]]))
         st = sorted(self.shown(), key=lambda r: (r[0], order(r[1])))
         kinds = {**self.types, "bucket": pa.int64()}
+        write_manifest(folder, self.manifest(kind, format))
         write_table(folder / f"qit.{kind}", kinds, [(*row, bucket) for row, bucket in qit])
         write_table(folder / f"st.{kind}", {"bucket": pa.int64(), self.name: self.sensitive}, st)
-        manifest = self.manifest(kind)
-        (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
         restate_hashes(folder)
         return folder
 
@@ -109,22 +110,23 @@ class Handmade:
         ]
         return {"tree": tree, "margin": self.margin, "strata": strata}
 
-    def manifest(self, kind: str) -> dict[str, Any]:
+    def manifest(self, kind: str, format: int = 4) -> dict[str, Any]:
         sizes = Counter(self.buckets)
         setting = sorted(Counter(sizes.values()).items())
         loss = sum((size - 1) ** 2 for size in sizes.values())
         held = Counter((bucket, self.text(value)) for bucket, value in self.shown())
-        worst: dict[str, tuple[int, int]] = {}
+        worst: dict[str, tuple[Fraction, int, int]] = {}
         for (bucket, text), count in held.items():
             known, size = self.known_records, sizes[bucket]
-            if text not in worst or Fraction(count, size - known) > Fraction(worst[text][0], worst[text][1] - known):
-                worst[text] = (count, size)
+            case = Fraction(count, size - known), count, size
+            worst[text] = max(worst.get(text, case), case)
         shown = [value for _, value in self.shown()]
         counts = Counter(map(self.text, shown))
         texts = list(dict.fromkeys(map(self.text, sorted(shown, key=order))))
         file = {"bytes": 1, "sha256": "0" * 64, "parts": None}
+        cells = {name: [row[place] for row in self.rows] for place, name in enumerate(self.types)}
         return {
-            "format": 3,
+            "format": format,
             "program": {"name": "dalenius", "version": "0.1.0"},
             "randomness": "cryptographic",
             "tables": {
@@ -133,8 +135,10 @@ class Handmade:
             },
             "columns": {
                 "bucket": "bucket",
-                "quasi_identifiers": [{"name": name, "type": str(type_)} for name, type_ in self.types.items()],
-                "sensitive": {"name": self.name, "type": str(self.sensitive)},
+                "quasi_identifiers": [
+                    stated_column(name, kind, cells[name], format) for name, kind in self.types.items()
+                ],
+                "sensitive": stated_column(self.name, self.sensitive, shown, format),
             },
             "null_value": self.null_value,
             "rows": len(self.rows),
@@ -153,11 +157,17 @@ class Handmade:
                     "value": text,
                     "count": counts[text],
                     "limit": self.limits.get(text, "1"),
-                    "worst": {"count": worst[text][0], "size": worst[text][1]},
+                    "worst": {"count": worst[text][1], "size": worst[text][2]},
                 }
                 for text in texts
             ],
         }
+
+
+def stated_column(name: str, kind: pa.DataType, cells: Sequence[Any], format: int) -> dict[str, Any]:
+    """A column in the manifest; whether it has nulls is said since format 4."""
+    nulls = {"nulls": any(cell is None for cell in cells)} if format > 3 else {}
+    return {"name": name, "type": str(kind), **nulls}
 
 
 def order(cell: Any) -> tuple[Any, ...]:
@@ -216,33 +226,78 @@ def column(kind: pa.DataType, cells: list[Any]) -> pa.Array:
     return pa.array(cells, pa.string()).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(cells, kind)
 
 
-def write_table(path: Path, types: Mapping[str, pa.DataType], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Rows in the order given."""
+def write_table(
+    path: Path, types: Mapping[str, pa.DataType], rows: Sequence[tuple[Any, ...]], group: int | None = None
+) -> None:
+    """Rows in the order given, as the format of the manifest beside it has them."""
+    stated = stated_beside(path)
     if path.suffix == ".csv":
-        lines = [",".join(map(_csv_cell, types)), *(",".join(map(_csv_cell, row)) for row in rows)]
+        cells = [[csv_cell(kind, cell) for kind, cell in zip(types.values(), row, strict=True)] for row in rows]
+        lines = [",".join(csv_cell(pa.string(), name) for name in types), *map(",".join, cells)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
-    else:
+    elif stated["format"] < 4:
         columns = [column(kind, [row[i] for row in rows]) for i, kind in enumerate(types.values())]
-        group = max(7, len(rows) // 8)  # several row groups in any table, and few in a large one, for speed
+        group = group or max(7, len(rows) // 8)  # several row groups in any table, and few in a large one, for speed
         pyarrow.parquet.write_table(pa.Table.from_arrays(columns, list(types)), path, row_group_size=group)
+    else:
+        group = group or 2 ** (max(8, len(rows) // 8).bit_length() - 1)
+        bucket = stated["columns"]["bucket"]
+        path.write_bytes(naive_parquet.parquet(types, rows, bucket=bucket, group=group, nulls=with_nulls(stated)))
 
 
-def _csv_cell(cell: Any) -> str:
+def with_nulls(stated: dict[str, Any]) -> list[str]:
+    """The columns that a manifest says have nulls."""
+    columns = [*stated["columns"]["quasi_identifiers"], stated["columns"]["sensitive"]]
+    return [entry["name"] for entry in columns if entry["nulls"]]
+
+
+def stated_beside(path: Path) -> dict[str, Any]:
+    """The manifest of the release that a file, or a part, is in."""
+    folder = next(folder for folder in path.parents if (folder / "manifest.json").exists())
+    stated: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return stated
+
+
+def csv_cell(kind: pa.DataType, cell: Any) -> str:
+    """A cell as text files have it."""
     if cell is None:
         return ""
     if isinstance(cell, str):
         return '"' + cell.replace('"', '""') + '"'
     if isinstance(cell, datetime.datetime):
-        return cell.isoformat(" ")
+        zone = ("Z" if kind.tz == "UTC" else cell.strftime("%z")) if kind.tz else ""
+        fraction = {"s": "", "ms": f".{cell.microsecond // 1000:03}", "us": f".{cell.microsecond:06}"}[kind.unit]
+        return f"{cell:%Y-%m-%d %H:%M:%S}{fraction}{zone}"
+    if isinstance(cell, float):
+        return csv_float(cell, "<f" if str(kind) == "float" else "<d")
     return text_of(cell)
+
+
+def csv_float(number: float, code: str) -> str:
+    """The fewest digits that give the number back; with an exponent from 1e+15 on, and below 1e-6."""
+    if not math.isfinite(number):
+        return str(number)
+    stored = struct.pack(code, number)
+    for precision in range(18):
+        digits, _, exponent = f"{number:.{precision}e}".partition("e")
+        if struct.pack(code, float(f"{digits}e{exponent}")) == stored:
+            break
+    if -6 <= int(exponent) < 15:
+        return format(Decimal(f"{digits}e{exponent}"), "f").removesuffix(".0")
+    return f"{digits}e{int(exponent):+}"
 
 
 def edit_manifest(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     """Change the manifest as an object."""
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     change(manifest)
-    path.write_text(json.dumps(manifest), encoding="utf-8")
+    write_manifest(folder, manifest)
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """In the one spelling there is since format 4."""
+    written = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    (folder / "manifest.json").write_bytes(written.encode("utf-8", "surrogatepass"))
 
 
 def restate_hashes(folder: Path) -> None:
@@ -267,13 +322,23 @@ def restate_hashes(folder: Path) -> None:
 
 
 def rewrite(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], Any]) -> None:
-    """Change the rows of a Parquet table as a list of dicts; the manifest is left as it is."""
+    """Change the rows of a Parquet table as a list of dicts. The manifest is left, but for the nulls it states."""
     path = folder / f"{table}.parquet"
     before = pyarrow.parquet.read_table(path)
     rows = before.to_pylist()
     changed = change(rows)
+    rows = rows if changed is None else changed
+    if stated_beside(path)["format"] > 3:
+        edit_manifest(folder, lambda manifest: restate_nulls(manifest, rows))
     kinds = {entry.name: entry.type for entry in before.schema}
-    write_table(path, kinds, [tuple(row.values()) for row in (rows if changed is None else changed)])
+    write_table(path, kinds, [tuple(row.values()) for row in rows])
+
+
+def restate_nulls(manifest: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Say which columns have nulls, of those that these rows have."""
+    for entry in (*manifest["columns"]["quasi_identifiers"], manifest["columns"]["sensitive"]):
+        if rows and entry["name"] in rows[0]:
+            entry["nulls"] = any(row[entry["name"]] is None for row in rows)
 
 
 def hospital(**changes: Any) -> Handmade:

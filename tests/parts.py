@@ -9,10 +9,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import dalenius
-from dalenius.release.folder import LocalStore, open_release
+from dalenius.release.folder import LocalStore, TableName, open_release
 from dalenius.release.manifest import FILE
 from dalenius.release.two_tables import Tables
 from dalenius.release.writer import PartsWriter
@@ -26,9 +25,11 @@ def into_parts(
     out.mkdir(parents=True)
     tables = {}
     for table, folder in zip(("qit", "st"), folders, strict=True):
-        schema = pq.read_schema(release / f"{table}.parquet").remove_metadata()
-        writer = PartsWriter(out / folder, schema, group or part_rows, part_rows)
-        for batch in opened.batches("qit" if table == "qit" else "st", rows=max(1, part_rows * 2 // 3)):
+        name: TableName = "qit" if table == "qit" else "st"
+        whole = part_rows & -part_rows  # the largest power of two that it is a multiple of
+        bucket = opened.manifest.columns.bucket
+        writer = PartsWriter(out / folder, opened.schema(name), group or whole, part_rows, bucket)
+        for batch in opened.batches(name, rows=max(1, part_rows * 2 // 3)):
             writer.write(batch.columns)
         tables[table] = writer.finish()
         writer.close()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dalenius.policy.limits import LimitPolicy
     from dalenius.publishing.flow import publish
     from dalenius.publishing.published import Release, load
+    from dalenius.release.signature import sign_release
 
 __version__ = VERSION
 
@@ -34,6 +35,7 @@ __all__ = [
     "load",
     "plan",
     "publish",
+    "sign_release",
 ]
 
 # Names are loaded when they are first used, so that `dalenius --help` and shell completion need no engine or solver.
@@ -47,6 +49,7 @@ _HOMES = {
     "load": "dalenius.publishing.published",
     "plan": "dalenius.planning",
     "publish": "dalenius.publishing.flow",
+    "sign_release": "dalenius.release.signature",
 }
 
 

@@ -103,6 +103,12 @@ class JobFileError(PolicyError):
     kind = "job-file"
 
 
+class KeyFileError(DaleniusError):
+    """A file that is not the key that was asked for, or that cannot be opened with the passphrase given."""
+
+    kind = "key-file"
+
+
 class UndecidedError(DaleniusError):
     """Time ran out before a setting was found, or proven impossible."""
 
@@ -146,10 +152,22 @@ class ReleaseError(InputError):
     kind = "release"
 
 
+class MemoryLimitError(DaleniusError):
+    """Reading a release would take more memory than the program may have."""
+
+    kind = "memory"
+
+
 class QueryError(DaleniusError):
     """A query that is not an expression over the published columns."""
 
     kind = "query"
+
+
+class TimeLimitError(QueryError):
+    """A count that takes longer than it may."""
+
+    kind = "timeout"
 
 
 class OutputError(DaleniusError):

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.browser.conftest import Picture, Visits, faults
 from tests.browser.studio_process import plan, run, studio
 from tests.browser.studio_steps import choose_roles, draft_job, go, hook, settled
+from tests.query.releases import SLOW, write_long_texts
 
 IMAGE = "<img src=x onerror=alert(1)>"
 SCRIPT = "</script><script>alert(2)</script>"
@@ -239,6 +240,24 @@ def test_what_is_typed_before_a_page_is_ready_stays(visits: Visits, odd: Path) -
         hook(page, "count").click()
         expect(hook(page, "truth")).to_have_text("600")
         expect(hook(page, "expression")).to_have_value("Diagnosis = 'Flu'")
+
+
+def test_a_count_can_be_cancelled(visits: Visits, tmp_path: Path) -> None:
+    with studio("--release", str(write_long_texts(tmp_path / "release").path)) as url:
+        page = visits.open(url)
+        page.goto(urljoin(page.url, "/query"))
+        expect(hook(page, "counting")).to_be_hidden()
+        hook(page, "expression").fill(SLOW)
+        hook(page, "count").click()
+        expect(hook(page, "counting")).to_contain_text("of at most 300 s")
+        expect(hook(page, "count")).to_be_disabled()
+        assert faults(page) == []
+        hook(page, "cancel-count").click()
+        expect(page.locator("#query-problem")).to_have_text("The count was cancelled.")
+        expect(hook(page, "counting")).to_be_hidden()
+        hook(page, "expression").fill("Gender = 'F'")
+        hook(page, "count").click()
+        expect(hook(page, "answer")).to_contain_text("20")
 
 
 def test_a_file_that_is_chosen_before_the_page_is_ready_arrives(visits: Visits, odd: Path) -> None:

@@ -176,6 +176,7 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
         "randomness": "cryptographic",
         "verified": True,
         "notes": [],
+        "signed_by": None,
     }
 
 

@@ -124,6 +124,22 @@ def test_the_head_of_the_first_page(run: Run) -> None:
     assert "Did you mean 'title'" in run("release", "--force", "--job", "long.toml").stderr
 
 
+def test_the_release_is_compared_with_the_whole_job(run: Run) -> None:
+    """Unless the job has nothing but the head of the page."""
+    Path("job.toml").write_text(HEAD, encoding="utf-8")
+    twin = json.loads(run("release", "--job", "job.toml", "--json").stdout)
+    assert "job" not in [check["check"] for check in twin["verify"]["checks"]]
+    Path("job.toml").write_text(f"{HEAD}\n[adversary]\ncorrupted = 0\n", encoding="utf-8")
+    result = run("release", "--job", "job.toml", "--force", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["verify"]["checks"][-1]["message"].endswith("adversary.corrupted")
+    Path("job.toml").write_text(f"{HEAD}\n[adversary]\ncorrupted = 3\n", encoding="utf-8")
+    assert run("release", "--job", "job.toml", "--force").exit_code == 1
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "The job says 3 known records, and the release was made against 0." in page
+    assert "Do not publish</title>" in page
+
+
 @pytest.mark.parametrize("damage", ["limit", "manifest"])
 def test_a_release_that_fails_has_a_report_that_says_so(damage: str, run: Run) -> None:
     if damage == "limit":

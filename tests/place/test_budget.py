@@ -7,7 +7,8 @@ import pytest
 
 from dalenius.errors import UsageError
 from dalenius.fakes.marking import draw_marks
-from dalenius.place.budget import MIB, Budget
+from dalenius.model.memory import MIB
+from dalenius.place.budget import Budget
 from tests.fakes.grids import partition_of
 
 

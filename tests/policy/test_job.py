@@ -76,6 +76,7 @@ def test_unknown_keys_are_named_with_the_nearest_valid_one(text: str, message: s
     ("text", "message"),
     [
         ("theta = ", "not valid TOML"),
+        ("[limits]\ntheta = 1e" + "9" * 40, "not valid TOML: a number is too long"),
         ("[limits]\ntheta = true", "limits.theta"),
         ("[limits.values]\nHIV = [1]", "limits.values.HIV"),
         ("[table]\nsensitive = 3", "table.sensitive"),

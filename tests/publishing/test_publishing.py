@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.errors import InputError, NoSolutionError, NullsError, UsageError
-from dalenius.place.budget import resident_memory
+from dalenius.model.memory import resident_memory
 from dalenius.release.manifest import SEEDED
 from tests.effort import examples
 
@@ -306,7 +306,7 @@ with pq.ParquetWriter("long.parquet", pa.schema([("t", pa.string()), ("s", pa.in
         text = pa.array([f"{k}-{j} " * 300 for j in range(2000)])
         writer.write_table(pa.table({"t": text, "s": pa.array(np.arange(2000) % 5)}))
 del text, writer
-from dalenius.place.budget import resident_memory
+from dalenius.model.memory import resident_memory
 import dalenius.publishing
 limit = resident_memory() + 400 * 2**20
 dalenius.publish("long.parquet", {"uniform": "1/4"}, sensitive="s", quasi_identifiers=["t"], out="r", memory=limit)

@@ -11,7 +11,8 @@ import pyarrow.parquet
 import pytest
 
 import dalenius
-from dalenius.place.budget import Budget, resident_memory
+from dalenius.model.memory import resident_memory
+from dalenius.place.budget import Budget
 from dalenius.publishing import description as writing
 from dalenius.publishing import local as output
 from dalenius.release.manifest import read_manifest

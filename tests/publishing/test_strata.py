@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.errors import ChangedInputError, PolicyError, UndecidedError, UsageError
 from dalenius.fakes.quotas import draw_fakes
-from dalenius.place.budget import Budget, resident_memory
+from dalenius.model.memory import resident_memory
+from dalenius.place.budget import Budget
 from dalenius.place.survey import Sample, smallest_numbers
 from dalenius.publishing import stratify as stratifying
 from dalenius.publishing.options import StrataChoice

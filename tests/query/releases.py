@@ -10,11 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
-import pyarrow.parquet
 
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.manifest import FILE, Adversary, Column, Columns, Manifest, Program, SizeGroupPart, Value, Worst
+from dalenius.release.manifest import (
+    FILE,
+    FORMAT,
+    Adversary,
+    Column,
+    Columns,
+    Manifest,
+    Program,
+    SizeGroupPart,
+    Value,
+    Worst,
+)
 from dalenius.release.two_tables import TableFile, Tables
+from tests.naive_parquet import parquet
 
 
 def random_buckets(rows: int, size: int, seed: int = 0) -> list[int]:
@@ -57,10 +68,13 @@ def write_release(
             options = pyarrow.csv.WriteOptions(quoting_style="needed")
             pyarrow.csv.write_csv(part, path / f"{name}.csv", options)
         else:
-            pyarrow.parquet.write_table(part, path / f"{name}.parquet", row_group_size=row_group_size)
+            types = {field.name: field.type for field in part.schema}
+            rows = list(zip(*(_cells(column) for column in part.columns), strict=True))
+            group = 2 ** (row_group_size - 1).bit_length()
+            (path / f"{name}.parquet").write_bytes(parquet(types, rows, bucket=bucket, group=group))
     sizes, numbers_of = np.unique(np.unique(np.array(buckets), return_counts=True)[1], return_counts=True)
     manifest = Manifest(
-        format=3,
+        format=FORMAT,
         program=Program(name="dalenius", version="0.1.0"),
         randomness="seeded: not for publication",
         tables=Tables(
@@ -69,8 +83,8 @@ def write_release(
         ),
         columns=Columns(
             bucket=bucket,
-            quasi_identifiers=[Column(name=f.name, type=str(f.type)) for f in table.schema if f.name != sensitive],
-            sensitive=Column(name=sensitive, type=str(table.schema.field(sensitive).type)),
+            quasi_identifiers=[_column(table, name) for name in table.schema.names if name != sensitive],
+            sensitive=_column(table, sensitive),
         ),
         null_value=None,
         rows=table.num_rows,
@@ -88,3 +102,43 @@ def write_release(
     )
     (path / FILE).write_text(manifest.to_json(), encoding="utf-8")
     return ReleaseFolder(path, manifest)
+
+
+def _column(table: pa.Table, name: str) -> Column:
+    return Column(name=name, type=str(table.schema.field(name).type), nulls=table[name].null_count > 0)
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    """Days and times as whole numbers, which Python's own may not hold."""
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        column = column.combine_chunks().view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    cells: list[Any] = column.to_pylist()
+    return cells
+
+
+def write_long_texts(path: Path) -> ReleaseFolder:
+    """A release with texts of 50 kB, on which `SLOW` and `LARGE` take long and much, though both are allowed."""
+    rows = 40
+    table = pa.table(
+        {
+            "Text": ["a" * 50_000] * rows,
+            "Gender": ["F", "M"] * (rows // 2),
+            "Disease": ["Flu", "Cold", "Gout", "HIV"] * (rows // 4),
+        }
+    )
+    return write_release(path, table, "Disease", [1 + row // 4 for row in range(rows)])
+
+
+# Half an hour: each of these takes some ten seconds, within single calls that nothing interrupts.
+SLOW = (
+    " OR ".join(f"regexp_matches(Text, 'a{{0,490}}a{{0,490}}{'b' * number}')" for number in range(1, 20))
+    + " OR "
+    + (" OR ".join(f"regexp_matches(Text, 'a{{0,480}}a{{0,480}}{'c' * number}')" for number in range(1, 40)))
+)
+LARGE = " OR ".join(f"contains({' || '.join(['Text'] * 64)}, 'b{number}')" for number in range(20))  # gigabytes
+BOMB = "'%A'"  # each level makes text three times as long: 20 levels would be 10 GB
+for _ in range(20):
+    BOMB = f"translate(strftime(DATE '2024-05-01', {BOMB}), 'Wednsay', '%A % %A')"
+BOMB += " = 'x'"
+REPEATS = f"regexp_matches(Text, '{'a{0,500}' * 20}b')"

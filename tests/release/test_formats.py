@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 import dalenius
+from dalenius.release.folder import TableName, open_release
 from dalenius.release.manifest import FORMAT
+from dalenius.release.parquet_pages import FileWriter
+from tests.handmade import csv_cell
+from tests.naive_parquet import parquet
 
 FORMATS = Path(__file__).parent / "formats"
 RELEASES = sorted(path.parent for path in FORMATS.glob("*/*/manifest.json"))
@@ -71,6 +77,8 @@ class TestOldReleases:
         opened = dalenius.load(release)
         saved = opened.save(tmp_path / "release")
         assert saved.manifest == opened.manifest
+        stored = (tmp_path / "release" / "manifest.json").read_bytes()
+        assert stored == (release / "manifest.json").read_bytes()  # of its format, beside files of that format
         assert opened.save(tmp_path / "release", force=True).verify(against=people(release)).verified
 
 
@@ -85,3 +93,52 @@ def test_strata_fakes_nulls_and_odd_names_are_among_them() -> None:
         assert manifest.columns.bucket == "bucket_2"
     for release in RELEASES:
         assert dalenius.load(release).qit["Age (years)"].null_count == 1
+
+
+TABLES: tuple[TableName, ...] = ("qit", "st")
+STRICT = [release for release in RELEASES if int(release.parent.name) >= 4]
+
+
+@pytest.mark.parametrize("release", STRICT, ids=lambda path: f"{path.parent.name}-{path.name}")
+class TestSpelling:
+    """Every byte follows from the rows. Whoever changes what is written raises the format."""
+
+    def test_the_files_are_what_is_written_of_their_rows_today(self, release: Path) -> None:
+        folder = open_release(release)
+        bucket = folder.manifest.columns.bucket
+        for name in TABLES:
+            schema = folder.schema(name)
+            for file in folder.files(name):
+                content = (release / file).read_bytes()
+                again = io.BytesIO()
+                if file.endswith(".csv"):
+                    with pyarrow.csv.CSVWriter(again, schema) as text:
+                        for batch in folder.batches_of(name, file):
+                            text.write(batch)
+                else:
+                    metadata = pyarrow.parquet.read_metadata(io.BytesIO(content))
+                    rows = pyarrow.parquet.read_table(io.BytesIO(content)).combine_chunks()
+                    writer = FileWriter(again, schema, bucket)
+                    for start in range(0, len(rows), metadata.row_group(0).num_rows):
+                        group = rows.slice(start, metadata.row_group(0).num_rows)
+                        writer.write_group([column.combine_chunks() for column in group.columns])
+                    writer.finish()
+                assert again.getvalue() == content
+
+    def test_the_files_are_what_a_naive_writer_makes_of_their_rows(self, release: Path) -> None:
+        folder = open_release(release)
+        for name in TABLES:
+            types = {field.name: field.type for field in folder.schema(name)}
+            nulls = [field.name for field in folder.schema(name) if field.nullable]
+            for file in folder.files(name):
+                content = (release / file).read_bytes()
+                batches = pa.Table.from_batches(list(folder.batches_of(name, file)))
+                rows = [tuple(row.values()) for row in batches.to_pylist()]
+                if file.endswith(".csv"):
+                    lines = [[csv_cell(pa.string(), name) for name in types]]
+                    lines += [[csv_cell(*cell) for cell in zip(types.values(), row, strict=True)] for row in rows]
+                    assert "".join(",".join(line) + "\n" for line in lines).encode() == content
+                else:
+                    group = pyarrow.parquet.read_metadata(io.BytesIO(content)).row_group(0).num_rows
+                    bucket = folder.manifest.columns.bucket
+                    assert parquet(types, rows, bucket=bucket, group=group, nulls=nulls) == content

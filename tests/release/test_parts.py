@@ -31,13 +31,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("group", "part_rows", "pieces"), [(4, 8, [5, 1, 20, 4]), (1, 1, [3]), (8, 8, [16]), (3, 9, [9, 9])]
+    ("group", "part_rows", "pieces"), [(4, 8, [5, 1, 20, 4]), (1, 1, [3]), (8, 8, [16]), (2, 6, [9, 9])]
 )
 def test_every_part_but_the_last_has_so_many_rows(
     tmp_path: Path, group: int, part_rows: int, pieces: list[int]
 ) -> None:
-    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("t", pa.string())])
-    writer = PartsWriter(tmp_path / "qit", schema, group, part_rows, {"n"})
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("t", pa.string(), nullable=False)])
+    writer = PartsWriter(tmp_path / "qit", schema, group, part_rows, "n")
     numbers = list(range(sum(pieces)))
     start = 0
     for rows in pieces:
@@ -71,7 +71,7 @@ def test_every_part_but_the_last_has_so_many_rows(
 def test_a_part_has_whole_row_groups(tmp_path: Path) -> None:
     for rows in (0, 3, 5):
         with pytest.raises(ValueError, match="whole row groups"):
-            PartsWriter(tmp_path / "qit", pa.schema([("n", pa.int64())]), 2, rows)
+            PartsWriter(tmp_path / "qit", pa.schema([("n", pa.int64())]), 2, rows, "n")
 
 
 @pytest.mark.parametrize("part_rows", cases(7, 10_000, 1, 64, usually=2))
@@ -131,8 +131,9 @@ def test_names_as_spark_gives_them() -> None:
 
 
 def test_releases_of_earlier_formats_can_be_read_and_replaced(tmp_path: Path) -> None:
-    folder = hospital().write(tmp_path / "release")
-    of_today = read_manifest(folder)
+    folder = hospital().write(tmp_path / "release", format=3)
+    of_third = read_manifest(folder)
+    assert (of_third.made_in, of_third.is_strict) == (3, False)
     for version in (2, 1):
 
         def as_it_was(manifest: dict[str, Any], version: int = version) -> None:
@@ -142,27 +143,31 @@ def test_releases_of_earlier_formats_can_be_read_and_replaced(tmp_path: Path) ->
                 entry.pop("parts", None)
 
         edit_manifest(folder, as_it_was)
-        assert read_manifest(folder) == of_today
+        assert read_manifest(folder).model_dump() == of_third.model_dump()
+        assert read_manifest(folder).made_in == version
         assert tables_of_release(folder) == ["qit.parquet", "st.parquet"]
         check_target(folder, replace=True)
-    edit_manifest(folder, lambda manifest: manifest.update(format=4))
+    edit_manifest(folder, lambda manifest: manifest.update(format=5))
     assert tables_of_release(folder) is None
 
 
-@pytest.mark.parametrize("version", [0, 4, True, 2.0, 1.5, "2", None, [2]])
+@pytest.mark.parametrize("version", [0, 5, True, 2.0, 1.5, "2", None, [2]])
 def test_other_formats_are_refused(version: object, tmp_path: Path) -> None:
     folder = hospital().write(tmp_path / "release")
     edit_manifest(folder, lambda manifest: manifest.update(format=version))
-    with pytest.raises(ReleaseError, match="format is not one of 1 to 3"):
+    with pytest.raises(ReleaseError, match="format is not one of 1 to 4"):
         read_manifest(folder)
 
 
 def test_a_manifest_has_nothing_that_its_format_did_not_have(tmp_path: Path) -> None:
     folder = hospital().write(tmp_path / "release")
+    of_fourth = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["columns"]
+    folder = hospital().write(tmp_path / "release", format=3)
     of_later: list[tuple[dict[str, Any], str]] = [
         ({"format": 1}, "there are none in format 1"),
         ({"format": 2}, "there are no parts in format 2"),
         *(({"format": 2, "tables": tables}, "the manifest's tables") for tables in (None, {"qit": 3}, {})),
+        ({"format": 3, "columns": of_fourth}, "not said before format 4"),
     ]
     for change, why in of_later:
         edit_manifest(folder, change_to(change))
@@ -247,7 +252,7 @@ def test_all_files_and_folders_are_brought_to_the_disk(
 
 def test_the_manifest_in_json_says_parts_of_both_kinds(whole: Path, tmp_path: Path) -> None:
     single = json.loads((whole / "manifest.json").read_text(encoding="utf-8"))
-    assert single["format"] == 3
+    assert single["format"] == 4
     assert single["tables"]["qit"]["parts"] is None
     folder = into_parts(whole, tmp_path / "parts", 300)
     several = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))

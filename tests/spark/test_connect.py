@@ -12,11 +12,13 @@ import pytest
 
 import dalenius
 from dalenius.errors import ReleaseError
+from dalenius.release.signature import write_new_key
 from tests.spark.daemon import PRELOADED
 from tests.spark.driving import Driver, Told
 from tests.spark.java import need_java
 from tests.spark.standalone import LOOPBACK, end, environment, eventually, guarded
 from tests.spark.tables import COLUMNS, LIMITS, check_release, publish, town, written
+from tests.spark.test_spelling import check_spelling
 
 _STARTED = re.compile(r"Spark Connect server started at: \S+?:(\d+)")
 
@@ -69,13 +71,17 @@ def job(remote: str, table: Path, out: Path, **options: Any) -> Told:
 def test_the_release_is_that_of_one_machine(remote: str, driver: Driver, tmp_path: Path) -> None:
     table = town(1500)
     source = written(table, tmp_path / "table")
-    ways: list[dict[str, Any]] = [{"strata": "auto"}, {"strata": ["Gender"], "fake_values": 1}]
+    write_new_key(tmp_path / "key")
+    signed = {"sign": str(tmp_path / "key")}
+    ways: list[dict[str, Any]] = [{"strata": "auto"}, {"strata": ["Gender"], "fake_values": 1, **signed}]
     for number, options in enumerate(ways):
         out = tmp_path / f"release {number}"
         assert driver.run(job(remote, source, out, **options)) == {"done": len(table)}
         release = dalenius.load(out)
         check_release(release, table)
+        assert len(check_spelling(release, 2**17)) > 4
         assert release.st.equals(publish(source, seed=7, **options).st)
+        assert release.verify(signed_by=tmp_path / "key.pub").verified is ("sign" in options)
 
 
 def test_what_cannot_be_done_is_said(remote: str, driver: Driver, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import dalenius
 from dalenius.errors import SelfCheckError, UsageError
 from dalenius.place.marks import Marks
 from dalenius.publishing.spark.cluster_files import HadoopFiles
+from dalenius.release.signature import write_new_key
 from tests.publishing.test_faults import AtStage
 from tests.spark.tables import check_release, publish, town, written
 
@@ -109,6 +110,56 @@ def test_an_interruption_right_after_the_manifest(
     check_release(release, town())
 
 
+class TestSigned:
+    """The signature is there before the manifest, which alone makes a release."""
+
+    @pytest.fixture
+    def keys(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("keys")
+        for name in ("old", "new"):
+            write_new_key(folder / name)
+        return folder
+
+    def test_it_comes_and_goes_with_the_release(self, people: Path, keys: Path, tmp_path: Path) -> None:
+        """In the place of what a killed run left, which force alone removes; and then without a signature."""
+        out = tmp_path / "release"
+        (out / f"qit-{'0' * 16}").mkdir(parents=True)
+        (out / "manifest.sig").write_text("x")
+        with pytest.raises(UsageError, match="unfinished"):
+            publish(people, engine="spark", out=out, sign=keys / "old")
+        made = publish(people, engine="spark", out=out, sign=keys / "old", force=True)
+        assert made.verify(signed_by=keys / "old.pub").verified
+        assert len(list(out.iterdir())) == 4
+        made = publish(people, engine="spark", out=out, force=True)
+        assert len(list(out.iterdir())) == 3
+        check_release(made, town())
+
+    def test_stopped_before_the_manifest_it_leaves_what_was_there(
+        self, people: Path, keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = tmp_path / "old"
+        publish(people, out=old, sign=keys / "old")
+        write_last = HadoopFiles.write_last
+
+        def stopped(files: HadoopFiles, name: str, content: bytes) -> None:
+            if name == "manifest.json":
+                raise BoomError
+            write_last(files, name, content)
+
+        monkeypatch.setattr(HadoopFiles, "write_last", stopped)
+        for out in (old, tmp_path / "new"):
+            with pytest.raises(BoomError):
+                publish(people, engine="spark", out=out, sign=keys / "new", force=True)
+        assert [entry.name for entry in tmp_path.iterdir()] == ["old"]
+        assert sorted(entry.name for entry in old.iterdir()) == [
+            "manifest.json",
+            "manifest.sig",
+            "qit.parquet",
+            "st.parquet",
+        ]
+        assert dalenius.load(old).verify(signed_by=keys / "old.pub").verified
+
+
 def test_another_run_was_faster(people: Path, tmp_path: Path) -> None:
     def overtake() -> None:
         publish(people, out=tmp_path / "other", seed=3)
@@ -153,35 +204,20 @@ def test_a_round_of_exchanging_fakes_that_fails_leaves_nothing_of_the_round_befo
     assert not list(tmp_path.iterdir())
 
 
-def test_the_clusters_own_settings_of_parquet_do_not_show(
-    spark: SparkSession, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dalenius.publishing.description._GROUP_BITS", 6)
-    monkeypatch.setattr("dalenius.publishing.spark.cluster_table._LEAST_PIECE_ROWS", 200)
-    java: Any = spark.sparkContext._jsc
-    conf = java.hadoopConfiguration()
-    conf.set("parquet.block.size", "4096")
-    try:
-        release = publish(people, engine="spark", out=tmp_path / "release")
-    finally:
-        conf.unset("parquet.block.size")
-    check_release(release, town())
-    first = tmp_path / "release" / release.manifest.tables.qit.files[0]
-    metadata = pyarrow.parquet.read_metadata(first)
-    groups = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
-    assert set(groups[:-1]) == {64}
-    assert metadata.metadata.keys() <= {b"org.apache.spark.version", b"org.apache.spark.sql.parquet.row.metadata"}
-
-
-def test_texts_that_are_all_different(tmp_path: Path) -> None:
-    """Which Spark's writer stores as deltas, and Arrow does not read as dictionaries."""
+def test_files_that_sparks_own_writer_made_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """It stores texts that are all different as deltas, which Arrow does not read as dictionaries."""
     table = town(300).append_column("name", pa.array([f"somebody {number:05d}" for number in range(300)]))
-    source = written(table, tmp_path / "table")
-    release = publish(source, engine="spark", out=tmp_path / "release", quasi_identifiers=["Age", "name"])
-    files = [tmp_path / "release" / name for name in release.manifest.tables.qit.files]
-    assert any(
-        "DELTA_BYTE_ARRAY" in pyarrow.parquet.read_metadata(file).row_group(0).column(1).encodings for file in files
-    )
-    check_release(release, table)
-    again = publish(files[0], quasi_identifiers=["name"], sensitive="Age", limits={"uniform": 1}, null_value="none")
-    assert again.manifest.rows == release.manifest.tables.qit.parts[0].rows  # type: ignore[index]
+    frame = spark.read.parquet(str(written(table, tmp_path / "table")))
+    frame.coalesce(1).write.option("parquet.writer.version", "v2").parquet(str(tmp_path / "by spark"))
+    (file,) = (tmp_path / "by spark").glob("*.parquet")
+    assert "DELTA_BYTE_ARRAY" in pyarrow.parquet.read_metadata(file).row_group(0).column(4).encodings
+    for source in (file, tmp_path / "by spark"):
+        check_release(publish(source, quasi_identifiers=["Age", "name"]), table)
+
+
+def test_a_part_of_a_release_is_a_table_too(people: Path, tmp_path: Path) -> None:
+    release = publish(people, engine="spark", out=tmp_path / "release")
+    first = tmp_path / "release" / release.manifest.tables.qit.files[0]
+    for engine in ("duckdb", "spark"):
+        again = publish(first, engine=engine, quasi_identifiers=["Gender"], sensitive="id", limits={"uniform": "1/2"})
+        assert again.manifest.rows == release.manifest.tables.qit.parts[0].rows  # type: ignore[index]

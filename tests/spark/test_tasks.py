@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from dalenius.errors import ChangedInputError, EngineError, InputError, OutputError, SelfCheckError, TooManyValuesError
@@ -17,7 +20,7 @@ from dalenius.place.budget import Budget
 from dalenius.place.packed import Pieces
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, survey
-from dalenius.publishing.spark.placing import PlaceTask, Ranks, SortTask
+from dalenius.publishing.spark.placing import PieceEncoder, PlaceTask, Ranks, SortTask
 from dalenius.publishing.spark.rereading import Check, CountTask, PackedRecordsOf, PackTask, RawRecordsOf
 from dalenius.publishing.spark.spark_errors import CarriedError, carry_errors, explain, start_error
 from dalenius.publishing.spark.surveying import SurveyTask
@@ -26,6 +29,8 @@ from dalenius.tables.arrow import TableSource
 Integers = np.ndarray[Any, Any]
 KEY = bytes(range(32))
 ROWS = 600
+_NUMBERS = [pa.field(name, pa.int64(), nullable=False) for name in ("Age", "bucket")]
+ENCODER = PieceEncoder(pa.schema(_NUMBERS), "bucket", group=64)
 
 
 def people() -> pa.Table:
@@ -121,16 +126,14 @@ def test_records_are_placed_and_sorted_piece_by_piece() -> None:
     pieces = Pieces.of(dealt(found).setting.groups, 100)
     layout = found.layout(ROWS // 2)
     assert layout is not None
-    schema = pa.schema([("Age", pa.int64()), ("bucket", pa.int64())])
-    sort = SortTask(pieces, layout, schema)
-    rows = []
+    sort = SortTask(pieces, layout, ENCODER)
+    rows: list[tuple[int, int]] = []
     for piece in range(len(pieces)):
         sent = by_piece[piece]
-        rows += [
-            row
-            for batch in sort(batches(pa.array([piece] * len(sent), pa.int32()), pa.array(sent, pa.binary())))
-            for row in zip(batch.column(1).to_pylist(), batch.column(0).to_pylist(), strict=True)
-        ]
+        (batch,) = sort(batches(pa.array([piece] * len(sent), pa.int32()), pa.array(sent, pa.binary())))
+        assert batch.column(0).to_pylist() == [piece]
+        file = pyarrow.parquet.read_table(pa.BufferReader(batch.column(1)[0].as_py()))
+        rows += zip(file["bucket"].to_pylist(), file["Age"].to_pylist(), strict=True)
     assert rows == sorted(rows)
     assert [bucket for bucket, _ in rows] == [number for number in range(1, ROWS // 2 + 1) for _ in range(2)]
     assert sorted(age for _, age in rows) == sorted(table["Age"].to_pylist())
@@ -152,7 +155,7 @@ def test_a_piece_that_lacks_a_record_fails_and_so_do_two_pieces_in_one_task() ->
     pieces = Pieces.of(dealt(looked_at(people())).setting.groups, 100)
     layout = looked_at(people()).layout(ROWS // 2)
     assert layout is not None
-    sort = SortTask(pieces, layout, pa.schema([("Age", pa.int64()), ("bucket", pa.int64())]))
+    sort = SortTask(pieces, layout, ENCODER)
     keys = np.arange(int(pieces.rows[0]) - 1, dtype=np.uint64).tobytes()
     with pytest.raises(CarriedError) as carried:
         list(sort(batches(pa.array([0], pa.int32()), pa.array([keys], pa.binary()))))
@@ -171,6 +174,13 @@ def test_counting_raw_records_counts_values() -> None:
     marks[0] += 1
     with pytest.raises(CarriedError):
         list(CountTask(records)(batches(pa.array(marks), table["Age"], table["s"])))
+
+
+def test_executors_need_few_libraries() -> None:
+    """Those that docs/spark.md names, and pyspark itself."""
+    blocked = "import sys; sys.modules.update(dict.fromkeys(['duckdb', 'pydantic', 'highspy', 'click', 'pandas']))"
+    tasks = "; ".join(f"import dalenius.publishing.spark.{name}" for name in ("placing", "rereading", "surveying"))
+    subprocess.run([sys.executable, "-c", f"{blocked}; {tasks}"], check=True)
 
 
 def test_an_empty_partition_gives_nothing() -> None:

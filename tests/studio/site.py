@@ -17,9 +17,9 @@ import uvicorn
 from httpx import Response
 
 from dalenius.studio.guard import Keys
-from dalenius.studio.releases import PrivateFolder
 from dalenius.studio.serve import listening, server_of
 from dalenius.studio.state import Studio, StudioOptions
+from dalenius.tables.killable import PrivateFolder
 
 LONGEST = 60.0  # seconds that a test waits for anything
 
@@ -102,7 +102,7 @@ def open_site(options: StudioOptions | None = None, *, cookie: bool = True) -> I
     """A Studio from its start to its end, in a thread of this process."""
     with listening(0) as listener:
         port = int(listener.getsockname()[1])
-        studio, keys = Studio(options or StudioOptions(), PrivateFolder()), Keys(port)
+        studio, keys = Studio(options or StudioOptions(), PrivateFolder("studio-")), Keys(port)
         server = server_of(studio, keys, port)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import dalenius
 from dalenius.errors import ChangedInputError
 from dalenius.report.facts import Facts
 from dalenius.report.twin import twin_text
@@ -79,6 +80,17 @@ def replaced(table: Path, frame: pd.DataFrame) -> None:
     beside = table.with_suffix(".new")
     frame.to_csv(beside, index=False)
     beside.replace(table)
+
+
+def test_another_release_in_its_place_is_not_what_was_asked_for(
+    site: Site, release: str, folder: Path, table: Path
+) -> None:
+    """It keeps every limit, and has one fake value in every bucket."""
+    assert site.work(f"/api/releases/{release}/verify")["verified"] is True
+    roles = {"sensitive": ROLES["sensitive"], "quasi_identifiers": ROLES["quasi_identifiers"]}
+    dalenius.publish(table, {"uniform": "0.5"}, out=folder, force=True, fake_values=1, strata="none", **roles)
+    verdict = site.work(f"/api/releases/{release}/verify")
+    assert [check["check"] for check in verdict["checks"] if not check["passed"]] == ["job"]
 
 
 def test_a_verdict_is_about_the_files_that_it_was_made_of(site: Site, release: str, folder: Path) -> None:

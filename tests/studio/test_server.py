@@ -11,8 +11,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ import pytest
 from click.testing import CliRunner
 
 from dalenius.cli.main import main
+from tests.effort import cases
+from tests.query.releases import SLOW, write_long_texts
 from tests.studio.site import HTML_VALUE, LONGEST, ROLES, done, people, until
 
 COMMAND = [sys.executable, "-c", "from dalenius.cli.main import entry; entry()", "studio"]
@@ -285,6 +288,44 @@ def test_it_does_not_wait_for_a_solver(tmp_path: Path) -> None:
     assert err.endswith("all temporary files were removed.\n")
     assert left(tmp_path / "t") == []
     assert left(tmp_path / "out") == []
+
+
+def _counting_for_long(running: Running) -> int:
+    """The process that counts something slow, for which nobody waits."""
+    (release,) = running.state()["releases"]
+    words = {"json": {"expression": SLOW}, "headers": {"Origin": str(running.client.base_url).rstrip("/")}}
+    address = f"/api/releases/{release['id']}/count"
+    threading.Thread(target=suppressed, args=(running.client.post, address), kwargs=words).start()
+    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
+    return int(until(lambda: children.read_text().split(), lambda found: len(found) == 1)[0])
+
+
+def suppressed(call: Callable[..., Any], *words: Any, **named: Any) -> None:
+    with suppress(httpx.HTTPError):
+        call(*words, **named)
+
+
+@pytest.mark.parametrize("how", cases(signal.SIGTERM, signal.SIGKILL, signal.SIGINT, None, usually=2))
+def test_no_count_keeps_it_from_ending(tmp_path: Path, table: Path, how: signal.Signals | None) -> None:
+    release = write_long_texts(tmp_path / "release").path
+    with studio(tmp_path / "t", "--release", str(release)) as running:
+        running.upload(table)
+        child = _counting_for_long(running)
+        if how is None:
+            running.post("/api/quit")
+        code, _, err = running.end(how)
+        until(lambda: Path(f"/proc/{child}").exists(), lambda alive: not alive)
+    assert "Traceback" not in err
+    if how is not signal.SIGKILL:
+        assert code == 0
+        assert err.endswith("all temporary files were removed.\n")
+    else:
+        (behind,) = (tmp_path / "t").iterdir()
+        assert list((behind / "uploads").iterdir())
+        with studio(tmp_path / "t") as running:
+            assert not behind.exists()
+            running.end(signal.SIGTERM)
+    assert left(tmp_path / "t") == []
 
 
 def test_without_the_libraries_for_it() -> None:

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.release.folder import ReleaseFolder, open_release
+from dalenius.release.thrift import STRUCT, Compact
 from dalenius.verify.findings import Report
 from dalenius.verify.judge import verify
-from dalenius.verify.parquet_bytes import STRUCT, Compact, check_coverage, read_footer
+from dalenius.verify.parquet_bytes import check_coverage, read_footer
 from tests.handmade import hospital, restate_hashes
 from tests.parts import ElsewhereStore
 from tests.verify.test_verify import failed
@@ -178,7 +179,7 @@ def test_entries_of_metadata_are_all_counted() -> None:
 
 def test_an_entry_that_is_there_twice_is_found(tmp_path: Path) -> None:
     """Arrow shows one of them."""
-    folder = hospital().write(tmp_path / "release")
+    folder = hospital().write(tmp_path / "release", format=3)
     path = folder / "st.parquet"
     table = pq.read_table(path).replace_schema_metadata(None)
     stored = base64.b64encode(table.schema.serialize()).decode()
@@ -229,7 +230,7 @@ def test_what_a_footer_says_of_itself_takes_no_memory() -> None:
 
 
 def test_files_of_arrow_are_covered_from_a_store_as_well(tmp_path: Path) -> None:
-    folder = hospital().write(tmp_path / "release")
+    folder = hospital().write(tmp_path / "release", format=3)
     table = pa.table({"bucket": pa.array(range(1000)), "Disease": [f"d{n % 7}" for n in range(1000)]})
     pq.write_table(table, folder / "st.parquet", row_group_size=100, write_page_index=True)
     for store in (None, ElsewhereStore(folder)):

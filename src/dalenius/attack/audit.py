@@ -33,6 +33,7 @@ from dalenius.attack.reading import (
     Sample,
     Target,
     draw_buckets,
+    entries_that_fit,
     last_buckets,
     limits_of,
     read_outline,
@@ -76,7 +77,6 @@ ATTACKERS = {
 _FORMAT = 2
 _NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
 _MOST_CONTROL = 100_000  # people outside of the release
-_ENGINE_MEMORY = 2**30  # bytes, before the engine that reads the truth spills to the disk
 
 
 def audit(
@@ -88,6 +88,7 @@ def audit(
     known: int | None = None,
     control: Any = None,
     progress: Progress | None = None,
+    memory: int | None = None,
     most_entries: int = MOST_ENTRIES,
 ) -> Audit:
     """Attack the release in a folder.
@@ -95,22 +96,24 @@ def audit(
     `truth` is the table that it was made of: a path (with `table`, for a DuckDB file that has several), a DataFrame, a
     pyarrow Table or a DuckDB relation. `known` is how many records of a bucket the corrupting attacker knows; without
     it, as many as the release promises to withstand, and at least one. `control` is a table of people who are not in
-    the release. `most_entries` bounds memory: where a release has more candidates, a random sample of buckets is used.
+    the release. `memory` is what the whole program may take, in bytes. Where there are more candidates than there is
+    room for, or than `most_entries`, a random sample of buckets is used.
     """
     if isinstance(folder, ReleaseFolder):
-        release = folder
+        release = folder if memory is None else folder.within(memory)
     else:
         require_folder(Path(folder))
-        release = open_release(Path(folder))
+        release = open_release(Path(folder), memory)
     names = _choose(attacks, release.manifest.strata is not None)
     progress = progress or Silent()
     progress.stage("Verifying")
-    verdict = verify(folder)
+    verdict = verify(folder, memory=memory)
     failed = [check.check for check in verdict.checks if not check.passed]
     if not _NEEDED.isdisjoint(failed) or ("sizes" in failed and "order" not in failed):
         raise _not_whole(failed)
+    most = min(most_entries, entries_that_fit(release))
     try:
-        result = _Auditor(release, truth, table, control, progress, most_entries).run(names, known)
+        result = _Auditor(release, truth, table, control, progress, most).run(names, known)
     except (ArithmeticError, LookupError, ValueError, pa.ArrowException):
         if not failed:
             raise
@@ -250,7 +253,7 @@ class _Auditor:
             manifest.columns.sensitive.name,
             [entry.value for entry in manifest.values],
             manifest.null_value,
-            _ENGINE_MEMORY,
+            min(2**30, self._release.memory.engine // 2),  # before the engine that reads the truth spills
         )
         people = align(
             sample.candidates,

@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # they read what is defined here
 
 MOST_ENTRIES = 4_000_000  # of (row, candidate value)
 _ROWS_AT_ONCE = 2**17
+_BUCKET_BYTES = 100  # kept of every bucket
+_ENTRY_BYTES = 400  # for each row and value that it may have
+_PAIR_BYTES = 32  # kept of every value of every size and stratum
 _VERIFY = "Run dalenius verify on the release."
 
 Codes = npt.NDArray[np.int32]
@@ -106,6 +109,17 @@ class Target:
     def candidates(self) -> Candidates:
         """The values that rows may have."""
         return self.sample.candidates
+
+
+def entries_that_fit(folder: ReleaseFolder) -> int:
+    """How many candidates there is room for. An error if even what is kept of every bucket would be too much."""
+    manifest = folder.manifest
+    sizes = len({group.size for group in manifest.setting})
+    groups = sum(len(stratum.setting) for stratum in manifest.strata.strata) if manifest.strata is not None else sizes
+    values, slots = len(manifest.values), manifest.slots
+    needed = manifest.buckets * _BUCKET_BYTES + sizes * values * 8 + min(groups * values, slots) * _PAIR_BYTES
+    folder.memory.require(needed, folder.memory.state, "what attackers keep of every bucket")
+    return folder.memory.engine // _ENTRY_BYTES
 
 
 def limits_of(folder: ReleaseFolder) -> list[Fraction]:
@@ -220,7 +234,7 @@ def published_rows(folder: ReleaseFolder, most: int, numbers: Integers | None = 
 def _value_codes(folder: ReleaseFolder) -> ValueCodes:
     manifest = folder.manifest
     listed = [entry.value for entry in manifest.values]
-    return ValueCodes(manifest.columns.sensitive.name, listed, manifest.null_value)
+    return ValueCodes(manifest.columns.sensitive.name, listed, manifest.null_value, folder.memory)
 
 
 def _st_batches(folder: ReleaseFolder) -> Iterator[pa.RecordBatch]:

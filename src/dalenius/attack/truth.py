@@ -7,7 +7,6 @@ both; columns are compared as in `compare`, by their texts where the types diffe
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.tables.arrays import arrow_array, numpy_array, plain_arrow_errors
 from dalenius.tables.compare import column_types, comparable
 from dalenius.tables.connections import connect, quote_name
+from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors
 
@@ -184,7 +184,7 @@ def _open(
         opened = stack.enter_context(open_table(source, table, memory))
         for column in columns:
             opened.require_column(column)
-        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+        scratch = stack.enter_context(scratch_folder())
         yield connect(scratch, stack, memory), opened.relation
 
 

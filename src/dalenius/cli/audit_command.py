@@ -15,6 +15,7 @@ from dalenius.cli.text_table import (
     LONGEST_NOTE,
     TextTable,
     if_possible,
+    memory_option,
     number,
     printable,
     show_advice,
@@ -68,6 +69,7 @@ Examples:
     help="Exit with 1 if an attacker's claims are right more often than the limits allow, by more than so many "
     "percentage points. Needs --truth.",
 )
+@memory_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def audit_command(
     folder: Path,
@@ -77,6 +79,7 @@ def audit_command(
     known: int | None,
     control: Path | None,
     fail_above: float | None,
+    memory: int | None,
     as_json: bool,
 ) -> None:
     """Run simulated attacks on the release in DIR and show what each attacker learns.
@@ -101,6 +104,7 @@ def audit_command(
                 attacks=attacks or tuple(ATTACKS),
                 known=known,
                 control=control,
+                memory=memory,
                 progress=progress,
             )
         if as_json:

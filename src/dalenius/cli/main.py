@@ -33,6 +33,7 @@ _TABLE = {
     "plan": _Entry("Start here", "plan_command", "Find the best buckets for a table and show what they cost."),
     "publish": _Entry("Start here", "publish_command", "Publish a table in buckets that keep your limits."),
     "studio": _Entry("Start here", "studio_command", "Choose limits and publish in the browser."),
+    "sign": _Entry("Start here", "publish_command", "Sign a release, or make a key to sign with."),
     "verify": _Entry("Check", "verify_command", "Check a release against every limit and its manifest."),
     "audit": _Entry("Check", "audit_command", "Run simulated attacks on a release."),
     "report": _Entry("Check", "report_command", "Write a page about a release that can be signed."),

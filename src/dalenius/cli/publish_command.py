@@ -1,9 +1,10 @@
-"""dalenius publish: read a table, find the buckets, write and verify the release."""
+"""dalenius publish: read a table, find the buckets, write and verify the release. dalenius sign: sign one."""
 
 from __future__ import annotations
 
 import ctypes
 import json
+import os
 import sys
 import time
 from contextlib import suppress
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from dalenius.model.plan import Plan
     from dalenius.publishing.options import PublishOptions, PublishRequest
     from dalenius.publishing.published import Release
+    from dalenius.release.signature import SigningKey
     from dalenius.release.writer import Format
 
 
@@ -45,6 +47,7 @@ Examples:
   dalenius publish store.duckdb --table visits --job job.toml --out release --format csv --json
   dalenius publish hospital.csv --job job.toml --corrupted 1 --fakes 1 --out release
   dalenius publish hospital.csv --job job.toml --strata Gender,Zipcode --out release
+  dalenius publish hospital.csv --job job.toml --sign publisher --out release
   dalenius publish s3a://hospital/visits --job job.toml --out s3a://public/visits \\
       --engine spark --master spark://cluster:7077 --conf spark.executor.memory=8g
 """
@@ -72,6 +75,12 @@ _PLENTY = 15 * 10**8  # bytes
     "always parts with Spark).",
 )
 @click.option("--force", is_flag=True, help="Replace the release in DIR once the new one is complete and verified.")
+@click.option(
+    "--sign",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="Private key (PEM) to sign the release with; 'dalenius sign --new-key KEY' makes one.",
+)
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
 @click.option(
@@ -114,6 +123,7 @@ def publish_command(
     out: str,
     file_format: Format | None,
     force: bool,
+    sign: Path | None,
     table_name: str | None,
     memory: str | None,
     seed: int | None,
@@ -137,6 +147,7 @@ def publish_command(
             _keep_freed_memory()
         from dalenius.publishing.options import PublishOptions
 
+        key = _signing_key(sign) if sign is not None else None
         plan = read_request(arguments)
         cut = parse_strata(strata) if strata is not None else plan.strata
         options = PublishOptions(
@@ -150,6 +161,7 @@ def publish_command(
             strata=cut if cut is not None else "auto",
             in_the_clear=in_the_clear or plan.in_the_clear,
             strict=plan.strict,
+            sign=key,
             **engine_fields(arguments),
         )
         if options.engine == "duckdb":
@@ -197,7 +209,8 @@ def _run(request: PublishRequest, out: str, started: float, as_json: bool) -> No
         except NoSolutionError as error:
             _print_no_solution(cast("Plan", error.plan), as_json)
             sys.exit(NO_SOLUTION)
-        _print(release, out, time.perf_counter() - started, as_json)
+        key = request.signing_key.public_key.fingerprint if request.signing_key is not None else None
+        _print(release, out, time.perf_counter() - started, key, as_json)
 
 
 def _keep_freed_memory() -> None:
@@ -211,13 +224,15 @@ def _keep_freed_memory() -> None:
         mallopt(_TRIM_THRESHOLD, 64 * 2**20)
 
 
-def _print(release: Release, out: str, seconds: float, as_json: bool) -> None:
+def _print(release: Release, out: str, seconds: float, key: str | None, as_json: bool) -> None:
     from dalenius.cli.render_release import release_object, show_release
 
     if as_json:
-        click.echo(json.dumps(release_object(release, out, seconds)))
-    else:
-        show_release(release, out, seconds)
+        click.echo(json.dumps({**release_object(release, out, seconds), "signed_by": key}))
+        return
+    show_release(release, out, seconds)
+    if key is not None:
+        click.echo(f"Signed: manifest.sig, with the key whose SHA-256 is {key}")
 
 
 def _print_no_solution(plan: Plan, as_json: bool) -> None:
@@ -227,3 +242,86 @@ def _print_no_solution(plan: Plan, as_json: bool) -> None:
         click.echo(json.dumps(plan_object(plan)))
     else:
         show_plan(plan)
+
+
+_SIGN_EPILOG = """\b
+Examples:
+  dalenius sign --new-key publisher
+  dalenius sign release --key publisher
+  dalenius sign release --key publisher --force --json
+"""
+_SIGN_FORMAT = 1
+
+
+@click.command("sign", epilog=_SIGN_EPILOG)
+@click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
+@click.option("--key", type=click.Path(path_type=Path), metavar="KEY", help="Private key (PEM) to sign with.")
+@click.option(
+    "--new-key",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="Make a new key instead: the private key in KEY, and the public one in KEY.pub.",
+)
+@click.option(
+    "--passphrase",
+    "encrypt",
+    is_flag=True,
+    help="With --new-key: encrypt the private key with a passphrase.",
+)
+@click.option("--force", is_flag=True, help="Replace a signature that the release has.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def sign_command(
+    folder: Path | None, key: Path | None, new_key: Path | None, encrypt: bool, force: bool, as_json: bool
+) -> None:
+    """Sign the release in DIR: write manifest.sig, which says that its manifest is yours.
+
+    Nothing else is checked: verify the release first. Whoever has your public key can then check that the release is
+    the one that you signed (verify --signed-by). The passphrase of a key is taken from the environment variable
+    DALENIUS_KEY_PASSPHRASE, or asked for.
+    """
+    with report_errors(as_json):
+        if new_key is not None:
+            if folder is not None or key is not None or force:
+                raise UsageError("--new-key makes a key and signs nothing", "Give it alone, and sign after that.")
+            _make_key(new_key, encrypt, as_json)
+            return
+        if folder is None or key is None or encrypt:
+            raise UsageError(
+                "a release is signed with a key", "Give its folder and --key KEY; or make a key with --new-key KEY."
+            )
+        from dalenius.release.signature import sign_release
+
+        signing = sign_release(folder, _signing_key(key), force=force)
+        _tell(as_json, "signed", str(folder), signing, f"Signed: {folder}")
+
+
+def _make_key(path: Path, encrypt: bool, as_json: bool) -> None:
+    from dalenius.release.signature import PASSPHRASE, write_new_key
+
+    passphrase = os.environ.get(PASSPHRASE) or (_ask(new=True) if encrypt else None)
+    if encrypt and not passphrase:
+        raise UsageError("there is no passphrase for the new key", f"Set the environment variable {PASSPHRASE}.")
+    key = write_new_key(path, passphrase)
+    how = "encrypted" if passphrase else "not encrypted: whoever can read it can sign as you"
+    _tell(as_json, "new_key", str(path), key, f"Written: {path} ({how}), {path}.pub (to give away)")
+
+
+def _tell(as_json: bool, what: str, path: str, key: SigningKey, sentence: str) -> None:
+    fingerprint = key.public_key.fingerprint
+    if as_json:
+        click.echo(json.dumps({"format": _SIGN_FORMAT, what: path, "key": fingerprint}))
+    else:
+        click.echo(f"{sentence}\nSHA-256 of the public key: {fingerprint}")
+
+
+def _signing_key(path: Path) -> SigningKey:
+    from dalenius.release.signature import read_signing_key
+
+    return read_signing_key(path, ask=_ask)
+
+
+def _ask(new: bool = False) -> str | None:
+    """A passphrase from the terminal; None if there is nobody to ask."""
+    if not sys.stdin.isatty():
+        return None
+    return str(click.prompt("Passphrase of the key", hide_input=True, confirmation_prompt=new, err=True))

@@ -10,13 +10,14 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dalenius.cli.failures import report_errors
-from dalenius.cli.text_table import TextTable, printable, show_pairs
+from dalenius.cli.text_table import TextTable, count_allowance, count_options, printable, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
 from dalenius.model.estimate import (
     AT_RANDOM,
@@ -29,6 +30,7 @@ from dalenius.model.estimate import (
     RandomMatching,
 )
 from dalenius.tables.delimited import require_regular
+from dalenius.tables.killable import in_child
 
 if TYPE_CHECKING:
     from dalenius.query.workload import WorkloadResult
@@ -74,6 +76,7 @@ Answer = Estimate | list[GroupEstimate]
     show_default=True,
     help="Measure on simulated truths how often intervals hold, and widen learned ones. Takes some seconds.",
 )
+@count_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, or a list.")
 def query_command(
     folder: Path,
@@ -82,6 +85,8 @@ def query_command(
     queries_file: str | None,
     learn: bool,
     measure: bool,
+    timeout: float,
+    memory: str | None,
     as_json: bool,
 ) -> None:
     """Estimate from the release in DIR how many records meet EXPRESSION, with bounds that always hold.
@@ -94,8 +99,11 @@ def query_command(
             raise UsageError("give either EXPRESSION or --queries", "Try 'dalenius query --help'.")
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
-        answers = _answers(folder, queries, by, learn, measure)
-        texts = [text for _, text in queries]
+        allowance = count_allowance(timeout, memory)
+        lines, texts = zip(*queries, strict=True)
+        how = {"learn": learn, "measure": measure}
+        work = partial(_answers, folder, texts, by, how, allowance.engine, as_json)
+        answers = _collected(in_child(work, allowance), lines)
         if as_json:
             _print_json(texts if queries_file is not None else None, answers)
         else:
@@ -130,37 +138,39 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
 
 
 def _answers(
-    folder: Path, queries: Sequence[tuple[int | None, str]], by: Sequence[str], learn: bool, measure: bool
-) -> list[Answer]:
-    """Answer all queries before anything is printed."""
-    from dalenius.query.count import Counter
+    folder: Path, texts: Sequence[str], by: Sequence[str], how: dict[str, bool], memory: str, as_json: bool
+) -> Iterator[Any]:
+    """None once the release is open, then one answer after the other. Libraries are imported by the child alone."""
+    from dalenius.query.count import Counter, answer_object
     from dalenius.release.folder import open_release
 
-    answers: list[Answer] = []
-    with Counter(open_release(folder)) as counter:
-        for line, text in queries:
-            try:
-                if by:
-                    answers.append(counter.count_by(text, by, learn=learn, measure=measure))
-                else:
-                    answers.append(counter.count(text, learn=learn, measure=measure))
-            except DaleniusError as error:
-                if line is not None:
-                    error.message = f"line {line}: {error.message}"
-                raise
-    return answers
+    with Counter(open_release(folder), memory=memory) as counter:
+        yield None
+        for text in texts:
+            answer: Answer = counter.count_by(text, by, **how) if by else counter.count(text, **how)
+            yield answer_object(answer) if as_json else answer
 
 
-def _print_json(queries: Sequence[str] | None, answers: Sequence[Answer]) -> None:
-    from dalenius.query.count import answer_object
+def _collected(answers: Iterator[Any], lines: Sequence[int | None]) -> list[Any]:
+    """All answers, before anything is printed. An error says in which line its query is."""
+    received: list[Any] = []
+    try:
+        received.extend(answers)
+    except DaleniusError as error:
+        if received and (line := lines[len(received) - 1]) is not None:
+            error.message = f"line {line}: {error.message}"
+        raise
+    return received[1:]
 
+
+def _print_json(queries: Sequence[str] | None, answers: Sequence[Any]) -> None:
     if queries is None:
-        click.echo(json.dumps(answer_object(answers[0])))
+        click.echo(json.dumps(answers[0]))
         return
-    objects = []
-    for query, answer in zip(queries, answers, strict=True):
-        found = answer_object(answer)
-        objects.append({"query": query, **({"groups": found} if isinstance(found, list) else found)})
+    objects = [
+        {"query": query, **({"groups": answer} if isinstance(answer, list) else answer)}
+        for query, answer in zip(queries, answers, strict=True)
+    ]
     click.echo(json.dumps(objects))
 
 
@@ -326,16 +336,13 @@ def _show_workload(result: WorkloadResult) -> None:
         ("queries", f"{result.queries:,}; {result.empty:,} of them match nobody and have no relative error"),
         ("relative error", f"mean {result.mean_relative_error:.4f}, median {result.median_relative_error:.4f}"),
         ("bounds", f"hold for {result.bounds_hold:,}; mean width {result.mean_bounds_width:,.1f}"),
-        (
-            "95 % interval",
-            f"contains the truth for {result.coverage:.1%}; mean width {result.mean_interval_width:,.1f}",
-        ),
+        ("95 % interval", f"holds the truth for {result.coverage:.1%}; mean width {result.mean_interval_width:,.1f}"),
     ]
     if (learned := result.learned) is not None:
         errors = f"mean {learned.mean_relative_error:.4f}, median {learned.median_relative_error:.4f}"
         width = f"mean width {learned.mean_interval_width:,.1f}"
-        pairs.append(("learned: relative error", errors))
-        pairs.append(("learned: 95 % interval", f"contains the truth for {learned.coverage:.1%}; {width}"))
+        held = f"holds the truth for {learned.coverage:.1%}; {width}"
+        pairs += [("learned: relative error", errors), ("learned: 95 % interval", held)]
     elif result.not_learned is not None:
         pairs.append(("learned", f"nothing. {result.not_learned}"))
     show_pairs(pairs)

@@ -11,6 +11,7 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.progress_bar import show_progress
+from dalenius.cli.text_table import memory_option
 from dalenius.errors import UsageError
 
 _EPILOG = """\b
@@ -46,7 +47,8 @@ Examples:
     "--job",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Job file (TOML) whose section [report] has title, dataset, controller and purpose; options override it.",
+    help="Job file (TOML): compare the release with everything that it says. Its section [report] has title, dataset, "
+    "controller and purpose; options override those.",
 )
 @click.option(
     "-o",
@@ -57,6 +59,7 @@ Examples:
     metavar="FILE",
     help="Page to write. Its JSON twin goes beside it, with .json in place of .html.",
 )
+@memory_option
 @click.option("--force", is_flag=True, help="Replace an existing page and its twin.")
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON twin as well; both files are still written.")
 def report_command(
@@ -71,6 +74,7 @@ def report_command(
     purpose: str | None,
     job: Path | None,
     out: Path,
+    memory: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -88,11 +92,11 @@ def report_command(
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
         if control is not None and not with_audit:
             raise UsageError("--control is for the attackers", "Give --audit, or leave it out.")
-        from dalenius.policy.job import ReportSection, read_job
+        from dalenius.policy.job import Job, read_job
         from dalenius.report.report_files import make_report, twin_path
 
-        head = read_job(job).report if job is not None else ReportSection()
-        head = head.but(title=title, dataset=dataset, controller=controller, purpose=purpose)
+        asked = read_job(job) if job is not None else Job()
+        head = asked.report.but(title=title, dataset=dataset, controller=controller, purpose=purpose)
 
         with show_progress(as_json, lines=False) as progress:
             twin = make_report(
@@ -104,6 +108,8 @@ def report_command(
                 table=table_name,
                 control=control,
                 head=head,
+                job=asked if asked.says_more_than_a_head else None,
+                memory=memory,
                 progress=progress,
             )
         if as_json:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from dalenius.cli.failures import report_errors
-from dalenius.cli.text_table import parse_size
+from dalenius.cli.text_table import count_allowance, count_options, parse_size
 from dalenius.errors import MissingExtraError, UsageError
 
 _EPILOG = """\b
@@ -57,6 +57,7 @@ Examples:
     metavar="SIZE",
     help="Largest file that can be dragged in: 500MB, 4GB.",
 )
+@count_options
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON object.")
 def studio_command(
     table: Path | None,
@@ -67,6 +68,8 @@ def studio_command(
     port: int,
     no_browser: bool,
     upload_limit: str,
+    timeout: float,
+    memory: str | None,
     as_json: bool,
 ) -> None:
     """Choose limits, publish, verify, audit and count in the browser, without leaving this machine.
@@ -87,7 +90,7 @@ def studio_command(
         read = read_job(job) if job is not None else None
         if read is not None and (read.solve.method or read.solve.gap is not None or read.solve.time_limit is not None):
             click.echo("Note: the job file's method, gap and time limit are not used in Studio.", err=True)
-        options = StudioOptions(table, table_name, read, releases, out, most)
+        options = StudioOptions(table, table_name, read, releases, out, most, count_allowance(timeout, memory))
 
         def announce(url: str, port: int) -> None:
             click.echo(json.dumps({"format": 1, "url": url, "port": port}) if as_json else url)

@@ -9,14 +9,20 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dalenius.errors import UsageError
 from dalenius.model.concern import Advice, Concern, Severity
 from dalenius.model.exposure import BANDS, Exposure, exposure_sentence
+
+if TYPE_CHECKING:
+    from dalenius.tables.killable import Allowance
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 LONGEST_NOTE = 2000
 _LONGEST_NAME = 40
@@ -158,3 +164,42 @@ def parse_size(text: str, option: str = "--memory") -> int:
         raise UsageError(f"{option} needs a size, got {text!r}", "Write 2GB, or 512MiB.")
     power = " kmgt".index(match[2].lower() or " ")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+
+
+def count_options(command: Command) -> Command:
+    """What one count may take."""
+    timeout = click.option(
+        "--timeout",
+        type=float,
+        default=300.0,
+        show_default="300",
+        metavar="SECONDS",
+        help="Stop a count that takes longer than this; 0 means no limit.",
+    )
+    memory = click.option(
+        "--memory", metavar="SIZE", help="Memory that a count may use: 2GB, 512MiB (default: half of the machine's)."
+    )
+    return timeout(memory(command))
+
+
+def count_allowance(timeout: float, memory: str | None) -> Allowance:
+    """What one count may take, by these options."""
+    from dalenius.model.memory import machine_memory
+    from dalenius.tables.killable import LEAST_MEMORY, Allowance
+
+    size = parse_size(memory) if memory is not None else max(LEAST_MEMORY, machine_memory() // 2)
+    return Allowance.of(timeout, size)
+
+
+def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What the whole program may take."""
+    return click.option(
+        "--memory",
+        metavar="SIZE",
+        callback=_size,
+        help="Memory that the program may use: 2GB, 512MiB (default: half of the machine's).",
+    )(command)
+
+
+def _size(_context: click.Context, _option: click.Parameter, given: str | None) -> int | None:
+    return parse_size(given) if given is not None else None

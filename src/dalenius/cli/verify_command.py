@@ -13,6 +13,7 @@ from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
+    memory_option,
     printable,
     show_advice,
     show_concerns,
@@ -23,7 +24,7 @@ from dalenius.errors import PolicyError, UsageError
 from dalenius.model.verdict import Check, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from dalenius.policy.limits import LimitPolicy
+    from dalenius.policy.job import Job
     from dalenius.verify.proof import ProofVerdict
 
 
@@ -32,6 +33,7 @@ Examples:
   dalenius verify release
   dalenius verify release --job job.toml
   dalenius verify release --against hospital.parquet --json
+  dalenius verify release --signed-by publisher.pub
   dalenius verify --certificate proof.json --counts counts.csv --uniform 0.1
   dalenius verify --certificate proof.json hospital.csv --job job.toml
 """
@@ -48,6 +50,12 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     help="Table that was published: check that the release has exactly its records.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
+@click.option(
+    "--signed-by",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="Public key (PEM): check that the release was signed with the private key that belongs to it.",
+)
 @click.option(
     "--certificate",
     type=click.Path(path_type=Path),
@@ -75,31 +83,36 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     help="With --certificate: records of a bucket that the attacker knows (default 0).",
 )
 @click.option("--fakes", type=int, metavar="N", help="With --certificate: fake values in every bucket (default 0).")
+@memory_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify_command(
     path: Path | None,
     against: Path | None,
     table_name: str | None,
+    signed_by: Path | None,
     certificate: Path | None,
     counts_file: Path | None,
+    memory: int | None,
     as_json: bool,
     **arguments: Any,
 ) -> None:
     """Check the release in DIR from its files alone: every bucket against every limit, and the whole manifest.
 
-    With --job, use the limits of that job file instead of the manifest's. With --certificate, compute in exact
-    fractions which bound on the loss a certificate proves for your own counts and limits.
+    With --job, compare everything that the job file says, and use its limits instead of the manifest's. With
+    --certificate, compute in exact fractions which bound on the loss a certificate proves for your own counts and
+    limits.
 
     Shares no code with planning and publishing. Writes nothing. Exit code 0 if every check passed, 1 if not.
     """
     with report_errors(as_json):
         if certificate is not None:
-            if against is not None:
-                raise UsageError("--against is for a release, and a certificate is given", "Leave one of them out.")
+            for option, given in (("--against", against), ("--signed-by", signed_by), ("--memory", memory)):
+                if given is not None:
+                    raise UsageError(f"{option} is for a release, and a certificate is given", "Leave one of them out.")
             verified = _check_certificate(certificate, path, counts_file, table_name, arguments, as_json)
         else:
             _refuse_certificate_options(arguments, counts_file)
-            verified = _check_release(path, arguments["job"], against, table_name, as_json)
+            verified = _check_release(path, arguments["job"], against, table_name, signed_by, memory, as_json)
         if not verified:
             sys.exit(CHECK_FAILED)
 
@@ -114,18 +127,32 @@ def _refuse_certificate_options(arguments: dict[str, Any], counts_file: Path | N
 
 
 def _check_release(
-    folder: Path | None, job: Path | None, against: Path | None, table_name: str | None, as_json: bool
+    folder: Path | None,
+    job: Path | None,
+    against: Path | None,
+    table_name: str | None,
+    signed_by: Path | None,
+    memory: int | None,
+    as_json: bool,
 ) -> bool:
     if folder is None:
         raise UsageError("no release is given", "Give its folder, or a --certificate to check instead.")
     if table_name is not None and against is None:
         raise UsageError("--table is for a DuckDB file given as --against", "Give --against, or leave it out.")
-    policy = _policy(job) if job is not None else None
+    asked = _job(job) if job is not None else None
     from dalenius.cli.progress_bar import show_progress
     from dalenius.verify.judge import verify
 
     with show_progress(as_json, lines=False) as progress:
-        verdict = verify(folder, policy=policy, against=against, table=table_name, progress=progress)
+        verdict = verify(
+            folder,
+            job=asked,
+            against=against,
+            table=table_name,
+            signed_by=signed_by,
+            memory=memory,
+            progress=progress,
+        )
     if as_json:
         from dalenius.verify.findings import verdict_object
 
@@ -211,14 +238,13 @@ def _proof_object(verdict: ProofVerdict) -> dict[str, Any]:
     }
 
 
-def _policy(job: Path) -> LimitPolicy:
+def _job(path: Path) -> Job:
     from dalenius.policy.job import read_job
-    from dalenius.policy.limits import LimitPolicy
 
-    policy = read_job(job).limits.policy()
-    if policy == LimitPolicy():
-        raise PolicyError("the job file gives no limits", "Give it a [limits] section, or leave --job out.")
-    return policy
+    job = read_job(path)
+    if not job.said():
+        raise PolicyError("the job file says nothing to compare", "Give it some keys, or leave --job out.")
+    return job
 
 
 def _show(verdict: Verdict) -> None:

@@ -13,7 +13,6 @@ leave this module only if the group has at least as many people as the caller re
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from dalenius.model.problem import ValueCounts
 from dalenius.query.conditions import conjuncts
 from dalenius.query.sql import Names
 from dalenius.tables.connections import connect, quote_name
+from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import plain_errors, query_errors
 
@@ -217,7 +217,7 @@ def open_groups(
     """A table from a path, a data frame or a relation, open for grouping. Nulls are treated as in planning."""
     with ExitStack() as stack:
         opened = stack.enter_context(open_table(source, table, memory))
-        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+        scratch = stack.enter_context(scratch_folder())
         yield GroupTables(opened, sensitive, null_value, connect(scratch, stack, memory))
 
 

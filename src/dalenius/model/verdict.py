@@ -50,13 +50,34 @@ class Check:
         return sum(finding.count for finding in self.findings)
 
 
+class SignatureState(StrEnum):
+    """What is known of the signature of a release."""
+
+    ABSENT = "absent"
+    UNCHECKED = "unchecked"
+    VALID = "valid"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Whether a release is signed. `key` is the SHA-256 of the public key with which that was checked, if it was."""
+
+    state: SignatureState
+    key: str | None = None
+
+    def as_object(self) -> dict[str, str | None]:
+        """For JSON."""
+        return {"state": str(self.state), "key": self.key}
+
+
 @dataclass(frozen=True)
 class Verdict:
     """All checks of a release. True if every one of them passed; notes do not count.
 
     `rows` and `buckets` are what the manifest says, if it could be read. `exposure` is how much ST shows of people, if
     it could be read to its end. `concerns` are what to know before publication, the heaviest first: a release may keep
-    every promise and still be one that should not be published.
+    every promise and still be one that should not be published. `signature` is None if the manifest cannot be read.
     """
 
     checks: tuple[Check, ...]
@@ -65,6 +86,7 @@ class Verdict:
     buckets: int | None = None
     exposure: Exposure | None = None
     concerns: tuple[Concern, ...] = ()
+    signature: Signature | None = None
 
     @property
     def verified(self) -> bool:

@@ -8,24 +8,19 @@ themselves, and the arrays of the stages. Nothing in publishing grows with the n
 from __future__ import annotations
 
 import math
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from dalenius.errors import UsageError
+from dalenius.model.memory import DEFAULT_SHARE, MIB, MOST_MEMORY, machine_memory, resident_memory
 from dalenius.model.problem import SizeGroup
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MIB = 2**20
-_DEFAULT_SHARE = 2  # half of the machine
-_MOST = 2**46
 _LEAST_SPARE = 160 * MIB  # for batches under way, writers and verification
 _RESERVE = 150 * MIB  # that allocators keep, and that nobody can give back
 _KEY_BYTES = 8
@@ -55,8 +50,8 @@ class Budget:
     def of(cls, total: int | None) -> Budget:
         """A budget of `total` bytes; half of the machine's memory if None."""
         if total is None:
-            total = machine_memory() // _DEFAULT_SHARE
-        total = min(total, _MOST)
+            total = machine_memory() // DEFAULT_SHARE
+        total = min(total, MOST_MEMORY)
         taken = resident_memory()
         spare = total - taken - _RESERVE
         if spare < _LEAST_SPARE:
@@ -130,23 +125,6 @@ class Budget:
                 f"Give --memory {(self.total + 4 * largest * row_bytes) // MIB:,}MiB, or a smaller --max-size.",
             )
         return max(min(most, _MOST_PIECE_ROWS), _LEAST_PIECE_ROWS)
-
-
-def resident_memory() -> int:
-    """The memory that this process takes now."""
-    with suppress(OSError, ValueError, IndexError):
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    return 200 * MIB
-
-
-def machine_memory() -> int:
-    """The memory of the machine, or of the control group that the process is in."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):
-            memory = min(memory, int(Path(limit).read_text(encoding="ascii")))
-    return memory
 
 
 def in_parallel(

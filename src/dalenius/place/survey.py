@@ -30,7 +30,6 @@ from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
 from dalenius.tables.arrays import arrow_array, require_utf8
 from dalenius.tables.arrow import Source
-from dalenius.tables.open_table import hash_values
 
 _ALL = 2**32
 _FIRST_ROWS = 2**11  # to find out how long rows are
@@ -123,6 +122,8 @@ class IdentifierCounter:
 
     def add(self, column: pa.Array) -> None:
         """The next records; nulls identify nobody."""
+        from dalenius.tables.open_table import hash_values  # here, since executors of Spark have no DuckDB
+
         if self._counter is not None:
             try:
                 self._counter.add(hash_values(column.drop_null()))

@@ -165,6 +165,16 @@ class Job(_Section):
     adversary: AdversarySection = AdversarySection()
     report: ReportSection = ReportSection()
 
+    def said(self) -> dict[str, Any]:
+        """What it says, by keys such as "table.sensitive"; nothing that is left out, or empty."""
+        sections = {name: _set_entries(section) for name, section in self.model_dump().items()}
+        return {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
+
+    @property
+    def says_more_than_a_head(self) -> bool:
+        """Whether it is about a release, and not only about the head of its report."""
+        return any(not key.startswith("report.") for key in self.said())
+
 
 def read_job(path: Path) -> Job:
     """Read and check a job file."""
@@ -184,7 +194,7 @@ def parse_job(text: str) -> Job:
         document = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise JobFileError(f"the job file is not valid TOML: {error}") from None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, ArithmeticError):  # the last of an exponent that Decimal does not have
         raise JobFileError("the job file is not valid TOML: a number is too long, or the nesting too deep") from None
     try:
         return Job.model_validate(document)

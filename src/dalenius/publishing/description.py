@@ -24,7 +24,6 @@ from dalenius.release.writer import Format, published_schema
 from dalenius.strata.growing import MARGIN
 from dalenius.tables.arrays import numpy_array
 
-_FEW_CODES = 2**16
 _GROUP_BYTES = 2**25
 _GROUP_BITS = 17
 
@@ -46,13 +45,8 @@ def table_specs(roles: Roles, survey: Survey, format: Format) -> TableSpecs:
     sensitive = survey.schema.field(roles.sensitive).with_nullable(survey.sensitive.publishes_nulls)
     qit_schema = published_schema(pa.schema([*fields, number]), format)
     st_schema = published_schema(pa.schema([number, sensitive]), format)
-    short = frozenset({bucket, *(name for name, domain in survey.domains.items() if _is_short(domain))})
     group = _row_group(survey)
-    return TableSpecs(
-        bucket,
-        TableSpec(qit_schema, short, group),
-        TableSpec(st_schema, frozenset({bucket, *_short_sensitive(survey)}), group),
-    )
+    return TableSpecs(bucket, TableSpec(qit_schema, bucket, group), TableSpec(st_schema, bucket, group))
 
 
 def check_values(roles: Roles, survey: Survey, format: Format) -> None:
@@ -89,18 +83,6 @@ def _row_group(survey: Survey) -> int:
     return int(2 ** min(max(rows, 1).bit_length() - 1, _GROUP_BITS))
 
 
-def _is_short(domain: Domain | None) -> bool:
-    """Whole numbers in a narrow range, which a file can store in a few bits each without a dictionary."""
-    if not isinstance(domain, Range) or domain.codes > _FEW_CODES:
-        return False
-    return bool(pa.types.is_integer(domain.data_type) or pa.types.is_date(domain.data_type))
-
-
-def _short_sensitive(survey: Survey) -> tuple[str, ...]:
-    listing = survey.sensitive.listing
-    return (survey.sensitive.name,) if pa.types.is_integer(listing.data_type) and listing.codes <= _FEW_CODES else ()
-
-
 def _bucket_name(columns: Sequence[str]) -> str:
     """`bucket`, or `bucket_2` and so on if a column has that name; case does not count."""
     taken = {name.casefold() for name in columns}
@@ -128,11 +110,8 @@ def describe(
         tables=Tables(qit=qit, st=st),
         columns=manifest.Columns(
             bucket=specs.bucket,
-            quasi_identifiers=[
-                manifest.Column(name=name, type=str(specs.qit.schema.field(name).type))
-                for name in roles.quasi_identifiers
-            ],
-            sensitive=manifest.Column(name=roles.sensitive, type=str(specs.st.schema.field(roles.sensitive).type)),
+            quasi_identifiers=[_column(specs.qit.schema.field(name)) for name in roles.quasi_identifiers],
+            sensitive=_column(specs.st.schema.field(roles.sensitive)),
         ),
         null_value=options.null_value if survey.sensitive.null_code is not None else None,
         rows=survey.rows,
@@ -151,6 +130,10 @@ def describe(
             for text, (count, worst) in zip(survey.sensitive.texts, _slots(arrangement), strict=True)
         ],
     )
+
+
+def _column(field: pa.Field) -> manifest.Column:
+    return manifest.Column(name=field.name, type=str(field.type), nulls=field.nullable)
 
 
 def _strata(arrangement: Arrangement) -> manifest.Strata | None:

@@ -78,10 +78,10 @@ class SampleCodes:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table as it is to be written: its columns, those that need few bits, and the rows of a row group."""
+    """A table as it is to be written: its columns, which of them has the buckets, and the rows of a row group."""
 
     schema: pa.Schema
-    short: frozenset[str]
+    bucket: str
     group: int
 
 
@@ -119,8 +119,8 @@ class Output(Protocol):
     def read_back(self, manifest: Manifest) -> ReleaseFolder:
         """What was written, as a release that is not published yet."""
 
-    def commit(self, manifest: Manifest) -> ReleaseFolder:
-        """Publish: all or nothing."""
+    def commit(self, manifest: Manifest, signature: bytes | None = None) -> ReleaseFolder:
+        """Publish: all or nothing, and with the signature of the manifest, if there is one."""
 
 
 class Engine(Protocol):

@@ -12,11 +12,8 @@ published.py     the release in the hand
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from dalenius.errors import NoSolutionError, NoSuchColumnError, SelfCheckError
@@ -42,7 +39,9 @@ from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
 from dalenius.release.atomic import writable
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
+from dalenius.release.signature import SigningKey
 from dalenius.release.writer import Format
+from dalenius.tables.killable import PrivateFolder
 from dalenius.verify.judge import verify
 
 
@@ -71,6 +70,7 @@ def publish(
     null_value: str | None = None,
     memory: int | None = None,
     seed: int | None = None,
+    sign: SigningKey | str | os.PathLike[str] | None = None,
     engine: str = "duckdb",
     master: str | None = None,
     spark_remote: str | None = None,
@@ -84,7 +84,7 @@ def publish(
     two are linked by bucket alone. With `out` the release is written to that folder, whole or not at all; without,
     `save` does it later. `memory` is the most that the whole program may take, in bytes. A `seed` makes the release
     reproducible and unfit for publication. `format` is "parquet" (one file for each of the two tables), "csv" or
-    "parts" (folders of Parquet files).
+    "parts" (folders of Parquet files). `sign` is a private key, or its file, with which to sign the release.
 
     With `engine="spark"` a cluster does the work. Then `table` is a path or a URL of Parquet, ORC or text files, the
     name of a table in the catalog, or a DataFrame of Spark (which needs no engine named); `out` may be a URL; and the
@@ -135,15 +135,16 @@ def publish(
             master=master,
             spark_remote=spark_remote,
             spark_conf=tuple((spark_conf or {}).items()),
+            sign=sign,
         ),
     )
     if out is not None:
         return publish_request(request, out, progress)
-    temporary = tempfile.mkdtemp(prefix="dalenius-")
+    temporary = PrivateFolder()
     try:
-        return publish_request(request, Path(temporary, "release"), progress, temporary)
+        return publish_request(request, temporary.path / "release", progress, temporary)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.remove()
         raise
 
 
@@ -151,7 +152,7 @@ def publish_request(
     request: PublishRequest,
     out: str | os.PathLike[str],
     progress: Progress | None = None,
-    temporary: str | None = None,
+    temporary: PrivateFolder | None = None,
 ) -> Release:
     """Publish to a folder, stage by stage. A `temporary` folder around it is removed with the release object."""
     progress = progress or Silent()
@@ -182,7 +183,7 @@ def publish_request(
                 placement = placements.next(folder, progress)
         verdict = check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
-        published = output.commit(manifest)
+        published = output.commit(manifest, request.signature(manifest))
     notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
     return Release(published, notes, verdict=verdict, concerns=concerns, error=arrangement.error, temporary=temporary)
 

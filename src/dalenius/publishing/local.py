@@ -32,9 +32,9 @@ from dalenius.place.survey import Sample, Survey, first_row_bytes, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec, TableSpec
-from dalenius.release.atomic import writable
+from dalenius.release.atomic import writable, write_file
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.release.manifest import FILE, Manifest, read_manifest
+from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest, read_manifest
 from dalenius.release.staging import Staging, staging
 from dalenius.release.two_tables import TableFile
 from dalenius.release.writer import Format, PartsWriter, TableWriter
@@ -235,11 +235,13 @@ class LocalOutput:
             self._stage.sync(self._disk)
             return ReleaseFolder(self._stage.folder, read_manifest(self._stage.folder))
 
-    def commit(self, manifest: Manifest) -> ReleaseFolder:
+    def commit(self, manifest: Manifest, signature: bytes | None = None) -> ReleaseFolder:
         """In one step: the folder takes the place of the target."""
         if self._written != manifest:
             self.read_back(manifest)
         with writable():
+            if signature is not None:
+                write_file(self._stage.folder / SIGNATURE_FILE, signature)
             self._stage.commit(self._force)
         return ReleaseFolder(self._target, manifest)
 
@@ -247,11 +249,11 @@ class LocalOutput:
         """Into files that do not depend on the memory that there is."""
         if self._format != "parts":
             path = self._stage.folder / f"{table}.{self._format}"
-            return TableWriter(path, spec.schema, self._format, spec.group, spec.short)
+            return TableWriter(path, spec.schema, self._format, spec.group, spec.bucket)
         folder = self._stage.folder / table
         shutil.rmtree(folder, ignore_errors=True)  # of an earlier `write`
         rows = max(_PART_ROWS // spec.group, 1) * spec.group
-        return PartsWriter(folder, spec.schema, spec.group, rows, spec.short)
+        return PartsWriter(folder, spec.schema, spec.group, rows, spec.bucket)
 
     def _write_st(self, arrangement: Arrangement, st: TableWriter | PartsWriter) -> TableFile:
         """ST follows from the quotas alone: no record is looked at."""
@@ -268,7 +270,7 @@ class LocalEngine:
     """Reads, places and writes within a budget of memory. What does not fit into it goes to the disk of the output."""
 
     def __init__(self, budget: Budget, format: Format) -> None:
-        self._budget, self._formatat = budget, format
+        self._budget, self._format = budget, format
         self._scratch: Path | None = None
 
     @contextmanager
@@ -287,7 +289,7 @@ class LocalEngine:
         with staging(Path(out), force) as stage, ThreadPoolExecutor(1) as disk:
             self._scratch = stage.folder
             try:
-                yield LocalOutput(stage, Path(out), force, self._budget, self._formatat, disk)
+                yield LocalOutput(stage, Path(out), force, self._budget, self._format, disk)
             finally:
                 self._scratch = None
 

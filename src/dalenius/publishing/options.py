@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import UsageError, nearest_name
 from dalenius.model.plan import Method, PlanOptions
@@ -22,6 +22,10 @@ from dalenius.place.permutation import KEY_BYTES
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.roles import Roles
 from dalenius.release.writer import FORMATS, Format
+
+if TYPE_CHECKING:
+    from dalenius.release.manifest import Manifest
+    from dalenius.release.signature import SigningKey
 
 LOCAL, SPARK = "duckdb", "spark"
 
@@ -35,7 +39,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 class PublishOptions:
     """How a release is made and written. `table` names a table of a DuckDB file; `format` defaults to the engine's.
 
-    `in_the_clear` allows a release that publishes somebody's value outright.
+    `in_the_clear` allows a release that publishes somebody's value outright. `sign` is the key to sign it with.
     """
 
     null_value: str | None = None
@@ -52,6 +56,7 @@ class PublishOptions:
     master: str | None = None
     spark_remote: str | None = None
     spark_conf: tuple[tuple[str, str], ...] = ()
+    sign: SigningKey | str | os.PathLike[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,7 @@ class PublishRequest:
     strata: StrataChoice = field(init=False)
     budget: Budget = field(init=False)
     key: bytes = field(init=False, repr=False)
+    signing_key: SigningKey | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         options = choose_engine(self.table, self.options)
@@ -110,6 +116,7 @@ class PublishRequest:
             "budget": Budget.of(options.memory),
             "key": _key(options.seed),
             "strata": StrataChoice.of(options.strata, self.roles.quasi_identifiers),
+            "signing_key": _signing_key(options.sign),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -118,6 +125,10 @@ class PublishRequest:
     def format(self) -> Format:
         """How the two tables are written."""
         return self.options.format or FORMATS[0]
+
+    def signature(self, manifest: Manifest) -> bytes | None:
+        """The signature of a manifest, as it is stored; None if the release is not to be signed."""
+        return self.signing_key.sign(manifest.to_json().encode()) if self.signing_key is not None else None
 
     def random_bits(self) -> random.Random:
         """The source of fake values: the operating system, or, for tests, the seed."""
@@ -206,6 +217,14 @@ def _check_numbers(options: PublishOptions) -> None:
 
 def _key(seed: int | None) -> bytes:
     return secrets.token_bytes(KEY_BYTES) if seed is None else hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
+
+
+def _signing_key(given: SigningKey | str | os.PathLike[str] | None) -> SigningKey | None:
+    if not isinstance(given, str | os.PathLike):
+        return given
+    from dalenius.release.signature import read_signing_key  # here, because few releases are signed
+
+    return read_signing_key(given)
 
 
 def _strata_columns(given: Any, quasi_identifiers: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dalenius.errors import UsageError
 from dalenius.model.concern import Advice, Concern, advise, by_weight
 from dalenius.release.atomic import writable
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
-from dalenius.release.manifest import FILE, Manifest
+from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest
 from dalenius.release.staging import staging
 
 if TYPE_CHECKING:
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from dalenius.model.estimate import Estimate, GroupEstimate
     from dalenius.model.exposure import Exposure, TypicalError
     from dalenius.model.verdict import Verdict
+    from dalenius.policy.job import Job
     from dalenius.policy.limits import LimitPolicy
     from dalenius.query.calibration import Calibration
+    from dalenius.release.signature import PublicKey
+    from dalenius.tables.killable import PrivateFolder
 
 
 _CHUNK = 2**20
@@ -41,7 +44,7 @@ class Release:
         verdict: Verdict | None = None,
         concerns: Sequence[Concern] = (),
         error: TypicalError | None = None,
-        temporary: str | None = None,
+        temporary: PrivateFolder | None = None,
     ) -> None:
         """`verdict` is that of verifying it while it was published, and `error` how far off counts from it will be.
 
@@ -52,7 +55,7 @@ class Release:
         self._concerns = tuple(concerns)
         self.error = error
         if temporary is not None:
-            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+            weakref.finalize(self, temporary.remove)
         self.notes = tuple(notes)
         self._calibration: Calibration | None = None  # kept, once it was measured
 
@@ -101,7 +104,9 @@ class Release:
         """Write the release to a folder, whole or not at all; `force` replaces a release that is there."""
         target = Path(path)
         with staging(target, force) as stage, writable():
-            for name in (*self._folder.files("qit"), *self._folder.files("st"), FILE):
+            signed = SIGNATURE_FILE in (self._folder.store.names() or ())
+            names = [*self._folder.files("qit"), *self._folder.files("st"), FILE]
+            for name in (*names, SIGNATURE_FILE) if signed else names:
                 into = stage.folder / name
                 into.parent.mkdir(exist_ok=True)
                 with self._folder.store.open(name) as file, into.open("xb") as copy:
@@ -113,10 +118,15 @@ class Release:
         self,
         *,
         limits: LimitPolicy | Mapping[Any, Any] | None = None,
+        job: Job | str | os.PathLike[str] | None = None,
         against: Any = None,
         table: str | None = None,
+        signed_by: PublicKey | str | os.PathLike[str] | None = None,
     ) -> Verdict:
-        """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well."""
+        """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well.
+
+        `job` is a job file, all of which is compared; `signed_by` is the public key of whoever has to have signed it.
+        """
         from dalenius.model.problem import ValueCounts
         from dalenius.policy.limits import as_policy
         from dalenius.verify.judge import verify
@@ -125,7 +135,7 @@ class Release:
         if limits is not None:
             counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
             policy = as_policy(limits, counts)
-        return verify(self._where, policy=policy, against=against, table=table)
+        return verify(self._where, policy=policy, job=job, against=against, table=table, signed_by=signed_by)
 
     def audit(
         self,
@@ -175,33 +185,51 @@ class Release:
         )
 
     @overload
-    def count(self, expression: str, *, learn: bool = True, measure: bool = True) -> Estimate: ...
+    def count(
+        self, expression: str, *, learn: bool = True, measure: bool = True, timeout: float | None = None
+    ) -> Estimate: ...
 
     @overload
     def count(
-        self, expression: str, group_by: str | Sequence[str], *, learn: bool = True, measure: bool = True
+        self,
+        expression: str,
+        group_by: str | Sequence[str],
+        *,
+        learn: bool = True,
+        measure: bool = True,
+        timeout: float | None = None,
     ) -> list[GroupEstimate]: ...
 
     def count(
-        self, expression: str, group_by: str | Sequence[str] = (), *, learn: bool = True, measure: bool = True
+        self,
+        expression: str,
+        group_by: str | Sequence[str] = (),
+        *,
+        learn: bool = True,
+        measure: bool = True,
+        timeout: float | None = None,
     ) -> Estimate | list[GroupEstimate]:
         """How many records satisfy an SQL expression: an estimate with certain bounds and an interval.
 
         It is learned from all buckets together where that is possible, unless `learn` is False; what single buckets
         give is beside it in `at_random`. `measure` is how often intervals hold: on simulated truths, once for this
-        object, in some seconds. Without it `coverage` is None, and learned intervals are not widened.
+        object, in some seconds. Without it `coverage` is None, and learned intervals are not widened. With a `timeout`
+        in seconds, a process of its own counts, which takes a second to start; if it takes longer than that, it is
+        killed, and a `TimeLimitError` is raised.
         """
-        from dalenius.query.count import Counter
+        from dalenius.query.count import count_once
 
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
-        with Counter(self._folder, calibration=self._calibration) as counter:
-            if columns:
-                groups = counter.count_by(expression, columns, learn=learn, measure=measure)
-                self._calibration = counter.calibration
-                return groups
-            estimate = counter.count(expression, learn=learn, measure=measure)
-            self._calibration = counter.calibration
-            return estimate
+        question = self._folder, expression, columns, learn, measure, self._calibration
+        if timeout is None:
+            answer, self._calibration = count_once(*question)
+            return answer
+        if not isinstance(self._folder.store, LocalStore):
+            raise UsageError("timeout is for releases on this machine", "Leave it out.")
+        from dalenius.tables.killable import Allowance, in_new_process
+
+        answer, self._calibration = in_new_process(count_once, *question, allowance=Allowance.of(timeout, None))
+        return answer
 
     @property
     def _where(self) -> Path | ReleaseFolder:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from dalenius.errors import QueryError
 from dalenius.model.estimate import Estimate, GroupEstimate, RandomMatching
 from dalenius.query.conditions import Condition
-from dalenius.query.release_tables import MEMORY, Group, ReleaseTables, SizeSums, TableData, both, same_group
+from dalenius.query.release_tables import Group, ReleaseTables, SizeSums, TableData, both, same_group
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dalenius.query.learner import Learner
 
 MOST_GROUPS = 100_000
+_MOST_MEMORY = 2 * 10**9  # bytes, before the engine spills
 MOST_SEPARATE_GROUPS = 1_000  # groups that need a pass each
 
 
@@ -57,7 +58,9 @@ class Counter(AbstractContextManager["Counter"]):
     `calibration` is what another counter of the same release has measured of its intervals.
     """
 
-    def __init__(self, folder: ReleaseFolder, *, memory: str = MEMORY, calibration: Calibration | None = None) -> None:
+    def __init__(
+        self, folder: ReleaseFolder, *, memory: str | None = None, calibration: Calibration | None = None
+    ) -> None:
         self._folder, self._calibration = folder, calibration
         self._learner: Learner | None = None  # created when first needed
         self._not_learned: str | None = None
@@ -212,25 +215,38 @@ def count(
     measure: bool = True,
 ) -> Estimate | list[GroupEstimate]:
     """How many rows meet a SQL condition: one estimate, or one for every group."""
-    with Counter(folder) as counter:
+    return count_once(folder, expression, group_by, learn, measure, None)[0]
+
+
+def count_once(
+    folder: ReleaseFolder,
+    expression: str,
+    group_by: Sequence[str],
+    learn: bool,
+    measure: bool,
+    calibration: Calibration | None,
+) -> tuple[Estimate | list[GroupEstimate], Calibration | None]:
+    """The same with what is known of the intervals, and what is known of them afterwards: for a process of its own."""
+    with Counter(folder, calibration=calibration) as counter:
         if group_by:
-            return counter.count_by(expression, group_by, learn=learn, measure=measure)
-        return counter.count(expression, learn=learn, measure=measure)
+            return counter.count_by(expression, group_by, learn=learn, measure=measure), counter.calibration
+        return counter.count(expression, learn=learn, measure=measure), counter.calibration
 
 
-def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:
-    """The two tables of a release under DuckDB.
+def open_tables(folder: ReleaseFolder, memory: str | None = None) -> ReleaseTables:
+    """The two tables of a release under DuckDB, which takes `memory`, or what the folder leaves for it.
 
-    Arrow reads text files, with the types of the manifest, and files that are not on this machine.
+    Arrow reads text files, with the types of the manifest, and files that are not on this machine. It also reads the
+    Parquet files of earlier formats: those may have statistics, by which DuckDB leaves rows out, whether they are right
+    or not.
     """
     columns = folder.manifest.columns
 
     def data(table: TableName, names: Iterable[str]) -> TableData:
-        files = folder.files(table)
-        paths = [path for path in map(folder.store.local, files) if path is not None and path.suffix == ".parquet"]
-        if len(paths) == len(files):
+        paths = folder.admitted_paths(table) if folder.manifest.is_strict else None
+        if paths is not None:
             folder.require_one_layout(table)
-            return TableData(tuple(paths), tuple(names))
+            return TableData(paths, tuple(names))
         import pyarrow as pa  # imported here: DuckDB reads Parquet files itself
 
         schema = pa.schema([(field.name, _plain(field.type)) for field in folder.schema(table)])
@@ -239,6 +255,7 @@ def open_tables(folder: ReleaseFolder, memory: str = MEMORY) -> ReleaseTables:
 
     qit = data("qit", (column.name for column in columns.quasi_identifiers))
     st = data("st", [columns.sensitive.name])
+    memory = memory or f"{min(_MOST_MEMORY, folder.memory.engine)}B"
     return ReleaseTables(qit, st, columns.bucket, folder.manifest.adversary.fake_values, memory)
 
 

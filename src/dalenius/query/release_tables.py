@@ -8,7 +8,6 @@ SQL. The connection reaches the files of the tables and its scratch folder, noth
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from dalenius.query.conditions import Condition, conjuncts
 from dalenius.query.sql import Names
 from dalenius.tables.connections import connect, literal, literal_path, lock, quote_name
 from dalenius.tables.delimited import check_names
+from dalenius.tables.killable import scratch_folder
 from dalenius.tables.table_errors import query_errors, release_errors
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         self._names = Names(self.identifiers, bucket)
         self._stack = ExitStack()
         try:
-            scratch = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            scratch = self._stack.enter_context(scratch_folder())
             self.connection = connect(scratch, self._stack)
             self.connection.execute(f"SET memory_limit = {literal(memory)}")
             lock(self.connection, [*_paths(qit), *_paths(st)])

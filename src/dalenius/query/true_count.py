@@ -6,7 +6,6 @@ places. They come as a stream into a connection that reaches no file at all; onl
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from dalenius.model.estimate import GroupEstimate
 from dalenius.query.count import MOST_GROUPS, Counter
 from dalenius.query.release_tables import Group, ReleaseTables, both, same_group
 from dalenius.tables.connections import connect, literal, lock, quote_name
+from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors, query_errors
 
@@ -55,7 +55,7 @@ def true_counts(
         opened = stack.enter_context(open_table(source, table, _MEMORY))
         for name in needed:
             opened.require_column(name)
-        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+        scratch = stack.enter_context(scratch_folder())
         connection = connect(scratch, stack, _MEMORY)
         with plain_errors():
             columns_sql = [_as_published(tables, name, null_value) for name in needed]

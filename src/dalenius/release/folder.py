@@ -1,11 +1,16 @@
 """A release where it is stored, as a stream of Arrow batches. Reading trusts nothing: `verify` checks what files say.
 
+Nothing reads a file of a table that was not admitted (`admission`): not Arrow, and not DuckDB, which is given the paths
+of admitted files. What is read then stays within a budget of memory.
+
 A `Store` has the bytes: a folder of this machine, or wherever else somebody can open files. Files go by their names in
 the folder of the release: `manifest.json`, `qit.parquet`, `qit/part-00000.parquet`.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 from dalenius.errors import InputError, ReleaseError
+from dalenius.model.memory import ReadingMemory
+from dalenius.release.admission import Admitted, admit_parquet
 from dalenius.release.manifest import Column, Manifest, read_manifest
 from dalenius.release.two_tables import TableFile, is_text, named_type
 from dalenius.tables.delimited import NOT_REGULAR, require_regular
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
 TableName = Literal["qit", "st"]
 BATCH_ROWS = 2**18
 _DEEPEST, _MOST_FILES = 16, 2**20  # a release has folders of one depth
+_READ_BYTES = 2**20  # at a time from each column, where a row group is large
 
 
 class Store(Protocol):
@@ -78,11 +86,22 @@ class LocalStore:
 
 
 class ReleaseFolder:
-    """The folder of a release and its manifest. Without a `store`, the folder is one of this machine."""
+    """The folder of a release and its manifest. Without a `store`, the folder is one of this machine.
 
-    def __init__(self, path: Path, manifest: Manifest, store: Store | None = None) -> None:
+    `memory` is what the whole program may take while the release is read, in bytes; half of the machine's if None.
+    """
+
+    def __init__(
+        self, path: Path, manifest: Manifest, store: Store | None = None, memory: ReadingMemory | int | None = None
+    ) -> None:
         self.path, self.manifest = path, manifest
         self.store: Store = store if store is not None else LocalStore(path)
+        self.memory = memory if isinstance(memory, ReadingMemory) else ReadingMemory.of(memory)
+        self._admitted: dict[str, Admitted] = {}
+
+    def within(self, memory: int) -> ReleaseFolder:
+        """The same, for a program that may take so many bytes."""
+        return ReleaseFolder(self.path, self.manifest, self.store, memory)
 
     def entry(self, table: TableName) -> TableFile:
         """What the manifest says of a table."""
@@ -96,26 +115,53 @@ class ReleaseFolder:
         """The files of a table as the store knows them, in the order of their rows: one, or its parts."""
         return self.entry(table).files
 
+    def admit(self, table: TableName, name: str) -> Admitted:
+        """Measure a file before anybody reads it, once. An error if it cannot be, or is too large for the memory."""
+        if name not in self._admitted:
+            names = self._names(table)
+            with _opening(name), self.store.open(name) as file:
+                if name.endswith(".csv"):
+                    _require_header(file, name, names)
+                    self._admitted[name] = Admitted()
+                else:
+                    self._admitted[name] = admit_parquet(file, name, len(names), self.memory)
+        return self._admitted[name]
+
+    def admitted_paths(self, table: TableName) -> tuple[Path, ...] | None:
+        """The Parquet files of a table for an engine that reads them itself; None if it has others, or elsewhere."""
+        files = self.files(table)
+        paths = [path for path in map(self.store.local, files) if path is not None and path.suffix == ".parquet"]
+        if len(paths) < len(files):
+            return None
+        for name in files:
+            self.admit(table, name)
+        return tuple(paths)
+
     @contextmanager
-    def open_file(self, name: str) -> Iterator[Path | BinaryIO]:
+    def open_file(self, table: TableName, name: str) -> Iterator[Path | BinaryIO]:
         """A file of a table, as Arrow takes it: by its path where it has one, which is faster."""
+        self.admit(table, name)
         path = self.store.local(name)
         if path is not None:
-            require_regular(path)
             yield path
         else:
             with self.store.open(name) as file:
                 yield file
+
+    def _names(self, table: TableName) -> list[str]:
+        columns = self.manifest.columns
+        quasi_identifiers = [column.name for column in columns.quasi_identifiers]
+        return [*quasi_identifiers, columns.bucket] if table == "qit" else [columns.bucket, columns.sensitive.name]
 
     def schema(self, table: TableName) -> pa.Schema:
         """The columns that the manifest says a table has, with their types."""
         import pyarrow as pa  # here and below, because a query opens a release and needs no Arrow
 
         columns = self.manifest.columns
-        bucket = Column(name=columns.bucket, type="int64")
+        bucket = Column(name=columns.bucket, type="int64", nulls=not self.manifest.is_strict)
         ordered = [*columns.quasi_identifiers, bucket] if table == "qit" else [bucket, columns.sensitive]
         try:
-            return pa.schema([(column.name, named_type(column.type)) for column in ordered])
+            return pa.schema([pa.field(column.name, named_type(column.type), column.nulls) for column in ordered])
         except ValueError as error:
             raise ReleaseError(f"the manifest names a type that cannot be: {error}") from None
 
@@ -152,48 +198,47 @@ class ReleaseFolder:
 
     def require_one_layout(self, table: TableName) -> None:
         """Refuse parts with different columns or types, for readers who would take all of them for the first."""
-        for name in self.files(table):
-            self._require_regular(name)
         if self.entry(table).parts is None:
             return
         import pyarrow.parquet
 
         before: list[tuple[str, pa.DataType]] | None = None
         for name in self.files(table):
-            with _reading(name), self.open_file(name) as source:
+            with _reading(name), self.open_file(table, name) as source:
                 schema = pyarrow.parquet.read_schema(source)
             layout = [(field.name, _plain(field.type)) for field in schema]
             if before is not None and layout != before:
                 raise ReleaseError(f"{name} has other columns or types than the parts before it")
             before = layout
 
-    def _require_regular(self, name: str) -> None:
-        """Refuse what is not a file, for readers who would wait for it. (Needs no Arrow, unlike `_reading`.)"""
-        path = self.store.local(name)
-        try:
-            if path is not None:
-                require_regular(path)
-        except OSError as error:
-            raise ReleaseError(f"{name} cannot be read: {_reason(error)}") from None
-
     def _parquet_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int, coded: bool
     ) -> Generator[pa.RecordBatch, None, None]:
         import pyarrow.parquet
 
+        from dalenius.release.long_texts import is_of_any_length, short_enough, spelled_out
         from dalenius.tables.arrow import readable_as_dictionaries
 
         schema = self.schema(table)
         chosen = list(columns) if columns is not None else schema.names
-        text = [column for column in chosen if is_text(schema.field(column).type)] if coded else []
-        with self.open_file(name) as source:
+        # text as references even where it is wanted spelled out: then it is known how long it is before it is
+        text = [column for column in chosen if is_of_any_length(schema.field(column).type)]
+        wanted = {column for column in text if coded and is_text(schema.field(column).type)}
+        admitted = self.admit(table, name)
+        rows = admitted.rows_at_a_time(rows, self.memory.batch)
+        buffered = admitted.group_bytes > self.memory.batch
+        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": _READ_BYTES if buffered else 0}
+        with self.open_file(table, name) as source:
+            plain: dict[str, pa.DataType] = {}
             if text:
-                with pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
+                with pyarrow.parquet.ParquetFile(source, **options) as file:
                     text = readable_as_dictionaries(file.metadata, text)
-            with pyarrow.parquet.ParquetFile(source, read_dictionary=text, pre_buffer=False) as file:
+                    plain = {name: file.schema_arrow.field(name).type for name in text if name not in wanted}
+            with pyarrow.parquet.ParquetFile(source, read_dictionary=text, **options) as file:
                 for batch in file.iter_batches(batch_size=rows, columns=chosen):
                     _require_text(name, batch)
-                    yield batch
+                    for part in short_enough(batch, plain, self.memory.batch):
+                        yield spelled_out(part, plain)
 
     def _csv_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int
@@ -212,11 +257,20 @@ class ReleaseFolder:
                 quoted_strings_can_be_null=False,
             ),
         }
-        with self.open_file(name) as source, pyarrow.csv.open_csv(source, **options) as reader:
+        with self.open_file(table, name) as source, pyarrow.csv.open_csv(source, **options) as reader:
             for batch in reader:
                 typed = pa.schema([schema.field(column) for column in batch.schema.names])
                 for start in range(0, batch.num_rows, rows):
                     yield batch.slice(start, rows).cast(typed)
+
+
+@contextmanager
+def _opening(name: str) -> Iterator[None]:
+    """Files that cannot be opened, or not read to their end."""
+    try:
+        yield
+    except OSError as error:
+        raise ReleaseError(f"{name} cannot be read: {_reason(error)}") from None
 
 
 @contextmanager
@@ -225,10 +279,8 @@ def _reading(name: str) -> Iterator[None]:
     import pyarrow as pa
 
     try:
-        yield
-    except OSError as error:
-        why = _reason(error)
-        raise ReleaseError(f"{name} cannot be read: {why}") from None
+        with _opening(name):
+            yield
     except (pa.ArrowException, ValueError):
         raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
 
@@ -258,6 +310,19 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
-def open_release(folder: Path) -> ReleaseFolder:
-    """The release in a folder, its manifest checked."""
-    return ReleaseFolder(folder, read_manifest(folder))
+def _require_header(file: BinaryIO, name: str, columns: Sequence[str]) -> None:
+    """Refuse a text file whose first line does not name these columns: as many are read from every line."""
+    longest = sum(2 * len(column.encode("utf-8", "replace")) + 4 for column in columns)
+    start = io.StringIO(file.read(longest).decode("utf-8", "replace"), newline="")
+    try:
+        first = next(csv.reader(start, strict=True), [])
+    except csv.Error:
+        first = []
+    if first != list(columns):
+        raise ReleaseError(f"the columns of {name} are not the manifest's, or not in its order")
+
+
+def open_release(folder: Path, memory: int | None = None) -> ReleaseFolder:
+    """The release in a folder, its manifest checked. `memory`, in bytes, is what the whole program may take."""
+    room = ReadingMemory.of(memory)
+    return ReleaseFolder(folder, read_manifest(folder, room), memory=room)

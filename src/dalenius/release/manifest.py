@@ -9,23 +9,34 @@ frequencies is made of that number.)
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 
-from dalenius.errors import ReleaseError
+from dalenius.errors import MemoryLimitError, ReleaseError
+from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
+from dalenius.model.problem import MOST_VALUES
+from dalenius.release.earlier_formats import in_this_format
 from dalenius.release.two_tables import Count, Entry, Tables
 from dalenius.tables.delimited import require_regular
 
-FORMAT: Literal[3] = 3
+FORMAT: Literal[4] = 4
 FILE = "manifest.json"
+SIGNATURE_FILE = "manifest.sig"  # of the publisher, if there is one
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 _LARGEST = 256 * 2**20  # bytes of a manifest: 100,000 values need about 20 MB
+_BRANCHES = b"{[,"  # each is followed by something that takes memory
+_BRANCH_BYTES = 400  # in memory at the most
+_MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
+_TEXT_GROWS = 8  # bytes in memory for each byte of text
+_SPARSE = 4  # bytes of a manifest for each branch at the least; {"stratum":1}, has 7
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 
 
 def _is_limit(text: str) -> str:
@@ -50,13 +61,14 @@ class Column(Entry):
 
     name: str
     type: Annotated[str, Field(description="Its Arrow type, such as int64, string or date32[day].")]
+    nulls: Annotated[bool, Field(description="Whether any of its rows is null.")]
 
 
 class Columns(Entry):
     """The published columns by role. Columns in no role, and identifiers, are not named."""
 
     bucket: Annotated[str, Field(description="The name of the bucket column in both tables; int64, numbered from 1.")]
-    quasi_identifiers: list[Column]
+    quasi_identifiers: Annotated[list[Column], Field(fail_fast=True)]
     sensitive: Column
 
 
@@ -118,7 +130,9 @@ class Stratum(Entry):
     """The records of some leaves, in buckets of their own: those that follow on the buckets of the stratum before."""
 
     rows: Count
-    setting: Annotated[list[SizeGroupPart], Field(min_length=1, description="In ascending order of size.")]
+    setting: Annotated[
+        list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
+    ]
 
     @property
     def buckets(self) -> int:
@@ -129,7 +143,7 @@ class Stratum(Entry):
 class Strata(Entry):
     """How the table was cut. The stratum of a record is a function of its quasi-identifiers."""
 
-    tree: Annotated[list[Cut | Leaf], Field(min_length=1, description="Every row starts at place 0.")]
+    tree: Annotated[list[Cut | Leaf], Field(min_length=1, fail_fast=True, description="Every row starts at place 0.")]
     margin: Annotated[
         Ratio,
         Field(
@@ -137,13 +151,13 @@ class Strata(Entry):
             "table and a limit below 1, was merged with others."
         ),
     ]
-    strata: Annotated[list[Stratum], Field(min_length=1, description="In the order of their buckets.")]
+    strata: Annotated[list[Stratum], Field(min_length=1, fail_fast=True, description="In the order of their buckets.")]
 
 
 class Manifest(Entry):
     """A whole manifest. The JSON schema in the documentation is made from this class."""
 
-    format: Annotated[Literal[3], Field(description="The version of the release format.")]
+    format: Annotated[Literal[4], Field(description="The version of the release format.")]
     program: Program
     randomness: Annotated[
         Literal["cryptographic", "seeded: not for publication"],
@@ -154,7 +168,9 @@ class Manifest(Entry):
     null_value: Annotated[str | None, Field(description="The name under which nulls of the sensitive column count.")]
     rows: Annotated[Count, Field(description="Records: the rows of QIT.")]
     buckets: Count
-    setting: Annotated[list[SizeGroupPart], Field(min_length=1, description="In ascending order of size.")]
+    setting: Annotated[
+        list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
+    ]
     loss: Annotated[int, Field(ge=0, description="The sum of (bucket size - 1)^2.")]
     mse: Annotated[float, Field(ge=0, strict=False, description="loss / (rows - 1).")]
     method: Annotated[Method, Field(strict=False)]
@@ -166,7 +182,21 @@ class Manifest(Entry):
     gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
     adversary: Adversary
     strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]
-    values: Annotated[list[Value], Field(min_length=1, description="In the order of the sensitive column's type.")]
+    values: Annotated[
+        list[Value], Field(min_length=1, fail_fast=True, description="In the order of the sensitive column's type.")
+    ]
+
+    _made_in: int = PrivateAttr(default=FORMAT)
+
+    @property
+    def made_in(self) -> int:
+        """The format that it was written in, which may be an earlier one."""
+        return self._made_in
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether every byte of the release follows from what it says, which can be asked of formats from 4 on."""
+        return self._made_in >= FORMAT
 
     @property
     def slots(self) -> int:
@@ -183,6 +213,26 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Manifest.model_json_schema()}
 
 
+def require_modest(content: bytes, memory: ReadingMemory | None = None) -> None:
+    """Refuse JSON that would take much more memory than its length, or than there is, before it is parsed.
+
+    A document of {} takes some 300 times its length.
+    """
+    if len(content) > _LARGEST:
+        raise ReleaseError(f"the manifest is larger than {_LARGEST:,} bytes")
+    branches = _branches(content)
+    if branches * _SPARSE > len(content):
+        branches = _branches(_STRING.sub(b'""', content))  # those within text do not count
+        if branches * _SPARSE > len(content):
+            raise ReleaseError(f"the manifest has {branches:,} lists, objects and entries, more than a release has")
+    memory = memory or ReadingMemory.of(None)
+    memory.require(branches * _BRANCH_BYTES + len(content) * _TEXT_GROWS, memory.spare // 2, "the manifest")
+
+
+def _branches(content: bytes) -> int:
+    return sum(content.count(mark) for mark in _BRANCHES)
+
+
 def parse_manifest(text: str) -> Manifest:
     """Check the text of a manifest."""
     try:
@@ -195,36 +245,38 @@ def parse_manifest(text: str) -> Manifest:
             f"the manifest's format is not one of 1 to {FORMAT}, which this program reads",
             "Is it a release of Dalenius, and is this program as new as the one that made it?",
         )
+    values = document.get("values")
+    if isinstance(values, list) and len(values) > MOST_VALUES:
+        raise ReleaseError(f"the manifest has {len(values):,} values, more than {MOST_VALUES:,}")
     try:
-        return Manifest.model_validate_json(text if version == FORMAT else json.dumps(_in_this_format(document)))
+        manifest = Manifest.model_validate_json(
+            text if version == FORMAT else json.dumps(in_this_format(document, FORMAT))
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ReleaseError(f"the manifest's {where}: {first['msg']}") from None
+    manifest._made_in = version
+    if manifest.is_strict:
+        _check_spelling(manifest, text)
+    return manifest
 
 
-def _in_this_format(document: dict[str, Any]) -> dict[str, Any]:
-    """A manifest of an earlier format, with what that format did not have: strata (format 2) and parts (format 3).
-
-    The validation finds keys that are missing or of a wrong type.
-    """
-    version, tables, strata = document["format"], document.get("tables"), document.get("strata")
-    if version == 1:
-        if strata != []:  # where columns would have been named: no table was cut
-            raise ReleaseError("the manifest's strata: there are none in format 1")
-        strata = None
-    if isinstance(tables, dict):
-        entries = [entry for entry in tables.values() if isinstance(entry, dict)]
-        if any("parts" in entry for entry in entries):
-            raise ReleaseError(f"the manifest's tables: there are no parts in format {version}")
-        tables = {name: {**entry, "parts": None} if entry in entries else entry for name, entry in tables.items()}
-    return {**document, "format": FORMAT, "tables": tables, "strata": strata}
+def _check_spelling(manifest: Manifest, text: str) -> None:
+    """There is one text for what a manifest says: any other could say more."""
+    ratios = {value.limit for value in manifest.values}
+    ratios |= {manifest.strata.margin} if manifest.strata is not None else set()
+    if manifest.to_json() != text or any(str(Fraction(ratio)) != ratio for ratio in ratios):
+        raise ReleaseError(
+            "the manifest is not spelled as Dalenius spells it: blanks, digits or the order of keys differ",
+            "Was it edited? Publish again.",
+        )
 
 
 def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys are all different: readers disagree about which of two counts."""
     document = dict(pairs)
-    if len(document) < len(pairs):
+    if len(document) < len(pairs) or len(pairs) > _MOST_KEYS:
         raise ValueError("a key is there twice")
     return document
 
@@ -242,11 +294,12 @@ def tables_of_release(folder: Path) -> list[str] | None:
 def tables_in(manifest: bytes) -> list[str] | None:
     """The same from the content of the manifest."""
     try:
+        require_modest(manifest)
         document = json.loads(manifest)
         if document["program"]["name"] != "dalenius" or document["format"] not in range(1, FORMAT + 1):
             return None
         return [name for table in ("qit", "st") for name in _files(document["tables"][table])]
-    except (ValueError, RecursionError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError, ReleaseError, MemoryLimitError):
         return None
 
 
@@ -257,14 +310,15 @@ def _files(entry: dict[str, Any]) -> list[str]:
     return [name] if parts is None else [f"{name}/{part['file']}" for part in parts]
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path, memory: ReadingMemory | None = None) -> Manifest:
     """The manifest of the release in a folder."""
     path = folder / FILE
     try:
         require_regular(path)
-        if path.stat().st_size > _LARGEST:
-            raise ReleaseError(f"the manifest is larger than {_LARGEST:,} bytes")
-        return parse_manifest(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        require_modest(content, memory)
+        return parse_manifest(content.decode("utf-8"))
     except OSError as error:
         raise ReleaseError(
             f"the folder has no manifest that can be read: {error.strerror}", "Give the folder of a release."

@@ -20,7 +20,7 @@ from pathlib import Path
 from dalenius.errors import ReleaseError, UsageError
 from dalenius.release.atomic import exchange, hidden_name, sync, sync_folder, writable
 from dalenius.release.folder import LocalStore
-from dalenius.release.manifest import FILE, tables_of_release
+from dalenius.release.manifest import FILE, SIGNATURE_FILE, tables_of_release
 
 _LOCK = ".lock"
 _OWNER = 0o700
@@ -100,7 +100,9 @@ def _is_release(folder: Path) -> bool:
     except (ReleaseError, OSError):  # what is in it is not all files of a release, then
         return False
     paths = [folder / name for name in names]
-    return {FILE, *tables} >= set(names) and all(path.is_file() and not path.is_symlink() for path in paths)
+    return {FILE, SIGNATURE_FILE, *tables} >= set(names) and all(
+        path.is_file() and not path.is_symlink() for path in paths
+    )
 
 
 @contextmanager

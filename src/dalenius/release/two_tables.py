@@ -61,7 +61,7 @@ class TableFile(Entry):
         Digest, Field(description="Of a table in parts: the SHA-256 of their digests, as hexadecimal text in a row.")
     ]
     parts: Annotated[
-        Annotated[list[TablePart], Field(min_length=1)] | None,
+        Annotated[list[TablePart], Field(min_length=1, fail_fast=True)] | None,
         Field(description="The parts in the order of their rows; null for a file."),
     ]
 
@@ -165,11 +165,9 @@ def _shown(name: str) -> str:
 
 def is_text(data_type: pa.DataType) -> bool:
     """Strings of any layout."""
-    import pyarrow as pa
+    from dalenius.release import parquet_types  # here, since it loads Arrow
 
-    return bool(
-        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
-    )
+    return parquet_types.is_text(data_type)
 
 
 def text_can_carry(data_type: pa.DataType) -> bool:

@@ -1,28 +1,26 @@
 """Writing one table of a release, batch by batch: into one file, or into a folder of parts.
 
-The file holds the columns and nothing else: no metadata of the source, no time. What Parquet's own types cannot say
-(time zones, categories) is in the Arrow schema that Arrow itself keeps in such files.
+The file holds the rows and nothing else: every byte of it follows from them (`parquet_file`).
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
-from collections.abc import Collection, Sequence
+import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from dalenius.errors import OutputError
+from dalenius.release.parquet_pages import FileWriter
 from dalenius.release.two_tables import TableFile, TablePart, text_can_carry
 
 Format = Literal["parquet", "csv", "parts"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "parts")
-
-_CHUNK = 2**20
 
 
 def published_schema(schema: pa.Schema, file_format: Format) -> pa.Schema:
@@ -51,19 +49,17 @@ def _in_utc(data_type: pa.DataType) -> pa.DataType:
 class TableWriter:
     """A table on its way to a file.
 
-    Rows are stored in groups of `group`, whatever pieces they come in. `short` names integer columns of few bits, which
-    are stored as such. Columns that the schema says are not nullable are stored without room for nulls, which makes
-    them faster to write and to read.
+    Rows are stored in groups of `group`, whatever pieces they come in. Columns that the schema says are not nullable
+    have no nulls, and the others have some.
     """
 
-    def __init__(
-        self, path: Path, schema: pa.Schema, file_format: Format, group: int, short: Collection[str] = ()
-    ) -> None:
-        self._path, self._schema, self._format, self._short = path, schema, file_format, short
-        self._group = group
+    def __init__(self, path: Path, schema: pa.Schema, file_format: Format, group: int, bucket: str) -> None:
+        self._path, self._schema, self._format = path, schema, file_format
+        self._group, self._bucket = group, bucket
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
-        self._parquet: pyarrow.parquet.ParquetWriter | None = None
+        self._file: _HashedFile | None = None
+        self._parquet: FileWriter | None = None
         self._csv: pyarrow.csv.CSVWriter | None = None
         self._rows = 0
 
@@ -73,7 +69,7 @@ class TableWriter:
         batch = pa.record_batch(columns, schema=pa.schema(fields))
         if self._format == "csv":
             if self._csv is None:
-                self._csv = pyarrow.csv.CSVWriter(self._path, self._schema)
+                self._csv = pyarrow.csv.CSVWriter(self._opened(), self._schema)
             self._csv.write(batch.cast(self._schema))
         else:
             self._waiting.append(batch)
@@ -86,8 +82,10 @@ class TableWriter:
         """Write so many of the rows that wait, in row groups; the rest wait on."""
         table = pa.Table.from_batches(self._waiting)
         if self._parquet is None:
-            self._parquet = self._parquet_writer(table.schema)
-        self._parquet.write_table(table.slice(0, rows), row_group_size=self._group)
+            self._parquet = FileWriter(self._opened(), self._schema, self._bucket)
+        for start in range(0, rows, self._group):
+            group = table.slice(start, min(self._group, rows - start)).unify_dictionaries().combine_chunks()
+            self._parquet.write_group([column.chunk(0) for column in group.columns])
         self._waiting, self._waiting_rows = table.slice(rows).to_batches(), self._waiting_rows - rows
 
     def finish(self) -> TableFile:
@@ -100,34 +98,48 @@ class TableWriter:
         if self._waiting_rows:
             self._write_groups(self._waiting_rows)
         if self._parquet is not None:
-            schema = base64.b64encode(self._schema.serialize()).decode()
-            self._parquet.add_key_value_metadata({"ARROW:schema": schema})
+            self._parquet.finish()
+        if self._csv is not None:
+            self._csv.close()
+            self._csv = None
+        file = self._opened()
         self.close()
-        digest = hashlib.sha256()
-        with self._path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-            return file.tell(), digest.hexdigest()
+        return file.written, file.digest.hexdigest()
 
     def close(self) -> None:
         """Close the file, complete or not."""
-        for writer in (self._parquet, self._csv):
-            if writer is not None:
-                writer.close()
-        self._parquet = self._csv = None
+        if self._csv is not None:
+            self._csv.close()
+        if self._file is not None:
+            self._file.close()
+        self._csv = self._parquet = self._file = None
 
-    def _parquet_writer(self, schema: pa.Schema) -> pyarrow.parquet.ParquetWriter:
-        short = [name for name in schema.names if name in self._short]
-        return pyarrow.parquet.ParquetWriter(
-            self._path,
-            schema,
-            store_schema=False,
-            compression="snappy",
-            use_dictionary=[name for name in schema.names if name not in short],
-            column_encoding=dict.fromkeys(short, "DELTA_BINARY_PACKED") or None,
-            # readers skip row groups by the range of a column, and a range does not show NaN
-            write_statistics=[field.name for field in schema if not pa.types.is_floating(field.type)],
-        )
+    def _opened(self) -> _HashedFile:
+        if self._file is None:
+            self._file = _HashedFile(self._path)
+        return self._file
+
+
+class _HashedFile(io.RawIOBase):
+    """A file that is written from start to end, with its SHA-256."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self.digest = hashlib.sha256()
+        self.written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.digest.update(content)
+        self._file.write(content)
+        self.written += len(content)
+        return len(content)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 class PartsWriter:
@@ -136,12 +148,10 @@ class PartsWriter:
     `part_rows` is a multiple of `group`. What is not said here is as with one file.
     """
 
-    def __init__(
-        self, folder: Path, schema: pa.Schema, group: int, part_rows: int, short: Collection[str] = ()
-    ) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema, group: int, part_rows: int, bucket: str) -> None:
         if part_rows < 1 or part_rows % group:
             raise ValueError("a part has whole row groups")
-        self._folder, self._schema, self._short = folder, schema, short
+        self._folder, self._schema, self._bucket = folder, schema, bucket
         self._group, self._part_rows = group, part_rows
         self._parts: list[TablePart] = []
         self._open: TableWriter | None = None
@@ -172,7 +182,7 @@ class PartsWriter:
     def _writer(self) -> TableWriter:
         if self._open is None:
             self._folder.mkdir(exist_ok=True)
-            self._open = TableWriter(self._folder / self._name(), self._schema, "parquet", self._group, self._short)
+            self._open = TableWriter(self._folder / self._name(), self._schema, "parquet", self._group, self._bucket)
         return self._open
 
     def _finish_part(self) -> None:
@@ -181,4 +191,9 @@ class PartsWriter:
         self._open, self._rows = None, 0
 
     def _name(self) -> str:
-        return f"part-{len(self._parts):05d}.parquet"
+        return part_name(len(self._parts))
+
+
+def part_name(number: int) -> str:
+    """The name of a part, of which the first is number 0."""
+    return f"part-{number:05d}.parquet"

@@ -14,7 +14,7 @@ from dalenius.errors import ChangedInputError, ReleaseError, UsageError
 from dalenius.model.attack_result import Audit
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
-from dalenius.policy.job import ReportSection
+from dalenius.policy.job import Job, ReportSection
 from dalenius.query.workload import SELECTIVITY, WorkloadResult, evaluate
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, Manifest, read_manifest
@@ -106,13 +106,17 @@ def collect(
     table: str | None = None,
     control: Any = None,
     head: ReportSection | None = None,
+    job: Job | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> Facts:
     """Verify the release in a folder, attack it if `audit`, and measure its counts if there is a `truth`.
 
     `truth` is a path (with `table`, for a DuckDB file that has several), a DataFrame, a pyarrow Table or a DuckDB
-    relation; `control` is a table of people who are not in the release, for the attacker who learns. A release that
-    does not pass its checks is not an error here: the facts say so, and leave out what has no meaning then.
+    relation; `control` is a table of people who are not in the release, for the attacker who learns. With a `job`, the
+    release is compared with all that it says. A release that does not pass its checks is not an error here: the facts
+    say so, and leave out what has no meaning then. `memory` is what the
+    whole program may take, in bytes.
     """
     require_folder(folder)
     if control is not None and not audit:
@@ -121,13 +125,13 @@ def collect(
         )
     progress = progress or Silent()
     before = _manifest(folder)
-    verdict = verify(folder, against=truth, table=table, progress=progress)
+    verdict = verify(folder, job=job, against=truth, table=table, memory=memory, progress=progress)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None, head=head or ReportSection())
     if audit:
-        facts = _with_audit(facts, folder, truth, table, control, progress)
+        facts = _with_audit(facts, folder, truth, table, control, memory, progress)
     if truth is not None:
-        facts = _with_workload(facts, folder, truth, table, progress)
+        facts = _with_workload(facts, folder, truth, table, memory, progress)
     if not before[1] == facts.manifest_sha256 == _manifest(folder)[1]:
         raise ChangedInputError("the release changed while it was being read", "Run it again.")
     return facts
@@ -159,11 +163,19 @@ def _other_files(folder: Path, manifest: Manifest | None) -> int:
     return len(other_files(ReleaseFolder(folder, manifest)))
 
 
-def _with_audit(facts: Facts, folder: Path, truth: Any, table: str | None, control: Any, progress: Progress) -> Facts:
+def _with_audit(
+    facts: Facts,
+    folder: Path,
+    truth: Any,
+    table: str | None,
+    control: Any,
+    memory: int | None,
+    progress: Progress,
+) -> Facts:
     is_its_table = truth is not None and facts.verdict[SOURCE].passed
     scores = {"truth": truth, "table": table} if is_its_table else {}
     try:
-        result = play(folder, **scores, control=control, progress=progress)
+        result = play(folder, **scores, control=control, memory=memory, progress=progress)
     except ReleaseError as error:
         if facts.verdict.verified:
             raise
@@ -172,13 +184,15 @@ def _with_audit(facts: Facts, folder: Path, truth: Any, table: str | None, contr
     return replace(facts, audit=result, audit_note=note)
 
 
-def _with_workload(facts: Facts, folder: Path, truth: Any, table: str | None, progress: Progress) -> Facts:
+def _with_workload(
+    facts: Facts, folder: Path, truth: Any, table: str | None, memory: int | None, progress: Progress
+) -> Facts:
     if not facts.verdict.verified:
         return replace(facts, workload_note="the release did not pass its checks against the table given")
     progress.stage("Counting")
     start = time.perf_counter()
     try:
-        result = evaluate(open_release(folder), truth, table=table, seed=_SEED, learn=True)
+        result = evaluate(open_release(folder, memory), truth, table=table, seed=_SEED, learn=True)
     except UsageError as error:  # no column to ask about
         return replace(facts, workload_note=error.message)
     return replace(facts, workload=Workload(result, time.perf_counter() - start))

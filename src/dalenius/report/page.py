@@ -51,6 +51,7 @@ _PROMISES = {
     "values": "The counts and worst cases of all values are as stated.",
     "order": "The published data determine the order of rows, so it reveals nothing about the order of the source.",
     "source": "Every record of the table is in the release exactly once.",
+    "job": "The release is what the job file asks for.",
 }
 _SOURCE = "Not checked here: this needs the table that was published."
 _SEPARATELY = "Rows and sensitive values were compared separately, not which value is in which row's bucket."

@@ -11,7 +11,7 @@ from typing import Any
 
 from dalenius.errors import UsageError
 from dalenius.model.progress import Progress, Silent
-from dalenius.policy.job import ReportSection
+from dalenius.policy.job import Job, ReportSection
 from dalenius.release.atomic import writable, write_files
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html, require_libraries
@@ -72,13 +72,25 @@ def make_report(
     table: str | None = None,
     control: Any = None,
     head: ReportSection | None = None,
+    job: Job | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write the page about the release in a folder, with its twin beside it, whole or not at all. Gives the twin."""
     progress = progress or Silent()
     require_libraries()
     check_target(page, folder, force)
-    facts = collect(folder, audit=audit, truth=truth, table=table, control=control, head=head, progress=progress)
+    facts = collect(
+        folder,
+        audit=audit,
+        truth=truth,
+        table=table,
+        control=control,
+        head=head,
+        job=job,
+        memory=memory,
+        progress=progress,
+    )
     progress.stage("Writing")
     twin = report_object(facts)
     write_both(page, report_html(twin), twin_text(twin), force)

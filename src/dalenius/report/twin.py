@@ -68,7 +68,7 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
     known = manifest.adversary.known_records
     tables = [table.model_dump(mode="json") for table in (manifest.tables.qit, manifest.tables.st)]
     return {
-        "format": manifest.format,
+        "format": manifest.made_in,
         "program": {"name": manifest.program.name, "version": manifest.program.version},
         "randomness": manifest.randomness,
         "files": [{"file": FILE, "sha256": digest}, *tables],

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -20,14 +19,11 @@ from starlette.responses import Response
 
 from dalenius.attack.audit import audit_object
 from dalenius.errors import ClearValuesError
-from dalenius.model.estimate import AT_RANDOM, LEARNED, MEASURED, Estimate, GroupEstimate
-from dalenius.model.problem import MOST_VALUES
+from dalenius.policy.job import ReportSection
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.publishing.flow import price_strata, publish_request
-from dalenius.query.count import Counter, answer_object
-from dalenius.query.release_tables import PublishedColumn, published_columns
-from dalenius.query.true_count import true_count, true_counts_of
 from dalenius.release.folder import open_release
+from dalenius.studio.child import Count, Counted, ReadColumns
 from dalenius.studio.draft import Draft, Tab
 from dalenius.studio.exploration import exploration_object, price_object
 from dalenius.studio.forms import (
@@ -50,6 +46,8 @@ from dalenius.studio.table_entries import ColumnCounts, TableEntry, by_count
 from dalenius.studio.tasks import Task
 from dalenius.studio.worker import Abandoned
 from dalenius.verify.findings import verdict_object
+
+_BETWEEN_LOOKS = 0.25  # seconds, at whether somebody still waits for a count
 
 
 def start_price(studio: Studio) -> Task:
@@ -85,6 +83,7 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
             saved=studio.options.out is not None,
             write_job=partial(studio.job, draft, table, form),
             table=table,
+            job=draft.job(ReportSection(), form.in_the_clear),
             policy=policy_to_verify,
             draft=draft,
             notes=published.notes,
@@ -125,75 +124,42 @@ def start_auditing(studio: Studio, release: StudioRelease, truth: bool) -> Task:
     return studio.tasks.start("audit", table.id if table is not None else "", work, release.id)
 
 
-def columns_object(release: StudioRelease) -> dict[str, Any]:
+async def columns_object(studio: Studio, release: StudioRelease, request: Request) -> dict[str, Any]:
     """GET /api/releases/ID/columns, all of it read from the release."""
-    known, about = release.columns, release.knowledge().about
-    if known is None or known[0] != about:
-        with release.counter() as counter:
-            known = release.columns = (about, _columns(counter))
-    return {**known[1], "truth": release.has_truth}
+    opened = await run_in_threadpool(release.opened, studio.options.allowance.engine)
+    known = release.columns
+    if known is None or known[0] != opened.about:
+        counted = await _counted(studio, ReadColumns(opened), request)
+        known = release.columns = (opened.about, counted.content)
+    return {**known[1], "truth": await run_in_threadpool(lambda: release.has_truth)}
 
 
-def _columns(counter: Counter) -> dict[str, Any]:
-    manifest = counter.manifest
-    roles = manifest.columns
-    columns = published_columns(counter.tables, [column.name for column in roles.quasi_identifiers])
-    (sensitive,) = published_columns(counter.tables, [roles.sensitive.name], MOST_VALUES)
-    return {"rows": manifest.rows, "columns": [_column(column) for column in columns], "sensitive": _column(sensitive)}
-
-
-def _column(column: PublishedColumn) -> dict[str, Any]:
-    ends = {"min": column.smallest, "max": column.largest}
-    return {
-        "name": column.name,
-        "type": column.type,
-        "kind": column.kind,
-        "sql": column.sql,
-        "nulls": column.nulls,
-        "values": list(column.values) if column.values is not None else None,
-        "literals": list(column.literals) if column.literals is not None else None,
-        **ends,
-        **{f"{end}_literal": None if text is None else column.literal(text) for end, text in ends.items()},
-    }
-
-
-def count_object(release: StudioRelease, form: CountForm) -> dict[str, Any]:
+async def count_object(studio: Studio, release: StudioRelease, form: CountForm, request: Request) -> dict[str, Any]:
     """POST /api/releases/ID/count."""
-    began = time.perf_counter()
+    opened = await run_in_threadpool(release.opened, studio.options.allowance.engine)
+    table = await run_in_threadpool(release.source) if form.truth else None
+    truth = (table.path, table.table) if table is not None else None
+    counted = await _counted(studio, Count(opened, form.expression, tuple(form.group_by), form.learn, truth), request)
+    if table is not None:
+        await run_in_threadpool(table.require_unchanged)
+    release.calibration = (opened.about, counted.calibration)
+    return counted.content
+
+
+async def _counted(studio: Studio, question: ReadColumns | Count, request: Request) -> Counted:
+    """The answer from another process, which is killed if whoever asked goes away, or presses Cancel."""
+    future = studio.counting.ask(question)
+    waiting = asyncio.wrap_future(future)
     try:
-        with release.counter() as counter:
-            groups = _answers(counter, form)
-            truths = _truths(release, counter, form, groups) if form.truth else [None] * len(groups)
-    except KeyboardInterrupt:  # Studio is being closed, and interrupted the query
-        raise RequestError(409, "abandoned", "the query was interrupted") from None
-    estimates = [group.estimate for group in groups]
-    methods = {estimate.method for estimate in estimates}
-    words = [text for method, text in (("learned", LEARNED), ("at random", AT_RANDOM)) if method in methods]
-    return {
-        "answers": [
-            {"group": {}, "tight": True, **answer, "truth": truth}
-            for answer, truth in zip(answer_object(groups), truths, strict=True)
-        ],
-        "assumption": " ".join([*words, MEASURED] if words else []),
-        "seconds": round(time.perf_counter() - began, 3),
-    }
-
-
-def _answers(counter: Counter, form: CountForm) -> list[GroupEstimate]:
-    if form.group_by:
-        return counter.count_by(form.expression, form.group_by, learn=form.learn, measure=True)
-    estimate: Estimate = counter.count(form.expression, learn=form.learn, measure=True)
-    return [GroupEstimate({}, estimate)]
-
-
-def _truths(release: StudioRelease, counter: Counter, form: CountForm, groups: list[GroupEstimate]) -> list[int]:
-    table = release.source()
-    if form.group_by:
-        counts = true_counts_of(counter, table.path, form.expression, groups, table=table.table)
-    else:
-        counts = [true_count(counter, table.path, form.expression, table=table.table)]
-    table.require_unchanged()
-    return counts
+        while not (await asyncio.wait([waiting], timeout=_BETWEEN_LOOKS))[0]:
+            if await request.is_disconnected():
+                raise RequestError(409, "cancelled", "the count was cancelled")
+        return await waiting
+    except Abandoned:
+        raise RequestError(409, "abandoned", "Studio is being closed") from None
+    finally:
+        studio.counting.abandon(future)
+        waiting.cancel()
 
 
 _TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -216,12 +216,12 @@ def _queries(studio: Studio) -> list[Route]:
 
     async def columns(request: Request) -> Response:
         release = studio.releases.get(request.path_params["id"])
-        return json_answer(await run_in_threadpool(columns_object, release))
+        return json_answer(await columns_object(studio, release, request))
 
     async def count(request: Request) -> Response:
         form = await read_form(request, CountForm)
         release = studio.releases.get(request.path_params["id"])
-        return json_answer(await run_in_threadpool(count_object, release, form))
+        return json_answer(await count_object(studio, release, form, request))
 
     return [
         Route("/api/releases/{id}/outcomes", outcomes),

@@ -1,4 +1,7 @@
-"""The other end of `worker`: a process that answers one question after the other until its input ends."""
+"""The other end of `worker`: a process that answers one question after the other until its input ends.
+
+Libraries are imported for the first question that needs them: whoever counts needs no solver.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,30 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from dalenius.model.concern import Concern
+from dalenius.errors import DaleniusError
+from dalenius.model.estimate import AT_RANDOM, LEARNED, MEASURED, Estimate, GroupEstimate
 from dalenius.model.plan import PlanOptions
-from dalenius.model.problem import ValueCounts
+from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.policy.limits import LimitPolicy
-from dalenius.studio.exploration import Exploration, TradeOffPoint
-from dalenius.studio.explorer import Explorer
+from dalenius.tables.killable import out_of_memory, private_output
 
-if TYPE_CHECKING:  # importing publishing takes time, which exact answers do not have
+if TYPE_CHECKING:
+    from dalenius.model.concern import Concern
     from dalenius.publishing.arrangement import StrataPrice
     from dalenius.publishing.options import PublishRequest
+    from dalenius.query.calibration import Calibration
+    from dalenius.query.count import Counter
+    from dalenius.query.release_tables import PublishedColumn
+    from dalenius.release.folder import ReleaseFolder
+    from dalenius.studio.exploration import Exploration, TradeOffPoint
+    from dalenius.studio.explorer import Explorer
 
 
 @dataclass(frozen=True)
@@ -31,18 +43,56 @@ class Look:
     request: PublishRequest
 
 
+@dataclass(frozen=True)
+class OpenRelease:
+    """A release to read, a mark of its files, what DuckDB may take, and what is known of its intervals."""
+
+    folder: ReleaseFolder
+    about: str
+    memory: str
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True)
+class ReadColumns:
+    """What columns does a release have?"""
+
+    release: OpenRelease
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many? `truth` is the table that the release was made from, and its name there, if the true count is asked."""
+
+    release: OpenRelease
+    expression: str
+    group_by: tuple[str, ...]
+    learn: bool
+    truth: tuple[Path, str | None] | None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An answer from a release, as JSON, and what is known of its intervals now."""
+
+    content: dict[str, Any]
+    calibration: Calibration | None
+
+
 # Counts, limits and options for an exact answer; counts, the floor and options for the trade-off of the rule by odds; a
-# request to publish for the price of its strata, or to look at its table.
-Question: TypeAlias = "tuple[ValueCounts, LimitPolicy | Fraction, PlanOptions] | PublishRequest | Look"
-Reply: TypeAlias = "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | tuple[Concern, ...] | str"  # or an error
+# request to publish for the price of its strata, or to look at its table; a question about a release.
+Question: TypeAlias = (
+    "tuple[ValueCounts, LimitPolicy | Fraction, PlanOptions] | PublishRequest | Look | ReadColumns | Count"
+)
+Reply: TypeAlias = (  # or the type of an error, or an error of somebody who counts
+    "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | tuple[Concern, ...] | Counted | str | DaleniusError"
+)
 
 
 def serve() -> None:
     """Answer questions from standard input, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (what a library prints is not an answer)
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    answers = os.fdopen(private_output(), "wb")
     questions: SimpleQueue[Question] = SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
     try:
@@ -52,32 +102,128 @@ def serve() -> None:
 
 
 def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
-    explorer: Explorer | None = None
-    known: ValueCounts | None = None
+    exploring, counting = _Exploring(), _Counting()
     while True:
         question = questions.get()
         reply: Reply
         try:
-            if isinstance(question, Look):
+            if isinstance(question, ReadColumns | Count):
+                reply = counting.answer(question)
+            elif isinstance(question, Look):
                 from dalenius.publishing.flow import inspect_table
 
                 reply = inspect_table(question.request)
-            elif not isinstance(question, tuple):
+            elif isinstance(question, tuple):
+                reply = exploring.answer(*question)
+            else:
                 from dalenius.publishing.flow import price_strata
 
                 reply = price_strata(question)
-            else:
-                counts, asked, options = question
-                if explorer is None or counts != known:
-                    explorer, known = Explorer(counts), counts
-                if isinstance(asked, LimitPolicy):
-                    reply = explorer.explore(asked, options, exact=True)
-                else:
-                    reply = explorer.trade_off(asked, options)
         except Exception as error:  # noqa: BLE001 (whatever it is, somebody is waiting)
             reply = type(error).__name__
         pickle.dump(reply, answers)
         answers.flush()
+
+
+class _Exploring:
+    """Explores the counts of the last question."""
+
+    def __init__(self) -> None:
+        self._explorer: Explorer | None = None
+        self._known: ValueCounts | None = None
+
+    def answer(self, counts: ValueCounts, asked: LimitPolicy | Fraction, options: PlanOptions) -> Reply:
+        from dalenius.studio.explorer import Explorer
+
+        if self._explorer is None or counts != self._known:
+            self._explorer, self._known = Explorer(counts), counts
+        if isinstance(asked, LimitPolicy):
+            return self._explorer.explore(asked, options, exact=True)
+        return self._explorer.trade_off(asked, options)
+
+
+class _Counting:
+    """Counts from the release of the last question, which stays open."""
+
+    def __init__(self) -> None:
+        self._counter: Counter | None = None
+        self._about: str | None = None
+
+    def answer(self, question: ReadColumns | Count) -> Counted | DaleniusError:
+        try:
+            counter = self._open(question.release)
+            content = _columns(counter) if isinstance(question, ReadColumns) else _count(counter, question)
+            return Counted(content, counter.calibration)
+        except DaleniusError as error:
+            return error
+        except MemoryError:
+            return out_of_memory()
+
+    def _open(self, release: OpenRelease) -> Counter:
+        from dalenius.query.count import Counter
+
+        if self._counter is not None and self._about != release.about:
+            self._counter.__exit__(None, None, None)
+            self._counter = None
+        if self._counter is None:
+            self._counter = Counter(release.folder, memory=release.memory, calibration=release.calibration)
+            self._about = release.about
+        return self._counter
+
+
+def _columns(counter: Counter) -> dict[str, Any]:
+    from dalenius.query.release_tables import published_columns
+
+    manifest = counter.manifest
+    roles = manifest.columns
+    columns = published_columns(counter.tables, [column.name for column in roles.quasi_identifiers])
+    (sensitive,) = published_columns(counter.tables, [roles.sensitive.name], MOST_VALUES)
+    return {"rows": manifest.rows, "columns": [_column(column) for column in columns], "sensitive": _column(sensitive)}
+
+
+def _column(column: PublishedColumn) -> dict[str, Any]:
+    ends = {"min": column.smallest, "max": column.largest}
+    return {
+        "name": column.name,
+        "type": column.type,
+        "kind": column.kind,
+        "sql": column.sql,
+        "nulls": column.nulls,
+        "values": list(column.values) if column.values is not None else None,
+        "literals": list(column.literals) if column.literals is not None else None,
+        **ends,
+        **{f"{end}_literal": None if text is None else column.literal(text) for end, text in ends.items()},
+    }
+
+
+def _count(counter: Counter, asked: Count) -> dict[str, Any]:
+    from dalenius.query.count import answer_object
+
+    began = time.perf_counter()
+    if asked.group_by:
+        groups = counter.count_by(asked.expression, asked.group_by, learn=asked.learn, measure=True)
+    else:
+        estimate: Estimate = counter.count(asked.expression, learn=asked.learn, measure=True)
+        groups = [GroupEstimate({}, estimate)]
+    truths: list[Any] = [None] * len(groups) if asked.truth is None else _truths(counter, asked, groups, *asked.truth)
+    methods = {group.estimate.method for group in groups}
+    words = [text for method, text in (("learned", LEARNED), ("at random", AT_RANDOM)) if method in methods]
+    return {
+        "answers": [
+            {"group": {}, "tight": True, **answer, "truth": truth}
+            for answer, truth in zip(answer_object(groups), truths, strict=True)
+        ],
+        "assumption": " ".join([*words, MEASURED] if words else []),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+
+
+def _truths(counter: Counter, asked: Count, groups: list[GroupEstimate], path: Path, table: str | None) -> list[int]:
+    from dalenius.query.true_count import true_count, true_counts_of
+
+    if asked.group_by:
+        return true_counts_of(counter, path, asked.expression, groups, table=table)
+    return [true_count(counter, path, asked.expression, table=table)]
 
 
 def _listen(stream: BinaryIO, questions: SimpleQueue[Question]) -> None:

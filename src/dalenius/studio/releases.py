@@ -1,21 +1,10 @@
-"""The releases that Studio knows, and the private folder for uploads and unsaved releases.
-
-Nobody else can read the private folder, and it is removed however the program ends: when Studio closes, at exit, or,
-after a kill, when Studio starts the next time. A folder that was left behind has a lock that is free.
-"""
+"""The releases that Studio knows: those that it was given, and those that were made here."""
 
 from __future__ import annotations
 
-import atexit
-import fcntl
-import os
 import re
 import secrets
-import shutil
-import tempfile
 import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +111,6 @@ class Releases:
         """Whether something is still beside the target of the release that was started last."""
         return self._target is not None and is_staged(self._target)
 
-    def close(self) -> None:
-        """Close all files."""
-        for release in self.all():
-            release.close()
-
 
 def new_id() -> str:
     """An ID that nobody can guess."""
@@ -197,51 +181,3 @@ def _job_of(manifest: Manifest, head: ReportSection) -> str:
             report=head,
         )
     )
-
-
-_PREFIX = "dalenius-studio-"
-_LOCK = ".lock"
-_ATTEMPTS = 3
-_BETWEEN_ATTEMPTS = 0.1  # seconds
-
-
-class PrivateFolder:
-    """A temporary folder with a lock in it."""
-
-    def __init__(self) -> None:
-        _remove_left_behind()
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))  # 0700
-        self._lock = (self.path / f"{_LOCK}-new").open("wb")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        (self.path / f"{_LOCK}-new").rename(self.path / _LOCK)  # so a lock with the final name is always held
-        atexit.register(self.remove)
-
-    def folder(self, name: str) -> Path:
-        """A folder inside, created if necessary."""
-        path = self.path / name
-        path.mkdir(mode=0o700, exist_ok=True)
-        return path
-
-    def exists(self) -> bool:
-        """Whether it still exists."""
-        return os.path.lexists(self.path)
-
-    def remove(self) -> None:
-        """Remove it with all its content."""
-        for _ in range(_ATTEMPTS):
-            shutil.rmtree(self.path, ignore_errors=True)
-            if not self.exists():
-                break
-            time.sleep(_BETWEEN_ATTEMPTS)  # a thread that is ending may have written something
-        self._lock.close()
-        atexit.unregister(self.remove)
-
-
-def _remove_left_behind() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            with (folder / _LOCK).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder)

@@ -18,8 +18,8 @@ import uvicorn
 from dalenius.errors import InputError, UsageError
 from dalenius.studio.app import complain, make_app
 from dalenius.studio.guard import Keys
-from dalenius.studio.releases import PrivateFolder
 from dalenius.studio.state import Studio, StudioOptions
+from dalenius.tables.killable import PrivateFolder
 
 _LOOPBACK = "127.0.0.1"  # and nothing else: there is no option for another address
 
@@ -76,7 +76,7 @@ def listening(port: int) -> Iterator[socket.socket]:
 def _private_scratch() -> Iterator[PrivateFolder]:
     """The private folder. All other temporary files go into it as well, and are removed with it."""
     before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
-    private = PrivateFolder()
+    private = PrivateFolder("studio-")
     tempfile.tempdir = os.environ["TMPDIR"] = str(private.folder("scratch"))
     try:
         yield private
@@ -88,6 +88,19 @@ def _private_scratch() -> Iterator[PrivateFolder]:
         private.remove()
 
 
+class _Server(uvicorn.Server):
+    """A server that ends all counts before it waits for the answers that are under way."""
+
+    def __init__(self, config: uvicorn.Config, studio: Studio) -> None:
+        super().__init__(config)
+        self._studio = studio
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close in good order."""
+        self._studio.counting.close()
+        await super().shutdown(sockets)
+
+
 def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
     """The server of a Studio. It writes nothing to the terminal."""
 
@@ -95,7 +108,7 @@ def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
         server.should_exit = True
 
     app = make_app(studio, keys, port, stop)
-    server = uvicorn.Server(
+    server = _Server(
         uvicorn.Config(
             app,
             http="h11",
@@ -108,7 +121,8 @@ def server_of(studio: Studio, keys: Keys, port: int) -> uvicorn.Server:
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=2,
-        )
+        ),
+        studio,
     )
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if threading.current_thread() is threading.main_thread():

@@ -6,7 +6,7 @@ import shlex
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -23,10 +23,11 @@ from dalenius.studio.draft import Draft, History, Tab, require_columns
 from dalenius.studio.exploration import Exploration, TradeOffPoint, price_object
 from dalenius.studio.forms import RELEASE, ExploreForm, LimitsForm, PublishForm, RolesForm
 from dalenius.studio.messages import RequestError
-from dalenius.studio.releases import PrivateFolder, Releases
+from dalenius.studio.releases import Releases
 from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, Stamp, TableEntry, Tables
 from dalenius.studio.tasks import Tasks
-from dalenius.studio.worker import ExactWorker, Looks
+from dalenius.studio.worker import Counting, ExactWorker, Looks
+from dalenius.tables.killable import Allowance, PrivateFolder
 
 PriceKey = tuple[str, Stamp, Draft]  # what the price of strata depends on
 _SECONDS_TO_END = 5.0  # for tasks, when Studio is closed
@@ -43,6 +44,7 @@ class StudioOptions:
     releases: tuple[Path, ...] = ()
     out: Path | None = None
     upload_limit: int = 4 * 10**9
+    allowance: Allowance = field(default_factory=Allowance)  # of one count
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Studio:
         self._pricing: PriceKey | None = None
         self._closed = False
         self._worker, self._pricer, self._looks = ExactWorker(), ExactWorker(children=1), Looks()
+        self.counting = Counting(options.allowance)
         self.tables = Tables(self._described)
         for path in options.releases:
             self.releases.open(path)
@@ -308,6 +311,7 @@ class Studio:
         return {
             "version": VERSION,
             "upload_limit": self.options.upload_limit,
+            "count_timeout": self.options.allowance.seconds,
             "saves_to": self.options.out is not None,
             "tables": [entry.state() for entry in self.tables.all()],
             "table": chosen,
@@ -333,14 +337,10 @@ class Studio:
                 return not self.tasks.running()
             self._closed = True
         try:
-            self._worker.close()
-            self._pricer.close()
-            self._looks.close()
-            self.tables.close()
-            self.counts.close()
+            for working in (self.counting, self._worker, self._pricer, self._looks, self.tables, self.counts):
+                working.close()
             if not self.tasks.close(_SECONDS_TO_END):
                 self.releases.abandon_unfinished()
-            self.releases.close()
         finally:
             self.private.remove()
         return not self.tasks.running()

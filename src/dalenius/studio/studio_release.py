@@ -1,4 +1,4 @@
-"""A release in Studio: its files, what Studio knows about them, and counting from them.
+"""A release in Studio: its files, and what Studio knows about them.
 
 The folder belongs to the user, who may change it at any time. So all knowledge is about the files as they were when
 Studio read them, and is dropped when they change: Studio calls nothing verified that it did not verify.
@@ -11,11 +11,11 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dalenius.attack.audit import audit as play
 from dalenius.errors import ChangedInputError, ReleaseError
@@ -23,19 +23,24 @@ from dalenius.model.attack_result import Audit
 from dalenius.model.concern import Concern
 from dalenius.model.progress import Progress
 from dalenius.model.verdict import Verdict
-from dalenius.policy.job import ReportSection
+from dalenius.policy.job import Job, ReportSection
 from dalenius.policy.limits import LimitPolicy
-from dalenius.query.count import Counter
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
-from dalenius.release.manifest import FILE, SEEDED, Manifest
+from dalenius.release.manifest import FILE, SEEDED, SIGNATURE_FILE, Manifest
 from dalenius.report.facts import Facts
 from dalenius.report.twin import report_object
+from dalenius.studio.child import OpenRelease
 from dalenius.studio.draft import Draft
-from dalenius.studio.messages import RequestError, not_found
+from dalenius.studio.messages import RequestError
 from dalenius.studio.table_entries import TableEntry
 from dalenius.verify.judge import verify as judge
 
-_OURS = re.compile(rf"{re.escape(FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL)
+if TYPE_CHECKING:
+    from dalenius.query.calibration import Calibration
+
+_OURS = re.compile(
+    rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL
+)
 
 Mark = tuple[int, ...]  # identity, size and times of a file
 
@@ -61,6 +66,11 @@ class Fingerprint:
             names = ()
         marks = {name: mark for name in names if _OURS.fullmatch(name) and (mark := _mark(folder / name)) is not None}
         return cls(_digest(folder / FILE), marks, names)
+
+    @property
+    def mark(self) -> str:
+        """The fingerprint in short, for other processes."""
+        return hashlib.sha256(repr(self).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def mark_of(state: os.stat_result) -> Mark:
@@ -122,7 +132,8 @@ Result = TypeVar("Result")
 class StudioRelease:
     """A release, and what Studio knows about it. `table` is the one it was made from, if it was made here.
 
-    `policy` has the limits that the publisher asked for. Without it, verification uses those of the manifest.
+    `job` is what the publisher asked for, and `policy` the limits that it comes to. Without them, verification uses
+    the limits of the manifest.
     """
 
     id: str
@@ -131,20 +142,18 @@ class StudioRelease:
     saved: bool
     write_job: Callable[[], str] | None = None  # the text of its job file, if it was made here
     table: TableEntry | None = None
+    job: Job | None = None
     policy: LimitPolicy | None = None
     draft: Draft | None = None  # of which it was made
     downloaded: bool = False
     notes: tuple[str, ...] = ()
     concerns: tuple[Concern, ...] = ()  # of the look at the table, before it was published
     head: ReportSection = field(default_factory=ReportSection)
-    columns: tuple[Fingerprint, dict[str, Any]] | None = None  # for the query page, and of which files
+    columns: tuple[str, dict[str, Any]] | None = None  # for the query page, with the mark of the files
+    calibration: tuple[str, Calibration | None] | None = None  # of intervals, with the mark of the files
     _knowledge: Knowledge | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _twin_lock: threading.Lock = field(default_factory=threading.Lock)
-    _counter_lock: threading.RLock = field(default_factory=threading.RLock)
-    _counter: Counter | None = None
-    _counter_about: Fingerprint | None = None  # the files that the counter reads
-    _closed: bool = False
 
     @property
     def path(self) -> Path:
@@ -182,7 +191,7 @@ class StudioRelease:
 
         def work() -> Verdict:
             against, name = (table.path, table.table) if table is not None else (None, None)
-            return judge(self.path, policy=self.policy, against=against, table=name, progress=progress)
+            return judge(self.path, policy=self.policy, job=self.job, against=against, table=name, progress=progress)
 
         return self._learn(work, table, lambda known, verdict: replace(known, verdict=verdict, twin=None))
 
@@ -255,19 +264,11 @@ class StudioRelease:
         )
         return replace(facts, head=self.head)
 
-    @contextmanager
-    def counter(self) -> Iterator[Counter]:
-        """The release open for counting, by one thread at a time. It stays open until it changes."""
-        with self._counter_lock:
-            if self._closed:
-                raise not_found()
-            about = self.knowledge().about
-            if self._counter is not None and self._counter_about != about:
-                self._counter.__exit__(None, None, None)
-                self._counter = None
-            if self._counter is None:
-                self._counter, self._counter_about = Counter(self.folder), about
-            yield self._counter
+    def opened(self, memory: str) -> OpenRelease:
+        """The release as it is now, for a process that counts; `memory` is what DuckDB may take there."""
+        about = self.knowledge().about.mark
+        known = self.calibration
+        return OpenRelease(self.folder, about, memory, known[1] if known is not None and known[0] == about else None)
 
     def source(self) -> TableEntry:
         """The table that it was made from, unchanged."""
@@ -283,17 +284,6 @@ class StudioRelease:
         """Whether Studio has its table, unchanged."""
         table = self.table
         return table is not None and table.is_unchanged()
-
-    def close(self) -> None:
-        """Close its files. A running query ends."""
-        counter = self._counter
-        if counter is not None:
-            counter.tables.connection.interrupt()
-        with self._counter_lock:
-            self._closed = True
-            if self._counter is not None:
-                self._counter.__exit__(None, None, None)
-                self._counter = None
 
     def state(self) -> dict[str, Any]:
         """As GET /api/state has it."""

@@ -25,7 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from dalenius.errors import ChangedInputError, InputError, ReleaseError
-from dalenius.release.manifest import FILE
+from dalenius.release.manifest import FILE, SIGNATURE_FILE
 from dalenius.report.page import report_html
 from dalenius.report.twin import twin_text
 from dalenius.studio import demo_table
@@ -158,7 +158,8 @@ def zip_parts(folder: Path, about: Fingerprint, digests: Mapping[str, str], insi
     """
     parts = _Parts()
     with zipfile.ZipFile(parts, "w", allowZip64=True) as archive:
-        for name, expected in {**digests, FILE: about.manifest_sha256}.items():
+        signature = {SIGNATURE_FILE: None} if SIGNATURE_FILE in about.marks else {}
+        for name, expected in {**digests, FILE: about.manifest_sha256, **signature}.items():
             entry = zipfile.ZipInfo(f"{inside}/{name}", _NO_DATE)
             entry.external_attr = 0o644 << 16
             entry.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
@@ -168,7 +169,7 @@ def zip_parts(folder: Path, about: Fingerprint, digests: Mapping[str, str], insi
                     digest.update(chunk)
                     into.write(chunk)
                     yield parts.drain()
-            if digest.hexdigest() != expected:
+            if name not in signature and digest.hexdigest() != expected:
                 raise _changed()
             yield parts.drain()
     yield parts.drain()

@@ -1,4 +1,4 @@
-"""Exact answers, prices of strata and looks at tables, from processes of their own: they can be killed.
+"""Exact answers, prices of strata, looks at tables, and counts, from processes of their own: they can be killed.
 
 The first question starts two child processes: one works, and one waits, so that the next question need not wait for an
 interpreter to start. A child reads questions from its standard input and writes answers to its standard output, one at
@@ -13,26 +13,25 @@ in a terminal does not reach it. Its standard error goes nowhere.
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from dalenius.errors import SolverError
+from dalenius.errors import DaleniusError, SolverError
 from dalenius.model.concern import Concern
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
-from dalenius.studio.child import Look, Question, Reply
+from dalenius.studio.child import Count, Counted, Look, Question, ReadColumns, Reply
 from dalenius.studio.exploration import Exploration, TradeOffPoint
+from dalenius.tables.killable import Allowance, Watch, python_process
 
 if TYPE_CHECKING:
     from dalenius.publishing.arrangement import StrataPrice
@@ -43,7 +42,9 @@ _PROGRAM = "import os; os.nice(10); from dalenius.studio.child import serve; ser
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _CHILDREN = 2
 _KEPT_LOOKS = 32
+_COUNTS_AT_ONCE = 2
 _PATIENCE = 5.0  # seconds for a killed process to be gone
+_UNLIMITED = Allowance(None)
 
 
 class Abandoned(Exception):  # noqa: N818 (not an error: somebody asked something else)
@@ -156,20 +157,90 @@ class Looks:
         self._worker.close()
 
 
+class Counting:
+    """Counts from releases. Each question has a process of its own, with an allowance; the last one waits for the next.
+
+    Threads may share it.
+    """
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
+        self._lock = threading.RLock()
+        self._closed = False
+        self._waiting: deque[tuple[Question, Future[Counted]]] = deque()
+        self._busy: dict[Future[Counted], _Child] = {}
+        self._idle: _Child | None = None
+
+    def ask(self, question: ReadColumns | Count) -> Future[Counted]:
+        """The answer, once there is a process for it: there are few at a time."""
+        future: Future[Counted] = Future()
+        with self._lock:
+            if self._closed:
+                raise Abandoned("the worker is closed")
+            self._waiting.append((question, future))
+            self._go_on()
+        return future
+
+    def abandon(self, future: Future[Counted]) -> None:
+        """Kill the process of this question, if it is not answered. Others are not disturbed."""
+        with self._lock:
+            self._waiting = deque(entry for entry in self._waiting if entry[1] is not future)
+            child = self._busy.get(future)
+            if child is not None:
+                child.kill()
+        _fail(future, Abandoned("nobody waits for it"))
+
+    def close(self) -> None:
+        """Give up everything and end all processes. A second call does nothing."""
+        with self._lock:
+            self._closed = True
+            futures = [*(future for _, future in self._waiting), *self._busy]
+            children = [*self._busy.values(), *([self._idle] if self._idle is not None else [])]
+            self._idle = None
+        for future in futures:
+            self.abandon(future)
+        for child in children:
+            child.kill()
+            child.join()
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The IDs of the processes at work."""
+        with self._lock:
+            return tuple(child.number for child in self._busy.values())
+
+    def _go_on(self) -> None:
+        while self._waiting and len(self._busy) < _COUNTS_AT_ONCE:
+            question, future = self._waiting.popleft()
+            child, self._idle = self._idle, None
+            if child is None or not child.is_alive():
+                child = _Child()
+            self._busy[future] = child
+            child.ask(question, self._allowance).add_done_callback(partial(self._answered, child, future))
+
+    def _answered(self, child: _Child, future: Future[Counted], answer: Future[Any]) -> None:
+        with self._lock:
+            del self._busy[future]
+            if self._idle is None and not self._closed and child.is_alive():
+                self._idle = child
+            else:
+                child.kill()
+            if not self._closed:
+                self._go_on()
+        error = answer.exception()
+        if error is not None:
+            _fail(future, error)
+        else:
+            with suppress(InvalidStateError):
+                future.set_result(answer.result())
+
+
 class _Child:
     """A process and the thread that talks to it."""
 
     def __init__(self) -> None:
-        paths = os.pathsep.join(path for path in sys.path if path)
-        self._process = subprocess.Popen(  # noqa: S603 (ourselves)
-            [sys.executable, "-P", "-c", _PROGRAM],  # -P: nothing is imported from the current folder
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env={**os.environ, **_ONE_THREAD, "PYTHONPATH": paths},
-        )
-        self._waiting: SimpleQueue[tuple[Question, Future[Any]] | None] = SimpleQueue()
+        self._process = python_process(_PROGRAM, **_ONE_THREAD)
+        self._waiting: SimpleQueue[tuple[Question, Future[Any], Allowance] | None] = SimpleQueue()
         self._asking, self._ended = threading.Lock(), False
         self._thread = threading.Thread(target=self._talk, name="dalenius-exact", daemon=True)
         self._thread.start()
@@ -181,13 +252,13 @@ class _Child:
     def is_alive(self) -> bool:
         return not self._ended and self._process.poll() is None
 
-    def ask(self, question: Question) -> Future[Any]:
+    def ask(self, question: Question, allowance: Allowance = _UNLIMITED) -> Future[Any]:
         future: Future[Any] = Future()
         with self._asking:
             if self._ended:
                 _fail(future, _no_answer())
             else:
-                self._waiting.put((question, future))
+                self._waiting.put((question, future, allowance))
         return future
 
     def kill(self) -> None:
@@ -214,17 +285,21 @@ class _Child:
             assert process.stdin is not None  # noqa: S101 (both are pipes)
             assert process.stdout is not None  # noqa: S101
             while (entry := self._waiting.get()) is not None:
-                question, future = entry
+                question, future, allowance = entry
                 try:
                     pickle.dump(question, process.stdin)
                     process.stdin.flush()
+                    Watch(process.pid, allowance).wait(process.stdout.fileno())
                     reply: Reply = pickle.load(process.stdout)  # noqa: S301 (from a process of our own)
-                except Exception:  # noqa: BLE001 (half an answer may be anything, and somebody is waiting)
+                except Exception as error:  # noqa: BLE001 (half an answer may be anything, and somebody is waiting)
                     with self._asking:  # before anybody hears of it and asks again
                         self._ended = True
-                    _fail(future, _no_answer())
+                    process.kill()
+                    _fail(future, error if isinstance(error, DaleniusError) else _no_answer())
                     break
-                if not isinstance(reply, str):
+                if isinstance(reply, DaleniusError):
+                    _fail(future, reply)
+                elif not isinstance(reply, str):
                     with suppress(InvalidStateError):
                         future.set_result(reply)
                 else:
@@ -236,6 +311,6 @@ def _no_answer() -> SolverError:
     return SolverError("the search ended without an answer", "Ask again.")
 
 
-def _fail(future: Future[Any], error: Exception) -> None:
+def _fail(future: Future[Any], error: BaseException) -> None:
     with suppress(InvalidStateError):
         future.set_exception(error)

@@ -6,7 +6,6 @@ is the difference. It spills to a scratch folder when memory runs short. No row 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ import pyarrow
 from dalenius.errors import TooManyValuesError
 from dalenius.model.problem import MOST_VALUES
 from dalenius.tables.connections import connect, quote_name
+from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import Table, open_table
-from dalenius.tables.table_errors import plain_errors
+from dalenius.tables.table_errors import out_of_memory, plain_errors
 
 _BATCH_ROWS = 2**17
 _FLOATING = ("FLOAT", "DOUBLE")
@@ -49,7 +49,7 @@ class SourceTable:
         """From whatever `open_table` takes; DuckDB takes `memory` bytes at the most before it spills."""
         with ExitStack() as stack:
             opened = stack.enter_context(open_table(source, table, memory))
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            scratch = stack.enter_context(scratch_folder())
             yield cls(opened, connect(scratch, stack, memory))
 
     def require_columns(self, columns: Sequence[str]) -> None:
@@ -75,13 +75,16 @@ class SourceTable:
         """The sensitive values by their texts; nulls are alike, and the same as the name that they have."""
         (column,) = release.schema.names
         with self._both_sides([column], release):
-            return _left_over(self._connection, [_text(column, null_value)])
+            types = {column_types(self._connection, side)[column] for side in ("source", "release")}
+            return _left_over(self._connection, [_text(column, null_value, types <= set(_FLOATING))])
 
     def counts_of_values(self, column: str, null_value: str | None) -> dict[str, int]:
         """How many rows of the table have each text of a column; nulls count under their name alone."""
         self.require_columns([column])
         with plain_errors():
-            counted = self._table.relation.aggregate(f"{_text(column, null_value)} AS text, count(*) AS n")
+            relation = self._table.relation
+            floating = str(dict(zip(relation.columns, relation.types, strict=True))[column]) in _FLOATING
+            counted = relation.aggregate(f"{_text(column, null_value, floating)} AS text, count(*) AS n")
             rows = counted.limit(MOST_VALUES + 1).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
@@ -91,7 +94,7 @@ class SourceTable:
     def _both_sides(self, columns: Sequence[str], release: pyarrow.RecordBatchReader) -> Iterator[None]:
         """For as long as this lasts, `source` and `release` can each be read once."""
         self.require_columns(columns)
-        with plain_errors():
+        with plain_errors(), _within_memory():
             chosen = self._table.relation.project(", ".join(quote_name(column) for column in columns))
             sides = {"source": chosen.to_arrow_reader(_BATCH_ROWS), "release": release}
             for name, rows in sides.items():
@@ -103,8 +106,18 @@ class SourceTable:
                     self._connection.unregister(name)
 
 
-def _text(column: str, null_value: str | None) -> str:
+@contextmanager
+def _within_memory() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise out_of_memory() from None
+
+
+def _text(column: str, null_value: str | None, floating: bool) -> str:
+    """The text of a value; all NaNs have one, whatever their sign."""
     text = f"CAST({quote_name(column)} AS VARCHAR)"
+    text = f"replace({text}, '-nan', 'nan')" if floating else text
     return text if null_value is None else f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
 
 

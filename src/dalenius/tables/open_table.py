@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
@@ -25,6 +24,7 @@ from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyVa
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quote_name
 from dalenius.tables.delimited import check_names, read_header, readable, require_regular
+from dalenius.tables.killable import scratch_folder
 from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
 from dalenius.tables.table_errors import plain_errors
 from dalenius.tables.text_check import is_in_one_piece
@@ -137,7 +137,7 @@ def open_table(source: Any, table: str | None = None, memory: int | None = None)
         if isinstance(source, duckdb.DuckDBPyRelation):
             relation = source  # its connection is the caller's, and so are its settings
         else:
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="dalenius-"))
+            scratch = stack.enter_context(scratch_folder())
             if isinstance(source, str | os.PathLike):
                 relation = _from_path(Path(source), table, partial(connect, scratch, stack, memory))
             else:

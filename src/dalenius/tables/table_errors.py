@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import duckdb
 
-from dalenius.errors import InputError, QueryError, ReleaseError
+from dalenius.errors import InputError, MemoryLimitError, QueryError, ReleaseError
 from dalenius.tables.delimited import Explanation, at_line, bad_quote, not_csv, not_utf8, ragged, too_long
 
 _COMPARED = re.compile(r"compare values of type (\w+)[^ ]* and (?:values of )?(?:type )?(\w+)", re.IGNORECASE)
@@ -82,12 +82,19 @@ def release_errors() -> Iterator[None]:
         yield
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
+    except duckdb.OutOfMemoryException:
+        raise out_of_memory() from None
     except (duckdb.Error, UnicodeDecodeError):
         raise _damaged() from None
     except RuntimeError as error:
         if "interrupted" in str(error).lower():
             raise KeyboardInterrupt from None
         raise
+
+
+def out_of_memory() -> MemoryLimitError:
+    """The engine has no more, though it spills what it can."""
+    return MemoryLimitError("reading the tables takes more memory than the program may have", "Give it more: --memory.")
 
 
 def _damaged() -> ReleaseError:
@@ -106,7 +113,10 @@ def _explain_query(error: duckdb.Error) -> Explanation:
     if isinstance(error, duckdb.OutOfRangeException):
         return "the query computes a number that is out of range", "Cast to a wider type, such as DOUBLE."
     if isinstance(error, duckdb.OutOfMemoryException):
-        return "the query needs more memory than it may have", "Ask for fewer groups, or for less text in one value."
+        return (
+            "the query needs more memory than it may have",
+            "Ask for fewer groups, or for less text in one value, or give a larger --memory.",
+        )
     return f"the query cannot be evaluated ({type(error).__name__})", "Is every argument one that its function takes?"
 
 

@@ -21,11 +21,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dalenius.model.exposure import BANDS, Exposure
+from dalenius.model.memory import ReadingMemory
 from dalenius.verify.buckets import Codes, Integers, WholeBuckets
 from dalenius.verify.findings import LIMITS, SIZES, Report, plural, quote
 
@@ -33,6 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 _SAFE_PRODUCT = 2**31  # two numbers below this have a product below 2^62
 _NO_CAP = 2**63 - 1
+_LEVEL_BYTES = 256  # in memory, for a count of a value in a bucket of some size
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,13 @@ class Caps:
 class LimitsOfBuckets:
     """Compares every bucket of ST with the limits, and remembers the worst case of every value."""
 
-    def __init__(self, limits: Sequence[Fraction | None], known: int = 0, fakes: int = 0) -> None:
+    def __init__(
+        self,
+        limits: Sequence[Fraction | None],
+        known: int = 0,
+        fakes: int = 0,
+        memory: ReadingMemory | None = None,
+    ) -> None:
         self._caps = Caps(limits)
         self._known, self._fakes = known, fakes
         self._buckets_over = 0
@@ -78,7 +87,7 @@ class LimitsOfBuckets:
         self._left = 1
         self._most: Integers = np.zeros(0, np.int64)  # the largest count in a bucket with `_left` left, by value
         self._shares = (np.zeros(0, np.int64), np.ones(0, np.int64))  # the worst count and what is left, by value
-        self._exposure = ExposureOfBuckets(fakes)
+        self._exposure = ExposureOfBuckets(fakes, memory)
 
     def add(self, buckets: WholeBuckets, values: int) -> None:
         """The next buckets; `values` is how many values are known by now."""
@@ -158,7 +167,9 @@ class LimitsOfBuckets:
         counts, left = _extend(self._shares[0], values, 0), _extend(self._shares[1], values, 1)
         largest = max(self._left, *(int(array.max(initial=1)) for array in (self._most, counts, left)))
         kind: type = np.int64 if largest < _SAFE_PRODUCT else object
-        larger = self._most.astype(kind) * left.astype(kind) > counts.astype(kind) * self._left
+        here: npt.NDArray[Any] = self._most.astype(kind) * left.astype(kind)
+        before: npt.NDArray[Any] = counts.astype(kind) * self._left
+        larger = (here > before) | ((here == before) & (self._most > counts))  # of equal shares, that of more rows
         self._shares = (np.where(larger, self._most, counts), np.where(larger, self._left, left))
         self._most = np.zeros(values, np.int64)
 
@@ -166,8 +177,8 @@ class LimitsOfBuckets:
 class ExposureOfBuckets:
     """Adds up how exposed the people of all buckets are, `fakes` of whose values are fake."""
 
-    def __init__(self, fakes: int) -> None:
-        self._fakes = fakes
+    def __init__(self, fakes: int, memory: ReadingMemory | None = None) -> None:
+        self._fakes, self._memory = fakes, memory
         self._bands: Floats = np.zeros((0, BANDS + 1))
         self._sums: Floats = np.zeros(0)
         self._highest: Floats = np.zeros(0)
@@ -191,6 +202,9 @@ class ExposureOfBuckets:
         different, place_of = np.unique(counts, return_inverse=True)
         for count, with_it in zip(different.tolist(), np.bincount(place_of, people).tolist(), strict=True):
             self._levels[count, rows] = self._levels.get((count, rows), 0.0) + with_it
+        if self._memory is not None:
+            needed = len(self._levels) * _LEVEL_BYTES
+            self._memory.require(needed, self._memory.state, "how often values are in buckets of how many sizes")
 
     def conclude(self, texts: Sequence[str | None]) -> Exposure:
         """What it comes to."""

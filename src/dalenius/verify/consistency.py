@@ -17,6 +17,7 @@ from dalenius.model.problem import LARGEST_TOTAL
 from dalenius.release.manifest import SEEDED, Manifest, Strata, Value
 from dalenius.release.two_tables import TableFile, digest_of_parts, is_text, named_type
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
+from dalenius.verify.manifest_spelling import spelling_problems
 from dalenius.verify.scan import Scan
 
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
@@ -32,6 +33,7 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *_adversary(manifest),
         *_values(manifest),
         *(_strata(manifest, manifest.strata) if manifest.strata is not None else ()),
+        *(spelling_problems(manifest) if manifest.is_strict else ()),
     ):
         report.fail(MANIFEST, problem)
     if manifest.randomness == SEEDED:
@@ -197,6 +199,8 @@ def compare_values(manifest: Manifest, scan: Scan, limited_by_manifest: bool, re
     elif scan.nulls and is_text(named_type(manifest.columns.sensitive.type)):
         are = plural(scan.nulls, "sensitive value is", "sensitive values are")
         report.fail(VALUES, f"{are} null, and text is to hold the name of nulls", scan.nulls)
+    elif manifest.is_strict and manifest.null_value is not None and not (scan.nulls or _holds_text(manifest)):
+        report.fail(VALUES, "nulls have a name, and there are none")
     if unlisted:
         are = plural(len(unlisted), "value is", "values are")
         report.fail(VALUES, f"{are} not in the manifest; the first: {quote(unlisted[0])}", len(unlisted))
@@ -207,6 +211,12 @@ def compare_values(manifest: Manifest, scan: Scan, limited_by_manifest: bool, re
     _compare_worst(manifest, scan, report)
     if not scan.values_in_order:
         report.fail(VALUES, "the manifest's values are not in the order of the sensitive column's type")
+
+
+def _holds_text(manifest: Manifest) -> bool:
+    """Whether nulls became a value of the sensitive column, which nobody can tell from others."""
+    data_type = named_type(manifest.columns.sensitive.type)
+    return is_text(getattr(data_type, "value_type", data_type))
 
 
 def _compare_counts(manifest: Manifest, counted: dict[str | None, int], report: Report) -> None:
@@ -226,6 +236,8 @@ def _compare_worst(manifest: Manifest, scan: Scan, report: Report) -> None:
 
     def differs(value: Value) -> bool:
         count, size = scan.worst[value.value]
+        if manifest.is_strict:
+            return (count, size) != (value.worst.count, value.worst.size)
         return count * (value.worst.size - known) != value.worst.count * (size - known)
 
     other = [value for value in manifest.values if differs(value)]

@@ -5,30 +5,35 @@ The object is the same for the command line, the report and Studio.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from dalenius.model.concern import Concern, Severity, by_weight
 from dalenius.model.exposure import Exposure, exposure_sentence
-from dalenius.model.verdict import Check, Finding, Verdict, conclude_check
+from dalenius.model.verdict import Check, Finding, Signature, Verdict, conclude_check
 from dalenius.release.manifest import Manifest
 
 FILES, MANIFEST, HASHES, SCHEMA = "files", "manifest", "hashes", "schema"
 SIZES, STRATA, LIMITS, VALUES, ORDER, SOURCE = "sizes", "strata", "limits", "values", "order", "source"
+JOB, SIGNATURE = "job", "signature"
 
 # The checks in their order, with what holds where nothing was found.
 HOLDS = {
     FILES: "the manifest and both tables are there",
     MANIFEST: "it is of a known format, and consistent",
     HASHES: "both tables are the files that the manifest names",
-    SCHEMA: "columns and types are as the manifest says, and nothing else is in the files",
+    SCHEMA: "columns and types are as the manifest says, and every byte follows from the rows",
     SIZES: "every bucket has the size that the setting gives it, in both tables",
     STRATA: "every record is in a bucket of the stratum that its quasi-identifiers lead to",
     LIMITS: "no bucket holds more of a value than its limit allows",
     VALUES: "counts and worst cases of all values are as the manifest says",
     ORDER: "the rows are in the canonical order",
     SOURCE: "the records are exactly those of the table",
+    JOB: "the release is what the job says",
+    SIGNATURE: "the manifest was signed with the key",
 }
+_BEFORE_FORMAT_4 = {SCHEMA: "columns and types are as the manifest says"}
+_IF_ASKED = {SOURCE, JOB, SIGNATURE}
 _LONGEST_NAME = 60
 _FORMAT = 2  # of the JSON object
 
@@ -40,7 +45,9 @@ class Report:
         self.findings: list[Finding] = []
         self.obstacles: list[tuple[str, str]] = []
         self.notes: list[str] = []
+        self.holds = dict(HOLDS)
         self.exposure: Exposure | None = None
+        self.signature: Signature | None = None
 
     def fail(self, check: str, message: str, count: int = 1) -> None:
         """Something is wrong."""
@@ -61,9 +68,10 @@ class Report:
         self.notes += other.notes
         self.exposure = other.exposure or self.exposure
 
-    def checks(self, with_source: bool, with_strata: bool) -> tuple[Check, ...]:
-        """All checks; the comparison with the source only if it was asked for, and that of strata if there are any."""
-        left_out = {check for check, is_made in ((SOURCE, with_source), (STRATA, with_strata)) if not is_made}
+    def checks(self, asked: Collection[str], with_strata: bool, strict: bool = True) -> tuple[Check, ...]:
+        """All checks: what not everybody wants only if it was asked for, and that of strata if there are any."""
+        promised = self.holds if strict else self.holds | _BEFORE_FORMAT_4
+        left_out = {*(_IF_ASKED - set(asked)), *(() if with_strata else (STRATA,))}
         return tuple(
             conclude_check(
                 name,
@@ -71,17 +79,20 @@ class Report:
                 [finding for finding in self.findings if finding.check == name],
                 [f"not checked: {why}" for check, why in self.obstacles if check == name],
             )
-            for name, holds in HOLDS.items()
+            for name, holds in promised.items()
             if name not in left_out
         )
 
-    def verdict(self, with_source: bool, manifest: Manifest | None = None) -> Verdict:
+    def verdict(self, asked: Collection[str], manifest: Manifest | None = None) -> Verdict:
         """What it all adds up to; with the manifest, if it can be read."""
-        checks = self.checks(with_source, manifest is not None and manifest.strata is not None)
-        concerns = by_weight((*_failures(checks), *_in_the_clear(self.exposure, manifest)))
+        with_strata = manifest is not None and manifest.strata is not None
+        checks = self.checks(asked, with_strata, manifest is None or manifest.is_strict)
+        concerns = by_weight((*_failures(checks), *_in_the_clear(self.exposure, manifest), *_earlier_format(manifest)))
         if manifest is None:
             return Verdict(checks, tuple(self.notes), concerns=concerns)
-        return Verdict(checks, tuple(self.notes), manifest.rows, manifest.buckets, self.exposure, concerns)
+        return Verdict(
+            checks, tuple(self.notes), manifest.rows, manifest.buckets, self.exposure, concerns, self.signature
+        )
 
 
 def _failures(checks: Iterable[Check]) -> list[Concern]:
@@ -108,6 +119,21 @@ def _in_the_clear(exposure: Exposure | None, manifest: Manifest | None) -> list[
             "Publish again with limits below 1: --odds 8 never reaches 1.",
             people=round(exposure.outright),
             values=tuple(value.value for value in clear),
+        )
+    ]
+
+
+def _earlier_format(manifest: Manifest | None) -> list[Concern]:
+    """Releases of earlier formats are judged by the rules of their time, which leave writers a choice of bytes."""
+    if manifest is None or manifest.is_strict:
+        return []
+    return [
+        Concern(
+            "earlier-format",
+            Severity.LOOK,
+            f"the release has format {manifest.made_in} and was judged by the rules of that format: it was not checked "
+            "that every byte of its files follows from the rows",
+            "Publish the table again before the release goes to anybody else.",
         )
     ]
 
@@ -142,5 +168,6 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
         ],
         "exposure": verdict.exposure.as_object() if verdict.exposure is not None else None,
         "findings": [concern.as_object() for concern in verdict.concerns],
+        "signature": verdict.signature.as_object() if verdict.signature is not None else None,
         "notes": list(verdict.notes),
     }

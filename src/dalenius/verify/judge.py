@@ -1,8 +1,8 @@
 """Verify a release: from its files alone, does it keep every limit, and is it what its manifest says?
 
 The judge shares no code with the author. Nothing here knows how buckets are found or filled: the tables are read as
-anybody could read them, and compared with the manifest, with the publisher's own limits if they are given, and with the
-table that they were made of if that is.
+anybody could read them, and compared with the manifest; and, if they are given, with the publisher's own limits or
+whole job, with the table that they were made of, and with the key that the publisher signs with.
 """
 
 from __future__ import annotations
@@ -19,14 +19,27 @@ from dalenius.errors import ReleaseError
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
-from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.release.manifest import FILE, read_manifest
+from dalenius.release.folder import ReleaseFolder, TableName, open_release
+from dalenius.release.manifest import FILE
 from dalenius.verify.against import PublishersLimits, check_source
+from dalenius.verify.against_job import as_job, check_clear_values, check_job, limits_of
 from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
-from dalenius.verify.findings import FILES, HASHES, HOLDS, LIMITS, MANIFEST, SCHEMA, SOURCE, Report
+from dalenius.verify.findings import (
+    FILES,
+    HASHES,
+    HOLDS,
+    JOB,
+    LIMITS,
+    MANIFEST,
+    SCHEMA,
+    SIGNATURE,
+    SOURCE,
+    Report,
+)
 from dalenius.verify.release_files import (
     Watch,
     check_hashes,
+    check_signature,
     is_there,
     note_other_files,
     require_folder,
@@ -36,6 +49,8 @@ from dalenius.verify.scan import RESTS_ON, Scan, Scanner
 from dalenius.verify.stated_tree import check_tree
 
 if TYPE_CHECKING:
+    from dalenius.policy.job import Job
+    from dalenius.release.signature import PublicKey
     from dalenius.tables.compare import SourceTable
 
 __all__ = ["Verdict", "verify"]
@@ -48,8 +63,10 @@ def verify(
     folder: str | os.PathLike[str] | ReleaseFolder,
     *,
     policy: LimitPolicy | None = None,
+    job: Job | str | os.PathLike[str] | None = None,
     against: Any = None,
     table: str | None = None,
+    signed_by: PublicKey | str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     memory: int | None = None,
     batch_rows: int = _BATCH_ROWS,
@@ -57,27 +74,51 @@ def verify(
     """Check every promise of the release in a folder. The verdict is true if all of them are kept.
 
     `policy` replaces the manifest's limits by the publisher's own. A rule is resolved from the counts in the release,
-    and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `against`
+    and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `job` is
+    a job file, or its path: everything that it says is compared, its limits too, unless there is a policy. `against`
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
-    DataFrame, a pyarrow Table or a DuckDB relation. `progress` hears of one stage,
-    "Verifying", from whichever threads read rows. `memory`, in bytes, bounds the comparison with `against`; the other
-    checks need little.
+    DataFrame, a pyarrow Table or a DuckDB relation. `signed_by` is the public key, or its file, of whoever has to have
+    signed the release. `progress` hears of one stage, "Verifying", from whichever threads read rows. `memory`, in
+    bytes, is what the whole program may take, half of the machine's if None: a MemoryLimitError says that the release
+    would take more.
 
     A folder that is not there is an error; whatever is wrong inside it is a finding. A `ReleaseFolder` is compared with
     the manifest that it has, which need not be written yet.
     """
     report = Report()
-    release = folder if isinstance(folder, ReleaseFolder) else _release(Path(folder), report)
+    job = as_job(job) if job is not None else None
+    key = _public_key(signed_by) if signed_by is not None else None
+    if policy is None and job is not None:
+        policy = limits_of(job)
+    if isinstance(folder, ReleaseFolder):
+        release: ReleaseFolder | None = folder if memory is None else folder.within(memory)
+    else:
+        release = _release(Path(folder), memory, report)
     progress = progress or Silent()
+    given = {SOURCE: against, JOB: job, SIGNATURE: key}
+    asked = [check for check, what in given.items() if what is not None]
     if release is None:
         progress.stage(_STAGE)
-        return report.verdict(against is not None)
+        return report.verdict(asked)
+    check_signature(release, key, report)
+    if job is not None:
+        check_job(job, release.manifest, report)
     if against is None:
-        return _check(release, None, policy, progress, batch_rows, report)
-    from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
+        _check(release, None, policy, progress, batch_rows, report)
+    else:
+        from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
 
-    with SourceTable.open(against, table, memory) as source:
-        return _check(release, source, policy, progress, batch_rows, report)
+        with SourceTable.open(against, table, release.memory.engine // 2) as source:
+            _check(release, source, policy, progress, batch_rows, report)
+    if job is not None:
+        check_clear_values(job, release.manifest, report.exposure, report)
+    return report.verdict(asked, release.manifest)
+
+
+def _public_key(given: PublicKey | str | os.PathLike[str]) -> PublicKey:
+    from dalenius.release.signature import PublicKey, read_public_key  # here, because few releases need it
+
+    return given if isinstance(given, PublicKey) else read_public_key(given)
 
 
 def _check(
@@ -87,8 +128,8 @@ def _check(
     progress: Progress,
     batch_rows: int,
     report: Report,
-) -> Verdict:
-    """All checks of a release whose manifest can be read."""
+) -> None:
+    """All checks of a release whose manifest can be read, but for those of the job and the signature."""
     manifest = release.manifest
     with_source = source is not None
     if source is not None:
@@ -109,16 +150,15 @@ def _check(
     except BaseException:
         watch.stop()
         raise
-    return report.verdict(with_source, manifest)
 
 
-def _release(path: Path, report: Report) -> ReleaseFolder | None:
+def _release(path: Path, memory: int | None, report: Report) -> ReleaseFolder | None:
     """With its manifest, if that is there and can be read; without it nothing else can be checked."""
     require_folder(path)
     why = "there is no manifest"
     if is_there(path / FILE, report):
         try:
-            return ReleaseFolder(path, read_manifest(path))
+            return open_release(path, memory)
         except ReleaseError as error:
             report.fail(MANIFEST, error.message)
             why = "the manifest cannot be read"
@@ -134,7 +174,7 @@ def _check_tables(
         affected = [HASHES, SCHEMA, *RESTS_ON["st" if missing == "st" else "qit"]]
         report.not_checked(affected, f"{missing} is not there")
     if not is_countable(scanner.release.manifest):
-        rest = [check for check in HOLDS if check not in (FILES, MANIFEST, HASHES, SOURCE)]
+        rest = [check for check in HOLDS if check not in (FILES, MANIFEST, HASHES, SOURCE, JOB, SIGNATURE)]
         report.not_checked(rest, "the manifest's numbers cannot be")
         report.add(check_hashes(scanner.release, list(tables), scanner.watch))
         return []

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from dalenius.errors import ReleaseError
+from dalenius.model.memory import ReadingMemory
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.verify.findings import SCHEMA, Report
 from dalenius.verify.parquet_bytes import read_footer
@@ -70,11 +71,15 @@ def check_layout(release: ReleaseFolder, table: TableName, name: str, report: Re
     try:
         if name.endswith(".csv"):
             return _check_header(release, name, stated, report)
-        with release.store.open(name) as binary:  # first, since Arrow ends the program on some damaged footers
+        release.admit(table, name)
+        with release.store.open(name) as binary:
             entries = read_footer(binary).entries
-        with release.open_file(name) as source, pyarrow.parquet.ParquetFile(source) as file:
+        with release.open_file(table, name) as source, pyarrow.parquet.ParquetFile(source) as file:
             _check_metadata(name, file, entries, report)
             return _check_columns(name, file.schema_arrow, stated, report)
+    except ReleaseError as error:
+        report.fail(SCHEMA, error.message)
+        return False
     except (OSError, pa.ArrowException, ValueError, csv.Error):
         report.fail(SCHEMA, f"{name} is damaged, or not a {name.rpartition('.')[2]} file")
         return False
@@ -170,7 +175,8 @@ def _spark_type(data_type: pa.DataType) -> str | None:
 class UnusedEntries:
     """Watches the dictionaries of one column, batch by batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: ReadingMemory) -> None:
+        self._memory = memory
         self._entries: pa.Array | None = None
         self._used: npt.NDArray[np.bool_] = np.empty(0, bool)
         self._suspects: list[pa.Array] = []
@@ -195,12 +201,15 @@ class UnusedEntries:
     def _close(self) -> None:
         if self._entries is not None and not self._used.all():
             self._suspects.append(self._entries.take(as_arrow(np.flatnonzero(~self._used))).drop_null())
+            held = sum(int(entries.nbytes) for entries in self._suspects)
+            self._memory.require(2 * held, self._memory.state, "what dictionaries spell out and no row has")
 
 
 def in_no_row(suspects: pa.Array, columns: Iterable[pa.Array]) -> int:
     """How many of the suspects none of the batches of the column has."""
     for column in columns:
-        used = pc.unique(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+        coded = pa.types.is_dictionary(column.type)
+        used = column.dictionary.take(pc.unique(column.indices)) if coded else pc.unique(column)
         suspects = suspects.filter(pc.invert(pc.is_in(suspects, value_set=used.cast(suspects.type))))
         if not len(suspects):
             break

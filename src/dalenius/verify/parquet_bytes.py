@@ -4,9 +4,7 @@ There are columns, what helps to find rows in them (indexes, Bloom filters), and
 of our own: Arrow does not tell where the indexes are that Spark's writer puts behind the columns, nor what else a
 footer says. Numbers of fields are those of the format's parquet.thrift.
 
-Footers are written in Thrift's compact protocol, of which `Compact` has as much as is needed to walk through one. What
-is read may be written by anybody. Nothing is allocated by what it says of itself, nothing is read beyond its end, and
-whatever cannot be is a ValueError.
+What is read may be written by anybody: whatever cannot be is a ValueError (`release.thrift`).
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from dalenius.release.folder import ReleaseFolder
+from dalenius.release.thrift import INTEGERS, STRUCT, Compact, read_at
 from dalenius.verify.findings import SCHEMA, Report
 
 _MAGIC = b"PAR1"
@@ -31,12 +30,6 @@ _OF_COLUMN = frozenset({*range(1, 8), *range(9, 17)})
 _OF_FILTER = frozenset(range(1, 5))
 
 Region = tuple[int, int]  # the first byte, and how many
-
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
-INTEGERS = frozenset({_I16, _I32, _I64})
-LIST = _LIST
-_DEEPEST = 16  # structures within structures
-_LONGEST_NUMBER = 10  # bytes of 64 bits, seven at a time
 
 
 @dataclass
@@ -78,11 +71,11 @@ def read_footer(file: BinaryIO) -> Footer:
     end = file.seek(0, 2) - _TAIL
     if end < len(_MAGIC):
         raise ValueError("the file is too short")
-    length = int.from_bytes(_read(file, end, 4), "little")
+    length = int.from_bytes(read_at(file, end, 4), "little")
     if not 0 < length <= min(end - len(_MAGIC), _LARGEST):
         raise ValueError("the footer is longer than the file")
     footer = Footer(end - length)
-    reader = Compact(_read(file, footer.start, length))
+    reader = Compact(read_at(file, footer.start, length))
     for number, kind in _known(reader, _OF_FILE, footer):
         if number == 4:
             for _ in reader.items(kind, STRUCT):
@@ -151,14 +144,14 @@ def _index_length(file: BinaryIO, start: int, length: int, most: int) -> int:
     """The bytes of an index, which is one structure and no more."""
     if not 0 < length <= min(most, _LARGEST):
         raise ValueError("an index is longer than the file")
-    reader = Compact(_read(file, start, length))
+    reader = Compact(read_at(file, start, length))
     reader.skip(STRUCT)
     return _same(reader.position, length)
 
 
 def _filter_length(file: BinaryIO, start: int, length: int, most: int) -> int:
     """The bytes of a Bloom filter: a header, which says how many bytes follow. Some writers do not state the sum."""
-    reader = Compact(_read(file, start, min(most, _LARGEST_HEADER)))
+    reader = Compact(read_at(file, start, min(most, _LARGEST_HEADER)))
     header = Footer(start)
     follow = _integers(reader, _OF_FILTER, header).get(1, 0)
     if header.unknown:
@@ -193,128 +186,3 @@ def _known(reader: Compact, known: frozenset[int], footer: Footer) -> Iterator[t
         else:
             footer.unknown += 1
             reader.skip(kind)
-
-
-def _read(file: BinaryIO, start: int, length: int) -> bytes:
-    file.seek(start)
-    data = file.read(length)
-    if len(data) != length:
-        raise ValueError("the file ends too soon")
-    return data
-
-
-class Compact:
-    """A place in some bytes, from which values are read or skipped one after the other."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._end = data, len(data)
-        self.position = 0
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """The fields of a structure: number and type. Each is to be read or skipped before the next is asked for."""
-        seen: set[int] = set()
-        number = 0
-        while head := self._byte():
-            step, kind = head >> 4, head & 15
-            number = number + step if step else self._signed()
-            if number in seen:
-                raise ValueError("a field is there twice")
-            seen.add(number)
-            yield number, kind
-
-    def integer(self, kind: int) -> int:
-        """A number of 16, 32 or 64 bits."""
-        if kind not in INTEGERS:
-            raise ValueError("a number is wanted")
-        return self._signed()
-
-    def items(self, kind: int, wanted: int) -> range:
-        """The places of a list whose items have the type wanted; each is to be read or skipped in its turn."""
-        if kind != LIST:
-            raise ValueError("a list is wanted")
-        length, of = self._list_head()
-        if length and of != wanted:
-            raise ValueError("a list of something else is wanted")
-        return range(length)
-
-    def skip(self, kind: int, depth: int = 0) -> None:
-        """Go past a field's value."""
-        if depth > _DEEPEST:
-            raise ValueError("structures are too deep")
-        if kind in (_TRUE, _FALSE):
-            return  # the type says it
-        if kind in INTEGERS:
-            self._unsigned()
-        elif kind == STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner, depth + 1)
-        elif kind in (_LIST, _SET):
-            length, of = self._list_head()
-            self._skip_items(length, of, depth)
-        elif kind == _MAP:
-            self._skip_map(depth)
-        else:
-            self._move(self._width(kind))
-
-    def _width(self, kind: int) -> int:
-        """The bytes of a value that has so many, whatever is in them."""
-        if kind == _BINARY:
-            return self._unsigned()
-        widths = {_BYTE: 1, _DOUBLE: 8}
-        if kind not in widths:
-            raise ValueError("there is no such type")
-        return widths[kind]
-
-    def _skip_items(self, length: int, of: int, depth: int) -> None:
-        for _ in range(length):
-            if of in (_TRUE, _FALSE):
-                self._move(1)
-            else:
-                self.skip(of, depth + 1)
-
-    def _skip_map(self, depth: int) -> None:
-        length = self._within(self._unsigned())
-        if length:
-            kinds = self._byte()
-            for _ in range(length):
-                self._skip_items(1, kinds >> 4, depth)
-                self._skip_items(1, kinds & 15, depth)
-
-    def _list_head(self) -> tuple[int, int]:
-        head = self._byte()
-        length = head >> 4
-        return self._within(self._unsigned() if length == 15 else length), head & 15
-
-    def _within(self, length: int) -> int:
-        """So many items, if there can be as many: each takes a byte at least."""
-        if length > self._end - self.position:
-            raise ValueError("a list is longer than what is left")
-        return length
-
-    def _signed(self) -> int:
-        number = self._unsigned()
-        return (number >> 1) ^ -(number & 1)
-
-    def _unsigned(self) -> int:
-        number = self._byte()
-        if number < 128:  # as most are
-            return number
-        number &= 127
-        for place in range(1, _LONGEST_NUMBER):
-            byte = self._byte()
-            number |= (byte & 127) << 7 * place
-            if byte < 128:
-                return number
-        raise ValueError("a number is too long")
-
-    def _byte(self) -> int:
-        place = self.position
-        if place >= self._end:
-            raise ValueError("the end comes too soon")
-        self.position = place + 1
-        return self._data[place]
-
-    def _move(self, length: int) -> None:
-        if length > self._end - self.position:
-            raise ValueError("the end comes too soon")
-        self.position += length

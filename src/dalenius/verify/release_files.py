@@ -9,14 +9,18 @@ import hashlib
 import stat
 import threading
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from dalenius.errors import ReleaseError
 from dalenius.model.progress import Progress, Silent
+from dalenius.model.verdict import Signature, SignatureState
 from dalenius.release.folder import ReleaseFolder, Store, TableName
-from dalenius.release.manifest import FILE
+from dalenius.release.manifest import FILE, SIGNATURE_FILE, parse_manifest
 from dalenius.release.two_tables import TableFile, TablePart, digest_of_parts
-from dalenius.verify.findings import FILES, HASHES, Report, plural
+from dalenius.verify.findings import FILES, HASHES, SIGNATURE, Report, plural
+
+if TYPE_CHECKING:
+    from dalenius.release.signature import PublicKey
 
 _CHUNK = 2**20
 _LISTED = 5
@@ -119,7 +123,7 @@ def _is_there_elsewhere(store: Store, name: str, report: Report) -> None:
 
 def other_files(release: ReleaseFolder) -> list[str]:
     """Whatever lies in the folder besides the release, as far as anybody can say."""
-    known = {FILE, *release.files("qit"), *release.files("st")}
+    known = {FILE, SIGNATURE_FILE, *release.files("qit"), *release.files("st")}
     return [name for name in release.store.names() or () if name not in known]
 
 
@@ -136,6 +140,57 @@ def note_other_files(release: ReleaseFolder, report: Report) -> None:
     if others:
         listed = ", ".join(map(repr, others[:_LISTED])) + (" and more" if len(others) > _LISTED else "")
         report.note(f"the folder has {plural(len(others), 'other file')}, not verified: {listed}")
+
+
+def check_signature(release: ReleaseFolder, key: PublicKey | None, report: Report) -> None:
+    """Whether the manifest was signed with the key. Without one, a signature is only looked at: it must be one."""
+    names = release.store.names()
+    if names is not None and SIGNATURE_FILE not in names:
+        if key is not None:
+            report.fail(SIGNATURE, f"the release is not signed: it has no {SIGNATURE_FILE}")
+        state = SignatureState.ABSENT
+    else:
+        state = _signature_state(release, key, report)
+    report.signature = Signature(state, key.fingerprint if key is not None else None)
+
+
+def _signature_state(release: ReleaseFolder, key: PublicKey | None, report: Report) -> SignatureState:
+    from dalenius.release.signature import LENGTH, parse_signature  # here, because few releases need it
+
+    check = FILES if key is None else SIGNATURE
+    path = release.store.local(SIGNATURE_FILE)
+    if path is not None and not is_there(path, report):
+        report.not_checked([SIGNATURE], f"{SIGNATURE_FILE} is not a file of the release")
+        return SignatureState.INVALID
+    try:
+        with release.store.open(SIGNATURE_FILE) as file:
+            signature = parse_signature(file.read(LENGTH + 1))
+        with release.store.open(FILE) as file:
+            content = file.read() if key is not None else b""
+    except OSError as error:
+        report.fail(check, f"{SIGNATURE_FILE} cannot be checked: {error.strerror or 'the store failed'}")
+        return SignatureState.INVALID
+    if signature is None:
+        report.fail(check, f"{SIGNATURE_FILE} is not a signature: one line of 88 characters")
+        return SignatureState.INVALID
+    if key is None:
+        report.note("the release is signed; whose signature it is was not checked, which needs the public key")
+        return SignatureState.UNCHECKED
+    if not key.has_signed(content, signature):
+        report.fail(SIGNATURE, f"{SIGNATURE_FILE} is not a signature of this manifest with the key given")
+        return SignatureState.INVALID
+    if not _is_manifest(content, release):
+        report.fail(SIGNATURE, "the manifest changed while it was being verified")
+        return SignatureState.INVALID
+    return SignatureState.VALID
+
+
+def _is_manifest(content: bytes, release: ReleaseFolder) -> bool:
+    """Whether what was signed is what everything else is compared with."""
+    try:
+        return parse_manifest(content.decode()) == release.manifest
+    except (ReleaseError, UnicodeDecodeError):
+        return False
 
 
 def check_hashes(release: ReleaseFolder, tables: list[TableName], watch: Watch) -> Report:

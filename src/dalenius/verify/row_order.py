@@ -28,14 +28,19 @@ Bits = npt.NDArray[np.bool_]
 AnyIntegers = npt.NDArray[np.integer[Any]]
 
 _INFINITY = {2: 0x7C00, 4: 0x7F800000, 8: 0x7FF0000000000000}  # as bits, by the width in bytes
+_MUCH = 2**26  # bytes of text
 _FEW = 16  # text is compared by rank where there are so many rows to a different text
 
 
 class OrderOfRows:
-    """Counts the rows that come before the row above them, batch by batch."""
+    """Counts the rows that come before the row above them, batch by batch.
 
-    def __init__(self) -> None:
+    `ranked` says that the dictionaries of columns are in the order of their values, each value once.
+    """
+
+    def __init__(self, ranked: bool = False) -> None:
         self.falls = 0
+        self._ranked = ranked
         self._last: list[pa.Array] | None = None
 
     def add(self, columns: Sequence[pa.Array]) -> None:
@@ -45,18 +50,18 @@ class OrderOfRows:
         if self._last is not None:
             pairs = zip(self._last, columns, strict=True)
             self.falls += falls([pa.concat_arrays([last, _row(column, 0)]) for last, column in pairs])
-        self.falls += falls(columns)
+        self.falls += falls(columns, self._ranked)
         self._last = [_row(column, len(column) - 1) for column in columns]
 
 
-def falls(columns: Sequence[pa.Array]) -> int:
-    """How many rows come before the row above them."""
+def falls(columns: Sequence[pa.Array], ranked: bool = False) -> int:
+    """How many rows come before the row above them; `ranked` as above."""
     count = 0
     equal = np.ones(max(0, len(columns[0]) - 1), dtype=bool)
     for column in columns:
         if not equal.any():
             break
-        for less, same in _steps(column, equal):
+        for less, same in _steps(column, equal, ranked):
             count += int(np.count_nonzero(less))
             equal = same
     return count
@@ -68,11 +73,13 @@ def _row(column: pa.Array, place: int) -> pa.Array:
     return row.dictionary_decode() if pa.types.is_dictionary(column.type) else row
 
 
-def _steps(column: pa.Array, equal: Bits) -> Iterator[tuple[Bits, Bits]]:
+def _steps(column: pa.Array, equal: Bits, ranked: bool) -> Iterator[tuple[Bits, Bits]]:
     """For each row but the first, among those equal so far: is it less than the row above, is it equal to it."""
-    column = simple(column)
-    if pa.types.is_dictionary(column.type) or is_bytes(column.type):
-        if pa.types.is_dictionary(column.type) and len(column.dictionary) * _FEW <= len(column):
+    column = simple(column) if not ranked else column
+    if ranked and pa.types.is_dictionary(column.type):
+        keys = iter([integers(column.indices, len(column.dictionary))])
+    elif pa.types.is_dictionary(column.type) or is_bytes(column.type):
+        if pa.types.is_dictionary(column.type) and _has_few_texts(column):
             keys = iter([_ranks(column)])
         else:
             yield _compare_texts(column, equal)
@@ -107,6 +114,13 @@ def is_bytes(data_type: pa.DataType) -> bool:
         pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type)
     )
     return bool(is_text(data_type) or binary)
+
+
+def _has_few_texts(column: pa.DictionaryArray) -> bool:
+    """Whether ranks are the better way: for rows that share texts, or whose texts would take too much spelled out."""
+    if len(column.dictionary) * _FEW <= len(column):
+        return True
+    return (pc.max(pc.binary_length(column.dictionary)).as_py() or 0) * len(column) > _MUCH
 
 
 def _ranks(column: pa.DictionaryArray) -> AnyIntegers:

@@ -21,9 +21,9 @@ from dalenius.verify.release_files import Watch
 from dalenius.verify.row_order import OrderOfRows, integers
 from dalenius.verify.sensitive_values import ValueCodes
 from dalenius.verify.stated_tree import StrataOfRows, Tree
+from dalenius.verify.strict_files import check_nulls, strict_batches
 
 _FIRST_ROWS = 2**11
-_MOST_BYTES = 2**26  # of a batch
 
 RESTS_ON: dict[TableName, tuple[str, ...]] = {"qit": (SIZES, STRATA, ORDER), "st": (SIZES, LIMITS, VALUES, ORDER)}
 
@@ -61,7 +61,7 @@ class Scanner:
         """QIT: layout, sizes, strata and order."""
         scan = Scan()
         strata: StrataOfRows | None = None
-        sizes, order, stream = self._sizes("qit"), OrderOfRows(), BucketStream()
+        sizes, order, stream = self._sizes("qit"), self._order("qit"), BucketStream()
         unused: dict[str, UnusedEntries] = {}
         with self._reading("qit", scan):
             for batch in self._batches("qit", scan.report):
@@ -74,23 +74,23 @@ class Scanner:
                     strata.add(batch, numbers)
                 order.add([bucket, *others])
                 for name, column in zip(batch.schema.names, others, strict=False):
-                    if pa.types.is_dictionary(column.type):
-                        unused.setdefault(name, UnusedEntries()).add(column)
+                    if pa.types.is_dictionary(column.type) and not self.release.manifest.is_strict:
+                        unused.setdefault(name, UnusedEntries(self.release.memory)).add(column)
             sizes.add(stream.finish())
             self._conclude("qit", sizes, order, scan)
             if strata is not None:
-                strata.conclude(self._file("qit"), scan.report)
+                strata.conclude(self._file("qit"), self.release.manifest.is_strict, scan.report)
             self._conclude_unused(unused, scan)
         return scan
 
     def sensitive_values(self, values: Sequence[str], limits: Sequence[Fraction] | None) -> Scan:
         """ST: layout, sizes, order, and every value of every bucket against its limit, if limits are given."""
         scan = Scan()
-        sizes, order, stream = self._sizes("st"), OrderOfRows(), BucketStream()
+        sizes, order, stream = self._sizes("st"), self._order("st"), BucketStream()
         manifest, adversary = self.release.manifest, self.release.manifest.adversary
-        codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value)
+        codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value, self.release.memory)
         caps = limits if limits is not None else [None] * len(values)
-        shares = LimitsOfBuckets(caps, adversary.known_records, adversary.fake_values)
+        shares = LimitsOfBuckets(caps, adversary.known_records, adversary.fake_values, self.release.memory)
         with self._reading("st", scan):
             for batch in self._batches("st", scan.report):
                 bucket, sensitive = batch.columns
@@ -130,7 +130,23 @@ class Scanner:
             return
         report.not_checked(RESTS_ON[table], why)
 
+    def _order(self, table: TableName) -> OrderOfRows:
+        """In strict files dictionaries are in order; text files have none."""
+        return OrderOfRows(ranked=self.release.manifest.is_strict and not self._file(table).endswith(".csv"))
+
     def _batches(self, table: TableName, report: Report) -> Iterator[pa.RecordBatch]:
+        """The rows of a table, once each file has shown to be laid out as a release is."""
+        if self.release.manifest.is_strict:
+            nulls = dict.fromkeys(self.release.schema(table).names, 0)
+            for batch in strict_batches(self.release, table, nulls):
+                yield batch
+                self.watch.step(batch.num_rows)
+            check_nulls(self.release, table, nulls, report)
+        else:
+            yield from self._lenient_batches(table, report)
+
+    def _lenient_batches(self, table: TableName, report: Report) -> Iterator[pa.RecordBatch]:
+        """By the rules of earlier formats, which let writers choose."""
         files = self.release.files(table)
         if not check_layout(self.release, table, files[0], report):
             raise _UnknownLayoutError
@@ -162,7 +178,7 @@ class Scanner:
             batches.close()
         if first is None or not first.num_rows:
             return self.rows
-        return max(1, min(self.rows, _MOST_BYTES * int(first.num_rows) // max(1, int(first.nbytes))))
+        return max(1, min(self.rows, self.release.memory.batch * int(first.num_rows) // max(1, int(first.nbytes))))
 
     def _conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
         manifest = self.release.manifest

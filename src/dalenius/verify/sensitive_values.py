@@ -10,12 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.errors import TooManyValuesError
+from dalenius.model.memory import ReadingMemory
 from dalenius.model.problem import MOST_VALUES
 from dalenius.release.two_tables import is_text
 from dalenius.tables.arrays import texts
 from dalenius.verify.buckets import Codes, Integers
 from dalenius.verify.row_order import as_arrow, as_text, falls, integers, is_bytes
 
+_VALUE_BYTES = 128  # for each value, besides its text
+_COPIES = 4  # of a text: in Arrow's array, as Python has it, and while they grow
 _INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
@@ -25,8 +28,11 @@ class ValueCodes:
     A null counts under the name of nulls, and without one as a value of its own, called None.
     """
 
-    def __init__(self, column: str, known: Sequence[str], null_value: str | None) -> None:
-        self._column = column
+    def __init__(
+        self, column: str, known: Sequence[str], null_value: str | None, memory: ReadingMemory | None = None
+    ) -> None:
+        self._column, self._memory = column, memory
+        self._bytes = 0  # of the different values met
         self.texts: list[str | None] = list(known)
         self.listed = len(self.texts)
         self.nulls = 0
@@ -103,6 +109,9 @@ class ValueCodes:
         data_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
         viewed = entries.type != data_type and pa.types.is_integer(entries.type)
         natives = entries.view(data_type) if viewed else entries
+        self._bytes += int(natives.nbytes) + _VALUE_BYTES * len(natives)
+        if self._memory is not None:
+            self._memory.require(_COPIES * self._bytes, self._memory.state, f"the different values of {self._column!r}")
         names = natives.to_pylist() if is_text(natives.type) else texts(natives)
         new = [self._place(self._null_value if name is None else name) for name in names]
         self._codes = np.append(self._codes, np.array(new, np.int32))
@@ -120,11 +129,16 @@ class ValueCodes:
 
 def _encode(column: pa.Array) -> pa.DictionaryArray:
     """The column as a dictionary of entries that Arrow can look up: floating point by its bits, so -0.0 is not 0.0."""
-    data_type = column.type
-    if pa.types.is_dictionary(data_type):
-        return column
+    if pa.types.is_dictionary(column.type):
+        entries = _can_be_looked_up(column.dictionary)
+        return column if entries is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, entries)
+    return _can_be_looked_up(column).dictionary_encode()
+
+
+def _can_be_looked_up(values: pa.Array) -> pa.Array:
+    data_type = values.type
     if pa.types.is_floating(data_type) or pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
-        column = column.view(_INTEGERS[data_type.bit_width])
-    elif pa.types.is_string_view(data_type) or pa.types.is_null(data_type):
-        column = column.cast(pa.large_string())
-    return column.dictionary_encode()
+        return values.view(_INTEGERS[data_type.bit_width])
+    if pa.types.is_string_view(data_type) or pa.types.is_null(data_type):
+        return values.cast(pa.large_string())
+    return values

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from dalenius.release.manifest import Cut, Leaf, Manifest, Strata
 from dalenius.release.two_tables import named_type
+from dalenius.tables.arrays import texts
 from dalenius.verify.buckets import Integers
 from dalenius.verify.findings import MANIFEST, STRATA, Report, plural
 from dalenius.verify.row_order import AnyIntegers
@@ -69,11 +70,13 @@ def _column_problems(manifest: Manifest, cuts: list[Cut]) -> Iterator[str]:
     if unknown := sum(1 for cut in cuts if cut.column not in types):
         yield f"{plural(unknown, 'cut is', 'cuts are')} of a column that is no quasi-identifier"
     for name, data_type in _data_types({cut.column: types[cut.column] for cut in cuts if cut.column in types}):
-        texts = {cut.at_most for cut in cuts if cut.column == name}
+        at = {cut.at_most for cut in cuts if cut.column == name}
         if not can_be_cut(data_type):
             yield f"the column {name!r} is cut, and values of its type have no text"
-        elif wrong := sum(1 for text in texts if not _is_readable(text, data_type)):
+        elif wrong := sum(1 for text in at if not _is_readable(text, data_type)):
             yield f"{plural(wrong, 'cut')} of {name!r} at what is no value of its type"
+        elif manifest.is_strict and not _are_spelled(sorted(at), data_type):
+            yield f"cuts of {name!r} are not spelled as values of its type are"
 
 
 def _leaf_problems(strata: Strata) -> Iterator[str]:
@@ -100,6 +103,11 @@ def _is_readable(text: str, data_type: pa.DataType) -> bool:
     except UnreadableError:
         return False
     return True
+
+
+def _are_spelled(cuts: list[str], data_type: pa.DataType) -> bool:
+    """Whether the values that the texts stand for have these texts and no others."""
+    return texts(pa.concat_arrays([threshold(cut, data_type) for cut in cuts])) == cuts
 
 
 @dataclass(frozen=True)
@@ -218,8 +226,11 @@ class StrataOfRows:
             stated = np.searchsorted(self._last_buckets, buckets[rest])
             self._count(buckets[rest], arrived, stated)
 
-    def conclude(self, file: str, report: Report) -> None:
-        """Add what was wrong to the report."""
+    def conclude(self, file: str, strict: bool, report: Report) -> None:
+        """Add what was wrong to the report. Strictly, a text at which a column is cut is one that a row has."""
+        foreign = sum(len(ranks.unseen) for ranks in self._tree.ranks if ranks.unseen is not None)
+        if strict and foreign:
+            report.fail(STRATA, f"{plural(foreign, 'cut is', 'cuts are')} at a text that no row of {file} has", foreign)
         if self._first_wrong is not None:
             bucket, arrived, stated = self._first_wrong
             rows = plural(self._wrong, "row is", "rows are")

@@ -126,12 +126,16 @@ class Ranks:
         self._keys = [] if self._texts else list(order_keys(self._cuts))
         self._last: tuple[pa.Array, AnyIntegers] | None = None
         self._table: AnyIntegers | None = None
+        self.unseen: pa.Array | None = self._cuts if self._texts else None  # texts of cuts that no row had so far
 
     def __len__(self) -> int:
         return len(self._cuts)
 
     def of(self, column: pa.Array) -> AnyIntegers:
         """The ranks of a batch."""
+        if pa.types.is_dictionary(column.type) and not self._texts:
+            ranks = np.append(self.of(column.dictionary), len(self)).astype(self._dtype)
+            return ranks.take(integers(column.indices, len(column.dictionary)))
         column = simple(column)
         if self._texts:
             coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -150,6 +154,10 @@ class Ranks:
             ranks = np.searchsorted(dense[:count], dense[count:])
             ranks[nulls(entries)] = count
             self._last = (entries, np.append(ranks, count).astype(self._dtype))
+            if self.unseen is not None and len(self.unseen):
+                self.unseen = self.unseen.filter(
+                    pc.invert(pc.is_in(self.unseen, value_set=entries.cast(self._cuts.type)))
+                )
         return self._last[1]
 
     def _of_keys(self, keys: list[AnyIntegers]) -> AnyIntegers:

@@ -1,7 +1,7 @@
 """The file system of the cluster, as far as publishing needs it: a folder for the release, and what is in it.
 
 `HadoopFiles` asks the cluster's own file systems, whatever they are. `ConnectFiles` has only what Spark Connect offers:
-it can see files, read them and add one, and cannot remove any.
+it can see files, read them and add some, and cannot rename or remove any.
 
 Paths as Spark reads them: by the cluster's file systems, with wildcards, from the folder where Java was started.
 """
@@ -12,7 +12,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,6 +73,7 @@ def _conf(spark: SparkSession) -> Any:
     return session.sessionState().newHadoopConf()
 
 
+_RENAMED_AT_ONCE = 8
 _RENAMES = {"hdfs", "viewfs", "webhdfs", "swebhdfs", "o3fs", "ofs"}  # where a rename replaces a file in one step
 
 
@@ -108,8 +110,8 @@ class Files(Protocol):
     def remove(self, name: str = "") -> None:
         """Remove a file, a folder with all that is in it, or the folder of the release itself, if it is empty."""
 
-    def tidy(self, name: str) -> None:
-        """Remove what Spark leaves in a folder besides the files of a table."""
+    def tidy(self, name: str, renamed: Callable[[str], str]) -> None:
+        """Give the files in a folder their names, and remove what Spark leaves there besides."""
 
 
 def files_at(spark: SparkSession, out: str) -> Files:
@@ -223,12 +225,15 @@ class HadoopFiles:
                 folder = folder.getParent()
         return missing
 
-    def tidy(self, name: str) -> None:
-        """Checksums of local files, and whatever else is not for readers; and what is left goes to the disk."""
+    def tidy(self, name: str, renamed: Callable[[str], str]) -> None:
+        """Remove checksums of local files, and whatever else is not for readers; what is left goes to the disk.
+
+        An object store renames by a copy, which takes a while, and so some files at a time.
+        """
         with _file_errors():
-            for status in self._system.listStatus(self._at(name)):
-                if str(status.getPath().getName()).startswith((".", "_")):
-                    self._system.delete(status.getPath(), True)
+            there = [str(status.getPath().getName()) for status in self._system.listStatus(self._at(name))]
+        with ThreadPoolExecutor(_RENAMED_AT_ONCE) as workers:
+            list(workers.map(lambda file: self._tidy_file(f"{name}/{file}", f"{name}/{renamed(file)}"), there))
         if self.path is not None:  # a checksum of a file that is gone may be left in the folder itself
             for entry in (self.path / name).iterdir():
                 if entry.name.startswith((".", "_")):
@@ -236,6 +241,13 @@ class HadoopFiles:
                 else:
                     with suppress(OSError):
                         sync(entry)
+
+    def _tidy_file(self, name: str, to: str) -> None:
+        with _file_errors():
+            if name.rpartition("/")[2].startswith((".", "_")):
+                self._system.delete(self._at(name), True)
+            elif name != to and not self._system.rename(self._at(name), self._at(to)):
+                raise OSError(5, os.strerror(5))
 
     def _at(self, name: str) -> Any:
         return self._java.fs.Path(self._root, name)
@@ -289,15 +301,19 @@ class ConnectFiles:
 
     def write_last(self, name: str, content: bytes) -> None:
         """Sent from here, under its name."""
+        self.add(name, content)
+
+    def add(self, name: str, content: bytes) -> None:
+        """A file that is not there yet, sent from here."""
         with tempfile.TemporaryDirectory(prefix="dalenius-") as folder, plain_errors():
-            local = Path(folder) / name
+            local = Path(folder) / "file"
             local.write_bytes(content)
             self._spark.copyFromLocalToFs(str(local), f"{self.root}/{name}")
 
     def remove(self, name: str = "") -> None:
         """Not possible."""
 
-    def tidy(self, name: str) -> None:
+    def tidy(self, name: str, renamed: Callable[[str], str]) -> None:
         """Not possible."""
 
 

@@ -50,9 +50,10 @@ _MOST_HASHES = 2**18
 
 
 def piece_rows(rows: int, row_bytes: int) -> int:
-    """How many rows a file of a table has, about: a function of what is published, not of the cluster."""
+    """How many rows a file of a table has, about: a power of two, by what is published and not by the cluster."""
     most = max(1, min(_MOST_PIECE_ROWS, _PIECE_BYTES // max(1, row_bytes)))
-    return min(max(rows // _FEWEST_PIECES, _LEAST_PIECE_ROWS), most)
+    wanted = min(max(rows // _FEWEST_PIECES, _LEAST_PIECE_ROWS), most)
+    return int(2 ** (wanted.bit_length() - 1))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,6 @@ _TYPES: dict[type[t.DataType], pa.DataType] = {
     t.TimestampType: pa.timestamp("us", tz="UTC"),
     t.TimestampNTZType: pa.timestamp("us"),
 }
-_FROM_ARROW = {kind: spark for spark, kind in _TYPES.items()}
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.DateType, t.BooleanType)
 _TEXT = {".csv": ",", ".tsv": "\t"}
 
@@ -175,14 +174,3 @@ def _arrow_type(name: str, kind: t.DataType) -> pa.DataType:
         f"the column {name!r} has the type {kind.simpleString()[:60]}, which cannot be published as it is",
         "Turn it into text first, or leave it out.",
     )
-
-
-def spark_schema(schema: pa.Schema) -> t.StructType:
-    """The columns of a table that is to be written."""
-    return t.StructType([t.StructField(field.name, _spark_type(field.type), field.nullable) for field in schema])
-
-
-def _spark_type(kind: pa.DataType) -> t.DataType:
-    if pa.types.is_decimal(kind):
-        return t.DecimalType(kind.precision, kind.scale)
-    return _FROM_ARROW[kind]()

@@ -1,14 +1,16 @@
-"""Tasks that place the records of a partition, and tasks that put the records of a piece into the order of the release.
+"""Tasks that place the records of a partition, and tasks that make a file of the records of a piece.
 
 Placing shuffles nothing: how many records of each value are in earlier partitions is known, so a task knows the ranks
 of its own. What it gives goes through the one shuffle there is: for every piece of the release, that is for every range
 of buckets, the records that belong there, 8 bytes each (or as Arrow batches, where they do not fit into 64 bits). A
 piece holds a number of records that is known beforehand and small enough for one task, however the values are skewed.
+There they get into the order of the release, and become the bytes of a file: those that any engine would write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +26,13 @@ from dalenius.place.slots import Placement, values_of_buckets
 from dalenius.place.wide import WideLayout
 from dalenius.publishing.spark.rereading import Batches, PackedRecordsOf, RawRecordsOf, rows_moved
 from dalenius.publishing.spark.spark_errors import carry_errors
-from dalenius.tables.arrays import numpy_array
+from dalenius.release.parquet_pages import FileWriter
+from dalenius.tables.arrays import arrow_array, numpy_array
 
 Integers = npt.NDArray[np.int64]
 
 PLACED = "piece int, records binary"
+ENCODED = "piece int, content binary"
 _KEYS_AT_ONCE = 2**21
 _BYTES_AT_ONCE = 2**26
 _ROWS_AT_ONCE = 2**16
@@ -124,14 +128,37 @@ class PlaceTask:
         return pa.record_batch([pa.array(some, pa.int32()), pa.array(records, pa.binary())], names=["piece", "records"])
 
 
-class SortTask:
-    """Puts the records of one piece into the order of the release."""
+@dataclass(frozen=True)
+class PieceEncoder:
+    """Makes files of a table's pieces: its columns, which of them has the buckets, and the rows of a row group."""
 
-    def __init__(self, pieces: Pieces, layout: Layout | WideLayout, schema: pa.Schema) -> None:
-        self._rows, self._layout, self._schema = pieces.rows, layout, schema
+    schema: pa.Schema
+    bucket: str
+    group: int
+
+    def file(self, piece: int, groups: Iterable[Sequence[pa.Array]]) -> pa.RecordBatch:
+        """The row of a piece, from the columns of its row groups."""
+        content = io.BytesIO()
+        writer = FileWriter(content, self.schema, self.bucket)
+        for columns in groups:
+            writer.write_group(columns)
+        writer.finish()
+        row = [pa.array([piece], pa.int32()), pa.array([content.getbuffer()], pa.binary())]
+        return pa.record_batch(row, names=["piece", "content"])
+
+    def groups(self, rows: int) -> Iterator[slice]:
+        """Which rows of a piece are in which row group."""
+        return (slice(first, min(first + self.group, rows)) for first in range(0, rows, self.group))
+
+
+class SortTask:
+    """Puts the records of one piece into the order of the release, and makes its file of QIT."""
+
+    def __init__(self, pieces: Pieces, layout: Layout | WideLayout, encoder: PieceEncoder) -> None:
+        self._rows, self._layout, self._encoder = pieces.rows, layout, encoder
 
     def __call__(self, batches: Batches) -> Batches:
-        """The rows of QIT."""
+        """The file of a piece, in a row."""
         return carry_errors(self._run)(batches)
 
     def _run(self, batches: Batches) -> Batches:
@@ -144,47 +171,51 @@ class SortTask:
             parts += batch.column(1).to_pylist()
         if piece < 0:
             return
-        columns = self._sort(parts)
-        if sum(len(one[-1]) for one in columns) != self._rows[piece]:
+        rows, columns = self._sorted(parts)
+        if rows != self._rows[piece]:
             raise rows_moved()
-        for one in columns:
-            yield from rows_of(one, self._schema)
+        yield self._encoder.file(piece, map(columns, self._encoder.groups(rows)))
 
-    def _sort(self, parts: list[bytes]) -> list[list[pa.Array]]:
-        if isinstance(self._layout, Layout):
+    def _sorted(self, parts: list[bytes]) -> tuple[int, Callable[[slice], list[pa.Array]]]:
+        """How many records there are, and the columns of some, by their places in the order of the release."""
+        layout = self._layout
+        if isinstance(layout, Layout):
             keys: Keys = np.concatenate([np.frombuffer(part, dtype=np.uint64) for part in parts])
             keys.sort()
-            steps = range(0, len(keys), _ROWS_AT_ONCE)
-            return [self._layout.unpack(keys[first : first + _ROWS_AT_ONCE]) for first in steps]
-        layout = self._layout
+            return len(keys), lambda where: layout.unpack(keys[where])
         batches = [pa.ipc.read_record_batch(pa.py_buffer(part), layout.schema) for part in parts]
-        return [layout.sort(batches)]
+        columns = layout.sort(batches)
+        return len(columns[-1]), lambda where: [one.slice(where.start, where.stop - where.start) for one in columns]
 
 
 class ValuesTask:
-    """Makes ST, piece by piece, from the quotas alone."""
+    """Makes the files of ST, piece by piece, from the quotas alone."""
 
     def __init__(
-        self, parts: tuple[Partition, ...], sensitive: SensitiveColumn, pieces: Pieces, buckets: int, schema: pa.Schema
+        self,
+        parts: tuple[Partition, ...],
+        sensitive: SensitiveColumn,
+        pieces: Pieces,
+        buckets: int,
+        encoder: PieceEncoder,
     ) -> None:
-        self._parts, self._sensitive, self._schema = parts, sensitive, schema
+        self._parts, self._sensitive, self._encoder = parts, sensitive, encoder
         self._firsts = np.append(pieces.first_buckets, buckets + 1)
 
     def __call__(self, batches: Batches) -> Batches:
-        """The rows of ST for the pieces whose numbers come."""
+        """The files of the pieces whose numbers come, a row each."""
         return carry_errors(self._run)(batches)
 
     def _run(self, batches: Batches) -> Batches:
         for batch in batches:
             for piece in numpy_array(batch.column(0)).tolist():
-                first, last = self._firsts[piece : piece + 2].tolist()
-                for buckets, values in values_of_buckets(self._parts, first, last, _ROWS_AT_ONCE):
-                    yield from rows_of([pa.array(buckets), self._sensitive.decode(values)], self._schema)
+                yield self._file(piece)
 
-
-def rows_of(columns: list[pa.Array], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Columns as batches that Spark takes: plain types, and not too many rows at a time."""
-    plain = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
-    batch = pa.record_batch(plain, schema=schema)
-    for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
-        yield batch.slice(first, _ROWS_AT_ONCE)
+    def _file(self, piece: int) -> pa.RecordBatch:
+        first, last = self._firsts[piece : piece + 2].tolist()
+        made = zip(*values_of_buckets(self._parts, first, last, _ROWS_AT_ONCE), strict=True)
+        buckets, values = (np.concatenate(some) for some in made)
+        groups = self._encoder.groups(len(buckets))
+        return self._encoder.file(
+            piece, ([arrow_array(buckets[where]), self._sensitive.decode(values[where])] for where in groups)
+        )

@@ -38,9 +38,6 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # 007 stays 007
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.writeLegacyFormat": "false",
 }
 _OWN = {  # of sessions that are made here
     "spark.app.name": "dalenius",

@@ -1,8 +1,9 @@
 // Figures for analysts: a bar for each group of a release, with its interval, and the same as a CSV file.
 
 import { assumption, estimated, fromTo, groupValue, share } from "./answers.js";
+import { countFrom } from "./counting.js";
 import { byId, count, el, fill, named, nameText, plural, sentence, svg } from "./dom.js";
-import { get, post } from "./server.js";
+import { get } from "./server.js";
 import { announce, clear, complain } from "./shell.js";
 
 const MOST_BARS = 200;
@@ -56,12 +57,12 @@ async function draw() {
   const asked = (latest += 1);
   fill(byId("query-problem"));
   try {
-    const got = await post(`/api/releases/${encodeURIComponent(byId("release").value)}/count`, {
+    const got = await countFrom(byId("release").value, {
       expression: condition(),
       group_by: [by.name],
       learn: byId("learn").checked,
     });
-    if (asked !== latest) return; // something else was asked meanwhile
+    if (got === null || asked !== latest) return; // cancelled, or something else was asked meanwhile
     const figures = got.answers.map((answer) => figureOf(answer, by.name));
     if (by.kind !== "number") figures.sort((a, b) => b.estimate - a.estimate);
     fill(byId("bars"), bars(figures, by), assumption(got));

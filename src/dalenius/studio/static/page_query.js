@@ -1,9 +1,10 @@
 // Page 5: count from a release, by picking values or by writing the condition.
 
 import { assumption, estimated, fromTo, groupAnswers, oneAnswer } from "./answers.js";
+import { countFrom } from "./counting.js";
 import { Conditions, expression } from "./conditions.js";
 import { byId, count, el, fill, named, say, sentence } from "./dom.js";
-import { get, post } from "./server.js";
+import { get } from "./server.js";
 import { announce, clear, complain } from "./shell.js";
 
 let release = null;
@@ -90,10 +91,8 @@ async function ask(question = null) {
   byId("count").disabled = true;
   fill(byId("query-problem"));
   try {
-    const got = await post(`/api/releases/${encodeURIComponent(release)}/count`, {
-      ...query,
-      expression: query.expression || "TRUE",
-    });
+    const got = await countFrom(release, { ...query, expression: query.expression || "TRUE" });
+    if (got === null) return fill(byId("query-problem"), el("p", { class: "muted" }, "The count was cancelled."));
     show(query, got);
     remember(query, got);
   } catch (error) {

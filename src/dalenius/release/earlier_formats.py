@@ -1,0 +1,40 @@
+"""Manifests of earlier formats, as manifests of this one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dalenius.errors import ReleaseError
+
+
+def in_this_format(document: dict[str, Any], this: int) -> dict[str, Any]:
+    """A manifest of an earlier format, with what that format did not have: strata (format 2), parts (format 3), and
+    which columns have nulls (format 4), which nobody goes by then.
+
+    The validation finds keys that are missing or of a wrong type.
+    """
+    version, tables, strata = document["format"], document.get("tables"), document.get("strata")
+    if version == 1:
+        if strata != []:  # where columns would have been named: no table was cut
+            raise ReleaseError("the manifest's strata: there are none in format 1")
+        strata = None
+    if version < 3 and isinstance(tables, dict):
+        entries = [entry for entry in tables.values() if isinstance(entry, dict)]
+        if any("parts" in entry for entry in entries):
+            raise ReleaseError(f"the manifest's tables: there are no parts in format {version}")
+        tables = {name: {**entry, "parts": None} if entry in entries else entry for name, entry in tables.items()}
+    columns = document.get("columns")
+    if isinstance(columns, dict):
+        columns = {role: _with_nulls(column) for role, column in columns.items()}
+    return {**document, "format": this, "tables": tables, "strata": strata, "columns": columns}
+
+
+def _with_nulls(column: Any) -> Any:
+    """A column, or several, of an earlier format; it may be anything."""
+    if isinstance(column, list):
+        return [_with_nulls(one) for one in column]
+    if isinstance(column, dict):
+        if "nulls" in column:
+            raise ReleaseError("the manifest's columns: it is not said before format 4 which have nulls")
+        return {**column, "nulls": True}
+    return column

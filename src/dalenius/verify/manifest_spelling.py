@@ -1,0 +1,103 @@
+"""What a manifest of format 4 could say in several ways, though a release has one: names, digits, and where parts end.
+
+That its text is the one that Dalenius writes is seen when it is read (`release.manifest`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from dalenius.model.problem import LARGEST_TOTAL
+from dalenius.release.manifest import Manifest, SizeGroupPart
+from dalenius.release.two_tables import TableFile, named_type
+from dalenius.verify.findings import plural
+
+_LARGEST_PART = 2**20  # rows
+_MOST_CUTS = 2**20
+_NUMBER = r"(0|[1-9][0-9]{0,3})"
+_VERSION = re.compile(rf"{_NUMBER}(\.{_NUMBER}){{1,2}}((a|b|rc){_NUMBER})?(\.dev{_NUMBER})?")
+_OFFSET = re.compile(r"[+-][0-9]{2}:[0-9]{2}", re.ASCII)
+
+
+def spelling_problems(manifest: Manifest) -> Iterator[str]:
+    """What else can be said in several ways, of which a release has one."""
+    columns = manifest.columns
+    if not _VERSION.fullmatch(manifest.program.version):
+        yield "the program's version is none that Dalenius has"
+    taken = {
+        name.casefold() for name in (*(column.name for column in columns.quasi_identifiers), columns.sensitive.name)
+    }
+    names = ("bucket", *(f"bucket_{number}" for number in range(2, len(taken) + 2)))
+    if columns.bucket != next(name for name in names if name not in taken):
+        yield "the bucket column has another name than that of a release"
+    if other := sum(1 for column in (*columns.quasi_identifiers, columns.sensitive) if not _is_plain_type(column.type)):
+        yield f"{plural(other, 'type is', 'types are')} not named as Arrow names them"
+    yield from _parts(manifest, manifest.tables.qit, 0)
+    yield from _parts(manifest, manifest.tables.st, manifest.adversary.fake_values)
+    if manifest.mse != float(Fraction(manifest.loss, max(1, manifest.rows - 1))):
+        yield "mse has other digits than loss / (rows - 1)"
+    if manifest.bound is not None and manifest.gap != float(
+        Fraction(manifest.loss - manifest.bound, max(1, manifest.loss))
+    ):
+        yield "gap has other digits than (loss - bound) / loss"
+    if manifest.null_value is not None and manifest.null_value not in {value.value for value in manifest.values}:
+        yield "nulls have a name, and no value has it"
+
+
+def _is_plain_type(name: str) -> bool:
+    """Whether this is Arrow's name of the type, and its time zone one that there is."""
+    try:
+        data_type = named_type(name)
+    except ValueError:
+        return True  # the check of the schema says so
+    zone = getattr(data_type, "tz", None)
+    return str(data_type) == name and (zone is None or _is_zone(zone))
+
+
+def _is_zone(name: str) -> bool:
+    if _OFFSET.fullmatch(name):
+        return True
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return False
+    return True
+
+
+def _parts(manifest: Manifest, table: TableFile, fakes: int) -> Iterator[str]:
+    """Parts are numbered, and end where a multiple of a power of two lies: after that row, or before its bucket."""
+    parts = table.parts or []
+    if [part.file for part in parts] != [f"part-{number:05d}.parquet" for number in range(len(parts))]:
+        yield f"the parts of {table.file} are not numbered from 0 in the order of their rows"
+    rows = [part.rows for part in parts]
+    if len(rows) > 1 and not _is_cut_by_rule(rows, _settings(manifest), fakes):
+        yield f"the parts of {table.file} end where those of no release do"
+
+
+def _settings(manifest: Manifest) -> list[SizeGroupPart]:
+    """The buckets in the order of their numbers."""
+    settings = [part.setting for part in manifest.strata.strata] if manifest.strata is not None else [manifest.setting]
+    return [group for setting in settings for group in setting]
+
+
+def _is_cut_by_rule(rows: list[int], setting: Sequence[SizeGroupPart], fakes: int) -> bool:
+    total = sum(rows)
+    sizes = np.array([group.size + fakes for group in setting])
+    buckets = np.array([group.buckets for group in setting])
+    if total > LARGEST_TOTAL or int((sizes * buckets).sum()) != total:
+        return True  # what adds up wrongly is said elsewhere
+    firsts = np.cumsum(sizes * buckets) - sizes * buckets
+    for bits in range(_LARGEST_PART.bit_length()):
+        if total >> bits > max(_MOST_CUTS, 2 * len(rows)):
+            continue  # so many parts are not listed
+        starts = np.arange(0, total, 2**bits)
+        group = np.searchsorted(firsts, starts, side="right") - 1
+        in_buckets = np.unique(firsts[group] + (starts - firsts[group]) // sizes[group] * sizes[group])
+        if any(np.array_equal(np.diff(np.append(cuts, total)), rows) for cuts in (starts, in_buckets)):
+            return True
+    return False

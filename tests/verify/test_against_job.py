@@ -1,0 +1,366 @@
+"""A job is the publisher's whole will: every key is compared, or a note says that nobody can see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+from pydantic import BaseModel
+
+from dalenius.cli.main import main
+from dalenius.errors import PolicyError
+from dalenius.model.verdict import Outcome, Verdict
+from dalenius.policy.job import Job, parse_job
+from dalenius.policy.limits import LimitPolicy
+from dalenius.verify.against_job import BY_EXPOSURE, BY_LIMITS, BY_MANIFEST, UNSEEN
+from dalenius.verify.judge import verify
+from tests.effort import cases
+from tests.handmade import Handmade, edit_manifest, hospital, rewrite, three_strata
+
+LIMITS = "[limits.values]\nHIV = '1/4'\nFlu = '1/2'\nCold = '1/2'\nGout = '3/4'\n"
+Make = Callable[..., Handmade]
+
+
+def keys_of_a_job() -> set[str]:
+    """Every key of every section, from the schema."""
+    keys: set[str] = set()
+    for name, section in Job.model_fields.items():
+        kind = section.annotation
+        assert isinstance(kind, type)
+        assert issubclass(kind, BaseModel)
+        keys |= {f"{name}.{key}" for key in kind.model_fields}
+    return keys
+
+
+def with_fakes(**changes: Any) -> Handmade:
+    """The hospital with a fake value in every bucket."""
+    return hospital(fakes=[(1, "Gout"), (2, "Cold"), (3, "Gout"), (4, "Cold")], limits={}, **changes)
+
+
+def in_the_clear(**changes: Any) -> Handmade:
+    """Both patients of the first bucket have the flu."""
+    values = ["Flu", "Flu", "Cold", "Gout", "HIV", "Flu", "Flu", "Cold", "HIV", "Cold", "Gout", "Flu"]
+    return hospital(values=values, limits={"HIV": "1/4"}, **changes)
+
+
+def test_every_key_of_a_job_has_its_comparison() -> None:
+    """A key that is new in the schema has to be put into exactly one of these."""
+    tables = [set(BY_MANIFEST), set(BY_LIMITS), set(BY_EXPOSURE), set(UNSEEN)]
+    assert set().union(*tables) == keys_of_a_job()
+    assert sum(map(len, tables)) == len(keys_of_a_job())
+
+
+class Case(NamedTuple):
+    """A release, a job that it agrees with, and one that it contradicts; what the verdict then says, and where."""
+
+    agrees: str
+    contradicts: str
+    says: str
+    make: Make = hospital
+    check: str = "job"
+    edit: dict[str, Any] | None = None
+
+
+def limits(rule: str, others: str = "") -> str:
+    return f"[limits]\n{rule}\n{others}"
+
+
+OPTIMAL = {"status": "optimal", "bound": 18, "gap": 0.1}
+CASES = {
+    "table.sensitive": Case(
+        "[table]\nsensitive = 'Disease'",
+        "[table]\nsensitive = 'Age'",
+        "the job says that the sensitive column is 'Age', and the release has 'Disease'",
+    ),
+    "table.quasi_identifiers": Case(
+        "[table]\nquasi_identifiers = ['Gender', 'Zipcode', 'Age']",
+        "[table]\nquasi_identifiers = ['Gender', 'Age', 'Zipcode']",
+        "the job says that the quasi-identifiers are 'Gender', 'Age', 'Zipcode', in this order, and the release has "
+        "'Gender', 'Zipcode', 'Age'",
+    ),
+    "table.identifiers": Case(
+        "[table]\nidentifiers = ['Name']",
+        "[table]\nidentifiers = ['Name', 'Zipcode']",
+        "the job lists 'Zipcode' under identifiers, and the release publishes it",
+    ),
+    "table.null_value": Case(
+        "[table]\nnull_value = 'unknown'",
+        "[table]\nnull_value = 'none'",
+        "the job says that nulls count as 'none', and the release counts them as 'unknown'",
+        edit={"null_value": "unknown"},
+    ),
+    "table.strata": Case(
+        "[table]\nstrata = 3",
+        "[table]\nstrata = 2",
+        "the job says at most 2 strata, and the release has 3",
+        three_strata,
+    ),
+    "limits.odds": Case(limits("odds = 8"), limits("odds = 1.1"), "limit", check="limits"),
+    "limits.floor": Case(limits("odds = 1\nfloor = '1/2'"), limits("odds = 1\nfloor = '1/4'"), "limit", check="limits"),
+    "limits.theta": Case(limits("theta = 3"), limits("theta = '1.1'"), "limit", check="limits"),
+    "limits.base": Case(limits("theta = 0\nbase = '1/2'"), limits("theta = 0\nbase = '1/3'"), "limit", check="limits"),
+    "limits.uniform": Case(limits("uniform = '1/2'"), limits("uniform = '1/3'"), "limit", check="limits"),
+    "limits.l_diversity": Case(limits("l_diversity = 2"), limits("l_diversity = 3"), "limit", check="limits"),
+    "limits.beta": Case(limits("beta = 2"), limits("beta = '0.1'"), "limit", check="limits"),
+    "limits.values": Case(LIMITS, LIMITS.replace("1/4", "1/5"), "limit", check="limits"),
+    "limits.allow_absent": Case(
+        limits("allow_absent = true", f"{LIMITS}Plague = 1\n"),
+        limits("allow_absent = false", f"{LIMITS}Plague = 1\n"),
+        "'Plague'",
+        check="limits",
+    ),
+    "limits.publish_in_the_clear": Case(
+        limits("uniform = 1\npublish_in_the_clear = true"),
+        limits("uniform = 1\npublish_in_the_clear = false"),
+        "2 of 12 people have their value published outright ('Flu'), and the job does not say publish_in_the_clear",
+        in_the_clear,
+    ),
+    "solve.method": Case(
+        "[solve]\nmethod = 'optimal'",
+        "[solve]\nmethod = 'anatomy'",
+        "the job says the method anatomy, and the release was made by optimal",
+    ),
+    "solve.min_size": Case(
+        "[solve]\nmin_size = 2", "[solve]\nmin_size = 3", "the job says at least 3 records to a bucket, and 2 buckets"
+    ),
+    "solve.max_size": Case(
+        "[solve]\nmax_size = 4", "[solve]\nmax_size = 3", "the job says at most 3 records to a bucket, and 2 buckets"
+    ),
+    "solve.gap": Case(
+        "[solve]\ngap = 0.1",
+        "[solve]\ngap = 0.05",
+        "the job says a gap of 0.05, and the release has 0.1 and says that it was reached",
+        edit=OPTIMAL,
+    ),
+    "adversary.corrupted": Case(
+        "[adversary]\ncorrupted = 1",
+        "[adversary]\ncorrupted = 2",
+        "the job says 2 known records, and the release was made against 1",
+        lambda: hospital(known_records=1, limits={}),
+    ),
+    "adversary.fakes": Case(
+        "[adversary]\nfakes = 1",
+        "[adversary]\nfakes = 0",
+        "the job says 0 fake values in every bucket, and the release has 1",
+        with_fakes,
+    ),
+}
+
+
+def made(case: Case, folder: Path) -> Path:
+    release = case.make().write(folder)
+    if case.edit is not None:
+        changed = case.edit
+        edit_manifest(release, lambda manifest: manifest.update(changed))
+    return release
+
+
+def test_every_key_that_can_be_seen_has_a_case() -> None:
+    assert set(CASES) == keys_of_a_job() - set(UNSEEN)
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_a_release_that_agrees_with_the_job(key: str, tmp_path: Path) -> None:
+    if key == "solve.gap":  # the loss is 20: (20 - 18) / 20
+        assert hospital().manifest("parquet")["loss"] == 20
+    verdict = verify(made(CASES[key], tmp_path), job=parse_job(CASES[key].agrees))
+    assert verdict.verified, verdict.findings
+    assert key in verdict["job"].summary
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_a_release_that_contradicts_the_job(key: str, tmp_path: Path) -> None:
+    case = CASES[key]
+    verdict = verify(made(case, tmp_path), job=parse_job(case.contradicts))
+    assert [check.check for check in verdict.checks if check.outcome is Outcome.FAILED] == [case.check]
+    assert case.says in verdict[case.check].summary
+    if case.check == "job":
+        assert any("options of publish override the job" in note for note in verdict.notes)
+
+
+UNSEEN_JOBS = {
+    "table.strict": "[table]\nstrict = true",
+    "solve.time_limit": "[solve]\ntime_limit = 5",
+    "adversary.avoid_ruled_out": "[adversary]\navoid_ruled_out = true",
+    **{f"report.{name}": f"[report]\n{name} = 'x'" for name in ("title", "dataset", "controller", "purpose")},
+}
+
+
+@pytest.mark.parametrize("key", UNSEEN)
+def test_what_cannot_be_seen_is_said(key: str, tmp_path: Path) -> None:
+    verdict = verify(hospital().write(tmp_path), job=parse_job(UNSEEN_JOBS[key]))
+    assert verdict.verified
+    assert any(key in note and "cannot be seen in a release" in note for note in verdict.notes)
+    assert key not in verdict["job"].summary
+
+
+def test_without_a_job_there_is_no_such_check(tmp_path: Path) -> None:
+    assert "job" not in [check.check for check in verify(hospital().write(tmp_path)).checks]
+
+
+def test_a_job_without_limits_leaves_those_of_the_manifest(tmp_path: Path) -> None:
+    folder = hospital().write(tmp_path)
+    edit_manifest(folder, lambda manifest: manifest["values"][1].update(limit="1/3"))
+    verdict = verify(folder, job=parse_job("[table]\nsensitive = 'Disease'"))
+    assert not verdict["limits"].passed
+    assert verdict["job"].passed
+
+
+def test_a_policy_beside_a_job_gives_the_limits(tmp_path: Path) -> None:
+    """Whoever has resolved a rule already, where fakes hide the counts, still has the rest of the job compared."""
+    folder = hospital().write(tmp_path)
+    job = parse_job("[limits]\nuniform = '1/9'\n[adversary]\nfakes = 1")
+    verdict = verify(folder, job=job, policy=LimitPolicy.of(uniform="3/4"))
+    assert [check.check for check in verdict.checks if not check.passed] == ["job"]
+
+
+@pytest.mark.parametrize(
+    ("strata", "agrees"),
+    [
+        ("'auto'", True),
+        ("' NONE '", False),
+        ("1", False),
+        ("'1'", False),
+        ("'3'", True),
+        ("['Age']", True),
+        ("'Age'", True),
+        ("['Gender', 'Age']", True),
+        ("['Gender']", False),
+        ("['auto']", False),
+    ],
+)
+def test_strata(strata: str, agrees: bool, tmp_path: Path) -> None:
+    job = parse_job(f"[table]\nstrata = {strata}")
+    assert verify(three_strata().write(tmp_path / "cut"), job=job).verified is agrees
+    assert verify(hospital().write(tmp_path / "whole"), job=job).verified, "a table that could not be cut is whole"
+
+
+def test_known_records_and_fakes_that_a_job_does_not_speak_of_are_noted(tmp_path: Path) -> None:
+    """Publish makes neither from such a job alone; with its options it may, and nobody is protected less."""
+    job = parse_job("[table]\nsensitive = 'Disease'")
+    verdict = verify(with_fakes(known_records=1).write(tmp_path), job=job)
+    assert verdict.verified, verdict.findings
+    (note,) = (note for note in verdict.notes if "says nothing of" in note)
+    assert "1 known record" in note
+    assert "1 fake value" in note
+    assert not any("says nothing of" in note for note in verify(hospital().write(tmp_path / "plain"), job=job).notes)
+
+
+class TestValuesInTheClear:
+    """As publish refuses them, by the limits that the job names."""
+
+    def test_a_limit_of_1_by_name_asks_for_it(self, tmp_path: Path) -> None:
+        folder = in_the_clear().write(tmp_path)
+        assert not verify(folder, job=parse_job("[limits]\nuniform = 1"))["job"].passed
+        assert verify(folder, job=parse_job("[limits]\nuniform = 1\n[limits.values]\nFlu = 1"))["job"].passed
+        assert not verify(folder, job=parse_job("[limits]\nuniform = 1\n[limits.values]\nHIV = 1"))["job"].passed
+
+    def test_but_not_for_buckets_of_one_record(self, tmp_path: Path) -> None:
+        folder = hospital(buckets=[1, 2, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5], limits={}).write(tmp_path)
+        names = "Flu = 1\nCold = 1\nHIV = 1\nGout = 1\n"
+        verdict = verify(folder, job=parse_job(f"[limits.values]\n{names}"))
+        assert "2 buckets hold a single record" in verdict["job"].summary
+        clear = parse_job(f"[limits]\npublish_in_the_clear = true\n[limits.values]\n{names}")
+        assert verify(folder, job=clear).verified
+
+    def test_a_job_that_speaks_of_no_limits_speaks_of_no_values_in_the_clear(self, tmp_path: Path) -> None:
+        assert verify(in_the_clear().write(tmp_path), job=parse_job("[table]\nsensitive = 'Disease'")).verified
+
+    def test_it_is_not_checked_if_the_values_cannot_be_read(self, tmp_path: Path) -> None:
+        folder = hospital().write(tmp_path)
+        (folder / "st.parquet").unlink()
+        verdict = verify(folder, job=parse_job("[limits]\nuniform = 1"))
+        assert verdict["job"].outcome is Outcome.NOT_CHECKED
+
+
+def test_nulls_that_the_table_does_not_have_need_no_name(tmp_path: Path) -> None:
+    assert verify(hospital().write(tmp_path), job=parse_job("[table]\nnull_value = 'unknown'")).verified
+
+
+def test_a_gap_that_was_not_reached_is_noted(tmp_path: Path) -> None:
+    """Time ran out, or the method cannot do better: the status says so, and publish does as much."""
+    folder = hospital().write(tmp_path)
+    job = parse_job("[solve]\ngap = 0.05")
+    assert any("solve.gap" in note for note in verify(folder, job=job).notes)
+    edit_manifest(folder, lambda manifest: manifest.update({**OPTIMAL, "status": "feasible"}))
+    verdict = verify(folder, job=job)
+    assert verdict.verified
+    assert any("solve.gap" in note and "0.1" in note for note in verdict.notes)
+
+
+def test_a_manifest_that_cannot_be_read_leaves_the_job_unchecked(tmp_path: Path) -> None:
+    folder = hospital().write(tmp_path)
+    (folder / "manifest.json").write_text("{}")
+    verdict = verify(folder, job=parse_job("[table]\nsensitive = 'Disease'"))
+    assert verdict["job"].outcome is Outcome.NOT_CHECKED
+
+
+def test_a_job_can_be_given_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text("[adversary]\nfakes = 1\n")
+    assert not verify(hospital().write(tmp_path / "release"), job=tmp_path / "job.toml").verified
+
+
+JOBS = {
+    "plain": "[limits]\nodds = 8",
+    "known": "[limits]\nodds = 8\n[adversary]\ncorrupted = 1\nfakes = 1",
+    "sizes": "[limits]\nuniform = '1/2'\n[solve]\nmin_size = 3\nmax_size = 9\ngap = 0.2",
+    "anatomy": "[limits]\nl_diversity = 2\n[solve]\nmethod = 'anatomy'\ngap = 0",
+    "two": "[limits]\nodds = 4\n[solve]\nmethod = 'two-size'",
+    "named": "[limits]\nodds = 4\n[limits.values]\nFlu = 1",
+    "clear": "[limits]\ntheta = 8\nbase = '0.5'\npublish_in_the_clear = true\n[solve]\nmin_size = 1",
+    "columns": "strata = ['Gender']\n[limits]\nodds = 8",
+    "number": "strata = 2\n[limits]\nodds = 8",
+    "none": "strata = 'none'\nnull_value = 'unknown'\nstrict = false\n[limits]\nodds = 8\n[report]\ntitle = 'x'",
+}
+
+
+@pytest.mark.parametrize("name", cases(*JOBS, usually=4))
+def test_what_publish_makes_of_a_job_agrees_with_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = ["Flu", "Cold", "Flu", "Gout", "Cold", "Flu", "Mumps", "Gout", "Cold", "Acne"] * 30
+    table = {"Name": list(range(300)), "Gender": ["F", "M", "F"] * 100, "Age": list(range(100)) * 3, "Disease": values}
+    pyarrow.parquet.write_table(pa.table(table), "table.parquet")
+    roles = "sensitive = 'Disease'\nquasi_identifiers = ['Age', 'Gender']\nidentifiers = ['Name']"
+    Path("job.toml").write_text(f"[table]\n{roles}\n{JOBS[name]}\n")
+    words = ["publish", "table.parquet", "--job", "job.toml", "--out", "release"]
+    result = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(main, ["verify", "release", "--job", "job.toml"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert ["job", "ok"] in [line.split()[:2] for line in result.output.splitlines()]
+
+
+def test_the_command_compares_the_whole_job(tmp_path: Path) -> None:
+    """The two that used to pass: no known records where the job says one, and an identifier that is published."""
+    release, job = hospital().write(tmp_path / "release"), tmp_path / "job.toml"
+    for text, says in (
+        (f"[adversary]\ncorrupted = 1\nfakes = 1\n{LIMITS}", "the job says 1 known record, and the release was made"),
+        (f"[table]\nidentifiers = ['Age']\n{LIMITS}", "the job lists 'Age' under identifiers"),
+    ):
+        job.write_text(text)
+        result = CliRunner().invoke(main, ["verify", str(release), "--job", str(job)])
+        assert result.exit_code == 1
+        assert says in result.output
+    job.write_text(LIMITS)
+    assert CliRunner().invoke(main, ["verify", str(release), "--job", str(job)]).exit_code == 0
+
+
+def test_limits_that_make_no_sense_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError):
+        verify(hospital().write(tmp_path), job=parse_job("[limits]\nbase = 1"))
+
+
+def outcomes(verdict: Verdict) -> dict[str, Outcome]:
+    return {check.check: check.outcome for check in verdict.checks}
+
+
+def test_the_other_checks_stay_what_they_are(tmp_path: Path) -> None:
+    folder = hospital().write(tmp_path)
+    rewrite(folder, "qit", lambda rows: rows[:-1])
+    alone, with_job = verify(folder), verify(folder, job=parse_job("[table]\nsensitive = 'Disease'"))
+    assert outcomes(with_job) == {**outcomes(alone), "job": Outcome.PASSED}
