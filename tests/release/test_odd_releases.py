@@ -176,7 +176,7 @@ def test_a_table_in_folders_that_are_very_deep(tmp_path: Path) -> None:
     folder.mkdir()
     pyarrow.parquet.write_table(pa.table({"s": ["x", "y"]}), folder / "one.parquet")
     assert run("plan", folder, "--sensitive", "s", "--odds", "2").exit_code == 0
-    publishing = ["publish", folder, "--out", tmp_path / "out", "--quasi-identifiers", "q"]
+    publishing: list[str | Path] = ["publish", folder, "--out", tmp_path / "out", "--quasi-identifiers", "q"]
     with deepened(folder):
         results = [run(*words, "--sensitive", "s", "--odds", "2") for words in (["plan", folder], publishing)]
     assert [(result.exit_code, "50 deep" in result.output) for result in results] == [(2, True)] * 2
