@@ -24,7 +24,10 @@ FORMATS: tuple[Format, ...] = ("parquet", "csv", "parts")
 
 
 def published_schema(schema: pa.Schema, file_format: Format) -> pa.Schema:
-    """The types that a reader will find: Parquet stores a few in a wider one."""
+    """The types that a reader will find: Parquet stores a few in a wider one, and text has times of zones in UTC.
+
+    (In old times local clocks differed from UTC by odd seconds, which the text of a local time does not say.)
+    """
     if file_format == "csv":
         for field in schema:
             if not text_can_carry(field.type):
@@ -32,10 +35,15 @@ def published_schema(schema: pa.Schema, file_format: Format) -> pa.Schema:
                     f"the column {field.name!r} has the type {field.type}, which a CSV file cannot carry",
                     "Publish as Parquet.",
                 )
-        return schema
+        return pa.schema([field.with_type(_in_utc(field.type)) for field in schema])
     stored = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.Table.from_batches([], schema), stored)
     return pyarrow.parquet.read_schema(pa.BufferReader(stored.getvalue())).remove_metadata()
+
+
+def _in_utc(data_type: pa.DataType) -> pa.DataType:
+    zoned = pa.types.is_timestamp(data_type) and data_type.tz is not None
+    return pa.timestamp(data_type.unit, "UTC") if zoned else data_type
 
 
 class TableWriter:

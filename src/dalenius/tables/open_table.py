@@ -250,8 +250,7 @@ def _from_python(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.D
             check_names([str(name) for name in source.columns])
             return connection.from_df(source)
         if origins.get("polars") in ("DataFrame", "LazyFrame"):
-            arrow = source.lazy().collect().to_arrow()
-            return _from_arrow(arrow, connection)
+            return _from_arrow(_without_objects(source.lazy().collect()).to_arrow(), connection)
         if "pyarrow" in origins and hasattr(source, "schema") and hasattr(source.schema, "names"):
             return _from_arrow(source, connection)
     except (duckdb.Error, pyarrow.ArrowException, RuntimeError, TypeError, ValueError) as error:
@@ -269,6 +268,29 @@ def _from_arrow(source: Any, connection: duckdb.DuckDBPyConnection) -> duckdb.Du
     import pyarrow
 
     check_names(source.schema.names)
+    if isinstance(source, pyarrow.RecordBatch):
+        source = pyarrow.Table.from_batches([source])
+    if isinstance(source, pyarrow.Table):
+        source = pyarrow.table({name: _readable(source.column(name)) for name in source.schema.names})
     if any(pyarrow.types.is_fixed_size_binary(field.type) for field in source.schema):
-        raise InputError("the table has a column of Python objects or raw bytes", "Turn it into text first.")
+        raise InputError("the table has a column of raw bytes of a fixed length", "Turn it into text first.")
     return connection.from_arrow(source)
+
+
+def _readable(column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
+    """A column in a type that DuckDB reads, if there is one that holds the same."""
+    import pyarrow
+
+    from dalenius.tables.arrays import widened
+
+    if pyarrow.types.is_dictionary(column.type):
+        inner = column.type.value_type
+        return column if pyarrow.types.is_string(inner) else _readable(column.cast(inner))
+    return column.cast(pyarrow.binary()) if pyarrow.types.is_fixed_size_binary(column.type) else widened(column)
+
+
+def _without_objects(frame: Any) -> Any:
+    """A frame of polars; its Python objects would come to Arrow as their addresses."""
+    if any(str(kind) == "Object" for kind in frame.dtypes):
+        raise InputError("the table has a column of Python objects", "Turn it into text first.")
+    return frame

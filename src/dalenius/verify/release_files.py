@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 import threading
 from pathlib import Path
@@ -144,14 +145,22 @@ def note_other_files(release: ReleaseFolder, report: Report) -> None:
 
 def check_signature(release: ReleaseFolder, key: PublicKey | None, report: Report) -> None:
     """Whether the manifest was signed with the key. Without one, a signature is only looked at: it must be one."""
-    names = release.store.names()
-    if names is not None and SIGNATURE_FILE not in names:
+    if not _may_be_there(release.store, SIGNATURE_FILE):
         if key is not None:
             report.fail(SIGNATURE, f"the release is not signed: it has no {SIGNATURE_FILE}")
         state = SignatureState.ABSENT
     else:
         state = _signature_state(release, key, report)
     report.signature = Signature(state, key.fingerprint if key is not None else None)
+
+
+def _may_be_there(store: Store, name: str) -> bool:
+    """Whether a store has something of that name that is no folder, as far as it can say."""
+    path = store.local(name)
+    if path is not None:
+        return os.path.lexists(path) and (path.is_symlink() or not path.is_dir())
+    names = store.names()
+    return names is None or name in names
 
 
 def _signature_state(release: ReleaseFolder, key: PublicKey | None, report: Report) -> SignatureState:

@@ -95,6 +95,8 @@ class _SameBytes(io.RawIOBase):
 
 def _why(error: Exception) -> str:
     """What is said of a file by code of ours; Arrow and the system would name paths and values."""
+    if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+        return ": it has text that is not UTF-8"
     return f": {error}" if type(error) is ValueError else ""
 
 
