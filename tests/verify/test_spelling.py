@@ -922,7 +922,7 @@ def small() -> Handmade:
     """
     return Handmade(
         types={"Zip": pa.string(), "Age": pa.uint8()},
-        rows=[("5", 40), ("6", None), ("7", 41), ("8", 40)],
+        rows=[("5", 40), ("6", None), ("7", 41), ("8", 42)],
         values=["Flu", "HIV", "Flu", "HIV"],
         buckets=[1, 1, 2, 2],
     )
