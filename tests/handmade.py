@@ -9,7 +9,6 @@ import datetime
 import hashlib
 import json
 import math
-import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
@@ -271,20 +271,17 @@ def csv_cell(kind: pa.DataType, cell: Any) -> str:
         fraction = {"s": "", "ms": f".{cell.microsecond // 1000:03}", "us": f".{cell.microsecond:06}"}[kind.unit]
         return f"{cell:%Y-%m-%d %H:%M:%S}{fraction}{zone}"
     if isinstance(cell, float):
-        return csv_float(cell, "<f" if str(kind) == "float" else "<d")
+        return csv_float(cell, np.float32 if str(kind) == "float" else np.float64)
     return text_of(cell)
 
 
-def csv_float(number: float, code: str) -> str:
-    """The fewest digits that give the number back; with an exponent from 1e+15 on, and below 1e-6."""
+def csv_float(number: float, width: type[np.floating[Any]]) -> str:
+    """The fewest digits that give the number back; with an exponent from 1e+10 on, and below 1e-6."""
     if not math.isfinite(number):
         return str(number)
-    stored = struct.pack(code, number)
-    for precision in range(18):
-        digits, _, exponent = f"{number:.{precision}e}".partition("e")
-        if struct.pack(code, float(f"{digits}e{exponent}")) == stored:
-            break
-    if -6 <= int(exponent) < 15:
+    shortest = np.format_float_scientific(width(number), trim="-")
+    digits, _, exponent = shortest.partition("e")
+    if -6 <= int(exponent) < 10:
         return format(Decimal(f"{digits}e{exponent}"), "f").removesuffix(".0")
     return f"{digits}e{int(exponent):+}"
 

@@ -823,7 +823,7 @@ def test_another_name_of_the_same_type(files: Files, old: str, new: str) -> None
         if column["type"] == old:
             verdict = judged(changed(files, ("columns", "quasi_identifiers", place, "type"), new))
             assert verdict is not None
-            assert not verdict["manifest"].passed
+            assert not verdict.verified
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+02:00"])
