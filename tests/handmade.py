@@ -190,9 +190,11 @@ def text_of(value: Any) -> str:
 
 
 def cut_text(value: Any) -> str:
-    """The text of a value at which a column is cut."""
+    """The text of a value at which a column is cut; fractions of a second have as many digits as needed."""
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        return f"{value.astimezone(datetime.UTC).replace(tzinfo=None)}+00"
+        return f"{cut_text(value.astimezone(datetime.UTC).replace(tzinfo=None))}+00"
+    if isinstance(value, datetime.datetime | datetime.time) and value.microsecond:
+        return str(value).rstrip("0")
     return format(value, "f") if isinstance(value, Decimal) else text_of(value)
 
 

@@ -57,7 +57,7 @@ def test_counts(whole: Path, few: Path, tmp_path: Path, part_rows: int) -> None:
 
 
 def test_learning(whole: Path, tmp_path: Path) -> None:
-    parts = dalenius.load(into_parts(whole, tmp_path / "parts", 50))
+    parts = dalenius.load(into_parts(whole, tmp_path / "parts", 64))
     condition = "Age > 50 AND Disease = 'disease 3'"
     assert parts.count(condition, learn=True) == dalenius.load(whole).count(condition, learn=True)
 
@@ -80,12 +80,12 @@ def test_columns_of_every_kind(tmp_path: Path, part_rows: int) -> None:
 
 
 def test_the_connection_reaches_the_parts_alone(whole: Path, tmp_path: Path) -> None:
-    parts = into_parts(whole, tmp_path / "k=1" / "[parts]*", 300)
+    parts = into_parts(whole, tmp_path / "k=1" / "[parts]*", 256)
     (parts / "st" / "other.parquet").write_bytes((parts / "st" / "part-00000.parquet").read_bytes())
     with open_tables(open_release(parts)) as tables:
         files = [parts / "st" / "part-00001.parquet", parts / "st" / "other.parquet"]
         names = ["'" + str(file).replace("[", "[[]").replace("*", "[*]") + "'" for file in files]
-        assert tables.connection.execute(f"SELECT count(*) FROM read_parquet({names[0]})").fetchall() == [(300,)]  # noqa: S608
+        assert tables.connection.execute(f"SELECT count(*) FROM read_parquet({names[0]})").fetchall() == [(256,)]  # noqa: S608
         with pytest.raises(Exception, match="disabled by configuration"):
             tables.connection.execute(f"SELECT count(*) FROM read_parquet({names[1]})")  # noqa: S608
         assert tables.types["s"] == "VARCHAR"
@@ -93,7 +93,7 @@ def test_the_connection_reaches_the_parts_alone(whole: Path, tmp_path: Path) -> 
 
 
 def test_a_part_that_is_not_there_or_of_another_layout(whole: Path, tmp_path: Path) -> None:
-    parts = into_parts(whole, tmp_path / "parts", 300)
+    parts = into_parts(whole, tmp_path / "parts", 256)
     part = parts / "st" / "part-00001.parquet"
     content = pq.ParquetFile(part).read()
     for other in (

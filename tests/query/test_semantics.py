@@ -256,7 +256,7 @@ def test_damaged_releases_are_not_counted(tmp_path: Path) -> None:
         count(folder, "TRUE")
     (tmp_path / "a" / "st.parquet").unlink()
     with pytest.raises(ReleaseError, match="No such file"):
-        count(folder, "TRUE")
+        count(ReleaseFolder(folder.path, folder.manifest), "TRUE")
     with pytest.raises(ReleaseError, match="no manifest"):
         open_release(tmp_path)
 

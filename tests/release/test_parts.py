@@ -74,7 +74,7 @@ def test_a_part_has_whole_row_groups(tmp_path: Path) -> None:
             PartsWriter(tmp_path / "qit", pa.schema([("n", pa.int64())]), 2, rows, "n")
 
 
-@pytest.mark.parametrize("part_rows", cases(7, 10_000, 1, 64, usually=2))
+@pytest.mark.parametrize("part_rows", cases(8, 16_384, 1, 64, usually=2))
 def test_what_is_read_is_the_same(whole: Path, tmp_path: Path, part_rows: int) -> None:
     one, many = dalenius.load(whole), dalenius.load(into_parts(whole, tmp_path / "parts", part_rows))
     rows = one.manifest.rows
@@ -90,7 +90,7 @@ def test_what_is_read_is_the_same(whole: Path, tmp_path: Path, part_rows: int) -
 
 
 def test_a_part_that_is_not_there_is_named_without_its_path(whole: Path, tmp_path: Path) -> None:
-    folder = into_parts(whole, tmp_path / "parts", 100)
+    folder = into_parts(whole, tmp_path / "parts", 128)
     (folder / "st" / "part-00002.parquet").unlink()
     with pytest.raises(ReleaseError) as caught:
         list(open_release(folder).batches("st"))
@@ -109,7 +109,7 @@ WRONG_PARTS = ["part-0.parquet", "part-00000.csv", "../part-00000.parquet", "par
 
 @pytest.mark.parametrize("name", WRONG_ENTRIES)
 def test_names_that_cannot_be(whole: Path, tmp_path: Path, name: str) -> None:
-    folder = into_parts(whole, tmp_path / "parts", 300)
+    folder = into_parts(whole, tmp_path / "parts", 256)
     edit_manifest(folder, lambda manifest: manifest["tables"]["qit"].update(WRONG_ENTRIES[name]))
     with pytest.raises(ReleaseError, match="qit"):
         read_manifest(folder)
@@ -117,7 +117,7 @@ def test_names_that_cannot_be(whole: Path, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", WRONG_PARTS)
 def test_names_of_parts_that_cannot_be(whole: Path, tmp_path: Path, name: str) -> None:
-    folder = into_parts(whole, tmp_path / "parts", 300)
+    folder = into_parts(whole, tmp_path / "parts", 256)
     edit_manifest(folder, lambda manifest: manifest["tables"]["st"]["parts"][1].update(file=name))
     with pytest.raises(ReleaseError, match=r"tables\.st\.parts\.1\.file"):
         read_manifest(folder)
@@ -184,13 +184,13 @@ class TestForce:
 
     @pytest.fixture
     def folder(self, whole: Path, tmp_path: Path) -> Path:
-        return into_parts(whole, tmp_path / "release", 200, folders=("qit-0123456789abcdef", "st"))
+        return into_parts(whole, tmp_path / "release", 256, folders=("qit-0123456789abcdef", "st"))
 
     def test_parts_by_a_file_and_files_by_parts(self, folder: Path, whole: Path) -> None:
         assert sorted(tables_of_release(folder) or []) == LocalStore(folder).names()[1:]
         saved = dalenius.load(whole).save(folder, force=True)
         assert LocalStore(folder).names() == ["manifest.json", "qit.parquet", "st.parquet"]
-        again = into_parts(whole, folder.with_name("other"), 200)
+        again = into_parts(whole, folder.with_name("other"), 256)
         dalenius.load(again).save(folder, force=True)
         assert saved.path == folder
         assert dalenius.load(folder).verify().verified
@@ -244,7 +244,7 @@ def test_all_files_and_folders_are_brought_to_the_disk(
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noted)
-    release = dalenius.load(into_parts(whole, tmp_path / "parts", 300))
+    release = dalenius.load(into_parts(whole, tmp_path / "parts", 256))
     release.save(tmp_path / "saved")
     wanted = {path.name for path in (tmp_path / "saved").rglob("*")}
     assert wanted <= set(synced)
@@ -254,6 +254,6 @@ def test_the_manifest_in_json_says_parts_of_both_kinds(whole: Path, tmp_path: Pa
     single = json.loads((whole / "manifest.json").read_text(encoding="utf-8"))
     assert single["format"] == 4
     assert single["tables"]["qit"]["parts"] is None
-    folder = into_parts(whole, tmp_path / "parts", 300)
+    folder = into_parts(whole, tmp_path / "parts", 256)
     several = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert [sorted(part) for part in several["tables"]["qit"]["parts"]] == [["bytes", "file", "rows", "sha256"]] * 3

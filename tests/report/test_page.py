@@ -247,7 +247,7 @@ def test_names_from_the_data_are_only_ever_text(tmp_path: Path) -> None:
         values=[*HOSTILE, *HOSTILE],
         buckets=[*[1] * len(HOSTILE), *[2] * len(HOSTILE)],
         name="</title><script>alert(4)</script>",
-        limits={value: f"1/{k % 5 + 1}" for k, value in enumerate(HOSTILE)},
+        limits={value: str(Fraction(1, k % 5 + 1)) for k, value in enumerate(HOSTILE)},
     )
     twin = report_object(collect(made.write(tmp_path / "release"), audit=True))
     html = report_html(twin)

@@ -59,7 +59,7 @@ def test_the_page_names_every_file_and_checks_it(whole: Path, tmp_path: Path) ->
 
 
 def test_of_very_many_files_the_manifest_is_named_alone(whole: Path, tmp_path: Path) -> None:
-    parts = into_parts(whole, tmp_path / "parts", 100)
+    parts = into_parts(whole, tmp_path / "parts", 128)
     twin = twin_of(parts)
     for entry in twin["release"]["files"][1:]:
         entry["parts"] *= MOST_ROWS // 6
@@ -73,7 +73,7 @@ def test_of_very_many_files_the_manifest_is_named_alone(whole: Path, tmp_path: P
 
 
 def test_other_files_in_the_folder_of_a_table_are_counted(whole: Path, tmp_path: Path) -> None:
-    parts = into_parts(whole, tmp_path / "parts", 200)
+    parts = into_parts(whole, tmp_path / "parts", 256)
     (parts / "st" / "_SUCCESS").touch()
     (parts / "qit" / "notes.txt").touch()
     assert twin_of(parts)["other_files"] == 2

@@ -225,7 +225,7 @@ class TestReleases:
     def test_it_is_refused(self, tmp_path: Path, kind: str) -> None:
         folder = hospital().write(tmp_path / "whole")
         if kind == "parts":
-            folder = into_parts(folder, tmp_path / "parts", 5)
+            folder = into_parts(folder, tmp_path / "parts", 4)
         with pytest.raises(InputError, match="is a release, and a table is wanted") as caught:
             dalenius.plan(folder, {"HIV": "1/2"}, sensitive="Disease")
         assert "its folder st" in str(caught.value)
@@ -233,7 +233,7 @@ class TestReleases:
             streamed(folder)
 
     def test_its_tables_are_tables(self, tmp_path: Path) -> None:
-        folder = into_parts(hospital().write(tmp_path / "whole"), tmp_path / "parts", 5)
+        folder = into_parts(hospital().write(tmp_path / "whole"), tmp_path / "parts", 4)
         limits = dict.fromkeys(("HIV", "Flu", "Cold", "Gout"), "1/2")
         one = dalenius.plan(tmp_path / "whole" / "st.parquet", limits, sensitive="Disease")
         many = dalenius.plan(folder / "st", limits, sensitive="Disease")

@@ -229,7 +229,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
 def make(name: str, folder: Path) -> Path:
     """The release of that name."""
     case, kind = CASES[name]
-    hospital().write(folder, kind)
+    hospital().write(folder, kind, 3)  # later formats have one spelling, and no room for such things
     case(folder)
     return folder
 

@@ -129,7 +129,7 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
     "no fake values": (lambda m: m["adversary"].update(fake_values=0), {"manifest", "sizes"}),
     "more fake values": (lambda m: m["adversary"].update(fake_values=2), {"manifest", "sizes", "limits", "values"}),
     "most fake values": (lambda m: m["adversary"].update(fake_values=2**31 - 1), {"manifest", "sizes", "limits"}),
-    "nothing known": (lambda m: m["adversary"].update(known_records=0), set()),
+    "nothing known": (lambda m: m["adversary"].update(known_records=0), {"values"}),
     "st rows": (lambda m: m["tables"]["st"].update(rows=12), {"manifest"}),
     "qit rows": (lambda m: m["tables"]["qit"].update(rows=16), {"manifest"}),
     "rows": (lambda m: m.update(rows=16), {"manifest", "sizes"}),
@@ -143,7 +143,7 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
         lambda m: m["values"][3].update(worst={"count": 1, "size": 5}),
         {"manifest", "values"},
     ),
-    "a worst case that is as bad": (lambda m: m["values"][1].update(worst={"count": 3, "size": 4}), set()),
+    "a worst case that is as bad": (lambda m: m["values"][1].update(worst={"count": 3, "size": 4}), {"values"}),
     "rows huge": (lambda m: m.update(rows=2**53, buckets=2**53), {"manifest"}),
 }
 

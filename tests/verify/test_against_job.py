@@ -89,10 +89,10 @@ CASES = {
         "the job lists 'Zipcode' under identifiers, and the release publishes it",
     ),
     "table.null_value": Case(
-        "[table]\nnull_value = 'unknown'",
+        "[table]\nnull_value = 'Flu'",
         "[table]\nnull_value = 'none'",
-        "the job says that nulls count as 'none', and the release counts them as 'unknown'",
-        edit={"null_value": "unknown"},
+        "the job says that nulls count as 'none', and the release counts them as 'Flu'",
+        edit={"null_value": "Flu"},
     ),
     "table.strata": Case(
         "[table]\nstrata = 3",

@@ -194,7 +194,7 @@ class TestAdmission:
 
     def test_sizes_that_do_not_fit_the_column_are_refused(self, tmp_path: Path) -> None:
         """Arrow ends the program on them: here a column that may have nulls says that it may not."""
-        folder = hospital().write(tmp_path)
+        folder = hospital().write(tmp_path, format=3)
         path = folder / "st.parquet"
         content = path.read_bytes()
         length = int.from_bytes(content[-8:-4], "little")

@@ -26,12 +26,12 @@ from tests.verify.test_verify import failed, not_made
 
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
-    folder = into_parts(hospital().write(tmp_path / "whole"), tmp_path / "release", 5)
+    folder = into_parts(hospital().write(tmp_path / "whole"), tmp_path / "release", 4)
     assert verify(folder)
     return folder
 
 
-@pytest.mark.parametrize("part_rows", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("part_rows", [1, 2, 4, 8, 128])
 @pytest.mark.parametrize("batch_rows", [1, 4, 1000])
 def test_right_releases_pass(tmp_path: Path, part_rows: int, batch_rows: int) -> None:
     for place, made in enumerate((hospital(), many_types(), three_strata())):
@@ -42,8 +42,8 @@ def test_right_releases_pass(tmp_path: Path, part_rows: int, batch_rows: int) ->
         assert verdict == verify(tmp_path / f"whole {place}", batch_rows=batch_rows)
 
 
-@given(groups=st.integers(1, 5), group=st.sampled_from([1, 2, 4]), batch_rows=st.integers(1, 20))
-def test_row_groups_and_parts_may_cut_anywhere(
+@given(groups=st.sampled_from([1, 2, 4]), group=st.sampled_from([1, 2, 4]), batch_rows=st.integers(1, 20))
+def test_row_groups_and_parts_may_cut_within_buckets(
     tmp_path_factory: pytest.TempPathFactory, groups: int, group: int, batch_rows: int
 ) -> None:
     scratch = tmp_path_factory.mktemp("cut")
@@ -65,7 +65,7 @@ def test_against_its_table_and_another_one(tmp_path: Path) -> None:
 def test_the_audit_is_that_of_the_single_files(tmp_path: Path) -> None:
     table = patients(300)
     whole = published(table, tmp_path / "whole")
-    folder = into_parts(whole.path, tmp_path / "parts", 37)
+    folder = into_parts(whole.path, tmp_path / "parts", 32)
     wanted = audit_object(audit(whole.path, truth=table))
     assert alike(audit_object(audit(folder, truth=table)), wanted)
     manifest = open_release(folder).manifest
@@ -81,7 +81,7 @@ class TestElsewhere:
         made = hospital(types={"Gender": pa.string(), "Zipcode": pa.string(), "Age": pa.uint8()})
         folder = made.write(tmp_path / "whole", "csv" if kind == "csv" else "parquet")
         if kind == "parts":
-            folder = into_parts(folder, tmp_path / "parts", 5)
+            folder = into_parts(folder, tmp_path / "parts", 4)
         store = ElsewhereStore(folder)
         verdict = verify(ReleaseFolder(Path("nowhere"), open_release(folder).manifest, store))
         assert verdict.verified
@@ -158,7 +158,7 @@ class TestFiles:
         edit_manifest(release, lambda manifest: manifest["tables"]["st"]["parts"].reverse())
         assert failed(verify(release)) == {"manifest", "hashes", "order"}
         restate_hashes(release)
-        assert failed(verify(release)) == {"order"}
+        assert failed(verify(release)) == {"manifest", "order"}
 
     @pytest.mark.parametrize("place", [4, 40, -20, -1])
     def test_a_changed_byte(self, release: Path, place: int) -> None:
@@ -186,14 +186,14 @@ class TestFiles:
         before = [part.read_bytes() for part in parts]
         rows = [tuple(row.values()) for part in parts for row in pq.ParquetFile(part).read().to_pylist()]
         kinds = {"bucket": pa.int64(), "Disease": pa.string()}
-        for part, mine in zip(parts, (rows[:4], rows[4:]), strict=True):
-            write_table(part, kinds, mine, group=1)
+        for part, mine in zip(parts, (rows[:3], rows[3:]), strict=True):
+            write_table(part, kinds, mine, group=4)
         restate_hashes(release)
         verdict = verify(release)
         assert failed(verdict) == {"schema"}
         assert "st/part-00000.parquet" in verdict["schema"].findings[0].message
-        for part, mine in zip(parts, (rows[:5], rows[5:]), strict=True):
-            write_table(part, kinds, mine, group=1)
+        for part, mine in zip(parts, (rows[:4], rows[4:]), strict=True):
+            write_table(part, kinds, mine, group=4)
         assert [part.read_bytes() for part in parts] == before
 
     def test_a_part_of_another_layout(self, release: Path) -> None:
@@ -244,7 +244,7 @@ def _twice(manifest: dict[str, Any]) -> None:
 
 EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
     "rows of the whole": (lambda m: m["tables"]["qit"].update(rows=13), {"manifest"}),
-    "rows of a part": (lambda m: m["tables"]["qit"]["parts"][0].update(rows=4), {"manifest", "schema"}),
+    "rows of a part": (lambda m: m["tables"]["qit"]["parts"][0].update(rows=3), {"manifest", "schema"}),
     "bytes of the whole": (lambda m: m["tables"]["st"].update(bytes=1), {"manifest"}),
     "bytes of a part": (lambda m: m["tables"]["st"]["parts"][0].update(bytes=1), {"manifest", "hashes"}),
     "hash of the whole": (lambda m: m["tables"]["st"].update(sha256="0" * 64), {"manifest", "hashes"}),
@@ -281,7 +281,7 @@ def test_names_that_differ_in_case_alone(release: Path) -> None:
 def test_a_release_in_the_hand_verifies_itself(tmp_path: Path) -> None:
     table = patients(200)
     whole = published(table, tmp_path / "whole")
-    made = dalenius.load(into_parts(whole.path, tmp_path / "parts", 50))
+    made = dalenius.load(into_parts(whole.path, tmp_path / "parts", 64))
     assert made.verify(against=table).verified
     (made.path / "qit" / "part-00001.parquet").unlink()
     assert failed(made.verify()) == {"files"}

@@ -32,7 +32,7 @@ from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import parse_manifest
 from dalenius.verify.judge import verify
 from tests.effort import PROFILE
-from tests.handmade import CATEGORY, Handmade, order, three_strata
+from tests.handmade import CATEGORY, Handmade, edit_manifest, order, three_strata
 from tests.naive_parquet import (
     LARGE,
     LIST,
@@ -51,6 +51,7 @@ from tests.naive_parquet import (
     run,
     varint,
 )
+from tests.parts import into_parts
 
 ROUNDS = {"dalenius": 1, "thorough": 60}[PROFILE]  # of every edit that goes by chance
 NOTE = b"Ann has HIV"
@@ -798,6 +799,116 @@ def test_any_number_of_a_manifest(tmp_path: Path) -> None:
             put(changed, path, new)
             if canonical(changed) != files["manifest.json"]:
                 assert is_refused({**files, "manifest.json": canonical(changed)}, source), (path, new)
+
+
+def changed(files: Files, path: tuple[Any, ...], value: Any) -> Files:
+    document = json.loads(files["manifest.json"])
+    put(document, path, value)
+    return {**files, "manifest.json": canonical(document)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("string", "utf8"),
+        ("double", "float64"),
+        ("bool", "boolean"),
+        ("date32[day]", "date32"),
+        ("decimal128(10, 2)", "decimal128(010, 2)"),
+        ("decimal128(10, 2)", "decimal128(１０, 2)"),
+    ],
+)
+def test_another_name_of_the_same_type(files: Files, old: str, new: str) -> None:
+    for place, column in enumerate(json.loads(files["manifest.json"])["columns"]["quasi_identifiers"]):
+        if column["type"] == old:
+            verdict = judged(changed(files, ("columns", "quasi_identifiers", place, "type"), new))
+            assert verdict is not None
+            assert not verdict["manifest"].passed
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+02:00"])
+def test_a_time_zone_is_one_that_there_is(tmp_path: Path, zone: str) -> None:
+    when = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    for place, (named, right) in enumerate(((zone, True), ("Ann has HIV", False), ("Ann/HIV", False))):
+        made = Handmade({"t": pa.timestamp("us", named)}, [(when,)] * 2, ["Flu", "HIV"], [1, 1])
+        assert verify(made.write(tmp_path / str(place))).verified == right
+
+
+def test_the_bucket_column_has_the_name_that_it_must_have(files: Files) -> None:
+    renamed = changed(files, ("columns", "bucket"), NOTE.decode())
+    for name, kinds, rows in written_rows(people()):
+        types = {NOTE.decode() if column == "bucket" else column: kind for column, kind in kinds.items()}
+        renamed[f"{name}.parquet"] = parquet(types, rows, group=8, bucket=NOTE.decode())
+    verdict = judged(restated(renamed))
+    assert verdict is not None
+    assert [finding.message for finding in verdict.findings] == [
+        "the bucket column has another name than that of a release"
+    ]
+
+
+def test_the_name_of_nulls_is_that_of_a_value(files: Files, tmp_path: Path) -> None:
+    assert is_refused(changed(files, ("null_value",), NOTE.decode()), people().source())
+    made = Handmade({"q": pa.int16()}, [(1,), (2,)], [5, 7], [1, 1], pa.int32())
+    assert is_refused(changed(read(made.write(tmp_path)), ("null_value",), "5"), made.source())
+
+
+def test_of_equal_worst_cases_the_one_of_most_rows_is_stated(files: Files) -> None:
+    """Flu is 1 of 2 and 2 of 4."""
+    flu = next(
+        place for place, value in enumerate(json.loads(files["manifest.json"])["values"]) if value["value"] == "Flu"
+    )
+    verdict = judged(changed(files, ("values", flu, "worst"), {"count": 1, "size": 2}))
+    assert verdict is not None
+    assert not verdict["values"].passed
+
+
+@pytest.mark.parametrize(
+    ("kind", "cut", "right", "wrong"),
+    [
+        (pa.float64(), 1.5, "1.5", ["1.50", "15e-1", "+1.5", "0x1.8p0", "1.5000000000000001"]),
+        (pa.decimal128(5, 2), Decimal("1.50"), "1.50", ["1.5", "01.50", "+1.50", "150e-2", "1.500"]),
+        (pa.date32(), datetime.date(2020, 1, 2), "2020-01-02", ["02020-01-02", "0002020-01-02"]),
+        (
+            pa.timestamp("us"),
+            datetime.datetime(2020, 1, 2),  # noqa: DTZ001
+            "2020-01-02 00:00:00",
+            ["2020-01-02 00:00:00.0", "2020-01-01 24:00:00"],
+        ),
+    ],
+    ids=str,
+)
+def test_a_cut_is_spelled_in_one_way(tmp_path: Path, kind: pa.DataType, cut: Any, right: str, wrong: list[str]) -> None:
+    later = cut + (datetime.timedelta(days=1) if isinstance(cut, datetime.date) else 1)
+    made = Handmade(
+        {"q": kind}, [(cut,)] * 2 + [(later,)] * 2, ["a", "b"] * 2, [1, 1, 2, 2], tree=[("q", cut, 1, 2), 1, 2]
+    )
+    files = read(made.write(tmp_path))
+    assert json.loads(files["manifest.json"])["strata"]["tree"][0]["at_most"] == right
+    verdict = judged(files)
+    assert verdict is not None
+    assert verdict.findings == ()
+    for text in wrong:
+        verdict = judged(changed(files, ("strata", "tree", 0, "at_most"), text))
+        assert verdict is not None
+        assert not verdict["manifest"].passed
+
+
+def test_parts_are_numbered(tmp_path: Path) -> None:
+    folder = into_parts(people().write(tmp_path / "whole"), tmp_path / "parts", 4)
+    assert verify(folder).verified
+    (folder / "st" / "part-00001.parquet").rename(folder / "st" / "part-00001-Ann-has-HIV.parquet")
+    edit_manifest(folder, lambda m: m["tables"]["st"]["parts"][1].update(file="part-00001-Ann-has-HIV.parquet"))
+    assert [finding.message for finding in verify(folder).findings] == [
+        "the parts of st are not numbered from 0 in the order of their rows"
+    ]
+
+
+def test_a_manifest_on_the_disk_has_its_ends_of_lines_as_they_are(tmp_path: Path) -> None:
+    folder = people().write(tmp_path)
+    before = (folder / "manifest.json").read_bytes()
+    for other in (before.replace(b"\n", b"\r\n"), before.replace(b"\n", b"\r"), before.replace(b"\n", b"\r\n", 1)):
+        (folder / "manifest.json").write_bytes(other)
+        assert not verify(folder).verified
 
 
 # Single bytes.

@@ -209,8 +209,20 @@ def stratified(draw: st.DrawFn) -> Handmade:
     rows = [tuple(draw(st.none() | st.sampled_from(pool)) for pool in pools.values()) for _ in range(number)]
     values = draw(st.lists(st.sampled_from("abc"), min_size=number, max_size=number))
     made = Handmade({name: kind for name, (kind, _) in columns.items()}, rows, values, [1] * number)
-    tree = draw(trees({name: st.sampled_from(pool) for name, pool in pools.items()}))
+    there = [{row[place] for row in rows} for place in range(len(pools))]
+    cuts = {  # texts are those of some row
+        name: [cell for cell in pool if not isinstance(cell, str) or cell in cells]
+        for (name, pool), cells in zip(pools.items(), there, strict=True)
+    }
+    tree = draw(trees({name: st.sampled_from(pool) for name, pool in cuts.items() if pool}))
     return in_strata(made, tree, draw(st.lists(st.integers(1, 4), max_size=6)))
+
+
+@pytest.mark.parametrize(("cut", "refused"), [("54322", False), ("54322, and Ann has HIV", True), ("", True)])
+def test_a_column_of_text_is_cut_at_what_a_row_has(tmp_path: Path, cut: str, refused: bool) -> None:
+    made = in_strata(hospital(limits={}), [("Zipcode", cut, 1, 2), 1, 2], [])
+    assert failed(verify(made.write(tmp_path / "now"))) == ({"strata"} if refused else set())
+    assert verify(made.write(tmp_path / "then", format=3)).verified
 
 
 @given(stratified(), st.integers(1, 9))

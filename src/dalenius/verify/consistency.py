@@ -199,8 +199,6 @@ def compare_values(manifest: Manifest, scan: Scan, limited_by_manifest: bool, re
     elif scan.nulls and is_text(named_type(manifest.columns.sensitive.type)):
         are = plural(scan.nulls, "sensitive value is", "sensitive values are")
         report.fail(VALUES, f"{are} null, and text is to hold the name of nulls", scan.nulls)
-    elif manifest.is_strict and manifest.null_value is not None and not (scan.nulls or _holds_text(manifest)):
-        report.fail(VALUES, "nulls have a name, and there are none")
     if unlisted:
         are = plural(len(unlisted), "value is", "values are")
         report.fail(VALUES, f"{are} not in the manifest; the first: {quote(unlisted[0])}", len(unlisted))
@@ -211,12 +209,6 @@ def compare_values(manifest: Manifest, scan: Scan, limited_by_manifest: bool, re
     _compare_worst(manifest, scan, report)
     if not scan.values_in_order:
         report.fail(VALUES, "the manifest's values are not in the order of the sensitive column's type")
-
-
-def _holds_text(manifest: Manifest) -> bool:
-    """Whether nulls became a value of the sensitive column, which nobody can tell from others."""
-    data_type = named_type(manifest.columns.sensitive.type)
-    return is_text(getattr(data_type, "value_type", data_type))
 
 
 def _compare_counts(manifest: Manifest, counted: dict[str | None, int], report: Report) -> None:

@@ -107,7 +107,10 @@ def _is_readable(text: str, data_type: pa.DataType) -> bool:
 
 def _are_spelled(cuts: list[str], data_type: pa.DataType) -> bool:
     """Whether the values that the texts stand for have these texts and no others."""
-    return texts(pa.concat_arrays([threshold(cut, data_type) for cut in cuts])) == cuts
+    values = pa.concat_arrays([threshold(cut, data_type) for cut in cuts])
+    if pa.types.is_decimal(values.type):  # of which the engine does not know the longest
+        return [format(value, "f") for value in values.to_pylist()] == cuts
+    return texts(values) == cuts
 
 
 @dataclass(frozen=True)
