@@ -84,6 +84,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """At the end everything is garbage: libraries would complain about objects that nobody freed."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  # type: ignore[no-untyped-def]
     """A skipped test is a failed one in CI: there, everything that tests need is installed."""

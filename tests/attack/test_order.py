@@ -42,7 +42,7 @@ def decoded(folder: Path, truth: Any) -> Audit:
 
 def test_it_decodes_a_file_that_was_left_in_its_order(tmp_path: Path) -> None:
     made = in_file_order()
-    folder = made.write(tmp_path / "r")
+    folder = made.write(tmp_path / "r", format=3)
     rewrite(folder, "qit", lambda rows: rows.sort(key=lambda row: row["id"]))
     found = decoded(folder, made.source())
     order = found["order"]
@@ -86,7 +86,7 @@ def in_file_order_by_strata() -> Handmade:
 @pytest.mark.parametrize("sorted_rows", [True, False])
 def test_strata_are_decoded_one_by_one(tmp_path: Path, sorted_rows: bool) -> None:
     made = in_file_order_by_strata()
-    folder = made.write(tmp_path / "r")
+    folder = made.write(tmp_path / "r", format=3)
     if not sorted_rows:
         rewrite(folder, "qit", lambda rows: rows.sort(key=lambda row: row["id"]))
     found = decoded(folder, made.source())
@@ -169,7 +169,7 @@ def test_the_first_rows_are_decoded_as_all_are(
 ) -> None:
     monkeypatch.setattr("dalenius.attack.order._ROWS", 1000)
     made = in_file_order()
-    folder = made.write(tmp_path / "r")
+    folder = made.write(tmp_path / "r", format=3)
     if as_published:
         rewrite(folder, "qit", lambda rows: rows.sort(key=lambda row: row["id"]))
     found = decoded(folder, made.source())

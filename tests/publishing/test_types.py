@@ -224,6 +224,23 @@ def test_dates_that_a_csv_file_cannot_carry_are_refused_there(name: str, role: s
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("where", ["file.parquet", "folder"])
+def test_plan_and_publish_name_the_column_with_bytes_that_are_no_text(where: str, tmp_path: Path) -> None:
+    """Arrow reads a file, and DuckDB a folder of them: it does not say which column."""
+    table = pa.table({"q": pa.array(["x", "y"] * (ROWS // 2)), "s": column(REFUSED["no text"])})
+    path = tmp_path / where
+    if where == "folder":
+        path.mkdir()
+    pyarrow.parquet.write_table(table, path / "part.parquet" if where == "folder" else path)
+    for words in (
+        ["plan", path, "--sensitive", "s", "--odds", "4"],
+        ["publish", path, "--sensitive", "q", "--quasi-identifiers", "s", "--odds", "4", "--out", tmp_path / "out"],
+    ):
+        result = CliRunner().invoke(main, list(map(str, words)), catch_exceptions=False)
+        assert result.exit_code == 2
+        assert "the text column 's' has bytes that are not UTF-8\nWrite the table anew" in result.output
+
+
 def test_a_year_0_in_a_text_file_stays_text(tmp_path: Path) -> None:
     source = tmp_path / "table.csv"
     source.write_text("q,s\n" + "0000-01-01,x\n2000-01-01,y\n" * 4)

@@ -23,7 +23,7 @@ from dalenius.place.survey import Survey, survey
 from dalenius.publishing.spark.placing import PieceEncoder, PlaceTask, Ranks, SortTask
 from dalenius.publishing.spark.rereading import Check, CountTask, PackedRecordsOf, PackTask, RawRecordsOf
 from dalenius.publishing.spark.spark_errors import CarriedError, carry_errors, explain, start_error
-from dalenius.publishing.spark.surveying import SurveyTask
+from dalenius.publishing.spark.surveying import SurveyTask, tracker_for
 from dalenius.tables.arrow import TableSource
 
 Integers = np.ndarray[Any, Any]
@@ -190,6 +190,19 @@ def test_an_empty_partition_gives_nothing() -> None:
     layout = found.layout()
     assert layout is not None
     assert list(PackTask(found.sensitive, layout, {}, check_of(marks))(iter(()))) == []
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_text_that_is_not_utf8_is_refused_by_the_name_of_its_column(place: int) -> None:
+    """Spark takes the bytes of a Parquet file as they are."""
+    columns = [pa.array([7, 8]), pa.array(["a", "b"]), pa.array(["c", "d"])]
+    columns[place] = pa.Array.from_buffers(pa.string(), 2, pa.array([b"a", b"\xff"]).buffers())
+    task = SurveyTask(pa.string(), "Illness", {"Town": tracker_for(pa.string(), 2**20)})
+    with pytest.raises(CarriedError) as caught:
+        list(task(batches(*columns)))
+    error = explain(caught.value)
+    assert isinstance(error, InputError)
+    assert error.message == f"the text column '{('Illness', 'Town')[place - 1]}' has bytes that are not UTF-8"
 
 
 def test_errors_of_ours_come_back_as_they_were() -> None:

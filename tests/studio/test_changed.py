@@ -22,6 +22,7 @@ from dalenius.studio.state import StudioOptions
 from dalenius.studio.studio_release import Fingerprint
 from dalenius.studio.transfers import zip_parts
 from dalenius.verify.judge import verify
+from tests.handmade import edit_manifest
 from tests.studio.site import ROLES, Site, done, limits, one, open_site, people, until
 
 SECRET = b"nothing of this leaves the machine"
@@ -101,17 +102,14 @@ def test_a_verdict_is_about_the_files_that_it_was_made_of(site: Site, release: s
     assert report(site, release)["audit"] is not None
 
     manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text() + "\n")  # the same promises in another file
+    edit_manifest(folder, lambda stated: stated["program"].update(version="0.0.1"))  # the same promises in another file
     assert known(site, release) == (None, False)
     twin = report(site, release)  # which verifies it
     assert known(site, release) == (True, False)
     assert twin["release"]["files"][0]["sha256"] == hashlib.sha256(manifest.read_bytes()).hexdigest()
     assert (twin["holds"], twin["audit"]) == (True, None)
 
-    stated = json.loads(manifest.read_text())
-    for value in stated["values"]:
-        value["limit"] = "1/1000"
-    manifest.write_text(json.dumps(stated))
+    edit_manifest(folder, lambda stated: [value.update(limit="1/1000") for value in stated["values"]])
     assert known(site, release) == (None, False)
     twin = report(site, release)
     assert twin["release"]["files"][0]["sha256"] == hashlib.sha256(manifest.read_bytes()).hexdigest()

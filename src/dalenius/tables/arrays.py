@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import InputError
+from dalenius.tables.delimited import not_utf8_column
 
 MOST_DIGITS = 38  # of a decimal, in DuckDB and Spark
 
@@ -78,10 +79,7 @@ def require_utf8(name: str, column: pa.Array) -> None:
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
-        raise InputError(
-            f"the text column {name!r} has bytes that are not UTF-8",
-            "Write the table anew with the column as UTF-8 text, or with the type binary.",
-        ) from None
+        raise InputError(*not_utf8_column(name)) from None
 
 
 def widened(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

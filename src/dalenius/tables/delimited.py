@@ -151,6 +151,15 @@ def not_utf8(line: int | None) -> Explanation:
     return f"the table is not UTF-8 text{at_line(line)}", "Save it as UTF-8."
 
 
+def not_utf8_column(name: str | None) -> Explanation:
+    """Bytes in a text column, of a file that is not text itself. Nobody may know of which."""
+    which = f"the text column {name!r}" if name is not None else "a text column of the table"
+    return (
+        f"{which} has bytes that are not UTF-8",
+        "Write the table anew with the column as UTF-8 text, or with the type binary.",
+    )
+
+
 def ragged(line: int | None, fields: int, columns: int) -> Explanation:
     """A record with more fields than the header, or fewer."""
     return (

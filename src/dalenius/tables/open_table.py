@@ -26,7 +26,7 @@ from dalenius.tables.connections import attach, attached_table, attached_tables,
 from dalenius.tables.delimited import check_names, read_header, readable, require_regular
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
-from dalenius.tables.table_errors import plain_errors
+from dalenius.tables.table_errors import naming_column, plain_errors
 from dalenius.tables.text_check import is_in_one_piece
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Table:
             )
         name = quote_name(column)
         query = f"SELECT CAST({name} AS VARCHAR), count(*) FROM source GROUP BY 1 LIMIT {MOST_VALUES + 2}"  # noqa: S608
-        with plain_errors():
+        with naming_column(lambda: column), plain_errors():
             rows = self.query(query).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)

@@ -44,10 +44,23 @@ class RelationSource:
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
         """The rows in the order of the table."""
-        from dalenius.tables.table_errors import plain_errors
+        from dalenius.tables.table_errors import naming_column, plain_errors
 
-        with plain_errors():
+        with naming_column(lambda: self._unreadable(columns)), plain_errors():
             yield from _read(self._chosen(columns).to_arrow_reader(rows))
+
+    def _unreadable(self, columns: Sequence[str]) -> str | None:
+        """The first of some columns that cannot be read by itself."""
+        import duckdb
+
+        from dalenius.tables.connections import quote_name
+
+        for name in columns:
+            try:
+                self._chosen([name]).aggregate(f"max({quote_name(name)})").fetchall()
+            except duckdb.Error:
+                return name
+        return None
 
     def known_range(self, column: str) -> tuple[Any, Any, int] | None:  # noqa: ARG002
         """Nothing is known without looking."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import duckdb
 
 from dalenius.errors import InputError, MemoryLimitError, QueryError, ReleaseError
-from dalenius.tables.delimited import Explanation, at_line, bad_quote, not_csv, not_utf8, ragged, too_long
+from dalenius.tables.delimited import (
+    Explanation,
+    at_line,
+    bad_quote,
+    not_csv,
+    not_utf8,
+    not_utf8_column,
+    ragged,
+    too_long,
+)
 
 _COMPARED = re.compile(r"compare values of type (\w+)[^ ]* and (?:values of )?(?:type )?(\w+)", re.IGNORECASE)
 _CAST_HINT = (
@@ -42,6 +51,8 @@ def explain(message: str, error: str) -> Explanation:
     columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if "nvalid unicode" in message or "not UTF-8" in message or "utf-8 encoded" in message:
         return not_utf8(line)
+    if "Invalid string encoding" in message:
+        return not_utf8_column(None)
     if columns:
         return ragged(line, int(columns[2]), int(columns[1]))
     if "quote found" in message:
@@ -56,6 +67,17 @@ def explain(message: str, error: str) -> Explanation:
     if "state machine" in message:
         return not_csv(line)
     return f"the table cannot be read{at_line(line)} ({error})", "Is the file complete, and of the kind its name says?"
+
+
+@contextmanager
+def naming_column(find: Callable[[], str | None]) -> Iterator[None]:
+    """Say which column has bytes that are not UTF-8: DuckDB does not."""
+    try:
+        yield
+    except InputError as error:
+        if error.message != not_utf8_column(None)[0]:
+            raise
+        raise InputError(*not_utf8_column(find())) from None
 
 
 @contextmanager

@@ -73,6 +73,13 @@ _RULES = (  # the first that applies
         words=("No FileSystem for scheme", "UnsupportedFileSystem"),
     ),
     _Rule(
+        InputError(
+            "the table has a column of a type that Spark does not read ({condition})",
+            "Turn it into text first, or publish with --engine duckdb.",
+        ),
+        condition="PARQUET_TYPE_|UNSUPPORTED_TIME_TYPE|DECIMAL_PRECISION_EXCEEDS",
+    ),
+    _Rule(
         InputError("a file of the table cannot be read like the others ({condition})", _ONE_KIND),
         condition="CANNOT_READ_FILE_FOOTER|CANNOT_MERGE_SCHEMAS|FAILED_MERGE_SCHEMA|PARQUET_|_LEGACY_ERROR_TEMP_11",
     ),
