@@ -36,7 +36,7 @@ def lying(tmp_path: Path) -> Path:
 
 def test_statistics_do_not_hide_rows(lying: Path) -> None:
     query = f"SELECT count(*) FROM '{lying / 'qit.parquet'}' WHERE Age > 45"  # noqa: S608
-    assert duckdb.sql(query).fetchall() == [(0,)]  # this is how it would be answered
+    assert duckdb.connect().execute(query).fetchall() == [(0,)]  # this is how it would be answered
     release = dalenius.load(lying)
     assert release.verify().verified
     answer = release.count("Age > 45", measure=False)

@@ -92,8 +92,9 @@ class SparkStore:
         return [name for name in self._files.names() if name.partition("/")[0] not in self._without]
 
     def local(self, name: str) -> Path | None:
-        """The path of a file that is on this machine."""
-        return self._files.path / name if self._files.path is not None else None
+        """The path of a file that is on this machine, and not to be gone."""
+        path = self._files.path
+        return path / name if path is not None and name.partition("/")[0] not in self._without else None
 
 
 MANIFEST_ASIDE = f".{FILE}.new"
