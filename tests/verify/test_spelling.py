@@ -847,10 +847,8 @@ def test_the_bucket_column_has_the_name_that_it_must_have(files: Files) -> None:
     ]
 
 
-def test_the_name_of_nulls_is_that_of_a_value(files: Files, tmp_path: Path) -> None:
+def test_the_name_of_nulls_is_that_of_a_value(files: Files) -> None:
     assert is_refused(changed(files, ("null_value",), NOTE.decode()), people().source())
-    made = Handmade({"q": pa.int16()}, [(1,), (2,)], [5, 7], [1, 1], pa.int32())
-    assert is_refused(changed(read(made.write(tmp_path)), ("null_value",), "5"), made.source())
 
 
 def test_of_equal_worst_cases_the_one_of_most_rows_is_stated(files: Files) -> None:
