@@ -156,7 +156,7 @@ class Handmade:
                 {
                     "value": text,
                     "count": counts[text],
-                    "limit": self.limits.get(text, "1"),
+                    "limit": str(Fraction(self.limits.get(text, "1"))),
                     "worst": {"count": worst[text][1], "size": worst[text][2]},
                 }
                 for text in texts

@@ -5,8 +5,6 @@ Two values that swap buckets may give another release that is as valid as the fi
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
@@ -23,7 +20,8 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.verify.judge import verify
 from tests.effort import examples
-from tests.handmade import Handmade
+from tests.handmade import Handmade, edit_manifest, restate_hashes, write_table
+from tests.naive_parquet import BucketsError
 
 LIMITS = {"uniform": "0.6"}
 
@@ -39,22 +37,19 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 
 def rewrite(folder: Path, table: str, change: Callable[[pa.Table], pa.Table], restate: bool = True) -> None:
-    """Change a table as its own writer would have written it, and state its new length and hash."""
+    """Change a table as its own writer would have written it, and state its rows, its new length and its hash."""
     path = folder / f"{table}.parquet"
     whole = pq.read_table(path)
     changed = change(whole)
     assume(not changed.equals(whole))
-    pq.write_table(changed, path)
-    data = path.read_bytes()
-    if not restate:
-        return
-    edit(folder, lambda made: made["tables"][table].update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest()))
-
-
-def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    made = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    change(made)
-    (folder / "manifest.json").write_text(json.dumps(made), encoding="utf-8")
+    rows = [tuple(row.values()) for row in changed.to_pylist()]
+    try:
+        write_table(path, dict(zip(changed.schema.names, changed.schema.types, strict=True)), rows)
+    except BucketsError:
+        assume(False)
+    if restate:
+        edit_manifest(folder, lambda made: made["tables"][table].update(rows=len(rows)))
+        restate_hashes(folder)
 
 
 def replaced(table: pa.Table, column: str, row: int, value: Any) -> pa.Table:
@@ -96,15 +91,15 @@ def a_bucket_of_another_size(folder: Path, row: int) -> None:
 
 
 def another_order(folder: Path, row: int) -> None:
-    rewrite(folder, "qit", lambda t: t.take(pc.sort_indices(t, sort_keys=[("age", "descending")])))
+    rewrite(folder, "qit", lambda t: t.sort_by([("bucket", "ascending"), ("age", "descending")]))
 
 
 def a_lower_limit(folder: Path, row: int) -> None:
-    edit(folder, lambda made: made["values"][row % len(made["values"])].update(limit="1/1000"))
+    edit_manifest(folder, lambda made: made["values"][row % len(made["values"])].update(limit="1/1000"))
 
 
 def more_known_records(folder: Path, row: int) -> None:
-    edit(folder, lambda made: made["adversary"].update(known_records=made["setting"][0]["size"] + row % 3))
+    edit_manifest(folder, lambda made: made["adversary"].update(known_records=made["setting"][0]["size"] + row % 3))
 
 
 def one_fake_value_more(folder: Path, row: int) -> None:
@@ -121,14 +116,14 @@ def one_fake_value_less(folder: Path, row: int) -> None:
 
 
 def fake_values_denied(folder: Path, row: int) -> None:
-    edit(folder, lambda made: made["adversary"].update(fake_values=0))
+    edit_manifest(folder, lambda made: made["adversary"].update(fake_values=0))
 
 
 def another_count(folder: Path, row: int) -> None:
     def more(made: dict[str, Any]) -> None:
         made["values"][row % len(made["values"])]["count"] += 1
 
-    edit(folder, more)
+    edit_manifest(folder, more)
 
 
 TAMPERINGS: dict[Callable[[Path, int], None], set[str]] = {

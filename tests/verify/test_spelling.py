@@ -28,9 +28,10 @@ import pytest
 
 from dalenius.errors import ReleaseError
 from dalenius.model.verdict import Verdict
-from dalenius.release.folder import ReleaseFolder
+from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import parse_manifest
 from dalenius.verify.judge import verify
+from dalenius.verify.strict_parquet import StrictFile
 from tests.effort import PROFILE
 from tests.handmade import CATEGORY, Handmade, edit_manifest, order, three_strata
 from tests.naive_parquet import (
@@ -846,10 +847,8 @@ def test_the_bucket_column_has_the_name_that_it_must_have(files: Files) -> None:
     ]
 
 
-def test_the_name_of_nulls_is_that_of_a_value(files: Files, tmp_path: Path) -> None:
+def test_the_name_of_nulls_is_that_of_a_value(files: Files) -> None:
     assert is_refused(changed(files, ("null_value",), NOTE.decode()), people().source())
-    made = Handmade({"q": pa.int16()}, [(1,), (2,)], [5, 7], [1, 1], pa.int32())
-    assert is_refused(changed(read(made.write(tmp_path)), ("null_value",), "5"), made.source())
 
 
 def test_of_equal_worst_cases_the_one_of_most_rows_is_stated(files: Files) -> None:
@@ -939,9 +938,20 @@ def test_any_other_byte_is_refused(tmp_path: Path, kind: str, table: str) -> Non
     digest = hashlib.sha256(content).hexdigest().encode()
     for place, byte in enumerate(content):
         few = {byte ^ 1, byte ^ (1 << place % 8), (byte + 1 + place * 37 % 255) % 256} - {byte}
-        for other in range(256) if PROFILE == "thorough" else sorted(few)[:1]:
-            if other == byte:
-                continue
+        for other in set(range(256)) - {byte} if PROFILE == "thorough" else sorted(few)[:1]:
             changed = content[:place] + bytes([other]) + content[place + 1 :]
+            if PROFILE == "thorough" and kind == "parquet" and cannot_be_read(changed, files, table):
+                continue
             manifest = files["manifest.json"].replace(digest, hashlib.sha256(changed).hexdigest().encode())
             assert is_refused({**files, name: changed, "manifest.json": manifest}, source), (place, other)
+
+
+def cannot_be_read(content: bytes, files: Files, table: str) -> bool:
+    """Whether the judge's reader refuses a file: it takes a tenth of the time of a verdict, which it decides."""
+    name: TableName = "qit" if table == "qit" else "st"
+    schema = ReleaseFolder(Path("nowhere"), parse_manifest(files["manifest.json"].decode())).schema(name)
+    try:
+        list(StrictFile(io.BytesIO(content), schema, "bucket", len(small().rows)).batches())
+    except (ValueError, OverflowError, pa.ArrowException):
+        return True
+    return False
