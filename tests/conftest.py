@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import time
 from typing import Any
 
@@ -16,6 +17,10 @@ from tests.clocks import Clock
 from tests.effort import load_profile
 
 load_profile()
+
+for number in (signal.SIGINT, signal.SIGHUP):  # ignored by what runs in the background, and by all that it starts
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # Files that share what is expensive to start run in one process: a session of Spark, a cluster, a browser.
 GROUPS = {
