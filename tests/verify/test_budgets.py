@@ -117,7 +117,10 @@ def test_the_hint_is_enough() -> None:
 
 class TestManifest:
     def test_text_may_have_any_signs(self) -> None:
-        require_modest(json.dumps({"value": '{[,\\"' * 10_000}).encode(), ROOM)
+        signs = '{[,\\"' * 10_000
+        require_modest(json.dumps({"value": signs}).encode(), ROOM)
+        with pytest.raises(ReleaseError, match="more than a release has"):
+            require_modest(signs.replace('\\"', "").encode(), ROOM)
 
     @pytest.mark.parametrize(
         "text", ["[" * 1000, '["' + '\\"' * 100_000 + "{" * 200_000, '{"a":' * 3 + "[1,2,3,4,5,6,7,8]"]
