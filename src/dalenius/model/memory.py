@@ -14,8 +14,8 @@ from pathlib import Path
 from dalenius.errors import MemoryLimitError, UsageError
 
 MIB = 2**20
-MOST_MEMORY = 2**46
-DEFAULT_SHARE = 2  # half of the machine
+_MOST_MEMORY = 2**46
+_DEFAULT_SHARE = 2  # half of the machine
 _RESERVE = 64 * MIB  # that allocators keep, and that libraries take once they are used
 _LEAST_SPARE = 96 * MIB
 _LARGEST_BATCH = 64 * MIB
@@ -31,17 +31,7 @@ class ReadingMemory:
     @classmethod
     def of(cls, total: int | None) -> ReadingMemory:
         """Of `total` bytes for the whole program; half of the machine's memory if None."""
-        taken = resident_memory()
-        if total is None:
-            total = max(machine_memory() // DEFAULT_SHARE, taken + _RESERVE + _LEAST_SPARE)
-        spare = min(total, MOST_MEMORY) - taken - _RESERVE
-        if spare < _LEAST_SPARE:
-            least = -(-(taken + _RESERVE + _LEAST_SPARE) // (10 * MIB)) * 10
-            raise UsageError(
-                f"{total // MIB:,} MiB of memory are too little: the program alone takes {taken // MIB:,} MiB",
-                f"Give --memory {least}MiB or more.",
-            )
-        return cls(total, spare)
+        return cls(*spare_memory(total, _RESERVE, _LEAST_SPARE, more_if_unsaid=True))
 
     @property
     def batch(self) -> int:
@@ -71,6 +61,25 @@ class ReadingMemory:
                 f"{what} would not fit into a memory of {self.total // MIB:,} MiB",
                 f"Give --memory {total // MIB + 1}MiB, if you trust whoever made the release.",
             )
+
+
+def spare_memory(total: int | None, reserve: int, least: int, *, more_if_unsaid: bool = False) -> tuple[int, int]:
+    """The memory of the whole program (half of the machine's if None), and what it leaves beyond what is taken already.
+
+    Less than `least` besides the reserve is refused; with `more_if_unsaid` only if somebody said how much there is.
+    """
+    taken = resident_memory()
+    needed = taken + reserve + least
+    if total is None:
+        half = machine_memory() // _DEFAULT_SHARE
+        total = max(half, needed) if more_if_unsaid else half
+    total = min(total, _MOST_MEMORY)
+    if total < needed:
+        raise UsageError(
+            f"{total // MIB:,} MiB of memory are too little: the program alone takes {taken // MIB:,} MiB",
+            f"Give --memory {-(-needed // (10 * MIB)) * 10}MiB or more.",
+        )
+    return total, total - taken - reserve
 
 
 def resident_memory() -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dalenius.errors import UsageError
-from dalenius.model.memory import DEFAULT_SHARE, MIB, MOST_MEMORY, machine_memory, resident_memory
+from dalenius.model.memory import MIB, spare_memory
 from dalenius.model.problem import SizeGroup
 
 Item = TypeVar("Item")
@@ -49,18 +49,7 @@ class Budget:
     @classmethod
     def of(cls, total: int | None) -> Budget:
         """A budget of `total` bytes; half of the machine's memory if None."""
-        if total is None:
-            total = machine_memory() // DEFAULT_SHARE
-        total = min(total, MOST_MEMORY)
-        taken = resident_memory()
-        spare = total - taken - _RESERVE
-        if spare < _LEAST_SPARE:
-            least = -(-(taken + _RESERVE + _LEAST_SPARE) // (10 * MIB)) * 10
-            raise UsageError(
-                f"{total // MIB:,} MiB of memory are too little: the program alone takes {taken // MIB:,} MiB",
-                f"Give --memory {least}MiB or more.",
-            )
-        return cls(total, spare)
+        return cls(*spare_memory(total, _RESERVE, _LEAST_SPARE))
 
     def lists(self, columns: int) -> int:
         """Bytes for the list of distinct values of one of so many columns."""
