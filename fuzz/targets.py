@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +120,18 @@ def _compare(rows: list[tuple[Any, ...]], delimiter: str, header: list[str], con
 
 _KEYS: dict[str, list[str]] = {
     "table": ["sensitive", "quasi_identifiers", "identifiers", "null_value", "strata", "strict"],
-    "limits": ["odds", "floor", "theta", "base", "uniform", "l_diversity", "beta", "values", "allow_absent", "default"],
+    "limits": [
+        "odds",
+        "floor",
+        "theta",
+        "base",
+        "uniform",
+        "l_diversity",
+        "beta",
+        "values",
+        "allow_absent",
+        "publish_in_the_clear",
+    ],
     "solve": ["method", "min_size", "max_size", "gap", "time_limit"],
     "adversary": ["corrupted", "fakes", "avoid_ruled_out"],
     "report": ["title", "dataset", "controller", "purpose"],
@@ -132,7 +144,43 @@ _VALUES = [
 ]  # fmt: skip
 
 
+# What fits, so that not every case ends where the file is read.
+_FITTING: dict[str, list[str]] = {
+    "table.sensitive": ['"Disease"'],
+    "table.quasi_identifiers": ['["Gender"]', '["Gender", "Age"]', '["Age"]'],
+    "table.null_value": ['"unknown"'],
+    "table.strata": ['"auto"', '"none"', "2", '["Gender"]'],
+    "table.strict": ["true", "false"],
+    "limits.odds": ["2", "4", "1.5", '"7/2"', "1e9", "1"],
+    "limits.floor": ["0.02", '"1/50"', "0.5", "1"],
+    "limits.theta": ["2", "8", "0.5"],
+    "limits.base": ["0.01", '"1/3"', "0"],
+    "limits.uniform": ["0.5", '"1/3"', "1", "0.01", "1e-9"],
+    "limits.l_diversity": ["2", "3", "50"],
+    "limits.beta": ["1", "0.1", "4"],
+    "limits.values": ["{ HIV = 0.02 }", "{ HIV = 1, Flu = 0.9 }", '{ HIV = "1/7", Plague = 0.1 }', "{}"],
+    "limits.allow_absent": ["true", "false"],
+    "limits.publish_in_the_clear": ["true", "false"],
+    "solve.method": ['"optimal"', '"two-size"', '"multi-size"', '"anatomy"'],
+    "solve.min_size": ["1", "2", "7"],
+    "solve.max_size": ["2", "10", "50", "1000"],
+    "solve.gap": ["0", "1e-3", "0.5"],
+    "solve.time_limit": ["0.1", "1"],
+    "adversary.corrupted": ["0", "1", "2", "9"],
+    "adversary.fakes": ["0", "1", "3"],
+    "adversary.avoid_ruled_out": ["true", "false"],
+    "report.title": ['"A title"', '"é"'],
+}
+_RULES = ["odds", "theta", "uniform", "l_diversity", "beta"]
+_WITH_RULES = {"odds": "floor", "theta": "base"}
+
+
 def _make_job(random: Random, _releases: Releases) -> bytes:
+    content = (_any_job(random) if random.random() < 0.4 else _fitting_job(random)).encode()
+    return mutated_bytes(content, random) if random.random() < 0.2 else content
+
+
+def _any_job(random: Random) -> str:
     lines = []
     for section in random.sample(list(_KEYS), random.randrange(1, len(_KEYS) + 1)):
         lines.append(f"[{section}]")
@@ -142,14 +190,37 @@ def _make_job(random: Random, _releases: Releases) -> bytes:
             lines.append(random.choice(["nonsense = 1", "[limits.values]", "HIV = 0.5", "= 3", "a.b.c = 1", '"""']))
     if random.random() < 0.7:
         lines += ["[table]\nsensitive = 'Disease'"] if "[table]" not in lines else []
-    content = "\n".join(lines).encode()
-    return mutated_bytes(content, random) if random.random() < 0.3 else content
+    return "\n".join(lines)
+
+
+def _fitting_job(random: Random) -> str:
+    """Keys and values that go together, up to one or two."""
+    rule = random.choice(_RULES)
+    chosen = {"table.sensitive", "table.quasi_identifiers", f"limits.{rule}"}
+    if rule in _WITH_RULES:
+        chosen.add(f"limits.{_WITH_RULES[rule]}")
+    others = [key for key in _FITTING if key.partition(".")[2] not in {*_RULES, *_WITH_RULES.values()}]
+    chosen |= set(random.sample(others, random.randrange(6)))
+    if random.random() < 0.2:
+        chosen.add(random.choice(list(_FITTING)))
+    wild = {random.choice(sorted(chosen)) for _ in range(random.choice([0, 0, 0, 1, 1, 2]))}
+    lines = []
+    for section in _KEYS:
+        lines.append(f"[{section}]")
+        for key in sorted(chosen):
+            if key.startswith(f"{section}."):
+                value = random.choice(_VALUES if key in wild else _FITTING[key])
+                lines.append(f"{key.partition('.')[2]} = {value}")
+    return "\n".join(lines)
 
 
 def _run_job(content: bytes, releases: Releases) -> None:
     path = releases.scratch / "job.toml"
     path.write_bytes(content)
-    command("plan", str(releases.table), "--job", str(path), "--time-limit", "1", "--json")
+    words = [str(releases.table), "--job", str(path), "--time-limit", "1", "--json"]
+    command("plan", *words)
+    if zlib.crc32(content) % 16 == 0:
+        command("publish", *words, "--out", str(releases.scratch / "published"), "--force")
 
 
 # Manifests.

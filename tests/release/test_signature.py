@@ -224,7 +224,9 @@ def test_signing_needs_a_private_key(run: Run, wrong: str) -> None:
     for words in (("sign", "release", "--key", str(path)), ("publish", "t.csv", "--sign", str(path), "--out", "new")):
         result = run(*words, "--json")
         assert result.exit_code == 2
-        assert json.loads(result.stdout)["error"]["kind"] == "key-file"
+        error = json.loads(result.stdout)["error"]
+        assert error["kind"] == "key-file"
+        assert "--new-key" in error["hint"]
     assert not Path("release/manifest.sig").exists()
 
 

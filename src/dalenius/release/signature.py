@@ -233,6 +233,9 @@ def _manifest_of(release: Path) -> bytes:
 def _read(path: KeyPath) -> bytes:
     try:
         return _read_regular(Path(path), _LARGEST_KEY)
+    except FileNotFoundError:
+        hint = "Check the path, or make a key: dalenius sign --new-key KEY writes KEY and KEY.pub."
+        raise KeyFileError("there is no such key file", hint) from None
     except OSError as error:
         why = error.strerror or "it is not a regular file, or too long for a key"
         raise KeyFileError(f"the key file cannot be read: {why}", "Check the path.") from None
