@@ -24,7 +24,7 @@ from dalenius.release.writer import Format, published_schema
 from dalenius.strata.growing import MARGIN
 from dalenius.tables.arrays import numpy_array
 
-_GROUP_BYTES = 2**25
+_GROUP_BYTES = 2**24
 _GROUP_BITS = 17
 
 

@@ -39,7 +39,7 @@ _INFINITY = {2: 0x7C00, 4: 0x7F800000, 8: 0x7FF0000000000000}
 class Sink(Protocol):
     """What a file is written to, from its start to its end."""
 
-    def write(self, content: bytes, /) -> int | None:
+    def write(self, content: bytes | memoryview, /) -> int | None:
         """The next bytes."""
 
 
@@ -72,18 +72,18 @@ class FileWriter:
         page = self._write_page(data_header(column, len(values), len(data)), data)
         return Chunk(column, len(values), entries, listed, page)
 
-    def _write_page(self, header: bytes, body: bytes) -> Page:
+    def _write_page(self, header: bytes, body: bytes | memoryview) -> Page:
         self._put(header)
         page = Page(self._position, len(body))
         self._put(body)
         return page
 
-    def _put(self, content: bytes) -> None:
+    def _put(self, content: bytes | memoryview) -> None:
         self._file.write(content)
         self._position += len(content)
 
 
-def encode(column: ColumnLayout, values: pa.Array) -> tuple[int, bytes | None, bytes]:
+def encode(column: ColumnLayout, values: pa.Array) -> tuple[int, bytes | memoryview | None, bytes]:
     """The number of entries of the dictionary, the dictionary if there is one, and the data page."""
     if values.null_count and not column.has_nulls:
         raise ValueError("a column without nulls has one")
@@ -94,6 +94,7 @@ def encode(column: ColumnLayout, values: pa.Array) -> tuple[int, bytes | None, b
         return 0, None, before + steps_page(_numbers(present))
     if not column.has_dictionary:
         return 0, None, before + np.packbits(_numbers(present.cast(pa.uint8())), bitorder="little").tobytes()
+    entries: tuple[int, bytes | memoryview]
     if column.physical not in (BYTES, FIXED) or pa.types.is_float16(column.data_type):
         entries, places = _listed_numbers(column, present)
     else:
@@ -209,9 +210,14 @@ def _plain_numbers(column: ColumnLayout, distinct: npt.NDArray[Any]) -> bytes:
     return distinct.astype(np.int64).astype(f"<i{column.width}").tobytes()
 
 
-def _listed_values(column: ColumnLayout, values: pa.Array) -> tuple[tuple[int, bytes], Places]:
+def _listed_values(column: ColumnLayout, values: pa.Array) -> tuple[tuple[int, bytes | memoryview], Places]:
     """Text, bytes and decimals: the same."""
-    coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    listed, places = _in_order(values if pa.types.is_dictionary(values.type) else values.dictionary_encode())
+    return (len(listed), plain_values(column, listed)), places
+
+
+def _in_order(coded: pa.Array) -> tuple[pa.Array, Places]:
+    """The values that occur, ascending, and for each row the place of its value."""
     entries, indices = comparable(coded.dictionary), _numbers(coded.indices)
     used = np.zeros(len(entries), bool)
     used[indices] = True
@@ -219,8 +225,7 @@ def _listed_values(column: ColumnLayout, values: pa.Array) -> tuple[tuple[int, b
     order = order[used[order]]
     ranks = np.zeros(len(entries), np.uint32)
     ranks[order] = np.arange(len(order), dtype=np.uint32)
-    listed = entries.take(_arrow(order))
-    return (len(listed), plain_values(column, listed)), ranks.take(indices)
+    return entries.take(_arrow(order)), ranks.take(indices)
 
 
 def comparable(values: pa.Array) -> pa.Array:
@@ -233,7 +238,7 @@ def comparable(values: pa.Array) -> pa.Array:
     return values
 
 
-def plain_values(column: ColumnLayout, values: pa.Array) -> bytes:
+def plain_values(column: ColumnLayout, values: pa.Array) -> bytes | memoryview:
     """Text and bytes with their lengths before them; decimals with the highest byte first."""
     if not len(values):
         return b""
@@ -246,8 +251,7 @@ def plain_values(column: ColumnLayout, values: pa.Array) -> bytes:
     prefixes = pa.Array.from_buffers(pa.binary(4), len(values), [None, lengths.buffers()[1]], offset=lengths.offset)
     joined = pc.binary_join_element_wise(prefixes.cast(pa.large_binary()), values, _NOTHING)
     ends = np.frombuffer(joined.buffers()[1], np.int64)[joined.offset : joined.offset + len(joined) + 1]
-    content: bytes = joined.buffers()[2].to_pybytes()
-    return content[int(ends[0]) : int(ends[-1])]
+    return memoryview(joined.buffers()[2]).cast("B")[int(ends[0]) : int(ends[-1])]
 
 
 def _numbers(array: pa.Array) -> npt.NDArray[Any]:

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dalenius.release.parquet_file import Chunk, ColumnLayout, FileLayout, Page, index_width, run_header, walk
 from dalenius.release.parquet_pages import STEPS, comparable, plain_values, steps_header, with_one_nan
@@ -57,7 +58,7 @@ class StrictFile:
             yield pa.RecordBatch.from_arrays(columns, self._schema.names)
 
     def _column(self, chunk: Chunk) -> pa.Array:
-        data = self._read(chunk.data)
+        data = np.frombuffer(self._read(chunk.data), np.uint8)
         valid, data = _take_nulls(data, chunk.rows) if chunk.column.has_nulls else (None, data)
         present = chunk.rows if valid is None else int(valid.sum())
         if chunk.column.is_bucket:
@@ -69,16 +70,17 @@ class StrictFile:
 
     def _dictionary(self, chunk: Chunk) -> pa.Array:
         """The values of a dictionary. Those of one group are often those of the group before."""
-        content = self._read(chunk.dictionary).tobytes() if chunk.dictionary is not None else b""
-        last = self._last.get(chunk.column.name)
+        content = self._read(chunk.dictionary) if chunk.dictionary is not None else b""
+        last = self._last.pop(chunk.column.name, None)  # which makes room for the next one
         if last is None or last[0] != content or len(last[1]) != chunk.entries:
+            last = None
             last = content, _entries(chunk.column, chunk.entries, content)
-            self._last[chunk.column.name] = last
+        self._last[chunk.column.name] = last
         return last[1]
 
-    def _read(self, page: Page) -> Bytes:
+    def _read(self, page: Page) -> bytes:
         self._file.seek(page.start)
-        content = np.frombuffer(self._file.read(page.length), np.uint8)
+        content = self._file.read(page.length)
         if len(content) != page.length:
             raise ValueError("it ends too soon")
         return content
@@ -179,6 +181,7 @@ def _spread(places: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> pa
 
 def _entries(column: ColumnLayout, count: int, content: bytes) -> pa.Array:
     """The values of a dictionary: ascending, and in the bytes that they would be written in."""
+    again: bytes | memoryview
     if pa.types.is_null(column.data_type):
         values, again = pa.nulls(count), b""
     elif is_variable(column.data_type):
@@ -191,10 +194,17 @@ def _entries(column: ColumnLayout, count: int, content: bytes) -> pa.Array:
         values, again = _numbers(column, count, content)
     if again != content:
         raise ValueError(f"values of {column.name!r} are spelled in another way than those of a release")
-    backwards = as_arrow(np.arange(count)[::-1])
-    if count and falls([values.take(backwards)]) != count - 1:
+    if not _ascends(comparable(values)):
         raise ValueError(f"the values of {column.name!r} are not in their order, or not each once")
     return values
+
+
+def _ascends(values: pa.Array) -> bool:
+    """Whether each value is more than the one before it."""
+    if is_variable(values.type):  # which may be long: without a copy of them
+        return pc.all(pc.less(values[:-1], values[1:])).as_py() is not False
+    backwards = values.take(as_arrow(np.arange(len(values))[::-1]))
+    return not len(values) or falls([backwards]) == len(values) - 1
 
 
 def _numbers(column: ColumnLayout, count: int, content: bytes) -> tuple[pa.Array, bytes]:
