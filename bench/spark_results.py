@@ -12,7 +12,7 @@ from bench.charts import line_chart, save
 from bench.publish import DOCS, RESULTS
 
 Rows = list[dict[str, Any]]
-_STAGES = ("Counting", "Solving", "Counting strata", "Solving strata", "Placing", "Writing", "Verifying")
+_STAGES = ("Counting", "Looking", "Solving", "Counting strata", "Solving strata", "Placing", "Writing", "Verifying")
 _READING = ("Counting", "Counting strata", "Placing")
 
 

@@ -17,7 +17,7 @@ import dalenius
 
 LIMITS = {"Flu": "0.9", "Cold": "0.8", "Gout": "0.8", "HIV": "0.6"}
 COLUMNS = ["Age", "Gender", "id"]
-PIECE_ROWS = 500  # of a file of a release
+PIECE_ROWS = 256  # of a file of a release
 
 
 def written(table: pa.Table, folder: Path, files: int = 3) -> Path:

@@ -47,13 +47,14 @@ _LEAST_PIECE_ROWS, _MOST_PIECE_ROWS = 2**14, 2**20
 _PIECE_BYTES = 2**26
 _DRAWN_AT_ONCE = 2**22
 _MOST_HASHES = 2**18
+_FEW_TASKS = 8
 
 
 def piece_rows(rows: int, row_bytes: int) -> int:
     """How many rows a file of a table has, about: a power of two, by what is published and not by the cluster."""
     most = max(1, min(_MOST_PIECE_ROWS, _PIECE_BYTES // max(1, row_bytes)))
-    wanted = min(max(rows // _FEWEST_PIECES, _LEAST_PIECE_ROWS), most)
-    return int(2 ** (wanted.bit_length() - 1))
+    wanted = max(rows // _FEWEST_PIECES, _LEAST_PIECE_ROWS)
+    return int(2 ** min((wanted - 1).bit_length(), most.bit_length() - 1))
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,8 @@ class SparkTable:
         given = self._frame.where(entries[0].isNotNull()) if len(columns) == 1 else self._frame  # null is nobody's name
         hashed, parts = F.xxhash64(*entries), 1 << (rows // _MOST_HASHES).bit_length()
         chosen = F.when(F.pmod(hashed, F.lit(parts)) == 0, hashed).alias("hash")  # all others in one group
-        counts, is_chosen = given.select(chosen).groupBy("hash").count(), F.col("hash").isNotNull()
+        counts = given.select(chosen).groupBy("hash").count().coalesce(_FEW_TASKS)
+        is_chosen = F.col("hash").isNotNull()
         figures = (
             F.sum("count"),
             F.sum(F.when(is_chosen, F.col("count"))),
