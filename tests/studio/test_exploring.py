@@ -335,7 +335,7 @@ def test_the_price_of_protection() -> None:
     assert exact.unprotected is not None
     assert exact.unprotected.loss == without.loss
     other = Explorer(HOSPITAL)
-    assert other.quick(policy).exact
+    assert other.explore(policy, PlanOptions(), exact=True).exact
     assert other.quick(policy, options).unprotected == exact.unprotected
     shown = exploration_object(exact)["price"]
     assert exact.setting is not None

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dalenius
 from dalenius.cli.main import main
 from dalenius.errors import MemoryLimitError, ReleaseError, UsageError
 from dalenius.model.memory import MIB, ReadingMemory, resident_memory
@@ -97,6 +99,15 @@ def test_memory_that_is_too_little_is_an_error_that_says_how_much(tmp_path: Path
     ended = CliRunner().invoke(main, [command, str(folder), "--memory", "8GB", *more])
     assert ended.exit_code == 0, ended.output
     assert CliRunner().invoke(main, [command, str(folder), "--memory", "much", *more]).exit_code == 2
+
+
+@pytest.mark.parametrize("ask", ["verify", "audit", "report"])
+def test_memory_from_python(tmp_path: Path, ask: str) -> None:
+    release = dalenius.load(hospital().write(tmp_path / "release"))
+    method = partial(getattr(release, ask), *([tmp_path / "report.html"] if ask == "report" else []))
+    with pytest.raises(UsageError, match="20 MiB of memory are too little"):
+        method(memory=20 * MIB)
+    assert method(memory=2**33)
 
 
 def test_memory_is_of_no_use_to_a_certificate(tmp_path: Path) -> None:

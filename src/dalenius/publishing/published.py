@@ -122,10 +122,12 @@ class Release:
         against: Any = None,
         table: str | None = None,
         signed_by: PublicKey | str | os.PathLike[str] | None = None,
+        memory: int | None = None,
     ) -> Verdict:
         """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well.
 
         `job` is a job file, all of which is compared; `signed_by` is the public key of whoever has to have signed it.
+        `memory` is what the whole program may take, in bytes.
         """
         from dalenius.model.problem import ValueCounts
         from dalenius.policy.limits import as_policy
@@ -135,7 +137,9 @@ class Release:
         if limits is not None:
             counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
             policy = as_policy(limits, counts)
-        return verify(self._where, policy=policy, job=job, against=against, table=table, signed_by=signed_by)
+        return verify(
+            self._where, policy=policy, job=job, against=against, table=table, signed_by=signed_by, memory=memory
+        )
 
     def audit(
         self,
@@ -145,16 +149,18 @@ class Release:
         attacks: Sequence[str] | None = None,
         known: int | None = None,
         control: Any = None,
+        memory: int | None = None,
     ) -> Audit:
         """Play simulated attackers against the release; with the table it was made of, say how often they are right.
 
         `attacks` are some of "corruption", "negative", "learning" and "order"; `known` is how many records of a bucket
-        the corrupting attacker knows; `control` is a table of people who are not in the release.
+        the corrupting attacker knows; `control` is a table of people who are not in the release. `memory` is what the
+        whole program may take, in bytes.
         """
         from dalenius.attack.audit import ATTACKS, audit
 
         names = tuple(ATTACKS) if attacks is None else attacks
-        return audit(self._where, truth=truth, table=table, attacks=names, known=known, control=control)
+        return audit(self._where, truth=truth, table=table, attacks=names, known=known, control=control, memory=memory)
 
     def report(
         self,
@@ -169,19 +175,28 @@ class Release:
         dataset: str | None = None,
         controller: str | None = None,
         purpose: str | None = None,
+        memory: int | None = None,
     ) -> dict[str, Any]:
         """Write one HTML page about the release, with a JSON twin beside it, and give what the twin says.
 
         With `audit`, what simulated attackers get; with the table as `truth`, how often they are right and how good
         counts are: such a page is for the publisher, not for publication. `title`, `dataset`, `controller` (whose data
-        this is) and `purpose` are the head of its first page.
+        this is) and `purpose` are the head of its first page. `memory` is what the whole program may take, in bytes.
         """
         from dalenius.policy.job import ReportSection
         from dalenius.report.report_files import make_report
 
         head = ReportSection().but(title=title, dataset=dataset, controller=controller, purpose=purpose)
         return make_report(
-            self.path, Path(path), force=force, audit=audit, truth=truth, table=table, control=control, head=head
+            self.path,
+            Path(path),
+            force=force,
+            audit=audit,
+            truth=truth,
+            table=table,
+            control=control,
+            head=head,
+            memory=memory,
         )
 
     @overload
