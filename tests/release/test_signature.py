@@ -204,6 +204,7 @@ def test_signed_by_needs_a_public_key(run: Run, wrong: str) -> None:
     error = json.loads(result.stdout)["error"]
     assert error["kind"] == "key-file"
     assert error["hint"]
+    assert "make a key" not in error["hint"]  # that is for others to do
     assert ("private key" in error["message"]) is (wrong == "private")
 
 

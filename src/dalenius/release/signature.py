@@ -106,7 +106,7 @@ def parse_signature(content: bytes) -> bytes | None:
 
 def read_public_key(path: KeyPath) -> PublicKey:
     """The public key in a PEM file."""
-    content = _read(path)
+    content = _read(path, "it is the .pub file that the publisher made with the key.")
     if b"PRIVATE KEY-----" in content:
         raise KeyFileError(
             "the file has a private key, and a public one is needed",
@@ -128,7 +128,7 @@ def read_signing_key(
 ) -> SigningKey:
     """The private key in a PEM file. If it is encrypted, the passphrase is the one given, that of the environment
     variable DALENIUS_KEY_PASSPHRASE, or whatever `ask` says."""
-    content = _read(path).lstrip()
+    content = _read(path, "or make a key: dalenius sign --new-key KEY writes KEY and KEY.pub.").lstrip()
     secret = None
     if content.startswith(_ENCRYPTED):
         secret = passphrase or os.environ.get(PASSPHRASE) or (ask() if ask is not None else None)
@@ -230,12 +230,11 @@ def _manifest_of(release: Path) -> bytes:
     return content
 
 
-def _read(path: KeyPath) -> bytes:
+def _read(path: KeyPath, otherwise: str) -> bytes:
     try:
         return _read_regular(Path(path), _LARGEST_KEY)
     except FileNotFoundError:
-        hint = "Check the path, or make a key: dalenius sign --new-key KEY writes KEY and KEY.pub."
-        raise KeyFileError("there is no such key file", hint) from None
+        raise KeyFileError("there is no such key file", f"Check the path; {otherwise}") from None
     except OSError as error:
         why = error.strerror or "it is not a regular file, or too long for a key"
         raise KeyFileError(f"the key file cannot be read: {why}", "Check the path.") from None
