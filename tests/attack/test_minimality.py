@@ -130,7 +130,7 @@ def concluded(model: str, rows: list[int], slots: list[int], limits: list[Fracti
 
 
 @pytest.mark.parametrize("model", ORACLES)
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_against_the_enumeration_of_all_matchings(model: str, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(1, 4), min_size=2, max_size=3).filter(lambda rows: sum(rows) <= 8))

@@ -247,7 +247,7 @@ def _svg(chart: Any, name: str) -> str:
         titleFontSize=12,
         titleFontWeight="normal",
     )
-    drawn = _draw(json.dumps(chart.to_dict()))
+    drawn = _draw(json.dumps(chart.to_dict(validate=False)))
     drawn = _ID.sub(rf"\g<1>{name}-\g<2>", drawn)
     # the page decides how far it may shrink and grow
     return _SIZE.sub(r'\1 aria-hidden="true" focusable="false" style="--width:\2px"', drawn, count=1)

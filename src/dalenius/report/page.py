@@ -11,6 +11,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,9 @@ def report_html(twin: Twin) -> str:
     return page.lstrip()
 
 
+@cache
 def _template() -> Template:
+    """Compiled once: that takes longer than to fill it in."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("dalenius.report", ".")
