@@ -6,12 +6,13 @@ buckets there are of each size, and so what they lose; a partition says which re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from dalenius.errors import CountsError
+from dalenius.model.groups import Groups
 
 # numpy's int64 carries every count, and every product of a cap and a number of buckets (at most the total).
 LARGEST_TOTAL = 2**53
@@ -69,6 +70,7 @@ class Problem:
     `known_records` (Q) records of every bucket may be known to the attacker; `fake_values` (sigma) fake values are
     added to every bucket. A bucket of size S holds S records and S + sigma values, of which, fakes included, at most
     floor(limit * (S - Q)) are the same: the limits hold even against somebody who can tell fakes from real values.
+    With `groups`, the same holds of the values under each group that has a limit.
     """
 
     values: tuple[str, ...]
@@ -78,11 +80,27 @@ class Problem:
     max_size: int
     known_records: int = 0
     fake_values: int = 0
+    groups: Groups | None = None
 
     @cached_property
     def total(self) -> int:
         """The number of records, |T|."""
         return sum(self.counts)
+
+    @cached_property
+    def tightest(self) -> tuple[Fraction, ...]:
+        """For each value the smallest limit on it: its own, or that of a group that holds it."""
+        return self.limits if self.groups is None else self.groups.tightest(self.limits)
+
+    def take(self, values: Sequence[int], counts: Sequence[int] | None = None) -> Problem:
+        """The same limits for some of the values, in this order, with their counts or with others."""
+        return replace(
+            self,
+            values=tuple(self.values[i] for i in values),
+            counts=tuple(self.counts[i] for i in values) if counts is None else tuple(counts),
+            limits=tuple(self.limits[i] for i in values),
+            groups=None if self.groups is None else self.groups.take(values),
+        )
 
 
 @dataclass(frozen=True)
