@@ -9,7 +9,10 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations
 
+from dalenius.model.problem import Problem
+
 Sizes = tuple[int, ...]
+State = tuple[tuple[int, int, tuple[int, ...]], ...]  # (size, room left, room left in each open group)
 
 
 def settings(total: int, low: int, high: int) -> Iterator[Sizes]:
@@ -114,3 +117,58 @@ def first_of_least_loss(
     """The setting of least loss that is valid."""
     candidates = [sizes for sizes in settings(total, low, high) if most_sizes is None or len(set(sizes)) <= most_sizes]
     return next((sizes for sizes in sorted(candidates, key=loss) if valid(sizes)), None)
+
+
+def assignable_in_groups(problem: Problem, sizes: Sizes) -> bool:
+    """The same where groups of values have limits too: values depth first, every bucket with its open groups."""
+    assert problem.groups is not None
+    if problem.total != sum(sizes):
+        return False
+    tree = problem.groups
+    order = tree.order()
+    paths = [tuple(g for g in tree.path(i) if tree.groups[g].limit is not None) for i in order]
+    known = problem.known_records
+
+    def allowed(size: int, limit: Fraction | None) -> int:
+        assert limit is not None
+        return max(count for count in range(size + 1) if private(count, size, limit, known))
+
+    @cache
+    def place(index: int, path: tuple[int, ...], buckets: State) -> bool:
+        """Place the values from `index` on."""
+        if index == len(order):
+            return True
+        value, own = order[index], paths[index]
+        same = next((k for k, pair in enumerate(zip(path, own, strict=False)) if pair[0] != pair[1]), len(path))
+        same = min(same, len(own))
+        new = [tree.groups[g].limit for g in own[same:]]
+        opened = sorted((s, r, (*rooms[:same], *(allowed(s, limit) for limit in new))) for s, r, rooms in buckets)
+        limit = problem.limits[value]
+        return any(place(index + 1, own, after) for after in spread(problem.counts[value], limit, tuple(opened)))
+
+    def spread(records: int, limit: Fraction, buckets: State) -> set[State]:
+        outcomes: set[State] = set()
+
+        def step(index: int, left: int, before: int, done: State) -> None:
+            if index == len(buckets):
+                if left == 0:
+                    outcomes.add(tuple(sorted(done)))
+                return
+            size, room, rooms = buckets[index]
+            alike = index > 0 and buckets[index - 1] == buckets[index]
+            for take in range(min(left, room, *rooms, before if alike else left) + 1):
+                if private(take, size, limit, known):
+                    rest = (size, room - take, tuple(r - take for r in rooms))
+                    step(index + 1, left - take, take, (*done, rest))
+
+        step(0, records, records, ())
+        return outcomes
+
+    return place(0, (), tuple(sorted((size, size, ()) for size in sizes)))
+
+
+def best_in_groups(problem: Problem, most_sizes: int | None = None) -> Sizes | None:
+    """The valid setting of least loss where groups have limits."""
+    return first_of_least_loss(
+        problem.total, problem.min_size, problem.max_size, most_sizes, lambda s: assignable_in_groups(problem, s)
+    )

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
+from dalenius.model.groups import NO_GROUP, Group, Groups
 from dalenius.model.problem import Problem
 from dalenius.solve.sizes import least_min_size
 from tests.problems import problem
@@ -65,3 +66,24 @@ def large_problems(draw: st.DrawFn, most_records: int = 10**12, most_values: int
     total = sum(counts)
     limits = [min(Fraction(1), theta * Fraction(count, total) + base) for count in counts]
     return problem(counts, limits, max_size=draw(st.integers(20, 40)))
+
+
+@st.composite
+def grouped_problems(
+    draw: st.DrawFn, most_records: int = 14, known: tuple[int, int] = (0, 0), fakes: tuple[int, int] = (0, 0)
+) -> Problem:
+    """Small tables whose values are in random trees of groups, with limits near what the groups have."""
+    plain = draw(guarded_problems(most_records, known, fakes))
+    values = len(plain.values)
+    number = draw(st.integers(1, 5))
+    parents = [draw(st.integers(NO_GROUP, place - 1)) for place in range(number)]
+    of_value = tuple(draw(st.integers(NO_GROUP, number - 1)) for _ in range(values))
+    bare = Groups(tuple(Group(f"g{k}", None, parent) for k, parent in enumerate(parents)), of_value)
+    sums = bare.sums(plain.counts)
+    groups = []
+    for group, count in zip(bare.groups, sums, strict=True):
+        room = draw(st.none() | st.integers(0, 4))
+        limit = None if room is None else min(Fraction(1), Fraction(max(1, count + room), plain.total))
+        groups.append(replace(group, limit=limit))
+    made = replace(plain, groups=Groups(tuple(groups), of_value))
+    return replace(made, min_size=max(plain.min_size, least_min_size(made.tightest, plain.known_records)))

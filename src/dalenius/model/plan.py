@@ -156,7 +156,7 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class IneligibleValue:
-    """A value whose limit no bucketization can keep (Lemma 1).
+    """A value, or a group of values, whose limit no bucketization can keep (Lemma 1).
 
     `smallest_limit` is the smallest that one could: count / (n - Q), which is the frequency if no records are known;
     None if that is above 1.
@@ -166,6 +166,7 @@ class IneligibleValue:
     frequency: Fraction
     limit: Fraction
     smallest_limit: Fraction | None
+    is_group: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class Plan:
         groups = self.solution.setting.groups if self.solution.setting is not None else ()
         needs: dict[SizeGroup, list[str]] = {group: [] for group in groups}
         for value, limit in sorted(
-            zip(self.problem.values, self.problem.limits, strict=True), key=lambda pair: pair[1]
+            zip(self.problem.values, self.problem.tightest, strict=True), key=lambda pair: pair[1]
         ):
             known = self.problem.known_records
             group = next((group for group in groups if limit * (group.size - known) >= 1), None)

@@ -195,9 +195,10 @@ class Violation:
     """Why a setting admits no valid record assignment: the constraint that fails, and where.
 
     `constraint` is "capacity" (the buckets do not hold exactly the records), "privacy" (some value has more
-    records than its limit lets the buckets take), "fill" (some bucket sizes cannot be filled) or "cut" (Gale's
-    condition fails for a set of sizes that no single fill or privacy constraint covers). `have` falls short of
-    `need`; `values` are indices into the problem's values.
+    records than its limit lets the buckets take), "fill" (some bucket sizes cannot be filled), "cut" (Gale's
+    condition fails for a set of sizes that no single fill or privacy constraint covers) or "groups" (limits of groups
+    leave no place for all records of some values). `have` falls short of `need`; `values` are indices into the
+    problem's values.
     """
 
     constraint: str

@@ -37,7 +37,7 @@ class Anatomy:
 def find_anatomy(problem: Problem) -> Anatomy:
     """Anatomy's setting for the l-diversity that the limits need."""
     total = problem.total
-    diversity = smallest_size(min(problem.limits))
+    diversity = smallest_size(min(problem.tightest))
     size = diversity + problem.known_records
     buckets, residue = divmod(total, size)
     largest = max(problem.counts)
@@ -45,7 +45,8 @@ def find_anatomy(problem: Problem) -> Anatomy:
     if residue <= buckets:
         setting = BucketSetting.of([(size, buckets - residue), (size + 1, residue)])
     eligible = setting is not None and largest * (size + problem.fake_values) <= total
-    if eligible and setting is not None and problem.fake_values:  # the residue takes buckets, and its fakes as well
+    if eligible and setting is not None and (problem.fake_values or problem.groups is not None):
+        # The residue takes buckets, and its fakes as well; and different values may be of one group.
         eligible = isinstance(validate_setting(problem, setting), Partition)
     return Anatomy(
         diversity=diversity,

@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from dalenius.errors import CountsError
 from dalenius.model.problem import Problem
+from dalenius.solve.forest import Forest
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -107,7 +108,8 @@ def units_of_a_record(total: int, values: int, fake_values: int) -> int:
 class Instance:
     """A problem as the solvers see it: counts as an array, and caps for whatever sizes they ask about.
 
-    `counts`, `caps` and `needs` are in units of 1/K record; sizes, numbers of buckets and `total` are whole.
+    `counts`, `caps` and `needs` are in units of 1/K record; sizes, numbers of buckets and `total` are whole. With
+    groups (`forest`), caps have a row for each of them after those of the values.
     """
 
     problem: Problem
@@ -116,6 +118,16 @@ class Instance:
     def units(self) -> int:
         """K, the units that a record is counted in."""
         return units_of_a_record(self.total, len(self.problem.counts), self.problem.fake_values)
+
+    @cached_property
+    def forest(self) -> Forest | None:
+        """The groups of values that have limits; None if the problem has no groups."""
+        return Forest.of(self.problem)
+
+    @cached_property
+    def _limits(self) -> tuple[Fraction, ...]:
+        """Those of the values, and then of the groups."""
+        return self.problem.limits + (self.forest.limits if self.forest is not None else ())
 
     @cached_property
     def records(self) -> Integers:
@@ -168,11 +180,18 @@ class Instance:
 
     def caps(self, sizes: Integers) -> Integers:
         """cap[i, S] for the given sizes."""
-        return self._caps(self.problem.limits, sizes)
+        return self._caps(self._limits, sizes)
 
     def most_values(self, sizes: Integers) -> Integers:
         """c[i, S] for the given sizes: the most values i in a bucket, records and fakes together."""
-        return most_values(self.problem.limits, sizes, self.problem.known_records)
+        return most_values(self._limits, sizes, self.problem.known_records)
+
+    @property
+    def fits_one_bucket(self) -> bool:
+        """Lemma 1: whether one bucket may hold everybody."""
+        caps = self.caps(np.asarray([self.total]))[:, 0]
+        counts = self.counts if self.forest is None else self.forest.sums(self.counts)[:-1]
+        return bool((caps >= counts).all())
 
     def _caps(self, limits: tuple[Fraction, ...], sizes: Integers) -> Integers:
         return caps_in_units(limits, sizes, self.problem.known_records, self.problem.fake_values, self.units)

@@ -26,7 +26,9 @@ import numpy as np
 
 from dalenius.model.plan import Certificate, CertificateRow, Proof
 from dalenius.solve.caps import Floats, Instance, Integers
-from dalenius.solve.cuts import Cut, Demand, Row
+from dalenius.solve.cuts import Cut
+from dalenius.solve.rows import Demand, Row
+from dalenius.solve.set_cuts import SetCut
 
 Costs = Callable[[Integers], list[int]]
 
@@ -56,7 +58,7 @@ class ExactBound:
         rows = (
             CertificateRow(Fraction(weight, self.scale), tuple(np.flatnonzero(cut.values).tolist()), cut.sizes)
             for cut, weight in zip(self.cuts, self.weights, strict=True)
-            if isinstance(cut, Cut)
+            if isinstance(cut, Cut | SetCut)
         )
         return Certificate(bound=self.bound, rows=tuple(rows), proves=proves, units=self.units)
 
@@ -95,6 +97,14 @@ def reduced_rates(
     used = [(row, y) for row, y in zip(rows, multipliers.tolist(), strict=True) if y > 0.0]
     reduced = np.asarray(costs(sizes), dtype=float)
     scale = np.abs(reduced)
+    of_sets = [(row, y) for row, y in used if isinstance(row, SetCut)]
+    if of_sets:
+        every = instance.caps(sizes)
+        for cut, y in of_sets:
+            taken = y * cut.coefficients(sizes, every)
+            reduced -= taken
+            scale += taken
+        used = [(row, y) for row, y in used if not isinstance(row, SetCut)]
     edges = {int(np.searchsorted(sizes, edge)) for row, _ in used for edge in row.edges}
     cuts = sorted({0, len(sizes)} | {edge for edge in edges if 0 < edge < len(sizes)})
     for start, stop in pairwise(cuts):
@@ -112,7 +122,7 @@ def reduced_rates(
         added = per_size * sizes[part] + per_loss * (sizes[part] - 1.0) ** 2
         reduced[part] += added - taken
         scale[part] += added + taken
-    return reduced / sizes, scale / sizes * _ROUNDING * (len(instance.counts) + len(used) + 16)
+    return reduced / sizes, scale / sizes * _ROUNDING * (len(instance.counts) + len(rows) + 16)
 
 
 def exact_bound(

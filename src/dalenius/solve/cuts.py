@@ -13,6 +13,8 @@ Both are defined for every size, not only for those that a linear program has as
 
 Caps do not fall as sizes grow, so the violated sets J are nearly always all sizes up to some s, or from some s on;
 those are checked with one cumulative sum. What remains is left to the maximum flow on integral settings.
+
+Where groups of values have limits, `set_cuts.py` has the inequalities.
 """
 
 from __future__ import annotations
@@ -20,101 +22,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from dalenius.solve.caps import Floats, Integers, Mask
+from dalenius.solve.rows import Demand, Row, Terms
+from dalenius.solve.set_cuts import SetCut, violated_set_cuts
 
 _PRIVACY_ROWS_A_ROUND = 8
 _SIZE_ROWS_A_ROUND = 6
 _LARGEST_SIZE = 2**62
-
-
-class Demand(Protocol):
-    """What a cut needs to know of a problem: an `Instance`, or one of many problems that share their caps."""
-
-    @property
-    def counts(self) -> Integers:
-        """K o_i."""
-
-    @property
-    def units(self) -> int:
-        """K."""
-
-    @property
-    def total(self) -> int:
-        """n."""
-
-
-class Row(Protocol):
-    """sum_S a(S) b(S) >= right, with a(S) defined for every size."""
-
-    @property
-    def right(self) -> int:
-        """The right-hand side."""
-
-    @property
-    def units(self) -> int:
-        """The divisor that makes the row's numbers those of records."""
-
-    @property
-    def key(self) -> object:
-        """Equal for equal rows."""
-
-    def coefficients(self, sizes: Integers, caps: Integers) -> Integers:
-        """a(S) for each of the given sizes, whose caps are the columns of `caps`."""
-
-    def terms(self, size: int) -> Terms | None:
-        """The terms of a(S), at this size and up to the next of the `edges`; None for a(S) = 0."""
-
-    @property
-    def edges(self) -> tuple[int, ...]:
-        """The sizes at which the terms change."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """a(S) = the caps of the masked values, added up, - per_size * S - per_loss * (S - 1)^2."""
-
-    values: Mask | None = None
-    per_size: int = 0
-    per_loss: int = 0
-
-
-@dataclass(frozen=True)
-class LossRow:
-    """The loss is at most `most`: sum_S -(S-1)^2 b(S) >= -most. Holds for the settings that beat a known one."""
-
-    most: int
-
-    @property
-    def right(self) -> int:
-        """The right-hand side."""
-        return -self.most
-
-    @property
-    def units(self) -> int:
-        """The loss is as it is."""
-        return 1
-
-    @property
-    def key(self) -> object:
-        """Equal for equal rows."""
-        return self
-
-    def coefficients(self, sizes: Integers, caps: Integers) -> Integers:  # noqa: ARG002 (the loss knows no caps)
-        """-(S-1)^2."""
-        return -((sizes - 1) ** 2)
-
-    def terms(self, size: int) -> Terms | None:  # noqa: ARG002 (the same at every size)
-        """The loss alone."""
-        return Terms(per_loss=1)
-
-    @property
-    def edges(self) -> tuple[int, ...]:
-        """None: the terms never change."""
-        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,12 +115,15 @@ def violated_cuts(
     buckets: Floats | Integers,
     tolerance: float,
     privacy_rows: int = _PRIVACY_ROWS_A_ROUND,
-) -> Iterator[Cut]:
+) -> Iterator[Cut | SetCut]:
     """Violated privacy constraints, and Gale's condition violated by the sizes up to, or from, some size.
 
     `sizes` (ascending) are those with a positive number of buckets. The worst few of each kind are returned; a
     violation counts if it is more than `tolerance` units. Exact for integral `buckets`.
     """
+    if demand.forest is not None:
+        yield from violated_set_cuts(demand, demand.forest, sizes, caps, buckets, tolerance, privacy_rows)
+        return
     counts = demand.counts
     taken = caps * buckets
     missing = counts - taken.sum(axis=1)
@@ -221,6 +141,10 @@ def violated_cuts(
 
 def without_violations(demand: Demand, sizes: Integers, caps: Integers, points: Integers) -> Mask:
     """Which of several integral settings, one row each, violate none of the inequalities of `violated_cuts`."""
+    if demand.forest is not None:
+        pairs = (np.flatnonzero(point) for point in points)
+        found = (violated_cuts(demand, sizes[used], caps[:, used], points[k, used], 0) for k, used in enumerate(pairs))
+        return np.asarray([next(cuts, None) is None for cuts in found], dtype=np.bool_)
     counts = demand.counts[:, None]
     taken = points[:, None, :] * caps  # by setting, value and size
     need = np.cumsum(demand.units * sizes * points, axis=1)

@@ -12,17 +12,20 @@ valid and makes it stronger.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
+from dalenius.model.groups import NO_GROUP
 from dalenius.model.problem import Problem
 from dalenius.solve.caps import Floats, Integers, Mask, caps_in_units
 from dalenius.solve.certificate import ExactBound, dense_bound
 from dalenius.solve.cuts import Cut, violated_cuts
+from dalenius.solve.forest import Forest
 from dalenius.solve.highs import LinearFamily
+from dalenius.solve.set_cuts import SetCut
 
 _TOLERANCE = 0.25  # of a record: smaller violations are left to the rounding
 _MANY_CUTS = 100  # and as many as there are sizes; then those that have been of no use for longest are forgotten
@@ -39,6 +42,7 @@ class Member:
     counts: Integers
     own: Integers
     units: int
+    forest: Forest | None = None
 
     @cached_property
     def total(self) -> int:
@@ -104,26 +108,70 @@ class _Rows:
         return np.asarray(self.values @ counts - (self.drain > 0) * counts.sum())
 
 
+@dataclass(frozen=True, eq=False)
+class _SetRows:
+    """The same for inequalities of sets of values (`set_cuts.py`): a(S) = r(X, S), X the set of a row."""
+
+    values: Integers
+    units: int
+    forest: Forest
+
+    @property
+    def drain(self) -> Integers:
+        """None takes records away from other values."""
+        return np.zeros(len(self.values), dtype=np.int64)
+
+    def __add__(self, other: _SetRows) -> _SetRows:
+        return replace(self, values=np.concatenate([self.values, other.values]))
+
+    def __getitem__(self, index: Integers) -> _SetRows:
+        return replace(self, values=self.values[index])
+
+    def coefficients(self, caps: Integers, sizes: Integers, own: Integers | slice = slice(None)) -> Integers:
+        """a(S), with these values alone."""
+        there = np.zeros(self.values.shape[1], dtype=np.bool_)
+        there[own] = True
+        lines = np.empty((len(self.values), len(sizes)), dtype=np.int64)
+        for k, chosen in enumerate(self.values):
+            lines[k] = np.minimum(self.forest.most((chosen > 0) & there, caps), sizes * self.units)
+        return lines
+
+    def rights(self, counts: Integers) -> Integers:
+        """The right-hand sides for these counts."""
+        return np.asarray(self.values @ counts)
+
+
 class Family:
-    """Members with the same sizes, known records, fake values and units (`many.py` sorts them)."""
+    """Members with the same sizes, known records, fake values and units (`many.py` sorts them), and the same groups."""
 
     def __init__(self, problems: Sequence[Problem], sizes: Integers, units: int) -> None:
-        places: dict[tuple[str, int, int], int] = {}  # a limit as two numbers: the hash of a fraction takes long
+        places: dict[tuple[str, int, int, int], int] = {}  # a limit as two numbers: the hash of a fraction takes long
         owned = [
             np.asarray(
                 [
-                    places.setdefault((value, limit.numerator, limit.denominator), len(places))
-                    for value, limit in zip(problem.values, problem.limits, strict=True)
+                    places.setdefault((value, limit.numerator, limit.denominator, group), len(places))
+                    for value, limit, group in zip(problem.values, problem.limits, _groups_of(problem), strict=True)
                 ]
             )
             for problem in problems
         ]
-        limits, first = tuple(Fraction(above, below) for _, above, below in places), problems[0]
+        first = problems[0]
+        everything = replace(
+            first,
+            values=tuple(value for value, _, _, _ in places),
+            counts=(0,) * len(places),
+            limits=tuple(Fraction(above, below) for _, above, below, _ in places),
+            groups=None if first.groups is None else replace(first.groups, of_value=tuple(p[3] for p in places)),
+        )
+        self._forest, self._units = Forest.of(everything), units
+        limits = everything.limits + (self._forest.limits if self._forest is not None else ())
         self.sizes = sizes
         self.caps = caps_in_units(limits, sizes, first.known_records, first.fake_values, units)
-        self.members = [_member(p, own, len(places), units) for p, own in zip(problems, owned, strict=True)]
+        self.members = [
+            _member(p, own, len(places), units, self._forest) for p, own in zip(problems, owned, strict=True)
+        ]
         self._clock = 0
-        self._cuts: list[Cut] = []
+        self._cuts: list[Cut | SetCut] = []
         self._known: set[object] = set()
         self._used = np.zeros(0, dtype=np.int64)  # when each cut was last of use
         self._program, self._rows, self._scales = self._program_of([])
@@ -133,7 +181,7 @@ class Family:
         self._clock += 1
         if len(self._cuts) > _MANY_CUTS + len(self.sizes):
             self._forget()
-        a_round = max(_PRIVACY_ROWS_A_ROUND, len(self.caps) // 20)
+        a_round = max(_PRIVACY_ROWS_A_ROUND, len(member.counts) // 20)
         for _ in range(_MOST_ROUNDS):
             answer = self._program.solve(self._rows.rights(member.counts) / (member.total * self._scales))
             if answer is None:
@@ -158,7 +206,7 @@ class Family:
         rows = self._rows[used]
         matrix, rights = rows.coefficients(self.caps, self.sizes, member.own), rows.rights(member.counts)
         cuts = [
-            Cut(values=self._cuts[k].values[member.own], sizes=self._cuts[k].sizes, right=right, units=member.units)
+            replace(self._cuts[k], values=self._cuts[k].values[member.own], right=right)
             for k, right in zip(used.tolist(), rights.tolist(), strict=True)
         ]
         bound = dense_bound(member, self.sizes, matrix, cuts, multipliers[used])
@@ -166,16 +214,16 @@ class Family:
             buckets=buckets, bound=bound, multipliers=multipliers[used], matrix=matrix, rights=rights
         )
 
-    def _add(self, cuts: Sequence[Cut]) -> bool:
+    def _add(self, cuts: Sequence[Cut | SetCut]) -> bool:
         """Add the cuts that are new; False if none is."""
         new = [cut for cut in cuts if cut.key not in self._known]
         if new:
             self._cuts += new
             self._known |= {cut.key for cut in new}
-            rows = _Rows.of(new, len(self.caps), self.sizes)
+            rows = self._rows_of(new)
             matrix, scales = self._scale(rows)
             self._program.add_rows(matrix)
-            self._rows += rows
+            self._rows = self._rows + rows  # type: ignore[operator]
             self._scales = np.concatenate([self._scales, scales])
             self._used = np.concatenate([self._used, np.full(len(new), self._clock)])
         return bool(new)
@@ -187,13 +235,19 @@ class Family:
         self._known = {cut.key for cut in self._cuts}
         self._program, self._rows, self._scales = self._program_of(self._cuts)
 
-    def _program_of(self, cuts: Sequence[Cut]) -> tuple[LinearFamily, _Rows, Floats]:
+    def _rows_of(self, cuts: Sequence[Cut | SetCut]) -> _Rows | _SetRows:
+        if self._forest is None:
+            return _Rows.of([cut for cut in cuts if isinstance(cut, Cut)], len(self.caps), self.sizes)
+        masks = np.asarray([cut.values for cut in cuts], dtype=np.int64).reshape(len(cuts), self._forest.values)
+        return _SetRows(masks, self._units, self._forest)
+
+    def _program_of(self, cuts: Sequence[Cut | SetCut]) -> tuple[LinearFamily, _Rows | _SetRows, Floats]:
         """A linear program with these cuts alone, their rows, and what the rows were divided by."""
-        rows = _Rows.of(cuts, len(self.caps), self.sizes)
+        rows = self._rows_of(cuts)
         matrix, scales = self._scale(rows)
         return LinearFamily((self.sizes - 1.0) ** 2 / self.sizes, matrix), rows, scales
 
-    def _scale(self, rows: _Rows) -> tuple[Floats, Floats]:
+    def _scale(self, rows: _Rows | _SetRows) -> tuple[Floats, Floats]:
         """Rows for shares of the records, a(S) / S, divided by their largest coefficients, and these."""
         matrix = rows.coefficients(self.caps, self.sizes) / self.sizes
         scales = np.abs(matrix).max(axis=1, initial=0.0)
@@ -201,7 +255,11 @@ class Family:
         return matrix / scales[:, None], scales
 
 
-def _member(problem: Problem, own: Integers, values: int, units: int) -> Member:
+def _groups_of(problem: Problem) -> tuple[int, ...]:
+    return (NO_GROUP,) * len(problem.values) if problem.groups is None else problem.groups.of_value
+
+
+def _member(problem: Problem, own: Integers, values: int, units: int, forest: Forest | None) -> Member:
     counts = np.zeros(values, dtype=np.int64)
     counts[own] = np.asarray(problem.counts, dtype=np.int64) * units
-    return Member(problem=problem, counts=counts, own=own, units=units)
+    return Member(problem=problem, counts=counts, own=own, units=units, forest=forest)

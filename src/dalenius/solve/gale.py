@@ -25,7 +25,9 @@ import numpy as np
 
 from dalenius.errors import SolverError
 from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
-from dalenius.solve.caps import Instance, Integers
+from dalenius.solve.caps import Instance, Integers, Mask
+from dalenius.solve.forest import Forest
+from dalenius.solve.tree_flow import fill_tree
 
 
 def validate_setting(problem: Problem, setting: BucketSetting) -> Partition | Violation:
@@ -36,9 +38,16 @@ def validate_setting(problem: Problem, setting: BucketSetting) -> Partition | Vi
     if setting.records != instance.total:
         return Violation("capacity", setting.records, instance.total, sizes=tuple(sizes.tolist()))
     room = instance.caps(sizes) * buckets
-    quotas, cut = fill_sizes(instance.counts, room, instance.needs(sizes) * buckets)
-    if cut is not None:
-        return _violation(instance, room, sizes, buckets, cut)
+    need = instance.needs(sizes) * buckets
+    if instance.forest is not None:
+        filled = fill_tree(instance.forest, instance.counts, room, need)
+        if filled.blocked is not None:
+            return _tree_violation(instance, instance.forest, sizes, buckets, filled.blocked)
+        quotas = filled.quotas
+    else:
+        quotas, cut = fill_sizes(instance.counts, room, need)
+        if cut is not None:
+            return _violation(instance, room, sizes, buckets, cut)
     if instance.units > 1:
         quotas = whole_quotas(instance, sizes, buckets)
     return Partition(setting, tuple(tuple(row) for row in quotas.tolist()))
@@ -55,17 +64,47 @@ def whole_quotas(instance: Instance, sizes: Integers, buckets: Integers) -> Inte
     slots = instance.most_values(sizes) * buckets
     most = -(-instance.caps(sizes) * buckets // instance.units)
     in_proportion = np.minimum(most, slots + 1 + (-(slots + 1) * fakes - 1) // (sizes + fakes))
+    if instance.forest is not None:
+        return _whole_quotas_of_groups(instance, instance.forest, in_proportion, most, sizes * buckets)
     # Values in their own order: the tightest first would leave them the least room for their fakes.
     start = _greedy(instance.records, in_proportion, sizes * buckets, tightest_first=False)
     quotas, cut = fill_sizes(instance.records, in_proportion, sizes * buckets, start)
     if cut is not None:
         quotas, cut = fill_sizes(instance.records, most, sizes * buckets, quotas)
     if cut is not None:
-        raise SolverError(
-            f"records in whole numbers do not fill the sizes {sizes[cut].tolist()}, which fractions do",
-            "This is probably a bug in Dalenius: please report it.",
-        )
+        raise _no_whole_quotas()
     return quotas
+
+
+def _whole_quotas_of_groups(
+    instance: Instance, forest: Forest, in_proportion: Integers, most: Integers, need: Integers
+) -> Integers:
+    """The same through the tree of groups."""
+    filled = fill_tree(forest, instance.records, in_proportion, need)
+    if filled.blocked is not None:
+        filled = fill_tree(forest, instance.records, most, need, filled.quotas)
+    if filled.blocked is not None:
+        raise _no_whole_quotas()
+    return filled.quotas
+
+
+def _no_whole_quotas() -> SolverError:
+    return SolverError(
+        "records in whole numbers do not fill the sizes, which fractions do",
+        "This is probably a bug in Dalenius: please report it.",
+    )
+
+
+def _tree_violation(instance: Instance, forest: Forest, sizes: Integers, buckets: Integers, blocked: Mask) -> Violation:
+    """The values on the source's side of the cut, and what the buckets take of them; in records."""
+    most = np.minimum(forest.most(blocked, instance.caps(sizes)), instance.needs(sizes))
+    return Violation(
+        "privacy" if np.count_nonzero(blocked) == 1 else "groups",
+        have=int(most @ buckets) // instance.units,
+        need=int(instance.records[blocked].sum()),
+        values=tuple(np.flatnonzero(blocked).tolist()),
+        sizes=tuple(sizes.tolist()),
+    )
 
 
 def _violation(instance: Instance, room: Integers, sizes: Integers, buckets: Integers, cut: Integers) -> Violation:

@@ -18,18 +18,20 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, Integers, smallest_size
 from dalenius.solve.certificate import ExactBound, dense_bound, exact_bound, loss_costs, no_costs
-from dalenius.solve.cuts import Cut, Row, violated_cuts
+from dalenius.solve.contraction import contract
+from dalenius.solve.cuts import Cut, violated_cuts
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble
 from dalenius.solve.nearby import Neighbourhood, round_nearby, search_box
 from dalenius.solve.optimal import begin_search
+from dalenius.solve.rows import Row
 
 _FEW_CELLS = 8_000  # sizes x values, up to which the exact method is tried
 _FEW_VALUES, _SOME_SIZES = 64, 800  # and up to which, where the values are few
@@ -75,6 +77,16 @@ class Glance:
 
 def glance(problem: Problem, gap: float, deadline: float, memory: Memory | None = None) -> Glance:
     """The best setting found by the deadline (of `time.monotonic`), or a moment later."""
+    contraction = contract(problem)
+    if contraction is None:
+        return _glance(problem, gap, deadline, memory)
+    found = _glance(contraction.problem, gap, deadline, memory)
+    if found.partition is None:
+        return found
+    return replace(found, partition=contraction.expand_partition(found.partition))
+
+
+def _glance(problem: Problem, gap: float, deadline: float, memory: Memory | None) -> Glance:
     instance, memory = Instance(problem), memory or Memory()
     if len(instance.sizes) == 0:
         return Glance(None, None, finished=True, memory=memory, empty=True)
@@ -121,7 +133,7 @@ def _choose_sizes(instance: Instance, also: Sequence[int]) -> Integers:
     if len(instance.sizes) <= _EVERY_SIZE:
         return instance.sizes
     first, last, known = instance.first_size, instance.last_size, instance.problem.known_records
-    needed = np.sort([smallest_size(limit, known) for limit in instance.problem.limits])
+    needed = np.sort([smallest_size(limit, known) for limit in instance.problem.tightest])
     needed = needed[needed <= last].astype(np.int64)
     weights = np.cumsum(needed.astype(float))
     places = np.searchsorted(weights, weights[-1:] * (np.arange(_AT_LIMITS) + 1) / _AT_LIMITS * (1 - 1e-12))
@@ -222,7 +234,7 @@ def _round_evenly(instance: Instance, master: LinearMaster, answer: LinearAnswer
 def _one_size(instance: Instance) -> Partition | None:
     """Buckets of one size, and of one more record where that does not divide the table; the smallest that will do."""
     known, total = instance.problem.known_records, instance.total
-    holding = max(smallest_size(limit, known) for limit in instance.problem.limits)
+    holding = max(smallest_size(limit, known) for limit in instance.problem.tightest)
     least = min(max(instance.first_size, holding), instance.last_size)
     for size in np.unique(np.rint(np.geomspace(least, instance.last_size, _PLAIN_SIZES))).astype(int).tolist():
         buckets = total // size

@@ -16,7 +16,8 @@ import highspy
 import numpy as np
 
 from dalenius.solve.caps import Floats, Instance, Integers
-from dalenius.solve.cuts import Cut, Row, coefficients
+from dalenius.solve.cuts import Cut, coefficients
+from dalenius.solve.rows import Row
 
 _INFINITY = highspy.kHighsInf
 _Status = highspy.HighsModelStatus
@@ -44,7 +45,7 @@ class LinearMaster:
         self.instance = instance
         self.rows: list[Row] = []
         self.sizes = np.zeros(0, dtype=np.int64)
-        self.caps = np.zeros((len(instance.counts), 0), dtype=np.int64)
+        self.caps = instance.caps(np.zeros(0, dtype=np.int64))
         self._scales: list[float] = []
         self._coefficients: list[Integers] = []
         self._known: set[object] = set()

@@ -28,6 +28,7 @@ from dalenius.errors import UndecidedError
 from dalenius.model.plan import Method, Solution
 from dalenius.model.problem import BucketSetting, Partition, Problem
 from dalenius.solve.caps import Instance, Integers
+from dalenius.solve.contraction import contract
 from dalenius.solve.cuts import without_violations
 from dalenius.solve.family import Family, Member, MemberRelaxation
 from dalenius.solve.gale import validate_setting
@@ -68,13 +69,16 @@ def solve_many(
     Past the time limit every problem still has its quick look, as long as that is a matter of milliseconds; then what
     the method for a single problem finds at once; and half the time limit later, with `grow`, one bucket for everybody.
     """
-    many = _Many(problems, gap, time_limit, method, each or _no_progress, grow=grow)
+    contractions = [contract(problem) for problem in problems]
+    fewer = [problem if one is None else one.problem for problem, one in zip(problems, contractions, strict=True)]
+    many = _Many(fewer, gap, time_limit, method, each or _no_progress, grow=grow)
     if method is Method.OPTIMAL:
         many.look_quickly()
     many.solve_the_rest()
     if method is Method.OPTIMAL:
         many.improve()
-    return many.solutions
+    pairs = zip(many.solutions, contractions, strict=True)
+    return [solution if one is None else one.expand(solution) for solution, one in pairs]
 
 
 def _no_progress() -> None:

@@ -14,6 +14,7 @@ from dalenius.errors import SolverError, UndecidedError
 from dalenius.model.plan import Certificate, Method, Solution, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.anatomy import Anatomy, find_anatomy
+from dalenius.solve.contraction import contract
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.multi_size import find_multi_size_setting
 from dalenius.solve.optimal import Optimum, find_optimum, lower_bound
@@ -28,6 +29,13 @@ def solve(problem: Problem, method: Method, gap: float, time_limit: float) -> So
 
     `seconds` is what the method took; for other methods than OPTIMAL the bound is extra, and its time is not counted.
     """
+    contraction = contract(problem)
+    if contraction is None:
+        return _solve(problem, method, gap, time_limit)
+    return contraction.expand(_solve(contraction.problem, method, gap, time_limit))
+
+
+def _solve(problem: Problem, method: Method, gap: float, time_limit: float) -> Solution:
     started = time.monotonic()
     if method is Method.OPTIMAL:
         optimum = find_optimum(problem, gap, time_limit)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def find_multi_size_setting(problem: Problem, deadline: float = math.inf) -> Buc
             groups.append(split.groups[0])
             continue
         small, large = split.groups
-        partition = validate_two_size(part, small, large)
+        partition = validate_two_size(part, small, large) if part.groups is None else validate_setting(part, split)
         if isinstance(partition, Violation):
             raise SolverError(f"the two-size optimum {split} was found invalid ({partition.constraint})")
         for j, group in enumerate((small, large)):
@@ -74,12 +73,7 @@ def _split_group(setting: BucketSetting, group: SizeGroup, better: BucketSetting
 def _with_counts(problem: Problem, counts: tuple[int, ...]) -> Problem:
     """The same values and limits with other counts; values without records are left out."""
     present = [i for i, count in enumerate(counts) if count]
-    return replace(
-        problem,
-        values=tuple(problem.values[i] for i in present),
-        counts=tuple(counts[i] for i in present),
-        limits=tuple(problem.limits[i] for i in present),
-    )
+    return problem.take(present, [counts[i] for i in present])
 
 
 def validate_one_size(problem: Problem, group: SizeGroup) -> Partition | Violation:

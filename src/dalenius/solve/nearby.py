@@ -24,9 +24,12 @@ import numpy as np
 from dalenius.model.problem import BucketSetting
 from dalenius.solve.caps import Floats, Instance, Integers
 from dalenius.solve.certificate import loss_costs
-from dalenius.solve.cuts import Cut, Demand, Row, coefficients, size_cut, violated_cuts
+from dalenius.solve.cuts import Cut, coefficients, size_cut, violated_cuts
 from dalenius.solve.gale import fill_sizes
 from dalenius.solve.highs import Box, BoxAnswer, BoxStatus, LinearMaster, solve_box
+from dalenius.solve.rows import Demand, Row
+from dalenius.solve.set_cuts import SetCut, set_cut
+from dalenius.solve.tree_flow import fill_tree
 
 _SAFE = 2.0**61  # sums that are known to stay below this are those of 63-bit integers
 _MOST_FREE = 7  # fractional numbers that are tried both ways
@@ -90,14 +93,18 @@ def search_box(
             return BoxAnswer(BoxStatus.STOPPED, None, answer.bound), None
 
 
-def broken_cuts(instance: Instance, sizes: Integers, caps: Integers, buckets: Integers) -> list[Cut]:
+def broken_cuts(instance: Instance, sizes: Integers, caps: Integers, buckets: Integers) -> list[Cut | SetCut]:
     """Cuts that an integral setting violates; none iff it is valid."""
     used = np.flatnonzero(buckets)
     sizes, caps, buckets = sizes[used], caps[:, used], buckets[used]
     cuts = list(violated_cuts(instance, sizes, caps, buckets, 0))
     if cuts:
         return cuts
-    _, short = fill_sizes(instance.counts, caps * buckets, instance.needs(sizes) * buckets)
+    room, need = caps * buckets, instance.needs(sizes) * buckets
+    if instance.forest is not None:
+        blocked = fill_tree(instance.forest, instance.counts, room, need).blocked
+        return [] if blocked is None else [set_cut(instance, instance.forest, blocked)]
+    _, short = fill_sizes(instance.counts, room, need)
     if short is None:
         return []
     reach = (caps[:, short] * buckets[short]).sum(axis=1)

@@ -166,10 +166,7 @@ class _Search:
                 if setting is not None:
                     return setting
         total = self.instance.total
-        if (
-            self.instance.last_size == total
-            and (self.instance.caps(np.asarray([total]))[:, 0] >= self.instance.counts).all()
-        ):
+        if self.instance.last_size == total and self.instance.fits_one_bucket:
             return BucketSetting.of([(total, 1)])  # Lemma 1: one bucket that holds everybody
         return None
 

@@ -25,8 +25,10 @@ from dalenius.solve.certificate import (
     single_cost,
     size_pieces,
 )
-from dalenius.solve.cuts import LossRow, privacy_cut, violated_cuts
+from dalenius.solve.cuts import privacy_cut, violated_cuts
 from dalenius.solve.highs import LinearAnswer, LinearMaster, LinearTrouble
+from dalenius.solve.rows import LossRow, Row
+from dalenius.solve.set_cuts import set_cut
 
 _ALL_SIZES = 400  # up to this many sizes are columns from the start
 _NEW_SIZES = 64
@@ -92,15 +94,17 @@ def relax(instance: Instance, deadline: float = math.inf) -> Relaxation | NoSett
 
 
 def _single_value_proof(instance: Instance) -> ExactBound | None:
-    """A value that no mix of these sizes can hold: max_S cap[i, S] / S < K o_i / n. Its PC alone is the proof.
+    """A value, or group, that no mix of these sizes can hold: max_S cap[i, S] / S < K o_i / n. Its PC is the proof.
 
     Linear programs may miss it, because the difference can be far below their tolerance.
     """
-    last = instance.last_size
+    last, forest = instance.last_size, instance.forest
     room = instance.caps(np.asarray([last]))[:, 0].tolist()
-    tight = [i for i, count in enumerate(instance.counts.tolist()) if room[i] * instance.total < count * last]
+    counts = instance.counts if forest is None else forest.sums(instance.counts)[:-1]
+    tight = [i for i, count in enumerate(counts.tolist()) if room[i] * instance.total < count * last]
     for i in tight[:_SINGLE_PROOFS]:
-        proof = exact_bound(instance, [privacy_cut(instance, i)], np.ones(1), no_costs)
+        row: Row = privacy_cut(instance, i) if forest is None else set_cut(instance, forest, forest.under(i))
+        proof = exact_bound(instance, [row], np.ones(1), no_costs)
         if proof.bound > 0:
             return proof
     return None
@@ -126,7 +130,7 @@ def _first_columns(instance: Instance) -> Integers:
     if len(sizes) <= _ALL_SIZES:
         return sizes
     known = instance.problem.known_records
-    first_allowed = {smallest_size(limit, known) for limit in instance.problem.limits}
+    first_allowed = {smallest_size(limit, known) for limit in instance.problem.tightest}
     spread = np.geomspace(instance.first_size, instance.last_size, _ALL_SIZES // 4)
     columns = np.unique(np.concatenate([sorted(first_allowed)[-_ALL_SIZES:], np.rint(spread), [instance.last_size]]))
     return np.asarray(columns[(columns >= instance.first_size) & (columns <= instance.last_size)], dtype=np.int64)

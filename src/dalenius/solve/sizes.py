@@ -15,18 +15,25 @@ one, o_i (n + sigma) <= floor(f'_i (n - Q)) n for all i: with c_j = floor(f'_i (
 
 **Fakes that only fit.** If that fails, one bucket of everybody may still have room for sigma fakes of other values:
 sum_i floor(f'_i (n - Q)) >= n + sigma. Otherwise there is nothing.
+
+**Groups.** All of that holds of the records under a group with a limit as it holds of those of a value; and there is
+room for fakes if the tree lets n + sigma through (`forest.py`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
 
 from dalenius.errors import UsageError
 from dalenius.model.plan import IneligibleValue, NoSolution, PlanOptions
 from dalenius.model.problem import Problem
 from dalenius.solve.caps import smallest_size
+from dalenius.solve.forest import Forest
 
 HIDING_SIZE = 2  # the smallest bucket in which a value can be hidden
 USUAL_MAX_SIZE = 50  # the paper's M'
@@ -81,17 +88,24 @@ def smallest_working_size(
     return high, certain
 
 
+@dataclass(frozen=True)
+class _Limited:
+    """A value or a group with a limit, the records that have it, and how many of them one bucket of everybody may."""
+
+    name: str
+    count: int
+    limit: Fraction
+    most: int
+    is_group: bool
+
+
 def why_impossible(problem: Problem) -> NoSolution | None:
     """Why no setting of any sizes exists; None if one bucket that holds everybody is one."""
-    total, most = problem.total, most_in_one_bucket(problem)
-    values = tuple(
-        _ineligible_value(problem, value, count, limit)
-        for value, count, limit, room in zip(problem.values, problem.counts, problem.limits, most, strict=True)
-        if room < count
-    )
-    if values:
-        return NoSolution("not-eligible", values)
-    if problem.fake_values and sum(most) < total + problem.fake_values:
+    limited = _all_limited(problem)
+    ineligible = tuple(_ineligible(problem, one) for one in limited if one.most < one.count)
+    if ineligible:
+        return NoSolution("not-eligible", ineligible)
+    if problem.fake_values and _room_in_one_bucket(problem, limited) < problem.total + problem.fake_values:
         return NoSolution("no-room-for-fakes")
     return None
 
@@ -99,20 +113,52 @@ def why_impossible(problem: Problem) -> NoSolution | None:
 def fakes_can_be_in_proportion(problem: Problem) -> bool:
     """Whether some setting has room for fakes in proportion to the records."""
     slots = problem.total + problem.fake_values
-    most = most_in_one_bucket(problem)
-    return all(count * slots <= room * problem.total for count, room in zip(problem.counts, most, strict=True))
+    return all(one.count * slots <= one.most * problem.total for one in _all_limited(problem))
+
+
+def _all_limited(problem: Problem) -> list[_Limited]:
+    """The values, and the groups that have a limit; at most floor(f' (n - Q)) of each go into one bucket."""
+    unknown = max(0, problem.total - problem.known_records)
+
+    def limited(name: str, count: int, limit: Fraction, *, is_group: bool) -> _Limited:
+        return _Limited(name, count, limit, limit.numerator * unknown // limit.denominator, is_group)
+
+    values = zip(problem.values, problem.counts, problem.limits, strict=True)
+    found = [limited(*value, is_group=False) for value in values]
+    if problem.groups is not None:
+        sums = problem.groups.sums(problem.counts)
+        for group, count in zip(problem.groups.groups, sums, strict=True):
+            if group.limit is not None:
+                found.append(limited(group.name, count, group.limit, is_group=True))
+    return found
 
 
 def most_in_one_bucket(problem: Problem) -> list[int]:
     """floor(f'_i (n - Q)): how often each value may be in one bucket that holds everybody."""
+    return [one.most for one in _all_limited(problem) if not one.is_group]
+
+
+def _room_in_one_bucket(problem: Problem, limited: Sequence[_Limited]) -> int:
+    """How many values, records and fakes, one bucket of everybody may have under all limits together."""
+    most = np.asarray([one.most for one in limited], dtype=np.int64)
+    values, forest = len(problem.values), Forest.of(problem)
+    if forest is None:
+        return int(most.sum())
     unknown = max(0, problem.total - problem.known_records)
-    return [limit.numerator * unknown // limit.denominator for limit in problem.limits]
+    groups = [limit.numerator * unknown // limit.denominator for limit in forest.limits]
+    caps = np.concatenate([most[:values], np.asarray(groups, dtype=np.int64)])[:, None]
+    return int(forest.most(np.ones(values, dtype=np.bool_), caps)[0])
 
 
-def _ineligible_value(problem: Problem, value: str, count: int, limit: Fraction) -> IneligibleValue:
+def _ineligible(problem: Problem, one: _Limited) -> IneligibleValue:
     unknown = problem.total - problem.known_records
-    smallest = Fraction(count, unknown) if count <= unknown else None
-    return IneligibleValue(value=value, frequency=Fraction(count, problem.total), limit=limit, smallest_limit=smallest)
+    return IneligibleValue(
+        value=one.name,
+        frequency=Fraction(one.count, problem.total),
+        limit=one.limit,
+        smallest_limit=Fraction(one.count, unknown) if one.count <= unknown else None,
+        is_group=one.is_group,
+    )
 
 
 def check_options(options: PlanOptions, total: int) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ import numpy as np
 from dalenius.errors import UndecidedError
 from dalenius.model.problem import BucketSetting, Problem
 from dalenius.solve.caps import Instance, Integers, binding_rows
+from dalenius.solve.tree_two_size import first_valid_of_groups
 
 _CELLS = 1_000_000  # pairs x values held at once: some tens of MB
 _MOST_CELLS = 4_000_000_000  # a minute or two of work; beyond that the exact method is the better tool
@@ -50,40 +51,66 @@ def find_two_size_setting(problem: Problem, deadline: float = math.inf) -> Bucke
         raise _too_much(instance)
     sizes = instance.sizes
     caps = instance.caps(sizes)
-    most = most_buckets(caps, instance.counts, instance.needs(sizes))
-    bcaps, bcounts = binding_rows(caps, instance.counts)
     holding = int(np.count_nonzero((caps == 0).any(axis=0)))  # caps do not fall: the first size that holds every value
     if holding == len(sizes):
         return None
+    search = _search(instance, sizes, caps)
     pairs = len(sizes) * (len(sizes) - holding) - (len(sizes) - holding) ** 2 // 2
-    if pairs * len(bcounts) > _MOST_CELLS:
+    if pairs * search.rows > _MOST_CELLS:
         raise _too_much(instance)
     best: tuple[int, BucketSetting | None] = (-1, None)
-    for first, second in _pair_blocks(len(sizes), max(1, _CELLS // max(1, len(bcounts))), holding):
+    for first, second in _pair_blocks(len(sizes), max(1, _CELLS // max(1, search.rows)), holding):
         # Every setting of these pairs loses at least n (S - 1)^2 / S for its smallest size S.
         smallest = int(sizes[first[0]])
         if best[1] is not None and instance.total * (smallest - 1) ** 2 >= best[0] * smallest:
             break
         if time.monotonic() > deadline:
             raise _too_much(instance)
-        setting = _best_of_block(instance, sizes, first, second, bcaps, bcounts, most)
+        setting = _best_of_block(instance, sizes, first, second, search)
         if setting is not None and (best[1] is None or setting.loss < best[0]):
             best = (setting.loss, setting)
     return best[1]
 
 
+@dataclass(frozen=True)
+class _Search:
+    """How the first valid position of a pair of sizes is found: from so many rows a pair."""
+
+    rows: int
+    first_valid: Callable[[Positions, Integers, Integers], Integers]
+
+
+def _search(instance: Instance, sizes: Integers, caps: Integers) -> _Search:
+    """By half-lines; with groups, by intervals (`tree_two_size.py`). Sizes are given by their places."""
+    forest = instance.forest
+    if forest is not None:
+        return _Search(
+            len(caps),
+            lambda positions, first, second: first_valid_of_groups(
+                instance,
+                forest,
+                (sizes[first], sizes[second]),
+                (positions.first1, positions.first2),
+                (-positions.step1, positions.step2),
+                positions.last,
+            ),
+        )
+    most = most_buckets(caps, instance.counts, instance.needs(sizes))
+    binding, counts = binding_rows(caps, instance.counts)
+    return _Search(
+        len(counts),
+        lambda positions, first, second: first_valid(
+            positions, binding[:, first], binding[:, second], counts, most[first], most[second]
+        ),
+    )
+
+
 def _best_of_block(
-    instance: Instance,
-    sizes: Integers,
-    first: Integers,
-    second: Integers,
-    caps: Integers,
-    counts: Integers,
-    most: Integers,
+    instance: Instance, sizes: Integers, first: Integers, second: Integers, search: _Search
 ) -> BucketSetting | None:
     size1, size2 = sizes[first], sizes[second]
     positions = feasible_positions(size1, size2, instance.total)
-    k = first_valid(positions, caps[:, first], caps[:, second], counts, most[first], most[second])
+    k = search.first_valid(positions, first, second)
     valid = k >= 0
     if not valid.any():
         return None
