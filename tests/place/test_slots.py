@@ -41,6 +41,21 @@ def naive_contents(partition: Partition) -> dict[int, list[int]]:
     return contents
 
 
+@given(partition=partitions(), rows=st.sampled_from([1, 3, 1000]), data=st.data())
+def test_values_dealt_in_another_order_are_published_in_theirs(
+    partition: Partition, rows: int, data: st.DataObject
+) -> None:
+    """`published` has the place of every value in the order of the type: buckets hold the same, sorted by it."""
+    order = data.draw(st.permutations(range(len(partition.quotas))))
+    pieces = list(values_by_bucket([partition], rows, np.asarray(order)))
+    listed = list(zip(*(np.concatenate(side).tolist() for side in zip(*pieces, strict=True)), strict=True))
+    assert listed == [
+        (bucket, place)
+        for bucket, values in sorted(naive_contents(partition).items())
+        for place in sorted(order[value] for value in values)
+    ]
+
+
 @given(partition=partitions(), seed=st.integers(0, 2**32), batches=st.integers(1, 5))
 def test_records_in_any_batches_fill_the_buckets_as_round_robin_does(
     partition: Partition, seed: int, batches: int

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dalenius.errors import UndecidedError
+from dalenius.fakes.quotas import draw_fakes
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.contraction import contract
 from dalenius.solve.gale import validate_setting
-from dalenius.solve.methods import solve
+from dalenius.solve.many import solve_many
+from dalenius.solve.methods import solve, solve_and_grow
 from dalenius.solve.optimal import find_optimum
+from dalenius.solve.sizes import why_impossible
 from dalenius.solve.two_size import find_two_size_setting
 from tests.effort import examples
 from tests.property import brute_force
@@ -117,3 +122,47 @@ def test_with_fakes_quotas_leave_room_for_them(problem: Problem) -> None:
     assert isinstance(verdict, Partition)
     assert_partition(problem, verdict)
     assert isinstance(validate_setting(replace(problem, fake_values=0), found.setting), Partition)
+
+
+@given(grouped_problems(most_records=40, known=(0, 1), fakes=(1, 3)), st.randoms(use_true_random=False))
+@settings(max_examples=examples(200))
+def test_fakes_keep_the_limits_of_groups_too(problem: Problem, random: Random) -> None:
+    """With the values depth first, every bucket keeps every limit, fakes included, and has its number of fakes."""
+    assert problem.groups is not None
+    problem = problem.take(problem.groups.order())
+    solution = solve_and_grow(problem, Method.OPTIMAL, 0.01, 10.0)
+    if solution.partition is None:
+        assert why_impossible(problem) is not None
+        return
+    try:
+        partition = draw_fakes(problem, solution.partition, random)
+    except UndecidedError:
+        return
+    assert problem.groups is not None
+    for j, group in enumerate(partition.setting.groups):
+        assert sum(row[j] for row in partition.fakes) == problem.fake_values * group.buckets
+        left, column = group.size - problem.known_records, [row[j] for row in partition.slots]
+        for inside, limit in zip(column, problem.limits, strict=True):
+            assert -(-inside // group.buckets) <= limit * left
+        for inside, node in zip(problem.groups.sums(column), problem.groups.groups, strict=True):
+            assert node.limit is None or -(-inside // group.buckets) <= node.limit * left
+
+
+@given(grouped_problems(most_records=30), st.data())
+@settings(max_examples=examples(150))
+def test_strata_share_their_groups(whole: Problem, data: st.DataObject) -> None:
+    """Problems with the same limits and groups, solved together, have valid settings as good as one by one."""
+    strata = []
+    for _ in range(3):
+        counts = [data.draw(st.integers(0, count + 3)) for count in whole.counts]
+        there = [i for i, count in enumerate(counts) if count]
+        if there:
+            strata.append(whole.take(there, [counts[i] for i in there]))
+    for problem, solution in zip(strata, solve_many(strata, 0.0, 30.0, grow=True), strict=True):
+        alone = solve_and_grow(problem, Method.OPTIMAL, 0.0, 30.0)
+        assert (solution.partition is None) == (alone.partition is None)
+        if solution.partition is not None:
+            assert_partition(problem, solution.partition)
+            if solution.max_size == alone.max_size:
+                assert solution.loss == alone.loss
+            assert solution.bound is None or solution.loss is None or solution.bound <= solution.loss

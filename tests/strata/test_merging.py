@@ -159,3 +159,12 @@ def test_nearly_as_good_as_any_way_of_merging() -> None:
         possible += best
         kept += information(np.array(by_stratum(counts, merge_leaves(counts, most, 1))))
     assert 0.9 * possible <= kept <= possible * (1 + 1e-9)
+
+
+def test_a_leaf_is_fit_only_if_its_groups_are() -> None:
+    """Every value keeps its share, and two of them together do not."""
+    counts = np.array([[30, 30, 40], [10, 10, 80]])
+    most = [Fraction(1, 2), Fraction(1, 2), Fraction(9, 10)]
+    assert merge_leaves(counts, most, 1).tolist() == [0, 1]
+    assert merge_leaves(counts, [*most, Fraction(59, 100)], 1, [[0, 1]]).tolist() == [0, 0]
+    assert merge_leaves(counts, [*most, Fraction(60, 100)], 1, [[0, 1]]).tolist() == [0, 1]

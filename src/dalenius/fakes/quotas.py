@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -39,7 +39,9 @@ from dalenius.errors import SelfCheckError, SolverError, UndecidedError
 from dalenius.model.plan import Plan
 from dalenius.model.problem import Partition, Problem, SizeGroup
 from dalenius.solve.caps import Instance, Integers, Mask
+from dalenius.solve.forest import Forest
 from dalenius.solve.gale import fill_sizes
+from dalenius.solve.tree_flow import pour
 
 _MOST_CELLS = 4_000_000  # values x kinds
 _FRACTION_BITS = 20  # shares are multiples of 2^-20 fakes
@@ -58,13 +60,7 @@ def draw_partition(plan: Plan, values: Sequence[str], rng: RandomBits) -> Partit
         raise SelfCheckError("a plan without a partition")
     place = {value: place for place, value in enumerate(problem.values)}
     order = [place[value] for value in values]
-    ordered = replace(
-        problem,
-        values=tuple(values),
-        counts=tuple(problem.counts[i] for i in order),
-        limits=tuple(problem.limits[i] for i in order),
-    )
-    return draw_fakes(ordered, Partition(partition.setting, tuple(partition.quotas[i] for i in order)), rng)
+    return draw_fakes(problem.take(order), Partition(partition.setting, tuple(partition.quotas[i] for i in order)), rng)
 
 
 def draw_fakes(problem: Problem, partition: Partition, rng: RandomBits | None = None) -> Partition:
@@ -77,10 +73,12 @@ def draw_fakes(problem: Problem, partition: Partition, rng: RandomBits | None = 
     rng = secrets.SystemRandom() if rng is None else rng
     groups = partition.setting.groups
     sizes = np.asarray([group.size for group in groups], dtype=np.int64)
-    slots = Instance(problem).most_values(sizes) * np.asarray([group.buckets for group in groups], dtype=np.int64)
+    instance = Instance(problem)
+    slots = instance.most_values(sizes) * np.asarray([group.buckets for group in groups], dtype=np.int64)
     quotas = np.asarray(partition.quotas, dtype=np.int64)
     columns = [
-        _markable_fakes(quotas[:, j], slots[:, j], group, problem.fake_values, rng) for j, group in enumerate(groups)
+        _markable_fakes(quotas[:, j], slots[:, j], group, problem.fake_values, rng, instance.forest)
+        for j, group in enumerate(groups)
     ]
     fakes = np.stack(columns, axis=1).tolist()
     return replace(partition, fakes=tuple(tuple(row) for row in fakes))
@@ -139,17 +137,20 @@ def fakes_of_a_group(
     *,
     lift: bool = True,
     shuffled: bool = True,
+    forest: Forest | None = None,
 ) -> Integers:
-    """phi_i for one size group; `slots` are c[i, S] b.
+    """phi_i for one size group; `slots` are c[i, S] b, with groups of values (`forest`) those of groups behind them.
 
     First every value's expected number of fakes, in fixed point, which keeps the sum and the rooms; then whole numbers
     by systematic sampling: with the expectations laid end to end in random order, and a grid of distance 1 at a random
     place, value i gets the grid points in its piece. That is its expectation rounded up or down, the sum is exact, and
-    the probability of rounding up is the fractional part.
+    the probability of rounding up is the fractional part. The values of a group are laid as neighbours, so that its sum
+    is one rounded up or down as well.
     """
     total = fake_values * buckets
-    room = np.minimum(slots - records, total)
-    if (room < 0).any() or int(room.sum()) < total:
+    tree = _Rooms(forest, np.minimum(slots - (records if forest is None else forest.sums(records)[:-1]), total))
+    room = tree.of_values
+    if (tree.rooms < 0).any() or tree.all_together() < total:
         raise SolverError(
             f"{total} fake values do not fit into {buckets} buckets of {size}",
             "This is probably a bug in Dalenius: please report it.",
@@ -158,8 +159,8 @@ def fakes_of_a_group(
     one = 1 << bits
     share = _proportional(records, size, fake_values, one)
     share = _lift_rare(share, (records > 0) & (room > 0), one) if lift else share
-    expected = _fit_shares(share, records, room * one, total * one, one)
-    order = _random_order(len(records), rng) if shuffled else np.arange(len(records))
+    expected = _fit_shares(share, records, tree.times(one), total * one, one)
+    order = tree.random_order(rng) if shuffled else np.arange(len(records))
     ends = np.cumsum(expected[order]) + rng.getrandbits(bits) if bits else np.cumsum(expected[order])
     reached = ends // one
     whole = np.empty_like(expected)
@@ -193,7 +194,12 @@ def _up_to(positions: Integers, firsts: Integers, buckets: int) -> Integers:
 
 
 def _markable_fakes(
-    records: Integers, slots: Integers, group: SizeGroup, fake_values: int, rng: RandomBits
+    records: Integers,
+    slots: Integers,
+    group: SizeGroup,
+    fake_values: int,
+    rng: RandomBits,
+    forest: Forest | None = None,
 ) -> Integers:
     """phi_i that can be marked (`can_be_marked`): drawn again while they cannot.
 
@@ -204,7 +210,7 @@ def _markable_fakes(
     for draw in range(4 * _DRAWS):
         lift, shuffled = draw // _DRAWS % 2 == 0, draw < 2 * _DRAWS
         fakes = fakes_of_a_group(
-            records, slots, group.size, group.buckets, fake_values, rng, lift=lift, shuffled=shuffled
+            records, slots, group.size, group.buckets, fake_values, rng, lift=lift, shuffled=shuffled, forest=forest
         )
         if can_be_marked(records + fakes, fakes, group.buckets, fake_values):
             return fakes
@@ -212,6 +218,64 @@ def _markable_fakes(
         f"no place was found for fake values in {group.buckets:,} buckets of size {group.size}, in {4 * _DRAWS} draws",
         f"Group the rarest sensitive values; or give another --fakes than {fake_values}, or a larger --min-size.",
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rooms:
+    """Room for fakes: that of each value, and behind them that of each group."""
+
+    forest: Forest | None
+    rooms: Integers
+
+    @property
+    def of_values(self) -> Integers:
+        """That of each value by itself."""
+        return self.rooms if self.forest is None else self.rooms[: self.forest.values]
+
+    def times(self, factor: int) -> _Rooms:
+        """So many times the room."""
+        return replace(self, rooms=self.rooms * factor)
+
+    def all_together(self) -> int:
+        """The room that all values have together."""
+        if self.forest is None:
+            return int(self.rooms.sum())
+        return int(self.forest.most(np.ones(self.forest.values, dtype=np.bool_), self.rooms[:, None])[0])
+
+    def within(self, shares: Integers) -> Integers:
+        """Shares of values cut, in proportion, to the room of their groups."""
+        if self.forest is None:
+            return shares
+        shares = shares.copy()
+        for node in range(self.forest.root - 1, self.forest.values - 1, -1):  # a group comes after those above it
+            inside = self.forest.under(node)
+            shares[inside] = portion(shares[inside], int(self.rooms[node]))
+        return shares
+
+    def left(self, taken: Integers) -> Integers:
+        """The room that each value has left, were it the only one to take more."""
+        if self.forest is None:
+            return self.rooms - taken
+        left = np.append(self.rooms - self.forest.sums(taken)[:-1], np.iinfo(np.int64).max)
+        for depth in reversed(self.forest.depths):  # from the top down
+            left[depth.nodes] = np.minimum(left[depth.nodes], left[self.forest.parent[depth.nodes]])
+        return left[: self.forest.values]
+
+    def portion(self, taken: Integers, free: Integers, amount: int) -> Integers:
+        """`amount`, or as much as there is, of what is free: without groups, in proportion to it."""
+        amount = min(amount, int(free.sum()))
+        if self.forest is None or amount <= 0:
+            return portion(free, max(amount, 0))
+        most = np.maximum(self.rooms - self.forest.sums(taken)[:-1], 0)
+        most[: self.forest.values] = np.minimum(most[: self.forest.values], free)
+        return pour(self.forest, most, amount, -np.append(free, most[self.forest.values :]))
+
+    def random_order(self, rng: RandomBits) -> Integers:
+        """A random order of the values in which those of every group are neighbours."""
+        if self.forest is None:
+            return _random_order(len(self.rooms), rng)
+        keys = _random_order(self.forest.root + 1, rng)[self.forest.paths]
+        return np.lexsort(keys.T[::-1])
 
 
 def _proportional(records: Integers, size: int, fake_values: int, one: int) -> Integers:
@@ -242,27 +306,30 @@ def _lift_rare(share: Integers, possible: Mask, one: int) -> Integers:
     return share + portion(missing, amount) - portion(spare, amount)
 
 
-def _fit_shares(share: Integers, records: Integers, room: Integers, total: int, one: int) -> Integers:
+def _fit_shares(share: Integers, records: Integers, tree: _Rooms, total: int, one: int) -> Integers:
     """Shares that fit. What is over goes where it only rounds up, then in proportion, then to any value with room."""
-    fitting = np.minimum(share, room)
+    room = tree.of_values
+    fitting = tree.within(np.minimum(share, room))
     present = records > 0
     free = np.maximum(np.minimum(np.where(present, -(-share // one) * one, 0), room) - fitting, 0)
-    fitting = fitting + portion(free, min(total - int(fitting.sum()), int(free.sum())))
-    fitting = _spread_in_proportion(fitting, share, room, total)
+    fitting = fitting + tree.portion(fitting, free, total - int(fitting.sum()))
+    fitting = _spread_in_proportion(fitting, share, tree, total)
     for most in (np.where(present, room, 0), room):
         free = np.maximum(most - fitting, 0)
-        fitting = fitting + portion(free, min(total - int(fitting.sum()), int(free.sum())))
+        fitting = fitting + tree.portion(fitting, free, total - int(fitting.sum()))
     return fitting
 
 
-def _spread_in_proportion(fitting: Integers, share: Integers, room: Integers, total: int) -> Integers:
+def _spread_in_proportion(fitting: Integers, share: Integers, tree: _Rooms, total: int) -> Integers:
     """Give what is missing from the total to values with room, in proportion to their shares, round by round."""
     for _ in range(_SPREADS):
         missing = total - int(fitting.sum())
-        weights = np.where(fitting < room, share, 0).astype(float)
+        left = tree.left(fitting)
+        weights = np.where(left > 0, share, 0).astype(float)
         if missing <= 0 or not weights.any():
             break
-        added = np.minimum(room - fitting, np.floor(weights * (missing / weights.sum())).astype(np.int64))
+        added = np.minimum(left, np.floor(weights * (missing / weights.sum())).astype(np.int64))
+        added = tree.portion(fitting, added, int(added.sum()))
         if not added.any():
             break
         fitting = fitting + added

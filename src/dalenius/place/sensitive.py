@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +30,12 @@ from dalenius.tables.arrays import arrow_array, numpy_array, texts
 
 @dataclass(frozen=True)
 class SensitiveColumn:
-    """The values in their order, each with its text and its count. Nulls, if they are named, have the code `null_code`.
+    """The values by code, each with its text and its count. Nulls, if they are named, have the code `null_code`.
 
     They are published as the value of that name where the type has one (text always does), else as nulls.
+
+    Records are dealt in the order of the codes. That is the order of the type, in which values are published; with
+    groups of values it is another (`dealt_in`), and `published` has the place of each code in the order of the type.
     """
 
     name: str
@@ -38,6 +43,7 @@ class SensitiveColumn:
     texts: tuple[str, ...]
     counts: tuple[int, ...]
     null_code: int | None
+    published: Integers | None = None
 
     @property
     def value_counts(self) -> ValueCounts:
@@ -47,12 +53,37 @@ class SensitiveColumn:
     @property
     def publishes_nulls(self) -> bool:
         """Whether nulls stay nulls in the release."""
-        return self.null_code == len(self.listing.values)
+        null_code = self.null_code
+        if null_code is not None and self.published is not None:
+            null_code = int(self.published[null_code])
+        return null_code == len(self.listing.values)
+
+    def dealt_in(self, order: Sequence[int]) -> SensitiveColumn:
+        """The same with other codes: value order[k] has the code k."""
+        if self.published is not None:
+            raise ValueError("the values have an order to be dealt in")
+        return replace(
+            self,
+            texts=tuple(self.texts[place] for place in order),
+            counts=tuple(self.counts[place] for place in order),
+            null_code=None if self.null_code is None else list(order).index(self.null_code),
+            published=np.asarray(order, dtype=np.int64),
+        )
+
+    @cached_property
+    def _codes(self) -> Integers | None:
+        """The code of each place in the order of the type, and behind all values that of nulls."""
+        if self.published is None:
+            return None
+        of_values = np.argsort(self.published)[: len(self.listing.values)]
+        return np.append(of_values, 0 if self.null_code is None else self.null_code)
 
     def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
         """The codes of an array, in the narrowest type that sorts fast."""
-        codes = self.listing.encode(array)
-        if self.null_code is not None and self.listing.has_nulls:
+        codes: npt.NDArray[np.integer] = self.listing.encode(array)
+        if self._codes is not None:
+            codes = self._codes.take(codes.astype(np.intp, copy=False))
+        elif self.null_code is not None and self.listing.has_nulls:
             codes[codes == len(self.listing.values)] = self.null_code
         return codes.astype(np.uint16 if len(self.texts) <= 2**16 else np.int64)
 
@@ -60,12 +91,14 @@ class SensitiveColumn:
         """Counts of some values, and of nulls, in the order of the codes."""
         ordered = np.zeros(len(self.texts), dtype=np.int64)
         ordered[numpy_array(pc.index_in(values, value_set=self.listing.values))] = counts
+        if self.published is not None:
+            ordered = ordered[self.published]
         if self.null_code is not None:
             ordered[self.null_code] += nulls
         return ordered
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
-        """The published values."""
+        """The published values at some places in the order of the type."""
         published = Listing(self.listing.data_type, self.listing.values, self.publishes_nulls)
         return published.decode(codes)
 

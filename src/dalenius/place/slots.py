@@ -170,15 +170,19 @@ class SlotMap:
         return self._cells.buckets(which.ravel(), numbers.ravel()).astype(np.int64)
 
 
-def values_by_bucket(parts: Sequence[Partition], rows: int) -> Iterator[tuple[Integers, Integers]]:
+def values_by_bucket(
+    parts: Sequence[Partition], rows: int, published: Integers | None = None
+) -> Iterator[tuple[Integers, Integers]]:
     """ST from the quotas alone: (bucket, value) of every slot, by bucket and then by value, about `rows` at a time.
 
-    A bucket that is larger than `rows` comes in several pieces, and many small strata come together.
+    A bucket that is larger than `rows` comes in several pieces, and many small strata come together. Where values are
+    dealt in another order than that in which they are published, `published` has the place of each of them there, and
+    it is by these places that they come.
     """
     waiting: list[tuple[Integers, Integers]] = []
     number, first_bucket = 0, 1
     for part in parts:
-        for buckets, values in _values_of_stratum(part, first_bucket, rows):
+        for buckets, values in _values_of_stratum(part, first_bucket, rows, published):
             waiting.append((buckets, values))
             number += len(buckets)
             if number >= rows:
@@ -190,7 +194,7 @@ def values_by_bucket(parts: Sequence[Partition], rows: int) -> Iterator[tuple[In
 
 
 def values_of_buckets(
-    parts: Sequence[Partition], first: int, last: int, rows: int
+    parts: Sequence[Partition], first: int, last: int, rows: int, published: Integers | None = None
 ) -> Iterator[tuple[Integers, Integers]]:
     """The same for the buckets from `first` up to, but not including, `last`."""
     before = 1
@@ -199,9 +203,8 @@ def values_of_buckets(
         for j, group in enumerate(part.setting.groups):
             span = max(first - before, 0), min(last - before, group.buckets)
             if span[0] < span[1]:
-                yield from _values_of_group(
-                    np.cumsum(quotas[:, j]), group.size + part.fake_values, group.buckets, before, span, rows
-                )
+                deal = _Deal(quotas[:, j], group.size + part.fake_values, group.buckets, published)
+                yield from _values_of_group(deal, before, span, rows)
             before += group.buckets
 
 
@@ -212,38 +215,56 @@ def _join(pieces: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
     return np.concatenate(buckets), np.concatenate(values)
 
 
-def _values_of_stratum(partition: Partition, first_bucket: int, rows: int) -> Iterator[tuple[Integers, Integers]]:
+def _values_of_stratum(
+    partition: Partition, first_bucket: int, rows: int, published: Integers | None
+) -> Iterator[tuple[Integers, Integers]]:
     quotas = np.asarray(partition.slots, dtype=np.int64)
     for j, group in enumerate(partition.setting.groups):
-        size = group.size + partition.fake_values
-        yield from _values_of_group(
-            np.cumsum(quotas[:, j]), size, group.buckets, first_bucket, (0, group.buckets), rows
-        )
+        deal = _Deal(quotas[:, j], group.size + partition.fake_values, group.buckets, published)
+        yield from _values_of_group(deal, first_bucket, (0, group.buckets), rows)
         first_bucket += group.buckets
 
 
 def _values_of_group(
-    ends: Integers, size: int, buckets: int, first_bucket: int, span: tuple[int, int], rows: int
+    deal: _Deal, first_bucket: int, span: tuple[int, int], rows: int
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Some buckets of a size group, numbered from 0 within it; `ends` are those of the values' slots in the group."""
-    step = max(1, rows // size)
+    """Some buckets of a size group, numbered from 0 within it."""
+    step = max(1, rows // deal.size)
     for first in range(*span, step):
         last = min(span[1], first + step)
-        for turn in range(0, size, rows):
-            turns = min(size, turn + rows) - turn
-            numbers = np.repeat(np.arange(first, last) + first_bucket, turns)
-            yield numbers, _values_at(ends, buckets, (first, last), (turn, turns))
+        for values in deal.values(first, last) if deal.size <= rows else deal.values_of_one(first, rows):
+            turns = len(values) // (last - first)
+            yield np.repeat(np.arange(first, last) + first_bucket, turns), values
 
 
-def _values_at(ends: Integers, buckets: int, span: tuple[int, int], deal: tuple[int, int]) -> Integers:
-    """The values at the positions t b + k: for k in a span of buckets, and some turns t from the first of `deal` on.
+class _Deal:
+    """The slots of a size group, dealt to its buckets, which have `size` each."""
 
-    The value at a position is the number of values whose slots end before it. Each end is marked at the first position
-    of the piece that is not before it, going turn by turn, and the marks are added up.
-    """
-    (first, last), (turn, turns) = span, deal
-    turn_of_end, place = np.divmod(ends, buckets)
-    marks = (turn_of_end - turn) * (last - first) + np.clip(place, first, last) - first
-    length = turns * (last - first)
-    values = np.cumsum(np.bincount(np.clip(marks, 0, length), minlength=length + 1)[:length])
-    return values.reshape(turns, last - first).T.ravel()
+    def __init__(self, slots: Integers, size: int, buckets: int, published: Integers | None) -> None:
+        self._slots, self._ends, self._published = slots, np.cumsum(slots), published
+        self.size, self._buckets = size, buckets
+
+    def values(self, first: int, last: int) -> Iterator[Integers]:
+        """The values at the positions t b + k, for k in a span of buckets.
+
+        The value at a position is the number of values whose slots end before it. Each end is marked at the first
+        position of the span that is not before it, going turn by turn, and the marks are added up.
+        """
+        turn_of_end, place = np.divmod(self._ends, self._buckets)
+        marks = turn_of_end * (last - first) + np.clip(place, first, last) - first
+        length = self.size * (last - first)
+        values = np.cumsum(np.bincount(np.clip(marks, 0, length), minlength=length + 1)[:length])
+        by_bucket = values.reshape(self.size, last - first).T
+        if self._published is not None:
+            by_bucket = np.sort(self._published[by_bucket], axis=1)
+        yield by_bucket.ravel()
+
+    def values_of_one(self, bucket: int, rows: int) -> Iterator[Integers]:
+        """The values of one bucket, some at a time, by how often it has each: once for every turn of its slots."""
+        ends = -((bucket - self._ends) // self._buckets)  # positions of the bucket before the end
+        often = ends + (bucket - self._ends + self._slots) // self._buckets
+        if self._published is not None:
+            often = often[np.argsort(self._published)]
+        ends = np.cumsum(often)
+        for first in range(0, self.size, rows):
+            yield np.searchsorted(ends, np.arange(first, min(first + rows, self.size)), side="right")

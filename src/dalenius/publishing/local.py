@@ -257,10 +257,10 @@ class LocalOutput:
 
     def _write_st(self, arrangement: Arrangement, st: TableWriter | PartsWriter) -> TableFile:
         """ST follows from the quotas alone: no record is looked at."""
-        rows = self._budget.piece_rows(arrangement.groups)
+        rows, sensitive = self._budget.piece_rows(arrangement.groups), arrangement.survey.sensitive
         try:
-            for buckets, values in values_by_bucket(arrangement.partitions, rows):
-                st.write([arrow_array(buckets), arrangement.survey.sensitive.decode(values)])
+            for buckets, values in values_by_bucket(arrangement.partitions, rows, sensitive.published):
+                st.write([arrow_array(buckets), sensitive.decode(values)])
             return st.finish()
         finally:
             st.close()

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from dalenius.errors import SelfCheckError, UndecidedError, UsageError
 from dalenius.fakes.quotas import RandomBits, draw_fakes
-from dalenius.model.plan import Plan, Solution, Status
+from dalenius.model.plan import Method, Plan, Solution, Status
 from dalenius.model.problem import Partition, Problem
 from dalenius.model.progress import Progress
 from dalenius.place.budget import MOST_CELLS
@@ -138,16 +138,23 @@ class Stratifier:
         least twice as many rows, then four times as many and so on; those with the least expected error are taken. Past
         the time limit no more are tried.
         """
-        limits = dict(zip(plan.problem.values, plan.problem.limits, strict=True))
-        ordered = [limits[text] for text in survey.sensitive.texts]
-        leaf_rows, _ = automatic_leaves(survey.rows, len(ordered), fake_values=self._options.fake_values)
-        most = most_shares(survey.sensitive.counts, ordered)
+        values = survey.sensitive.texts
+        place = {value: place for place, value in enumerate(plan.problem.values)}
+        problem = plan.problem.take([place[value] for value in values])  # as they are dealt
+        leaf_rows, _ = automatic_leaves(survey.rows, len(values), fake_values=self._options.fake_values)
+        limited = _limited_groups(problem)
+        most = most_shares(
+            [*problem.counts, *(sum(problem.counts[i] for i in members) for members, _ in limited)],
+            [*problem.limits, *(limit for _, limit in limited)],
+            problem.total,
+        )
+        members = [members for members, _ in limited]
         deadline = time.monotonic() + self._options.time_limit
         least_rows = max(least_stratum_rows(leaf_rows), plan.problem.min_size)
 
         def solved() -> _Strata | None:
-            of_leaf = merge_leaves(counts, most, least_rows)
-            return self._solve_merged(of_leaf, counts, survey, ordered, plan, deadline, random, progress)
+            of_leaf = merge_leaves(counts, most, least_rows, members)
+            return self._solve_merged(of_leaf, counts, problem, plan.solution.method, deadline, random, progress)
 
         first = strata = solved()
         if first is None or self._choice.kind != "auto":
@@ -175,9 +182,8 @@ class Stratifier:
         self,
         of_leaf: Integers,
         counts: Integers,
-        survey: Survey,
-        ordered: Sequence[Fraction],
-        plan: Plan,
+        problem: Problem,
+        method: Method,
         deadline: float,
         random: RandomBits,
         progress: Progress,
@@ -187,13 +193,13 @@ class Stratifier:
             by_stratum = np.zeros((number, counts.shape[1]), dtype=np.int64)
             np.add.at(by_stratum, of_leaf, counts)
             progress.stage("Solving", number, "strata")
-            problems = [self._problem(plan, survey.sensitive.texts, ordered, row) for row in by_stratum]
+            problems = [self._problem(problem, row) for row in by_stratum]
             solutions = solve_many(
                 problems,
                 self._options.strata_gap,
                 max(_MOMENT, deadline - time.monotonic()),
                 lambda: progress.advance(1),
-                method=plan.solution.method,
+                method=method,
                 grow=self._options.max_size is None,
             )
             partitions = [_deal(*one, random) for one in zip(problems, solutions, by_stratum, strict=True)]
@@ -243,19 +249,21 @@ class Stratifier:
         names = [list(usable)[column] for column in columns_used.tolist()]
         return replace(tree, column=place[tree.column]), {name: usable[name] for name in names}
 
-    def _problem(self, plan: Plan, values: Sequence[str], limits: Sequence[Fraction], counts: Integers) -> Problem:
+    def _problem(self, whole: Problem, counts: Integers) -> Problem:
         """A stratum as a problem: the values that it has, in the order in which they are dealt."""
         there = np.flatnonzero(counts).tolist()
         most = self._options.max_size
         if most is None:
-            most = automatic_max_size(plan.problem.limits, plan.problem.total, plan.problem.known_records)
-        return replace(
-            plan.problem,
-            values=tuple(values[i] for i in there),
-            counts=tuple(int(counts[i]) for i in there),
-            limits=tuple(limits[i] for i in there),
-            max_size=max(most, plan.problem.min_size),
-        )
+            most = automatic_max_size(whole.tightest, whole.total, whole.known_records)
+        return replace(whole.take(there, counts[there].tolist()), max_size=max(most, whole.min_size))
+
+
+def _limited_groups(problem: Problem) -> list[tuple[list[int], Fraction]]:
+    """The values of each group that has a limit, and the limit."""
+    if problem.groups is None:
+        return []
+    pairs = zip(problem.groups.members(), problem.groups.groups, strict=True)
+    return [(members, group.limit) for members, group in pairs if group.limit is not None and members]
 
 
 def _deal(problem: Problem, solution: Solution, counts: Integers, random: RandomBits) -> Partition | None:

@@ -83,19 +83,35 @@ class Forest:
         return len(self.parent)
 
     @cached_property
-    def depths(self) -> tuple[_Depth, ...]:
-        """All nodes but the root by depth, the deepest first; those of one parent are neighbours."""
+    def _depth(self) -> Integers:
+        """Of each node; the root's is 0."""
         depth = np.zeros(self.root + 1, dtype=np.int64)
         for node in range(self.values, self.root):  # parents of groups come before them
-            depth[node] = depth[self.parent[node]] + 1 if self.parent[node] != self.root else 1
+            depth[node] = depth[self.parent[node]] + 1
         depth[: self.values] = depth[self.parent[: self.values]] + 1
+        return depth
+
+    @cached_property
+    def depths(self) -> tuple[_Depth, ...]:
+        """All nodes but the root by depth, the deepest first; those of one parent are neighbours."""
         found = []
-        for level in range(int(depth[: self.root].max()), 0, -1):
-            nodes = np.flatnonzero(depth[: self.root] == level)
+        for level in range(int(self._depth.max()), 0, -1):
+            nodes = np.flatnonzero(self._depth == level)
             nodes = nodes[np.argsort(self.parent[nodes], kind="stable")]
             parents, starts = np.unique(self.parent[nodes], return_index=True)
             found.append(_Depth(nodes, starts, parents))
         return tuple(found)
+
+    @cached_property
+    def paths(self) -> Integers:
+        """For each value the nodes from the top down to itself, one column a depth, and then the root again."""
+        paths = np.full((self.values, int(self._depth.max())), self.root)
+        at, values = np.arange(self.values), np.arange(self.values)
+        while len(values):
+            paths[values, self._depth[at] - 1] = at
+            at = self.parent[at]
+            values, at = values[at < self.root], at[at < self.root]
+        return paths
 
     def sums(self, counts: Integers) -> Integers:
         """The records under each node, given those of each value (in rows); the root's are last."""
@@ -119,12 +135,7 @@ class Forest:
 
     def under(self, node: int) -> npt.NDArray[np.bool_]:
         """Which values are under a node; a value is under itself."""
-        at = np.arange(self.values)
-        found = at == node
-        while (inside := at < self.root).any():
-            at = np.where(inside, self.parent[np.minimum(at, self.root - 1)], at)
-            found |= at == node
-        return np.asarray(found, dtype=np.bool_)
+        return np.asarray((self.paths == node).any(axis=1), dtype=np.bool_)
 
 
 def _matters(limit: Fraction, children: list[int], problem: Problem, groups: tuple[Group, ...]) -> bool:

@@ -161,13 +161,13 @@ def _guess(forest: Forest, counts: Integers, room: Integers, need: Integers) -> 
             given = forest.sums(taken)[:-1]
             most = np.concatenate([values_most[:values], groups_most[values:]])
             most = np.maximum(np.minimum(most, slack) - given, 0)
-            taken = taken + _pour(forest, most, missing - int(taken.sum()), spare)
+            taken = taken + pour(forest, most, missing - int(taken.sum()), spare)
         quotas[:, j] = taken
         left = left - taken
     return quotas
 
 
-def _pour(forest: Forest, most: Integers, amount: int, spare: Integers) -> Integers:
+def pour(forest: Forest, most: Integers, amount: int, spare: Integers) -> Integers:
     """`amount` or as much as the nodes let through, from the children with the least to spare first."""
     through = np.empty(forest.root + 1, dtype=np.int64)
     through[: forest.values] = most[: forest.values]

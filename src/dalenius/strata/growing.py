@@ -141,13 +141,14 @@ def least_stratum_rows(leaf_rows: int) -> int:
     return max(1, leaf_rows // 2)
 
 
-def most_shares(counts: Sequence[int], limits: Sequence[Fraction]) -> list[Fraction]:
+def most_shares(counts: Sequence[int], limits: Sequence[Fraction], total: int) -> list[Fraction]:
     """The largest share that a value may have in a leaf that is fit: f + margin (limit - f), f its share in the table.
+
+    A group of values has a count and a limit as a value has.
 
     So the table as a whole is always fit, and a leaf that is unfit need not be above a limit: merging it does not show
     that a share is one that a limit forbids. A value without a limit (1) is never a reason for merging.
     """
-    total = sum(counts)
     shares = [Fraction(count, total) for count in counts]
     return [
         limit if limit == 1 else share + MARGIN * (limit - share) for share, limit in zip(shares, limits, strict=True)

@@ -1,9 +1,10 @@
 """Leaves become strata: those that cannot meet the limits by themselves are merged with others.
 
 A leaf with n rows, n_i of them with value i, is *fit* if n_i <= most_i * n for every i and n is at least a given
-number. By Lemma 1 a bucketization exists if no most_i is above its limit. Where there is a limit most_i is below it
-(`growing.most_shares`), because merging depends on sensitive values (minimality attack): somebody who sees that a leaf
-was merged concludes that a value may have a share above most_i in it, and that is still below the limit.
+number; where groups of values have limits, i may be a group. By Lemma 1 a bucketization exists if no most_i is above
+its limit. Where there is a limit most_i is below it (`growing.most_shares`), because merging depends on sensitive
+values (minimality attack): somebody who sees that a leaf was merged concludes that a value may have a share above
+most_i in it, and that is still below the limit.
 
 What a set of leaves has too much of value i, e_i = n_i - most_i * n, is a sum over its leaves. What it lacks is the sum
 over i of max(0, e_i), and the rows that it is short of. As long as a stratum is unfit, the one that lacks most for its
@@ -31,30 +32,32 @@ _MOST_PARTNERS = 256  # that are looked at closely
 _VALUES_OF_A_SCREEN = 4
 
 
-def merge_leaves(counts: Integers, most: Sequence[Fraction], least_rows: int) -> Integers:
+def merge_leaves(
+    counts: Integers, most: Sequence[Fraction], least_rows: int, groups: Sequence[Sequence[int]] = ()
+) -> Integers:
     """The stratum of each leaf, numbered from 0 in the order of first leaves.
 
-    `counts` are rows by leaf and value, `most` the largest share of each value that leaves a leaf fit. Every stratum is
-    fit, or there is only one. Leaves without rows go with the leaf before them.
+    `counts` are rows by leaf and value, `most` the largest share of each value that leaves a leaf fit, and then of each
+    of the `groups` of values. Every stratum is fit, or there is only one. Leaves without rows go with the leaf before
+    them.
     """
     stratum = np.full(len(counts), -1, np.int64)
     filled = np.flatnonzero(counts.sum(axis=1))
     if len(filled):
-        stratum[filled] = _Merging(counts[filled], _Rule(most, least_rows)).run()
+        stratum[filled] = _Merging(counts[filled], groups, _Rule(most, least_rows)).run()
     return _number(_fill_empty(stratum))
 
 
 class _Rule:
-    """The share that each value may have, and the rows that there must be."""
+    """The share that each value and each group may have, and the rows that there must be."""
 
     def __init__(self, most: Sequence[Fraction], least_rows: int) -> None:
         self._most = most
         self.shares: Floats = np.array([float(share) for share in most])
         self.least_rows = least_rows
 
-    def allows(self, row: Integers) -> bool:
-        """Whether no count is too large; integers decide where floating point is not sure."""
-        rows = int(row.sum())
+    def allows(self, row: Integers, rows: int) -> bool:
+        """Whether no count is too large for so many rows; integers decide where floating point is not sure."""
         if rows < self.least_rows:
             return False
         allowed = self.shares * rows
@@ -68,15 +71,19 @@ class _Rule:
 class _Merging:
     """Strata, at first the leaves; one that was merged into another has no rows any more."""
 
-    def __init__(self, counts: Integers, rule: _Rule) -> None:
+    def __init__(self, counts: Integers, groups: Sequence[Sequence[int]], rule: _Rule) -> None:
         self._rule = rule
         self._counts = counts.astype(np.int64)
         self._rows = self._counts.sum(axis=1)
-        self._excess: Floats = self._counts - self._rows[:, None] * rule.shares
+        of_groups = [self._counts[:, list(members)].sum(axis=1, keepdims=True) for members in groups]
+        self._limited = np.concatenate([self._counts, *of_groups], axis=1)
+        self._excess: Floats = self._limited - self._rows[:, None] * rule.shares
         self._lack = self._lack_of(self._excess, self._rows)
         self._information = _information(self._counts)
         self._into = np.arange(len(counts))
-        self._is_fit = np.array([rule.allows(row) for row in self._counts], np.bool_)
+        self._is_fit = np.array(
+            [rule.allows(row, rows) for row, rows in zip(self._limited, self._rows.tolist(), strict=True)], np.bool_
+        )
 
     def run(self) -> Integers:
         """Merge until every stratum is fit or there is one; the stratum of each leaf."""
@@ -119,11 +126,11 @@ class _Merging:
 
     def _merge(self, place: int, other: int) -> None:
         first, last = min(place, other), max(place, other)
-        for array in (self._counts, self._excess, self._rows):
+        for array in (self._counts, self._limited, self._excess, self._rows):
             array[first] += array[last]
             array[last] = 0
         self._into[self._into == last] = first
-        self._is_fit[first] = self._rule.allows(self._counts[first])
+        self._is_fit[first] = self._rule.allows(self._limited[first], int(self._rows[first]))
         self._lack[first] = self._lack_of(self._excess[first], self._rows[first])
         self._information[first] = _information(self._counts[first])
 

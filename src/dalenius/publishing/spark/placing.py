@@ -213,7 +213,7 @@ class ValuesTask:
 
     def _file(self, piece: int) -> pa.RecordBatch:
         first, last = self._firsts[piece : piece + 2].tolist()
-        made = zip(*values_of_buckets(self._parts, first, last, _ROWS_AT_ONCE), strict=True)
+        made = zip(*values_of_buckets(self._parts, first, last, _ROWS_AT_ONCE, self._sensitive.published), strict=True)
         buckets, values = (np.concatenate(some) for some in made)
         groups = self._encoder.groups(len(buckets))
         return self._encoder.file(
