@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,37 +39,41 @@ def place_records(
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
+    numbers: Records | None = None,
 ) -> None:
     """Read the table again and store every record with its bucket; an error if it is not the table of before.
 
     `schema` has the quasi-identifiers, with the types to be published. `counts` are the records of each value, or of
     each value in each stratum. Workers look up strata and values, ranks are counted here in the order of the table, and
-    workers place.
+    workers place. The sensitive values themselves go to `numbers`, if they are numbers that count by bands.
     """
     placed = np.zeros(stratum_values.number, dtype=np.int64)
 
-    def encode(batch: pa.RecordBatch) -> tuple[list[pa.Array], Numbers, Integers]:
+    def encode(batch: pa.RecordBatch) -> tuple[list[pa.Array], pa.Array, Numbers, Integers]:
         columns = [cast_to_published(column, field.type) for column, field in zip(batch.columns, schema, strict=False)]
         values = cast_to_published(batch.column(len(schema)), stratum_values.sensitive.listing.data_type)
         codes = stratum_values.encode(values, dict(zip(schema.names, columns, strict=True)))
-        return columns, codes, np.bincount(codes, minlength=stratum_values.number)
+        return columns, values, codes, np.bincount(codes, minlength=stratum_values.number)
 
-    def ranked() -> Iterator[tuple[list[pa.Array], Numbers, Integers]]:
+    def ranked() -> Iterator[tuple[list[pa.Array], pa.Array, Numbers, Integers]]:
         nonlocal placed
         batches = source.batches([*schema.names, stratum_values.sensitive.name], batch_rows)
-        for columns, codes, numbers in in_parallel(encode, batches, workers, ahead=2):
-            starts, placed = placed, placed + numbers
+        for columns, values, codes, added in in_parallel(encode, batches, workers, ahead=2):
+            starts, placed = placed, placed + added
             if (placed > counts).any():
                 raise changed_table_error()
-            yield columns, codes, starts
+            yield columns, values, codes, starts
 
-    def place(batch: tuple[list[pa.Array], Numbers, Integers]) -> tuple[int, Any]:
-        columns, codes, starts = batch
+    def place(batch: tuple[list[pa.Array], pa.Array, Numbers, Integers]) -> tuple[int, Any, Any]:
+        columns, values, codes, starts = batch
         order, buckets = placement.buckets(codes, starts)
-        return len(codes), records.part(columns, order, buckets)
+        own = None if numbers is None else numbers.part([values], order, buckets)
+        return len(codes), records.part(columns, order, buckets), own
 
-    for rows, part in in_parallel(place, ranked(), workers):
+    for rows, part, own in in_parallel(place, ranked(), workers):
         records.store(part)
+        if numbers is not None:
+            numbers.store(own)
         advance(rows)
     if (placed != counts).any():
         raise changed_table_error()
@@ -82,22 +86,29 @@ def place_coded_records(
     records: PackedRecords,
     workers: Executor,
     advance: Callable[[int], None],
+    numbers: PackedRecords | None = None,
 ) -> None:
-    """Store every record of an earlier reading with its bucket."""
+    """Store every record of an earlier reading with its bucket, and its number in `numbers`, if it has one."""
     placed = np.zeros(len(counts), dtype=np.int64)
 
-    def ranked() -> Iterator[tuple[Numbers, Codes, Integers]]:
+    def ranked() -> Iterator[tuple[CodedBatch, Integers]]:
         nonlocal placed
-        for numbers, codes in coded.batches:
-            starts, placed = placed, placed + np.bincount(numbers, minlength=len(counts))
-            yield numbers, codes, starts
+        for batch in coded.batches:
+            starts, placed = placed, placed + np.bincount(batch.values, minlength=len(counts))
+            yield batch, starts
 
-    def place(batch: tuple[Numbers, Codes, Integers]) -> tuple[int, Keys]:
-        numbers, codes, starts = batch
-        return len(numbers), records.part_of_codes(codes, *placement.buckets(numbers, starts))
+    def place(ranked: tuple[CodedBatch, Integers]) -> tuple[int, Keys, Keys | None]:
+        batch, starts = ranked
+        order, buckets = placement.buckets(batch.values, starts)
+        own = None
+        if numbers is not None and batch.numbers is not None:
+            own = numbers.part_of_codes(batch.numbers, order, buckets)
+        return len(batch.values), records.part_of_codes(batch.codes, order, buckets), own
 
-    for rows, part in in_parallel(place, ranked(), workers):
+    for rows, part, own in in_parallel(place, ranked(), workers):
         records.store(part)
+        if numbers is not None and own is not None:
+            numbers.store(own)
         advance(rows)
     if (placed != counts).any():
         raise SelfCheckError("the records in memory are not those that were counted")
@@ -111,36 +122,53 @@ def read_records(
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
+    numbers: Layout | None = None,
 ) -> CodedRecords:
-    """Read all columns, the sensitive one last; an error if this is not the table of the first reading."""
+    """Read all columns, the sensitive one last; an error if this is not the table of the first reading.
 
-    def work(batch: pa.RecordBatch) -> tuple[Numbers, Codes]:
+    `numbers` is the layout of sensitive values that count by bands.
+    """
+
+    def work(batch: pa.RecordBatch) -> CodedBatch:
         *columns, last = (cast_to_published(one, field.type) for one, field in zip(batch.columns, fields, strict=True))
-        return sensitive.encode(last), layout.codes(columns)
+        own = numbers.codes([last]) if numbers is not None else None
+        return CodedBatch(sensitive.encode(last), layout.codes(columns), own)
 
     batches = []
     counts = np.zeros(len(sensitive.counts), dtype=np.int64)
-    for values, codes in in_parallel(work, source.batches([field.name for field in fields], batch_rows), workers):
-        counts += np.bincount(values, minlength=len(counts))
-        batches.append((values, codes))
-        advance(len(values))
+    for batch in in_parallel(work, source.batches([field.name for field in fields], batch_rows), workers):
+        counts += np.bincount(batch.values, minlength=len(counts))
+        batches.append(batch)
+        advance(len(batch.values))
     if (counts != sensitive.counts).any():
         raise changed_table_error()
     return CodedRecords(layout, batches)
 
 
+@dataclass(frozen=True, eq=False)
+class CodedBatch:
+    """Some records: the code of the sensitive value, or a number that goes beyond, and packed codes.
+
+    Sensitive values that are numbers have codes of their own.
+    """
+
+    values: Numbers
+    codes: Codes
+    numbers: Codes | None = None
+
+
 @dataclass(frozen=True)
 class CodedRecords:
-    """The records batch by batch: the code of the sensitive value (or a number that goes beyond), and packed codes."""
+    """The records batch by batch."""
 
     layout: Layout
-    batches: list[tuple[Numbers, Codes]]
+    batches: list[CodedBatch]
 
     def sample(self, key: bytes, size: int) -> tuple[Numbers, dict[str, Codes]]:
         """A sample of the records: their values, and their codes in every column."""
-        rows = smallest_numbers(key, [len(values) for values, _ in self.batches], size)
-        values = np.concatenate([values[some] for (values, _), some in zip(self.batches, rows, strict=True)])
-        codes = np.concatenate([codes[some] for (_, codes), some in zip(self.batches, rows, strict=True)])
+        rows = smallest_numbers(key, [len(batch.values) for batch in self.batches], size)
+        values = np.concatenate([batch.values[some] for batch, some in zip(self.batches, rows, strict=True)])
+        codes = np.concatenate([batch.codes[some] for batch, some in zip(self.batches, rows, strict=True)])
         return values, self.layout.columns(codes)
 
     def cut(self, cutter: Cutter, values: int, workers: Executor) -> tuple[Integers, CodedRecords]:
@@ -148,21 +176,21 @@ class CodedRecords:
         total = cutter.number * values
         number_type = sortable_type(total)
 
-        def work(batch: tuple[Numbers, Codes]) -> tuple[Numbers, Integers]:
-            strata = cutter.strata_of_codes(self.layout.columns(batch[1], cutter.columns))
-            numbers = (strata * values + batch[0]).astype(number_type)
+        def work(batch: CodedBatch) -> tuple[Numbers, Integers]:
+            strata = cutter.strata_of_codes(self.layout.columns(batch.codes, cutter.columns))
+            numbers = (strata * values + batch.values).astype(number_type)
             return numbers, np.bincount(numbers, minlength=total)
 
         totals = np.zeros(total, dtype=np.int64)
         batches = []
-        for (numbers, counts), (_, codes) in zip(in_parallel(work, self.batches, workers), self.batches, strict=True):
+        for (numbers, counts), batch in zip(in_parallel(work, self.batches, workers), self.batches, strict=True):
             totals += counts
-            batches.append((numbers, codes))
+            batches.append(replace(batch, values=numbers))
         return totals.reshape(cutter.number, values), CodedRecords(self.layout, batches)
 
     def renumber(self, table: Numbers) -> CodedRecords:
         """The records with other numbers, by a table of old ones."""
-        return CodedRecords(self.layout, [(table.take(numbers), codes) for numbers, codes in self.batches])
+        return CodedRecords(self.layout, [replace(batch, values=table.take(batch.values)) for batch in self.batches])
 
 
 class Records(Protocol):

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import InputError, SelfCheckError
+from dalenius.place.banded import BandCounter, BandedColumn, BandSpec
 from dalenius.place.budget import Budget
 from dalenius.place.columns import RangeTracker, Tracker, cast_to_published, lossless_types, published_field, tracker_of
 from dalenius.place.domains import Domain, Listing, distinct_values
@@ -56,11 +57,14 @@ class Survey:
     unordered: tuple[str, ...]
     identifying: Mapping[str, Occurrences] = dataclasses.field(default_factory=dict)
 
+    @property
+    def numbers(self) -> dict[str, Domain]:
+        """The sensitive column, if its values are numbers that count by bands."""
+        return {self.sensitive.name: self.sensitive.numbers} if isinstance(self.sensitive, BandedColumn) else {}
+
     def layout(self, buckets: int = 1) -> Layout | None:
         """How a record fits into 64 bits; None if it does not."""
-        known = {name: domain for name, domain in self.domains.items() if domain is not None}
-        layout = Layout(known, buckets) if len(known) == len(self.domains) else None
-        return layout if layout is not None and layout.fits else None
+        return layout_of(self.domains, buckets)
 
     def sample_columns(self, sample: Sample) -> dict[str, list[pa.Array]]:
         """The columns of a sample, with the types that are published."""
@@ -69,6 +73,13 @@ class Survey:
             name: [cast_to_published(one.column(name), self.schema.field(name).type) for one in batches]
             for name in batches[0].schema.names
         }
+
+
+def layout_of(domains: Mapping[str, Domain | None], buckets: int = 1) -> Layout | None:
+    """How some columns of a record fit into 64 bits, with its bucket; None if they do not."""
+    known = {name: domain for name, domain in domains.items() if domain is not None}
+    layout = Layout(known, buckets) if len(known) == len(domains) else None
+    return layout if layout is not None and layout.fits else None
 
 
 def survey(
@@ -80,17 +91,22 @@ def survey(
     advance: Callable[[int], None],
     sample: Sample | None = None,
     identifying: Sequence[str] = (),
+    bands: BandSpec | None = None,
 ) -> Survey:
     """Read the table once, and take a sample of it if there is a `sample` to fill.
 
-    Of the `identifying` columns, different values are counted, and nothing else is learned.
+    Of the `identifying` columns, different values are counted, and nothing else is learned. With `bands`, the sensitive
+    column is one of numbers.
     """
     columns = [*quasi_identifiers, sensitive]
     source_schema = source.schema(columns)
     schema = pa.schema([published_field(field) for field in source_schema])
     batch_rows = budget.batch_rows(first_row_bytes(source, columns))
     trackers = {name: tracker_of(schema.field(name), source, budget.lists(len(columns))) for name in quasi_identifiers}
-    counter = SensitiveCounter(sensitive, schema.field(sensitive).type)
+    counter: SensitiveCounter | BandCounter = SensitiveCounter(sensitive, schema.field(sensitive).type)
+    if bands is not None:
+        schema = schema.set(len(columns) - 1, schema.field(sensitive).with_type(bands.data_type))
+        counter = BandCounter(sensitive, bands)
     counters = {name: IdentifierCounter() for name in identifying if _is_readable(source, name)}
     rows = _read(source, schema, trackers, counter, batch_rows, advance, sample, counters)
     domains = {name: tracker.domain() for name, tracker in trackers.items()}
@@ -227,7 +243,7 @@ def _read(
     source: Source,
     schema: pa.Schema,
     trackers: dict[str, Tracker],
-    counter: SensitiveCounter,
+    counter: SensitiveCounter | BandCounter,
     batch_rows: int,
     advance: Callable[[int], None],
     sample: Sample | None,

@@ -23,6 +23,7 @@ import pyarrow as pa
 from dalenius.errors import MissingExtraError, NoSuchColumnError
 from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress, Silent
+from dalenius.place.banded import BandSpec
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.occurrences import Occurrences
@@ -53,7 +54,8 @@ class SampleSpec:
 class SurveySpec:
     """Which columns to read, the name under which nulls of the sensitive one count, and whether to draw a sample.
 
-    Of the `identifying` columns, which are not published, different values are counted.
+    Of the `identifying` columns, which are not published, different values are counted. With `bands`, the sensitive
+    column has numbers, which count by their bands.
     """
 
     sensitive: str
@@ -61,6 +63,7 @@ class SurveySpec:
     null_value: str | None
     sample: SampleSpec | None = None
     identifying: tuple[str, ...] = ()
+    bands: BandSpec | None = None
 
 
 @dataclass(frozen=True)

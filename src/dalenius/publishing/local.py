@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from dalenius.errors import SelfCheckError
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.budget import Budget, in_parallel
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
-from dalenius.place.domains import codes_of
+from dalenius.place.domains import Domain, codes_of
 from dalenius.place.occurrences import count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.slots import Placement, values_by_bucket
 from dalenius.place.stream import CodedRecords, Records, place_coded_records, place_records, read_records
-from dalenius.place.survey import Sample, Survey, first_row_bytes, survey
+from dalenius.place.survey import Sample, Survey, first_row_bytes, layout_of, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec, TableSpec
@@ -43,6 +43,7 @@ from dalenius.tables.arrow import Source
 from dalenius.tables.sources import open_source
 
 _PART_ROWS = 2**20
+_NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class PlacedRecords:
 
     records: Records
     workers: Executor
+    numbers: Records | None = None  # sensitive values that count by bands
 
 
 class LocalTable:
@@ -103,6 +105,7 @@ class LocalTable:
             progress.advance,
             self._sample,
             spec.identifying,
+            spec.bands,
         )
 
     def sample(self, survey: Survey) -> SampleCodes:
@@ -118,7 +121,7 @@ class LocalTable:
         self._keep_if_it_fits(survey, self._progress)
         if self._kept is not None:
             self._sample = None
-            combinations = count_numbers([codes for _, codes in self._kept.batches])
+            combinations = count_numbers([batch.codes for batch in self._kept.batches])
             return SampleCodes(*self._kept.sample(spec.key, spec.rows), combinations)
         sample, self._sample = self._sample, None
         if sample is None:
@@ -152,49 +155,72 @@ class LocalTable:
         quotas = [sum(row) for partition in arrangement.partitions for row in partition.quotas]
         progress.stage("Placing", survey.rows)
         with writable():
-            records = self._records(arrangement)
+            records, numbers = self._records(arrangement), self._numbers(arrangement)
             try:
                 kept = counts.kept if isinstance(counts, LocalCounts) else None
-                if kept is not None and isinstance(records, PackedRecords):
-                    place_coded_records(kept, placement, quotas, records, self._workers, progress.advance)
+                if (
+                    kept is not None
+                    and isinstance(records, PackedRecords)
+                    and isinstance(numbers, PackedRecords | None)
+                ):
+                    place_coded_records(kept, placement, quotas, records, self._workers, progress.advance, numbers)
                 else:
                     schema = pa.schema([survey.schema.field(name) for name in survey.domains])
-                    numbers = StratumValues(survey.sensitive, arrangement.cutter)
                     place_records(
                         self._source,
                         schema,
-                        numbers,
+                        StratumValues(survey.sensitive, arrangement.cutter),
                         quotas,
                         placement,
                         records,
                         self._workers,
                         survey.batch_rows,
                         progress.advance,
+                        numbers,
                     )
-                yield PlacedRecords(records, self._workers)
+                yield PlacedRecords(records, self._workers, numbers)
             finally:
                 records.close()
+                if numbers is not None:
+                    numbers.close()
 
     def _keep_if_it_fits(self, survey: Survey, progress: Progress) -> None:
-        layout = survey.layout() if self._kept is None and self._budget.copy_fits(survey.rows) else None
+        copied = 2 * survey.rows if survey.numbers else survey.rows
+        layout = survey.layout() if self._kept is None and self._budget.copy_fits(copied) else None
         if layout is not None:
             fields = list(survey.schema)
             self._kept = read_records(
-                self._source, fields, survey.sensitive, layout, self._workers, survey.batch_rows, progress.advance
+                self._source,
+                fields,
+                survey.sensitive,
+                layout,
+                self._workers,
+                survey.batch_rows,
+                progress.advance,
+                layout_of(survey.numbers) if survey.numbers else None,
             )
 
     def _records(self, arrangement: Arrangement) -> Records:
         """Where records are kept until they are written."""
+        return self._store(arrangement, arrangement.survey.domains, arrangement.survey.row_bytes)
+
+    def _numbers(self, arrangement: Arrangement) -> Records | None:
+        """The same for sensitive values that count by bands."""
+        numbers = arrangement.survey.numbers
+        return self._store(arrangement, numbers, _NUMBER_BYTES) if numbers else None
+
+    def _store(self, arrangement: Arrangement, domains: Mapping[str, Domain | None], row_bytes: int) -> Records:
         groups, survey, scratch = arrangement.groups, arrangement.survey, self._scratch()
         if scratch is None:
             raise SelfCheckError("records are placed, and there is no output for them")
-        layout = survey.layout(sum(group.buckets for group in groups))
+        layout = layout_of(domains, sum(group.buckets for group in groups))
+        stores = 2 if survey.numbers else 1
         if layout is not None:
             pieces = Pieces.of(groups, self._budget.piece_rows(groups))
-            return PackedRecords(layout, pieces, None if self._budget.keys_fit(survey.rows) else scratch)
-        schema = pa.schema([*(survey.schema.field(name) for name in survey.domains), ("bucket", pa.int64())])
-        pieces = Pieces.of(groups, self._budget.piece_rows(groups, 6 * survey.row_bytes + 40))
-        return WideRecords(schema, survey.domains, pieces, scratch)
+            return PackedRecords(layout, pieces, None if self._budget.keys_fit(stores * survey.rows) else scratch)
+        schema = pa.schema([*(survey.schema.field(name) for name in domains), ("bucket", pa.int64())])
+        pieces = Pieces.of(groups, self._budget.piece_rows(groups, 6 * row_bytes + 40))
+        return WideRecords(schema, domains, pieces, scratch)
 
 
 class LocalOutput:
@@ -216,7 +242,10 @@ class LocalOutput:
             self._written = None
             records, workers = placed.records, placed.workers
             to_qit, to_st = self._writer("qit", qit), self._writer("st", st)
-            writing_st = workers.submit(self._write_st, arrangement, to_st)
+            if placed.numbers is not None:
+                writing_st = workers.submit(self._write_numbers, placed.numbers, to_st)
+            else:
+                writing_st = workers.submit(self._write_st, arrangement, to_st)
             try:
                 for columns in in_parallel(records.piece, records.pieces(), workers):
                     to_qit.write(columns)
@@ -261,6 +290,16 @@ class LocalOutput:
         try:
             for buckets, values in values_by_bucket(arrangement.partitions, rows, sensitive.published):
                 st.write([arrow_array(buckets), sensitive.decode(values)])
+            return st.finish()
+        finally:
+            st.close()
+
+    def _write_numbers(self, numbers: Records, st: TableWriter | PartsWriter) -> TableFile:
+        """Each bucket's numbers in ascending order, which has nothing to do with the order of its records."""
+        try:
+            for piece in numbers.pieces():
+                values, buckets = numbers.piece(piece)
+                st.write([buckets, values])
             return st.finish()
         finally:
             st.close()
