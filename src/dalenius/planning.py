@@ -11,7 +11,8 @@ from typing import Any
 from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
 from dalenius.model.problem import Problem, ValueCounts
-from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, label, resolve_limits
+from dalenius.policy.exact import label
+from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
 from dalenius.solve.foresight import foresee_error, foresee_exposure
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (

@@ -13,30 +13,29 @@ or those of the floor, where a value is so rare that this would be less. From f 
 and from K >= 1 follows f' >= f, since f' - f = (K - 1) f (1 - f) / (1 - f + K f). So no value is published outright,
 and one bucket of everybody keeps all limits: there is always a release.
 
-Numbers in policies are exact: "0.29" is 29/100, never the nearest binary fraction. A sensitive value is known by its
-text, whatever its type: the same text that reading the table makes of it.
+A sensitive value is known by its text, whatever its type: the same text that reading the table makes of it.
 """
 
 from __future__ import annotations
 
-import numbers
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import InputError, PolicyError, did_you_mean, nearest_name
+from dalenius.errors import PolicyError, did_you_mean, nearest_name
 from dalenius.model.problem import ValueCounts
+from dalenius.policy.exact import (
+    Number,
+    exact_fraction,
+    exact_limit,
+    format_fraction,
+    label,
+    not_negative,
+    quote_names,
+)
 
-Number = str | int | float | Decimal | Fraction
-
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
-_RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)")
-_LONGEST = 100
-_MOST_LISTED = 10
 FLOOR = Fraction(1, 50)  # of the rule by odds, unless another one is given
 _RULE_KEYS = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta", "values", "allow_absent")
 
@@ -84,11 +83,11 @@ class LimitPolicy:
         return cls(
             odds=None if odds is None else _exact_odds(odds),
             floor=None if odds is None else _exact_floor(FLOOR if floor is None else floor),
-            theta=None if theta is None else _not_negative(theta, "theta"),
-            base=None if theta is None else _not_negative(0 if base is None else base, "base"),
+            theta=None if theta is None else not_negative(theta, "theta"),
+            base=None if theta is None else not_negative(0 if base is None else base, "base"),
             uniform=None if uniform is None else exact_limit(uniform, "uniform"),
             l_diversity=None if l_diversity is None else _exact_diversity(l_diversity),
-            beta=None if beta is None else _not_negative(beta, "beta"),
+            beta=None if beta is None else not_negative(beta, "beta"),
             values={
                 str(value): exact_limit(limit, f"the limit of {str(value)!r}")
                 for value, limit in (values or {}).items()
@@ -109,7 +108,7 @@ class LimitPolicy:
                 exact_limit(limit, name)
         for name, rate in rates:
             if rate is not None:
-                _not_negative(rate, name)
+                not_negative(rate, name)
         if self.odds is not None:
             _exact_odds(self.odds)
         if self.floor is not None:
@@ -188,7 +187,7 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
             limits.append(limit)
     if uncovered:
         raise PolicyError(
-            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_quote_names(uncovered)}",
+            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {quote_names(uncovered)}",
             "Give each of them a limit, or a rule for all values, such as odds = 8.",
         )
     for value, limit in zip(counts.values, limits, strict=True):
@@ -207,65 +206,10 @@ def look_alikes(counts: ValueCounts) -> list[str]:
         folded = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
         groups.setdefault(folded, []).append(value)
     return [
-        f"{_quote_names(alike)} differ only in case or blanks, and count as different values"
+        f"{quote_names(alike)} differ only in case or blanks, and count as different values"
         for alike in groups.values()
         if len(alike) > 1
     ]
-
-
-def exact_fraction(number: Number, name: str) -> Fraction:
-    """A number as an exact fraction: integers, decimals ("0.02") and ratios ("17/100").
-
-    A Python float is read as the decimal that it prints as. `name` says in errors what the number is.
-    """
-    if "bool" in type(number).__name__ or not isinstance(number, str | Decimal | numbers.Real):
-        raise PolicyError(f"{name} must be a number, got the type {type(number).__name__}")
-    if isinstance(number, numbers.Rational):
-        return Fraction(int(number.numerator), int(number.denominator))
-    text = str(number).strip()
-    if len(text) > _LONGEST:
-        raise PolicyError(f"{name} is {len(text)} characters long, and at most {_LONGEST} are allowed")
-    ratio = _RATIO.fullmatch(text)
-    if ratio and int(ratio[2]):
-        return Fraction(int(ratio[1]), int(ratio[2]))
-    if _DECIMAL.fullmatch(text):
-        return Fraction(text)
-    raise PolicyError(f"{name} must be a decimal, an integer or a ratio, got {text!r}", 'Write 0.02, 1 or "17/100".')
-
-
-def exact_limit(number: Number, name: str) -> Fraction:
-    """A limit: an exact fraction in (0, 1]."""
-    limit = exact_fraction(number, name)
-    if not 0 < limit <= 1:
-        raise PolicyError(
-            f"{name} must be above 0 and at most 1, got {format_fraction(limit)}",
-            "A limit is the largest probability with which the value may be inferred; 1 means no limit.",
-        )
-    return limit
-
-
-def format_fraction(number: Fraction) -> str:
-    """A fraction for people to read: as a decimal where that is exact and short, else as a ratio."""
-    reduced = number.denominator
-    for prime in (2, 5):
-        while reduced % prime == 0:
-            reduced //= prime
-    if reduced == 1 and number.denominator <= 10**8:
-        text = f"{Decimal(number.numerator) / Decimal(number.denominator):f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    ratio = f"{number.numerator}/{number.denominator}"
-    if number.denominator <= 1000 or Fraction(f"{float(number):.6g}") == round(float(number)):
-        return ratio
-    return f"{float(number):.6g}"
-
-
-def label(value: object) -> str:
-    """The text of a value; nulls have none."""
-    if value is None or value != value:
-        raise InputError("a sensitive value is null", "Give it a name, such as 'unknown'.")
-    if "bool" in type(value).__name__:
-        return str(value).lower()
-    return str(value)
 
 
 def _by_label(limits: Mapping[Any, Number]) -> dict[str, Number]:
@@ -290,7 +234,7 @@ def refuse_absent(policy: LimitPolicy, counts: ValueCounts) -> None:
     close = nearest_name(absent[0], counts.values)
     occur = "does not occur in the data" if len(absent) == 1 else "do not occur in the data"
     raise PolicyError(
-        f"a limit is given for {_quote_names(absent)}, which {occur}",
+        f"a limit is given for {quote_names(absent)}, which {occur}",
         (f"Did you mean {close!r}? " if close is not None else "")
         + "Where it is meant, say so: --allow-absent-values, or allow_absent = true in the job file's [limits].",
     )
@@ -298,18 +242,6 @@ def refuse_absent(policy: LimitPolicy, counts: ValueCounts) -> None:
 
 def _absent_notes(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
     return [f"the policy names {value!r}, which does not occur in the data" for value in _absent(policy, counts)]
-
-
-def _quote_names(values: list[str]) -> str:
-    listed = ", ".join(repr(value) for value in values[:_MOST_LISTED])
-    return listed + (f" and {len(values) - _MOST_LISTED} more" if len(values) > _MOST_LISTED else "")
-
-
-def _not_negative(number: Number, name: str) -> Fraction:
-    value = exact_fraction(number, name)
-    if value < 0:
-        raise PolicyError(f"{name} must not be negative, got {format_fraction(value)}")
-    return value
 
 
 def _exact_odds(number: Number) -> Fraction:
