@@ -43,8 +43,13 @@ class IcdGroup:
 def path_of(system: str, code: str) -> tuple[IcdGroup, ...] | None:
     """The groups that hold a code, from the chapter down; None for a text that is no code of the system."""
     category = category_of(system, code)
+    return _path_of_category(system, category) if category is not None else None
+
+
+@cache
+def _path_of_category(system: str, category: int) -> tuple[IcdGroup, ...] | None:
     groups = groups_of(system)
-    holders = [group for group in groups if category is not None and _holds(group, category)]
+    holders = [group for group in groups if any(first <= category <= last for first, last in group.ranges)]
     if not holders:
         return None
     return tuple(groups[place] for place in min(holders, key=lambda group: group.width).path)
@@ -80,10 +85,6 @@ def category_of(system: str, code: str) -> int | None:
     if found is None:
         return None
     return (ord(found["letter"]) - ord("A")) * _LETTER + int(found["tens"]) * _TENS + int(found["ones"], 12)
-
-
-def _holds(group: IcdGroup, category: int) -> bool:
-    return any(first <= category <= last for first, last in group.ranges)
 
 
 def _range(system: str, text: str) -> tuple[int, int]:

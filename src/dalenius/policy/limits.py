@@ -1,4 +1,4 @@
-"""One rule for every sensitive value, and exceptions by value.
+"""One rule for every sensitive value and every group of values, and exceptions by value, by group and by level.
 
 With f_i = o_i / |T|, the rules are
     odds, floor    f'_i = max(floor, K f_i / (1 - f_i + K f_i)),  K = odds
@@ -13,6 +13,9 @@ or those of the floor, where a value is so rare that this would be less. From f 
 and from K >= 1 follows f' >= f, since f' - f = (K - 1) f (1 - f) / (1 - f + K f). So no value is published outright,
 and one bucket of everybody keeps all limits: there is always a release.
 
+The rule gives every group a limit of its own, by the frequency of its values together. Without one, "any cancer" could
+be inferred where no single cancer can be.
+
 A sensitive value is known by its text, whatever its type: the same text that reading the table makes of it.
 """
 
@@ -25,6 +28,7 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PolicyError, did_you_mean, nearest_name
+from dalenius.model.groups import Groups
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.exact import (
     Number,
@@ -35,16 +39,24 @@ from dalenius.policy.exact import (
     not_negative,
     quote_names,
 )
+from dalenius.policy.group_limits import limit_groups
+from dalenius.policy.group_sources import as_grouping
+from dalenius.policy.groups import Grouping
 
 FLOOR = Fraction(1, 50)  # of the rule by odds, unless another one is given
-_RULE_KEYS = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta", "values", "allow_absent")
+_RULE = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta")
+_RULE_KEYS = (*_RULE, "values", "allow_absent", "grouping", "groups", "levels")
+NO_RULE = "none"  # of a level whose groups have no limits but those by name
 
 
 @dataclass(frozen=True)
 class LimitPolicy:
     """The publisher's limits: at most one rule, and limits for single values, which override the rule.
 
-    A limit for a value that the table does not have is an error, since it is likely a typing error, unless
+    With a `grouping`, the rule is for groups too. `levels` has other rules for the groups of a level (a policy of a
+    rule alone, or of nothing for no limits), and `groups` limits for single groups, which override both.
+
+    A limit for a value or a group that the table does not have is an error, since it is likely a typing error, unless
     `allow_absent` says that it is meant.
     """
 
@@ -57,6 +69,9 @@ class LimitPolicy:
     beta: Fraction | None = None
     values: Mapping[str, Fraction] = field(default_factory=dict)
     allow_absent: bool = False
+    grouping: Grouping | None = None
+    groups: Mapping[str, Fraction] = field(default_factory=dict)
+    levels: Mapping[str, LimitPolicy] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -70,6 +85,9 @@ class LimitPolicy:
         beta: Number | None = None,
         values: Mapping[str, Number] | None = None,
         allow_absent: bool | None = None,
+        grouping: Grouping | str | Mapping[str, Any] | None = None,
+        groups: Mapping[str, Number] | None = None,
+        levels: Mapping[str, str | Mapping[str, Number] | LimitPolicy] | None = None,
     ) -> LimitPolicy:
         """A policy from numbers as people write them; each of them is checked here."""
         if base is not None and theta is None:
@@ -93,11 +111,16 @@ class LimitPolicy:
                 for value, limit in (values or {}).items()
             },
             allow_absent=bool(allow_absent),
+            grouping=as_grouping(grouping) if grouping is not None else None,
+            groups={
+                name: exact_limit(limit, f"the limit of the group {name!r}") for name, limit in (groups or {}).items()
+            },
+            levels={level: _level_rule(level, rule) for level, rule in (levels or {}).items()},
         )
 
     def __post_init__(self) -> None:
         """Refuse what `of` would refuse in a policy that was made without it."""
-        limits = [("uniform", self.uniform), *self.values.items()]
+        limits = [("uniform", self.uniform), *self.values.items(), *self.groups.items()]
         rates = [("theta", self.theta), ("base", self.base), ("beta", self.beta)]
         rates += [("odds", self.odds), ("floor", self.floor)]
         for name, number in [*limits, *rates]:
@@ -113,6 +136,13 @@ class LimitPolicy:
             _exact_odds(self.odds)
         if self.floor is not None:
             _exact_floor(self.floor)
+        if any(rule.values or rule.grouping or rule.levels for rule in self.levels.values()):
+            raise PolicyError("the rule of a level must be a rule alone", "Give limits by name in the policy itself.")
+        if self.grouping is None and (self.groups or self.levels):
+            raise PolicyError(
+                "limits are given for groups, and nothing says what the groups are",
+                'Say it: --groups icd10, or groups = "icd10" in the job file.',
+            )
 
     @property
     def goes_by_counts(self) -> bool:
@@ -137,10 +167,19 @@ class LimitPolicy:
 
 @dataclass(frozen=True)
 class ResolvedLimits:
-    """One limit for each value, in the order of the counts, and notes for the publisher."""
+    """One limit for each value, in the order of the counts, notes for the publisher, and the groups with their limits.
+
+    A limit of 1 is none of its own: the value has that of a group, or its value may be published.
+    """
 
     limits: tuple[Fraction, ...]
     notes: tuple[str, ...]
+    groups: Groups | None = None
+
+    @property
+    def tightest(self) -> tuple[Fraction, ...]:
+        """For each value the smallest limit on it: its own, or that of a group that holds it."""
+        return self.limits if self.groups is None else self.groups.tightest(self.limits)
 
 
 def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> LimitPolicy:
@@ -168,23 +207,28 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
     values = limits.get("values", {})
     if not isinstance(limits.get("allow_absent", False), bool):
         raise PolicyError("allow_absent must be True or False")
-    if not isinstance(values, Mapping):
-        raise PolicyError(f"values must be a dict of limits by value, got {type(values).__name__}")
+    for key in ("values", "groups", "levels"):
+        if not isinstance(limits.get(key, {}), Mapping):
+            raise PolicyError(f"{key} must be a dict, got {type(limits[key]).__name__}", "Give a limit for each name.")
     return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
 
 
 def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
-    """The exact limit of every value that occurs; an error for one that does not occur, unless that is meant."""
+    """The exact limit of every value and group that occurs; an error for one that does not, unless that is meant.
+
+    A value that has no limit is covered by that of a group that holds it, if that is below 1.
+    """
     refuse_absent(policy, counts)
-    total = counts.total
+    groups, notes = limit_groups(policy, policy.grouping, counts) if policy.grouping is not None else (None, [])
+    none = [Fraction(1)] * len(counts)
+    by_groups = groups.tightest(none) if groups is not None else none
     limits: list[Fraction] = []
     uncovered: list[str] = []
-    for value, count in zip(counts.values, counts.counts, strict=True):
-        limit = policy.values.get(value, policy.rule_limit(count, total))
-        if limit is None:
+    for value, count, by_group in zip(counts.values, counts.counts, by_groups, strict=True):
+        limit = policy.values.get(value, policy.rule_limit(count, counts.total))
+        if limit is None and by_group == 1:
             uncovered.append(value)
-        else:
-            limits.append(limit)
+        limits.append(Fraction(1) if limit is None else limit)
     if uncovered:
         raise PolicyError(
             f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {quote_names(uncovered)}",
@@ -196,7 +240,7 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
                 f"the rule gives {value!r} the limit {format_fraction(limit)}; a limit must be above 0",
                 "Give a floor above 0." if policy.odds is not None else "Give a base above 0.",
             )
-    return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *look_alikes(counts)))
+    return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *notes, *look_alikes(counts)), groups)
 
 
 def look_alikes(counts: ValueCounts) -> list[str]:
@@ -210,6 +254,20 @@ def look_alikes(counts: ValueCounts) -> list[str]:
         for alike in groups.values()
         if len(alike) > 1
     ]
+
+
+def _level_rule(level: str, rule: Any) -> LimitPolicy:
+    """The rule of a level: "none", or the keys of a rule."""
+    if isinstance(rule, LimitPolicy):
+        return rule
+    if rule == NO_RULE:
+        return LimitPolicy()
+    if not isinstance(rule, Mapping) or not rule:
+        raise PolicyError(f"the level {level!r} must have a rule, or 'none'", f"Write {{odds = 8}} or {NO_RULE!r}.")
+    unknown = next((key for key in rule if key not in _RULE), None)
+    if unknown is not None:
+        raise PolicyError(f"the level {level!r}: {unknown!r} is not a rule", did_you_mean(str(unknown), _RULE))
+    return LimitPolicy.of(**rule)
 
 
 def _by_label(limits: Mapping[Any, Number]) -> dict[str, Number]:
