@@ -45,6 +45,7 @@ Examples:
   dalenius plan --counts counts.csv --uniform 0.1 --limit HIV=0.02 --json
   dalenius plan store.duckdb --table visits --sensitive Disease --l-diversity 5
   dalenius plan hospital.csv --job job.toml --corrupted 1 --fakes 2
+  dalenius plan hospital.csv --sensitive Diagnosis --odds 8 --groups icd10 --group-limit C00-D49=0.1
   dalenius plan s3a://hospital/visits --job job.toml --engine spark --master spark://cluster:7077
 """
 

@@ -46,6 +46,7 @@ Examples:
   dalenius publish hospital.parquet --job job.toml --out release --force
   dalenius publish store.duckdb --table visits --job job.toml --out release --format csv --json
   dalenius publish hospital.csv --job job.toml --corrupted 1 --fakes 1 --out release
+  dalenius publish hospital.csv --job job.toml --groups diagnoses.csv --level-rule chapter:odds=4 --out release
   dalenius publish hospital.csv --job job.toml --strata Gender,Zipcode --out release
   dalenius publish hospital.csv --job job.toml --sign publisher --out release
   dalenius publish s3a://hospital/visits --job job.toml --out s3a://public/visits \\

@@ -119,11 +119,12 @@ def verify_command(
 
 def _refuse_certificate_options(arguments: dict[str, Any], counts_file: Path | None) -> None:
     """The limits of a release come from its manifest or from a job file."""
-    options = {"counts": counts_file, **arguments}
-    for name, setting in options.items():
+    spelling = {parameter.name: parameter.opts[0] for parameter in verify_command.params}
+    for name, setting in {"counts_file": counts_file, **arguments}.items():
         if name != "job" and setting not in (None, ()):
-            option = "--" + {"limits": "limit"}.get(name, name).replace("_", "-")
-            raise UsageError(f"{option} goes with --certificate", "Give the limits of a release in a --job file.")
+            raise UsageError(
+                f"{spelling[name]} goes with --certificate", "Give the limits of a release in a --job file."
+            )
 
 
 def _check_release(
