@@ -11,6 +11,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
+from dalenius.cli.group_options import group_options
 from dalenius.cli.main import main
 from dalenius.cli.shared_options import policy_options, read_request, solver_options
 from dalenius.errors import DaleniusError, UsageError
@@ -33,6 +34,7 @@ def policy_of(*words: str) -> LimitPolicy:
 
     @click.command()
     @policy_options
+    @group_options
     @solver_options
     def command(**arguments: Any) -> None:
         found.append(read_request(arguments).policy)

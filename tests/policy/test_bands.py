@@ -49,6 +49,11 @@ def test_integers_that_no_cut_reaches() -> None:
     assert bands(str(most)).of(np.array([most - 1, most])).tolist() == [0, 1]
 
 
+def test_cuts_beyond_all_floats_of_a_type() -> None:
+    numbers = np.array([-np.inf, 0, 3e38, np.inf], dtype=np.float32)
+    assert bands("-1e50", "1e50").of(numbers).tolist() == [0, 1, 1, 2]
+
+
 def test_nan_is_in_no_band() -> None:
     with pytest.raises(PolicyError, match="NaN"):
         bands("0").of(np.array([1.0, np.nan]))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
+from dalenius.cli.group_options import group_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -64,6 +65,7 @@ Examples:
 @quasi_identifiers_option("Columns to publish along with it, to foresee the strata that publishing would use.")
 @strata_option
 @policy_options
+@group_options
 @solver_options
 @adversary_options
 @engine_options

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
+from dalenius.cli.group_options import group_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -102,6 +103,7 @@ _PLENTY = 15 * 10**8  # bytes
     help="Make concerns about the table errors: columns that determine the sensitive one, repeated people, ...",
 )
 @policy_options
+@group_options
 @solver_options
 @adversary_options
 @click.option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dalenius.cli.group_options import group_fields, group_options, limits_by_name
+from dalenius.cli.group_options import group_fields, limits_by_name
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.plan import Method, PlanOptions
 
@@ -58,7 +58,6 @@ def strata_option(command: Command) -> Command:
 
 def policy_options(command: Command) -> Command:
     """The job file, and the limits as options."""
-    command = group_options(command)
     for option in reversed(
         [
             click.option(

@@ -7,20 +7,22 @@ are exact, and so is every comparison: a float is the decimal that it prints as,
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import PolicyError
 from dalenius.policy.exact import Number, exact_fraction
 
-Numbers = NDArray[np.integer[Any]] | NDArray[np.floating[Any]] | Sequence[Fraction]
+if TYPE_CHECKING:  # most policies have no bands, and need no numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.integer[Any]] | NDArray[np.floating[Any]] | Sequence[Fraction]
+    Counts = Sequence[int] | NDArray[np.int64]
 
 MOST_BANDS = 1000
 _SUGGESTED = 8
@@ -77,6 +79,8 @@ class Bands:
 
     def of(self, numbers: Numbers) -> NDArray[np.intp]:
         """For each number the place of its band in `names`."""
+        import numpy as np
+
         if not isinstance(numbers, np.ndarray):
             return np.array([bisect_right(self.cuts, number) for number in numbers], dtype=np.intp)
         if numbers.dtype.kind in "iu":
@@ -87,11 +91,13 @@ class Bands:
 
     def _places(self, numbers: NDArray[Any], threshold: Any) -> NDArray[np.intp]:
         """How many cuts are at or below each number, by the smallest number of its type that reaches each cut."""
+        import numpy as np
+
         reached = [least for cut in self.cuts if (least := threshold(cut, numbers.dtype)) is not None]
         return np.searchsorted(np.array(reached, dtype=numbers.dtype), numbers, side="right")
 
 
-def resolve_bands(spec: BandSpec, numbers: Numbers, counts: Sequence[int] | NDArray[np.int64]) -> Bands:
+def resolve_bands(spec: BandSpec, numbers: Numbers, counts: Counts) -> Bands:
     """The bands for a column, from its different numbers in ascending order and how many records have each."""
     if not len(numbers):
         return Bands(spec.cuts)
@@ -102,7 +108,7 @@ def resolve_bands(spec: BandSpec, numbers: Numbers, counts: Sequence[int] | NDAr
     return Bands(spec.cuts)
 
 
-def suggest_bands(numbers: Numbers, counts: Sequence[int] | NDArray[np.int64]) -> BandSpec:
+def suggest_bands(numbers: Numbers, counts: Counts) -> BandSpec:
     """About eight bands with about as many records each, cut at round numbers: for columns that hardly repeat."""
     cuts = _by_quantiles(_SUGGESTED, numbers, counts).cuts
     ends = (_exact(numbers[0]), *cuts, _exact(numbers[-1]))
@@ -130,17 +136,16 @@ def exact_text(number: Fraction) -> str:
     return f"{'-' if number < 0 else ''}{whole}.{part:0{digits}d}"
 
 
-def _by_quantiles(bands: int, numbers: Numbers, counts: Sequence[int] | NDArray[np.int64]) -> Bands:
+def _by_quantiles(bands: int, numbers: Numbers, counts: Counts) -> Bands:
     """Cut j is the number with about j / bands of the records below it; equal cuts are one."""
-    below = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
-    total = int(below[-1])
+    below = [0, *accumulate(map(int, counts))]
     cuts: set[Fraction] = set()
     for j in range(1, bands):
-        above = int(np.searchsorted(below * bands, j * total))
+        wanted = Fraction(j * below[-1], bands)
+        above = bisect_left(below, wanted)
         near = [place for place in (above - 1, above) if 0 < place < len(numbers)]
         if near:
-            place = min(near, key=lambda place: abs(int(below[place]) * bands - j * total))
-            cuts.add(_exact(numbers[place]))
+            cuts.add(_exact(numbers[min(near, key=lambda place: abs(below[place] - wanted))]))
     found = len(cuts) + 1
     notes = (
         () if found == bands else (f"there are {found} bands and not {bands}: too many records have the same number",)
@@ -173,12 +178,14 @@ def _exact(number: Any) -> Fraction:
     """A number of an array, or a fraction, as a fraction; a float is the decimal that it prints as."""
     if isinstance(number, Fraction):
         return number
-    if not np.isfinite(number):
+    if not math.isfinite(number):
         raise PolicyError("a number is infinite, and bands cannot be worked out from it", "Give cuts.")
     return Fraction(str(number))
 
 
 def _integer_threshold(cut: Fraction, kind: np.dtype[Any]) -> int | None:
+    import numpy as np
+
     limits = np.iinfo(kind)
     least = math.ceil(cut)
     return None if least > limits.max else max(least, int(limits.min))
@@ -186,7 +193,12 @@ def _integer_threshold(cut: Fraction, kind: np.dtype[Any]) -> int | None:
 
 def _float_threshold(cut: Fraction, kind: np.dtype[Any]) -> Any:
     """The smallest float of this type that prints as a decimal of at least the cut."""
-    near = kind.type(float(cut))
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        near = kind.type(float(cut))
+    if not np.isfinite(near):
+        return near if cut > 0 else np.finfo(kind).min
     return near if Fraction(str(near)) >= cut else np.nextafter(near, kind.type(np.inf))
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from dalenius.errors import PolicyError, did_you_mean
 from dalenius.policy.bands import BandSpec
 from dalenius.policy.exact import exact_fraction
-from dalenius.policy.groups import Grouping
+from dalenius.policy.grouping import Grouping
 from dalenius.policy.icd import SYSTEMS
 from dalenius.tables.delimited import require_regular
 
@@ -102,6 +102,8 @@ def read_groups(path: Path) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tu
         raise PolicyError(f"the file of groups cannot be read: {error.strerror}", f"Is it {str(path)!r}?") from None
     except UnicodeDecodeError:
         raise PolicyError("the file of groups is not UTF-8 text", "Save it as UTF-8.") from None
+    except ValueError:
+        raise PolicyError("the name of the file of groups has a null character", "Rename the file.") from None
     except csv.Error:
         raise PolicyError("the file of groups is not valid CSV", 'Double the quotes inside quoted names: "".') from None
     header = rows[0] if rows else []

@@ -54,7 +54,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dalenius.errors import JobFileError, MissingExtraError, PolicyError, UsageError, did_you_mean
 from dalenius.model.plan import Method
 from dalenius.policy.group_sources import grouping_of, parse_groups
-from dalenius.policy.groups import Grouping
+from dalenius.policy.grouping import Grouping
 from dalenius.policy.limits import LimitPolicy
 from dalenius.tables.delimited import require_regular
 
@@ -292,7 +292,7 @@ def parse_job(text: str, folder: Path | None = None) -> Job:
     try:
         job = Job.model_validate(document)
         if folder is not None and job.groups.csv is not None:
-            csv = str((folder / job.groups.csv).resolve())
+            csv = str((folder / job.groups.csv).absolute())
             job = job.model_copy(update={"groups": job.groups.model_copy(update={"csv": csv})})
         job.groups.grouping()
     except ValidationError as error:

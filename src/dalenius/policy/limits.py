@@ -39,9 +39,8 @@ from dalenius.policy.exact import (
     not_negative,
     quote_names,
 )
-from dalenius.policy.group_limits import limit_groups
 from dalenius.policy.group_sources import as_grouping
-from dalenius.policy.groups import Grouping
+from dalenius.policy.grouping import Grouping, limit_groups
 
 FLOOR = Fraction(1, 50)  # of the rule by odds, unless another one is given
 _RULE = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta")
@@ -113,9 +112,10 @@ class LimitPolicy:
             allow_absent=bool(allow_absent),
             grouping=as_grouping(grouping) if grouping is not None else None,
             groups={
-                name: exact_limit(limit, f"the limit of the group {name!r}") for name, limit in (groups or {}).items()
+                str(name): exact_limit(limit, f"the limit of the group {str(name)!r}")
+                for name, limit in (groups or {}).items()
             },
-            levels={level: _level_rule(level, rule) for level, rule in (levels or {}).items()},
+            levels={str(level): _level_rule(str(level), rule) for level, rule in (levels or {}).items()},
         )
 
     def __post_init__(self) -> None:

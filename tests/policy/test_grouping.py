@@ -9,7 +9,7 @@ import pytest
 from dalenius.errors import PolicyError
 from dalenius.model.groups import Groups
 from dalenius.policy.group_sources import as_grouping, read_groups
-from dalenius.policy.groups import resolve_groups
+from dalenius.policy.grouping import resolve_groups
 
 CODES = ("A01", "C50", "C50.1", "D01", "E11")
 
@@ -187,6 +187,11 @@ def test_files_of_groups_that_are_wrong(tmp_path: Path, text: bytes, message: st
     path.write_bytes(text)
     with pytest.raises(PolicyError, match=message):
         as_grouping(str(path))
+
+
+def test_a_file_of_groups_that_no_system_can_have() -> None:
+    with pytest.raises(PolicyError, match="null character"):
+        as_grouping("groups\0.csv")
 
 
 def test_a_file_of_groups_that_is_a_folder(tmp_path: Path) -> None:
