@@ -8,7 +8,9 @@ import pytest
 
 import dalenius
 from dalenius.errors import PolicyError
+from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
+from dalenius.planning import prepare_problem
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, resolve_limits
 
 COUNTS = ValueCounts.of([("C50", 6), ("C51", 4), ("A01", 20), ("A02", 60), ("E11", 10)])  # A01, A02, C50, C51, E11
@@ -149,3 +151,18 @@ def test_python_callers_give_groups_in_the_dict_of_limits() -> None:
     assert len(limited) == 3
     with pytest.raises(PolicyError, match="groups must be a dict"):
         dalenius.plan({"A01": 2, "C50": 2}, {"odds": 8, "grouping": "icd10", "groups": "C00-D49"})
+
+
+def test_a_group_may_be_named_like_a_value() -> None:
+    """Limits of values and of groups are given apart, so nothing is ambiguous."""
+    found = resolve(odds=8, grouping="prefix:3", values={"C50": "0.3"}, groups={"C50": "0.2"})
+    assert found.groups is not None
+    assert found.limits[2] == Fraction(3, 10)
+    assert found.groups.groups[found.groups.of_value[2]].limit == Fraction(1, 5)
+
+
+def test_the_smallest_bucket_goes_by_the_tightest_limits() -> None:
+    policy = LimitPolicy.of(grouping="prefix:1", levels={"prefix 1": {"uniform": "1/60"}})
+    _, problem = prepare_problem(COUNTS, policy, PlanOptions())
+    assert (problem.min_size, problem.max_size) == (60, 60)
+    assert problem.limits == (Fraction(1),) * 5

@@ -129,6 +129,7 @@ def limit_groups(policy: LimitPolicy, grouping: Grouping, counts: ValueCounts) -
     unknown = next((level for level in policy.levels if level not in grouping.levels), None)
     if unknown is not None:
         raise PolicyError(f"the groups have no level {unknown!r}", did_you_mean(unknown, grouping.levels))
+    grouping, of_bands = settle_bands(grouping, counts.values, counts.counts)
     tree = resolve_groups(grouping, counts.values, counts.counts, policy.allow_absent)
     by_name, notes = _limits_by_name(policy, grouping, tree)
     limited = []
@@ -141,8 +142,7 @@ def limit_groups(policy: LimitPolicy, grouping: Grouping, counts: ValueCounts) -
                 "Give a floor or a base above 0.",
             )
         limited.append(replace(group, limit=limit))
-    bands = bands_of_values(grouping, counts.values, counts.counts)
-    return replace(tree, groups=tuple(limited)), [*notes, *(bands.notes if bands is not None else ())]
+    return replace(tree, groups=tuple(limited)), [*notes, *of_bands]
 
 
 def _limits_by_name(policy: LimitPolicy, grouping: Grouping, tree: Groups) -> tuple[dict[str, Fraction], list[str]]:
@@ -174,25 +174,30 @@ def _names_to_suggest(grouping: Grouping, tree: Groups) -> list[str]:
     return list(dict.fromkeys([*(group.name for group in tree.groups), *codes, *grouping.names]))
 
 
-def bands_of_values(grouping: Grouping, values: Sequence[str], counts: Sequence[int] | None = None) -> Bands | None:
-    """The bands for the values whose text is a number, if the groups are bands. 1 and 1.0 are one number."""
-    if grouping.bands is None:
-        return None
+def settle_bands(
+    grouping: Grouping, values: Sequence[str], counts: Sequence[int] | None = None
+) -> tuple[Grouping, tuple[str, ...]]:
+    """The same with the cuts that quantiles or a width come to for these values, and notes for the publisher.
+
+    Values whose text is no number are left to `resolve_groups`. 1 and 1.0 are one number.
+    """
+    if grouping.bands is None or (grouping.bands.quantiles is None and grouping.bands.width is None):
+        return grouping, ()
     total: dict[Fraction, int] = {}
     for value, count in zip(values, counts or [1] * len(values), strict=True):
         number = _number(value) if value not in grouping.ungrouped else None
         if number is not None:
             total[number] = total.get(number, 0) + count
-    different = sorted(total)
-    return resolve_bands(grouping.bands, different, [total[number] for number in different])
+    different = sorted(total, key=lambda number: (float(number), number))  # floats are quick to compare
+    bands = resolve_bands(grouping.bands, different, [total[number] for number in different])
+    return replace(grouping, bands=BandSpec(cuts=bands.cuts)), bands.notes
 
 
 def _paths(grouping: Grouping, values: Sequence[str], counts: Sequence[int] | None) -> Mapping[str, Path | None]:
     """The path of each value: empty if it is in no group, and None if the grouping does not know it."""
     ungrouped = frozenset(grouping.ungrouped)
     known: dict[str, Path | None] = dict.fromkeys((value for value in values if value in ungrouped), ())
-    bands = bands_of_values(grouping, values, counts)
-    path = _band_finder(bands) if bands is not None else _finder(grouping)
+    path = _finder(settle_bands(grouping, values, counts)[0])
     return known | {value: path(value) for value in values if value not in ungrouped}
 
 
@@ -205,6 +210,8 @@ def _finder(grouping: Grouping) -> Callable[[str], Path | None]:
             return None if holders is None else tuple((group.name, group.level) for group in holders)
 
         return of_code
+    if grouping.bands is not None:
+        return _band_finder(Bands(grouping.bands.cuts))
     if grouping.kind == "prefix":
         return lambda value: tuple((value[:n], f"prefix {n}") for n in grouping.prefix if n <= len(value)) or None
     if grouping.kind == "prefixes":
