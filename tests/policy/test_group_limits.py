@@ -112,6 +112,7 @@ def test_groups_of_a_classification_go_by_name_or_by_codes() -> None:
     name = "Neoplasms (C00-D49)"
     assert limits(odds=8, grouping="icd10", groups={"c00-d49": "0.2"})[name] == Fraction(1, 5)
     assert limits(odds=8, grouping="icd10", groups={name: "0.2"})[name] == Fraction(1, 5)
+    assert limits(odds=8, grouping="icd10", groups={"neoplasms": "0.2"})[name] == Fraction(1, 5)
     with pytest.raises(PolicyError, match="has two limits"):
         limits(odds=8, grouping="icd10", groups={name: "0.2", "C00-D49": "0.2"})
     with pytest.raises(PolicyError, match="there is no group 'C00-D48'") as error:

@@ -79,11 +79,15 @@ class Grouping:
         return tuple(dict.fromkeys(listed))
 
     def full_name(self, name: str) -> str:
-        """The name of a group of a classification by its codes ("C00-D49"); any other name as it is."""
+        """The name of a group of a classification by a part of it: "Neoplasms", or "C00-D49". Others as they are."""
         if self.kind not in SYSTEMS:
             return name
-        wanted = name.strip().upper()
-        return next((g.name for g in groups_of(self.kind) if wanted in (g.codes, g.codes.split(",")[0])), name)
+        wanted = name.strip().casefold()
+        for group in groups_of(self.kind):
+            parts = (group.name, group.title, group.codes, group.codes.split(",")[0])
+            if wanted in (part.casefold() for part in parts):
+                return group.name
+        return name
 
 
 def resolve_groups(
@@ -169,9 +173,9 @@ def _limits_by_name(policy: LimitPolicy, grouping: Grouping, tree: Groups) -> tu
 
 
 def _names_to_suggest(grouping: Grouping, tree: Groups) -> list[str]:
-    """The groups of the data come first; those of a classification go by their codes too."""
-    codes = [group.codes for group in groups_of(grouping.kind)] if grouping.kind in SYSTEMS else []
-    return list(dict.fromkeys([*(group.name for group in tree.groups), *codes, *grouping.names]))
+    """The groups of the data come first; those of a classification go by their codes and titles too."""
+    parts = [part for g in groups_of(grouping.kind) for part in (g.codes, g.title)] if grouping.kind in SYSTEMS else []
+    return list(dict.fromkeys([*(group.name for group in tree.groups), *parts, *grouping.names]))
 
 
 def settle_bands(

@@ -28,11 +28,16 @@ _LETTER, _TENS = 1000, 20  # how far apart categories with other letters are, an
 class IcdGroup:
     """A chapter, or a block. `codes` are its categories as they are written, `path` leads to it from the top."""
 
-    name: str
+    title: str
     codes: str
     level: str
     ranges: tuple[tuple[int, int], ...]
     path: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The title and the codes."""
+        return f"{self.title} ({self.codes})"
 
     @property
     def width(self) -> int:
@@ -62,11 +67,11 @@ def groups_of(system: str) -> tuple[IcdGroup, ...]:
     above: list[int] = []
     for line in files(__package__).joinpath(f"{system}.txt").read_text(encoding="utf-8").splitlines():
         depth = (len(line) - len(line.lstrip())) // 2
-        codes, name = line.strip().split(" ", 1)
+        codes, title = line.strip().split(" ", 1)
         ranges = tuple(_range(system, part) for part in codes.split(","))
         above[depth:] = [len(groups)]
         codes = codes.replace(",", ", ")
-        groups.append(IcdGroup(f"{name} ({codes})", codes, LEVELS[min(depth, 1)], ranges, tuple(above)))
+        groups.append(IcdGroup(title, codes, LEVELS[min(depth, 1)], ranges, tuple(above)))
     return tuple(groups)
 
 
