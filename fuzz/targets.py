@@ -119,7 +119,16 @@ def _compare(rows: list[tuple[Any, ...]], delimiter: str, header: list[str], con
 # Job files.
 
 _KEYS: dict[str, list[str]] = {
-    "table": ["sensitive", "quasi_identifiers", "identifiers", "null_value", "strata", "strict"],
+    "table": [
+        "sensitive",
+        "quasi_identifiers",
+        "identifiers",
+        "null_value",
+        "strata",
+        "strict",
+        "missing",
+        "not_applicable",
+    ],
     "limits": [
         "odds",
         "floor",
@@ -131,7 +140,10 @@ _KEYS: dict[str, list[str]] = {
         "values",
         "allow_absent",
         "publish_in_the_clear",
+        "groups",
+        "levels",
     ],
+    "groups": ["named", "csv", "prefix", "prefixes", "tree", "cuts", "quantiles", "width", "from", "ungrouped"],
     "solve": ["method", "min_size", "max_size", "gap", "time_limit"],
     "adversary": ["corrupted", "fakes", "avoid_ruled_out"],
     "report": ["title", "dataset", "controller", "purpose"],
@@ -141,6 +153,7 @@ _VALUES = [
     '""', '"1/3"', '"0.1"', "[]", "{}", "{ HIV = 0.25, Flu = 1 }", '{ "" = "x" }', "1979-05-27", '"\\u0000"',
     "99999999999999999999",
     "[[1], [2]]", '"optimal"', '"two-size"', '"é"', "0x1f", "1_000", "1e-9", '"1e-5000"', "4", "8",
+    '"icd9"', '["?"]', '{ virus = ["HIV", "Flu"] }', '{ a = { a = ["HIV"] } }', '{ virus = "none" }', "[3, 1]",
 ]  # fmt: skip
 
 
@@ -159,6 +172,12 @@ _FITTING: dict[str, list[str]] = {
     "limits.l_diversity": ["2", "3", "50"],
     "limits.beta": ["1", "0.1", "4"],
     "limits.values": ["{ HIV = 0.02 }", "{ HIV = 1, Flu = 0.9 }", '{ HIV = "1/7", Plague = 0.1 }', "{}"],
+    "limits.groups": ["{ H = 0.5 }", "{ virus = 0.9 }", "{}"],
+    "limits.levels": ['{ group = "none" }', '{ "prefix 1" = { odds = 3 } }', "{ band = { uniform = 0.5 } }"],
+    "groups.prefix": ["1", "[1, 2]"],
+    "groups.prefixes": ['{ H = "virus", F = "virus" }'],
+    "groups.tree": ['{ virus = ["HIV", "Flu"], other = ["Cold", "Gout"] }'],
+    "groups.ungrouped": ['["Gout", "Cold", "Flu", "HIV"]', '["?"]'],
     "limits.allow_absent": ["true", "false"],
     "limits.publish_in_the_clear": ["true", "false"],
     "solve.method": ['"optimal"', '"two-size"', '"multi-size"', '"anatomy"'],

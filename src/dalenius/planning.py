@@ -11,7 +11,8 @@ from typing import Any
 from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
 from dalenius.model.problem import Problem, ValueCounts
-from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, label, resolve_limits
+from dalenius.policy.exact import label
+from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
 from dalenius.solve.foresight import foresee_error, foresee_exposure
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
@@ -48,7 +49,8 @@ def plan(
     `counts_or_table` is a dict of counts by value, or a table with its `sensitive` column named: a path (and the name
     of the `table`, for a DuckDB file that has several), a pandas or polars DataFrame, a pyarrow Table or a DuckDB
     relation. `limits` is a `LimitPolicy`, a dict of limits by value, or a dict with the keys of a job file's [limits]
-    section, such as {"odds": 8}.
+    section, such as {"odds": 8}. {"odds": 8, "grouping": "icd10"} is for groups of values too: `grouping` says where
+    they come from, as a job file's `groups` does.
 
     The limits hold even for an attacker who knows any `known_records` records of a bucket, and `fake_values` fake
     values go into every bucket. The plan then has the solution without either as `unprotected`: their difference is
@@ -129,10 +131,10 @@ def _problem(
     values: tuple[str, ...], counts: tuple[int, ...], resolved: ResolvedLimits, options: PlanOptions
 ) -> Problem:
     known = options.known_records
-    min_size = max(least_min_size(resolved.limits, known), options.min_size or HIDING_SIZE)
+    min_size = max(least_min_size(resolved.tightest, known), options.min_size or HIDING_SIZE)
     max_size = options.max_size
     if max_size is None:
-        max_size = max(min_size, automatic_max_size(resolved.limits, sum(counts), known))
+        max_size = max(min_size, automatic_max_size(resolved.tightest, sum(counts), known))
     return Problem(
         values=values,
         counts=counts,
@@ -141,6 +143,7 @@ def _problem(
         max_size=max_size,
         known_records=known,
         fake_values=options.fake_values,
+        groups=resolved.groups,
     )
 
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from dalenius.cli.main import main
 from dalenius.model.plan import Certificate, CertificateRow
 from dalenius.model.problem import Problem
-from dalenius.policy.limits import exact_fraction
+from dalenius.policy.exact import exact_fraction
 from dalenius.verify.proof import certified_bound
 from tests.problems import acs
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError
-from dalenius.policy.limits import Number, exact_fraction, exact_limit, format_fraction
+from dalenius.policy.exact import Number, exact_fraction, exact_limit, format_fraction
 
 
 @pytest.mark.parametrize(

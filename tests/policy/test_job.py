@@ -8,6 +8,7 @@ import pytest
 
 from dalenius.errors import JobFileError, PolicyError
 from dalenius.policy.job import parse_job, read_job
+from dalenius.policy.limits import LimitPolicy
 
 JOB = """
 [table]
@@ -63,6 +64,9 @@ def test_unquoted_decimals_are_exact_too() -> None:
         ("[table]\nsensitiv = 'x'", "unknown key: table.sensitiv", "Did you mean 'sensitive'?"),
         ("[solve]\nmaxsize = 3", "unknown key: solve.maxsize", "Did you mean 'max_size'?"),
         ("[adversary]\ncorupted = 3", "unknown key: adversary.corupted", "Did you mean 'corrupted'?"),
+        ("[groups]\nnamd = 'icd9'", "unknown key: groups.namd", "Did you mean 'named'?"),
+        ("[groups]\nnamed = 'icd11'", "there is no classification 'icd11'", "Did you mean 'icd10'?"),
+        ("[limits.levels.block]\nods = 3", "unknown key: limits.levels.block.ods", "Did you mean 'odds'?"),
     ],
 )
 def test_unknown_keys_are_named_with_the_nearest_valid_one(text: str, message: str, hint: str) -> None:
@@ -86,6 +90,17 @@ def test_unknown_keys_are_named_with_the_nearest_valid_one(text: str, message: s
         ("[adversary]\ncorrupted = -1", "adversary.corrupted"),
         ("[adversary]\nfakes = 1.5", "adversary.fakes"),
         ("[report]\ntitle = 2026", "report.title"),
+        ("groups = 3", "groups: .* expected a text such as 'icd10'"),
+        ("groups = 'icd11'", "groups: there are no groups 'icd11'"),
+        ("[groups]\nprefix = true", "groups.prefix"),
+        ("[groups]\nprefix = 3\nquantiles = 8", "groups come from prefix and quantiles"),
+        ("[groups]\ncsv = 'nowhere.csv'", "groups: the file of groups cannot be read: No such file"),
+        ("[limits.levels]\nblock = 'all'", "limits.levels.block: .* expected 'none', or a rule"),
+        ("[limits.levels.block]", "limits.levels.block: .* expected 'none', or a rule"),
+        ("[limits.groups]\nC = [1]", "limits.groups.C"),
+        ("[table]\nmissing = '?'", "table.missing"),
+        ("[table]\nmissing = ['?', 'N']\nnot_applicable = ['N']", "'N' is under missing and under not_applicable"),
+        ("[table]\nnot_applicable = ['N']\n[limits.values]\nN = 1", "'N' is under table.not_applicable"),
     ],
 )
 def test_wrong_types_say_where(text: str, message: str) -> None:
@@ -108,3 +123,37 @@ def test_a_job_file_that_is_not_text(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(JobFileError, match="not UTF-8"):
         read_job(path)
+
+
+def test_groups_by_a_text_or_a_section() -> None:
+    assert parse_job("groups = 'icd10'").groups == parse_job("[groups]\nnamed = 'icd10'").groups
+    job = parse_job(
+        "groups = 'prefix:1,3'\n[limits]\nodds = 8\n[limits.groups]\nC50 = 0.1\n"
+        "[limits.levels]\n'prefix 1' = 'none'\n'prefix 3' = {odds = 2}"
+    )
+    policy = job.policy()
+    assert policy.grouping is not None
+    assert policy.grouping.prefix == (1, 3)
+    assert policy.groups == {"C50": Fraction(1, 10)}
+    assert policy.levels == {"prefix 1": LimitPolicy(), "prefix 3": LimitPolicy.of(odds=2)}
+    assert job.said()["limits.levels"] == {"prefix 1": "none", "prefix 3": {"odds": 2}}
+
+
+def test_a_file_of_groups_is_next_to_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "groups.csv").write_text("value,group\nHIV,any virus\n")
+    (tmp_path / "job.toml").write_text("groups = 'groups.csv'")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    read = read_job(tmp_path / "job.toml")
+    assert read.policy().grouping == read.groups.grouping()
+    assert read.groups.csv == str(tmp_path / "groups.csv")
+    with pytest.raises(JobFileError, match="No such file"):
+        parse_job("groups = 'groups.csv'")
+    monkeypatch.chdir(tmp_path)
+    assert parse_job("groups = 'groups.csv'").policy().grouping == read.policy().grouping
+
+
+def test_codes_for_missing_values() -> None:
+    table = parse_job("[table]\nmissing = ['?', 'Unknown']\nnot_applicable = ['N']").table
+    assert (table.missing, table.not_applicable) == (["?", "Unknown"], ["N"])

@@ -18,6 +18,19 @@ _number = st.one_of(
 )
 
 
+GROUPS: list[dict[str, Any]] = [
+    {},
+    {"named": "icd9"},
+    {"prefix": 3},
+    {"prefix": [1, 3]},
+    {"prefixes": {"C": "any cancer", "D0": "any cancer"}},
+    {"tree": {"any cancer": ["C50"], "other": {"mind": ["F1"], "heart": ["I1"]}}},
+    {"cuts": [0, Decimal("0.5")]},
+    {"quantiles": 8},
+    {"width": "2.5", "from": 0},
+]
+
+
 @st.composite
 def jobs(draw: st.DrawFn) -> Job:
     columns = draw(st.lists(_text, min_size=1, max_size=6, unique=True))
@@ -27,6 +40,11 @@ def jobs(draw: st.DrawFn) -> Job:
         table["strata"] = draw(st.sampled_from(["auto", "none", 12, ["A", "B"]]))
     limits: dict[str, Any] = {draw(st.sampled_from(["theta", "uniform", "beta"])): draw(_number)}
     limits["values"] = draw(st.dictionaries(_text, _number, max_size=4))
+    groups = draw(st.sampled_from(GROUPS))
+    if groups:
+        limits["groups"] = draw(st.dictionaries(_text, _number, max_size=2))
+        limits["levels"] = draw(st.dictionaries(_text, st.sampled_from(["none", {"odds": 8}]), max_size=2))
+        groups = {**groups, "ungrouped": draw(st.lists(st.sampled_from("?!"), max_size=2))}
     solve = {
         "method": draw(st.sampled_from([None, "optimal", "two-size"])),
         "max_size": draw(st.none() | st.integers(1, 99)),
@@ -37,7 +55,10 @@ def jobs(draw: st.DrawFn) -> Job:
         "fakes": draw(st.none() | st.integers(0, 5)),
         "avoid_ruled_out": draw(st.none() | st.booleans()),
     }
-    return Job.model_validate({"table": table, "limits": limits, "solve": solve, "adversary": adversary})
+    table["missing"] = draw(st.lists(_text, max_size=2))
+    return Job.model_validate(
+        {"table": table, "limits": limits, "solve": solve, "adversary": adversary, "groups": groups}
+    )
 
 
 @given(jobs())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dalenius.errors import InputError, PolicyError
+from dalenius.errors import InputError, JobFileError, PolicyError
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.planning import prepare_problem
@@ -79,6 +79,12 @@ def test_a_job_that_is_opened_and_saved_is_the_same_job(text: str) -> None:
     assert (saved.solve, saved.report, saved.table.strict) == (job.solve, job.report, job.table.strict)
     assert saved.adversary.avoid_ruled_out == job.adversary.avoid_ruled_out
     assert Draft.of_job(saved) == Draft.of_job(job)
+
+
+@pytest.mark.parametrize("text", ["groups = 'icd10'", "[table]\nmissing = ['?']"])
+def test_a_job_that_a_draft_cannot_hold_is_refused(text: str) -> None:
+    with pytest.raises(JobFileError, match="Studio cannot open"):
+        Draft.of_job(parse_job(text))
 
 
 def test_consent_to_publish_outright_is_of_one_release() -> None:

@@ -33,7 +33,7 @@ def keys_of_a_job() -> set[str]:
         kind = section.annotation
         assert isinstance(kind, type)
         assert issubclass(kind, BaseModel)
-        keys |= {f"{name}.{key}" for key in kind.model_fields}
+        keys |= {f"{name}.{field.alias or key}" for key, field in kind.model_fields.items()}
     return keys
 
 
@@ -187,13 +187,28 @@ UNSEEN_JOBS = {
     "table.strict": "[table]\nstrict = true",
     "solve.time_limit": "[solve]\ntime_limit = 5",
     "adversary.avoid_ruled_out": "[adversary]\navoid_ruled_out = true",
+    "table.missing": "[table]\nmissing = ['?']",
+    "table.not_applicable": "[table]\nnot_applicable = ['N']",
+    "limits.groups": "groups = 'prefix:1'\n[limits.groups]\nH = 0.5",
+    "limits.levels": "groups = 'prefix:1'\n[limits.levels]\n'prefix 1' = 'none'",
+    "groups.named": "[groups]\nnamed = 'icd10'",
+    "groups.csv": "[groups]\ncsv = 'groups.csv'",
+    "groups.prefix": "[groups]\nprefix = 1",
+    "groups.prefixes": "[groups]\nprefixes = {H = 'any virus'}",
+    "groups.tree": "[groups]\ntree = {'any virus' = ['HIV']}",
+    "groups.cuts": "[groups]\ncuts = [1]",
+    "groups.quantiles": "[groups]\nquantiles = 2",
+    "groups.width": "[groups]\nwidth = 2",
+    "groups.from": "[groups]\nwidth = 2\nfrom = 1",
+    "groups.ungrouped": "[groups]\nprefix = 1\nungrouped = ['?']",
     **{f"report.{name}": f"[report]\n{name} = 'x'" for name in ("title", "dataset", "controller", "purpose")},
 }
 
 
 @pytest.mark.parametrize("key", UNSEEN)
 def test_what_cannot_be_seen_is_said(key: str, tmp_path: Path) -> None:
-    verdict = verify(hospital().write(tmp_path), job=parse_job(UNSEEN_JOBS[key]))
+    (tmp_path / "groups.csv").write_text("value,group\nHIV,any virus\n")
+    verdict = verify(hospital().write(tmp_path / "release"), job=parse_job(UNSEEN_JOBS[key], tmp_path))
     assert verdict.verified
     assert any(key in note and "cannot be seen in a release" in note for note in verdict.notes)
     assert key not in verdict["job"].summary

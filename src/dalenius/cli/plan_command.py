@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
+from dalenius.cli.group_options import group_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -45,6 +46,7 @@ Examples:
   dalenius plan --counts counts.csv --uniform 0.1 --limit HIV=0.02 --json
   dalenius plan store.duckdb --table visits --sensitive Disease --l-diversity 5
   dalenius plan hospital.csv --job job.toml --corrupted 1 --fakes 2
+  dalenius plan hospital.csv --sensitive Diagnosis --odds 8 --groups icd10 --group-limit C00-D49=0.1
   dalenius plan s3a://hospital/visits --job job.toml --engine spark --master spark://cluster:7077
 """
 
@@ -63,6 +65,7 @@ Examples:
 @quasi_identifiers_option("Columns to publish along with it, to foresee the strata that publishing would use.")
 @strata_option
 @policy_options
+@group_options
 @solver_options
 @adversary_options
 @engine_options

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
+from dalenius.cli.group_options import group_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -46,6 +47,7 @@ Examples:
   dalenius publish hospital.parquet --job job.toml --out release --force
   dalenius publish store.duckdb --table visits --job job.toml --out release --format csv --json
   dalenius publish hospital.csv --job job.toml --corrupted 1 --fakes 1 --out release
+  dalenius publish hospital.csv --job job.toml --groups diagnoses.csv --level-rule chapter:odds=4 --out release
   dalenius publish hospital.csv --job job.toml --strata Gender,Zipcode --out release
   dalenius publish hospital.csv --job job.toml --sign publisher --out release
   dalenius publish s3a://hospital/visits --job job.toml --out s3a://public/visits \\
@@ -101,6 +103,7 @@ _PLENTY = 15 * 10**8  # bytes
     help="Make concerns about the table errors: columns that determine the sensitive one, repeated people, ...",
 )
 @policy_options
+@group_options
 @solver_options
 @adversary_options
 @click.option(

@@ -11,7 +11,7 @@ import click
 from dalenius.cli.text_table import LONGEST_NOTE, TextTable, number, printable, show_exposure, show_notes, show_pairs
 from dalenius.model.exposure import TypicalError
 from dalenius.model.plan import Certificate, NoSolution, Plan, Solution, Status
-from dalenius.policy.limits import format_fraction
+from dalenius.policy.exact import format_fraction
 
 if TYPE_CHECKING:
     from dalenius.publishing.arrangement import StrataPrice

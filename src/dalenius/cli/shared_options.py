@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dalenius.cli.group_options import group_fields, limits_by_name
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.plan import Method, PlanOptions
 
@@ -94,7 +95,7 @@ def policy_options(command: Command) -> Command:
                 "allow_absent",
                 is_flag=True,
                 default=None,
-                help="Allow limits for values that the data does not have.",
+                help="Allow limits for values and groups that the data does not have.",
             ),
         ]
     ):
@@ -191,7 +192,7 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
     gap = _first(arguments["gap"], solve.get("gap"))
     strata = table.get("strata")
     return PlanRequest(
-        policy=_policy(job["limits"], arguments),
+        policy=_policy(job, arguments),
         method=Method(_first(arguments["method"], solve.get("method"), Method.OPTIMAL)),
         options=PlanOptions.of(
             min_size=_first(arguments["min_size"], solve.get("min_size")),
@@ -239,42 +240,32 @@ def _job_sections(path: Path | None) -> dict[str, dict[str, Any]]:
         return {"table": {}, "limits": {}, "solve": {}, "adversary": {}}
     from dalenius.policy.job import read_job
 
-    return read_job(path).model_dump()
+    job = read_job(path)
+    return {**job.model_dump(by_alias=True), "limits": job.limits.entries()}
 
 
 def _first(*candidates: Any) -> Any:
     return next((candidate for candidate in candidates if candidate is not None), None)
 
 
-def _policy(limits: dict[str, Any], arguments: dict[str, Any]) -> LimitPolicy:
+def _policy(job: dict[str, dict[str, Any]], arguments: dict[str, Any]) -> LimitPolicy:
     """The job file's limits; a rule in the options replaces its rule, and --limit adds to its exceptions."""
     from dalenius.policy.limits import LimitPolicy
 
+    limits, groups = job["limits"], group_fields(job, arguments)
     rule = {name: limits.get(name) for name in (*_RULES, "base", "floor")}
     if any(arguments[name] is not None for name in _RULES):
         rule = dict.fromkeys(rule)
     rule |= {name: arguments[name] for name in rule if arguments[name] is not None}
-    values = {**limits.get("values", {}), **_value_limits(arguments["limits"])}
-    if not values and all(number is None for number in rule.values()):
+    values = {**limits.get("values", {}), **limits_by_name("--limit", arguments["limits"])}
+    by_group = groups["groups"] or groups["levels"]
+    if not values and not by_group and all(number is None for number in rule.values()):
         raise PolicyError(
             "no limits are given",
             "Give a rule, such as --odds 8 or --uniform 0.1, a --limit VALUE=NUMBER for every value, or a --job file.",
         )
-    return LimitPolicy.of(
-        **rule, values=values, allow_absent=_first(arguments["allow_absent"], limits.get("allow_absent"))
-    )
-
-
-def _value_limits(texts: tuple[str, ...]) -> dict[str, str]:
-    limits: dict[str, str] = {}
-    for text in texts:
-        value, equals, limit = text.rpartition("=")
-        if not equals:
-            raise UsageError(f"--limit needs VALUE=NUMBER, got {text!r}", "For example: --limit HIV=0.02")
-        if value in limits:
-            raise UsageError(f"--limit is given twice for {value!r}", "Keep one of them.")
-        limits[value] = limit
-    return limits
+    absent = _first(arguments["allow_absent"], limits.get("allow_absent"))
+    return LimitPolicy.of(**rule, values=values, allow_absent=absent, **groups)
 
 
 _NAMES = ("engine", "master", "spark_remote")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
+from dalenius.cli.group_options import group_options
 from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
@@ -74,6 +75,7 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     "--null-value", metavar="NAME", help="With --certificate and a table: count nulls in that column as this value."
 )
 @policy_options
+@group_options
 @click.option("--min-size", type=int, metavar="N", help="With --certificate: smallest bucket size (default: its own).")
 @click.option("--max-size", type=int, metavar="N", help="With --certificate: largest bucket size (default: its own).")
 @click.option(
@@ -119,11 +121,12 @@ def verify_command(
 
 def _refuse_certificate_options(arguments: dict[str, Any], counts_file: Path | None) -> None:
     """The limits of a release come from its manifest or from a job file."""
-    options = {"counts": counts_file, **arguments}
-    for name, setting in options.items():
+    spelling = {parameter.name: parameter.opts[0] for parameter in verify_command.params}
+    for name, setting in {"counts_file": counts_file, **arguments}.items():
         if name != "job" and setting not in (None, ()):
-            option = "--" + {"limits": "limit"}.get(name, name).replace("_", "-")
-            raise UsageError(f"{option} goes with --certificate", "Give the limits of a release in a --job file.")
+            raise UsageError(
+                f"{spelling[name]} goes with --certificate", "Give the limits of a release in a --job file."
+            )
 
 
 def _check_release(

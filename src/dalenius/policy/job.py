@@ -14,6 +14,16 @@ floor = "0.02"                    # the least limit, for rare values
 [limits.values]                   # ... and exceptions by value
 HIV = "0.02"
 
+[limits.groups]                   # by group
+"C00-D49" = "0.1"
+
+[limits.levels]                   # and by level: "none", or another rule
+block = "none"
+
+[groups]                          # or groups = "icd10" at the top; see group_sources.py
+named = "icd10"
+ungrouped = ["?"]                 # values that are in no group
+
 [solve]
 method = "optimal"
 max_size = 50
@@ -41,8 +51,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from dalenius.errors import JobFileError, MissingExtraError, UsageError, did_you_mean
+from dalenius.errors import JobFileError, MissingExtraError, PolicyError, UsageError, did_you_mean
 from dalenius.model.plan import Method
+from dalenius.policy.group_sources import grouping_of, parse_groups
+from dalenius.policy.grouping import Grouping
 from dalenius.policy.limits import LimitPolicy
 from dalenius.tables.delimited import require_regular
 
@@ -63,6 +75,32 @@ def _strata(value: object) -> object:
     return value
 
 
+def _prefix(value: object) -> object:
+    """Refuse what lengths of prefixes cannot be. Whether they make sense is checked with the groups."""
+    lengths = value if isinstance(value, list) else [value]
+    if value is not None and any(isinstance(length, bool) or not isinstance(length, str | int) for length in lengths):
+        raise ValueError("expected a length, or a list of lengths: 3 or [1, 3]")
+    return value
+
+
+def _level_rule(value: object) -> object:
+    """ "none" is a rule without entries, and nothing else is."""
+    if value == "none":
+        return {}
+    if not value or isinstance(value, str):
+        raise ValueError("expected 'none', or a rule such as {odds = 8}")
+    return value
+
+
+def _groups(value: object) -> object:
+    """One text stands for a section: "icd10" for named = "icd10"."""
+    if isinstance(value, str):
+        return parse_groups(value)
+    if isinstance(value, dict | GroupsSection):
+        return value
+    raise ValueError("expected a text such as 'icd10', or a section")
+
+
 ExactNumber = Annotated[str | int | Decimal, BeforeValidator(_number)]
 
 
@@ -79,6 +117,15 @@ class TableSection(_Section):
     null_value: str | None = None
     strata: Annotated[str | int | list[str] | None, BeforeValidator(_strata)] = None
     strict: bool | None = None
+    missing: list[str] = Field(default_factory=list)
+    not_applicable: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _one_meaning_each(self) -> Self:
+        both = next((value for value in self.missing if value in self.not_applicable), None)
+        if both is not None:
+            raise ValueError(f"{both!r} is under missing and under not_applicable")
+        return self
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
@@ -89,8 +136,8 @@ class TableSection(_Section):
         return self
 
 
-class LimitsSection(_Section):
-    """The rule and its exceptions, and what is meant though it looks like a mistake."""
+class RuleSection(_Section):
+    """A rule for limits."""
 
     odds: ExactNumber | None = None
     floor: ExactNumber | None = None
@@ -99,13 +146,47 @@ class LimitsSection(_Section):
     uniform: ExactNumber | None = None
     l_diversity: ExactNumber | None = None
     beta: ExactNumber | None = None
+
+
+class LimitsSection(RuleSection):
+    """The rule and its exceptions, and what is meant though it looks like a mistake."""
+
     allow_absent: bool | None = None
     publish_in_the_clear: bool | None = None
     values: dict[str, ExactNumber] = Field(default_factory=dict)
+    groups: dict[str, ExactNumber] = Field(default_factory=dict)
+    levels: dict[str, Annotated[RuleSection, BeforeValidator(_level_rule)]] = Field(default_factory=dict)
 
-    def policy(self) -> LimitPolicy:
+    def policy(self, grouping: Grouping | None = None) -> LimitPolicy:
         """The limits, checked."""
-        return LimitPolicy.of(**self.model_dump(exclude={"publish_in_the_clear"}))
+        fields = self.entries()
+        fields.pop("publish_in_the_clear", None)
+        return LimitPolicy.of(**fields, grouping=grouping)
+
+    def entries(self) -> dict[str, Any]:
+        """What is set, as a job file says it."""
+        return _set_entries(self.model_dump())
+
+
+class GroupsSection(_Section):
+    """Where groups of values come from: one of the keys, but for `from` and `ungrouped`."""
+
+    model_config = ConfigDict(**_Section.model_config, populate_by_name=True)
+
+    named: str | None = None
+    csv: str | None = None
+    prefix: Annotated[str | int | list[str | int] | None, BeforeValidator(_prefix)] = None
+    prefixes: dict[str, str] = Field(default_factory=dict)
+    tree: dict[str, Any] = Field(default_factory=dict)
+    cuts: list[ExactNumber] = Field(default_factory=list)
+    quantiles: ExactNumber | None = None
+    width: ExactNumber | None = None
+    start: ExactNumber | None = Field(default=None, alias="from")
+    ungrouped: list[str] = Field(default_factory=list)
+
+    def grouping(self) -> Grouping | None:
+        """The groups, checked, with their file read; None if there are none."""
+        return grouping_of(self.model_dump(by_alias=True)) if self != GroupsSection() else None
 
 
 class SolveSection(_Section):
@@ -164,10 +245,22 @@ class Job(_Section):
     solve: SolveSection = SolveSection()
     adversary: AdversarySection = AdversarySection()
     report: ReportSection = ReportSection()
+    groups: Annotated[GroupsSection, BeforeValidator(_groups)] = GroupsSection()
+
+    @model_validator(mode="after")
+    def _no_limit_for_what_does_not_apply(self) -> Self:
+        both = next((value for value in self.table.not_applicable if value in self.limits.values), None)
+        if both is not None:
+            raise ValueError(f"{both!r} is under table.not_applicable, and has a limit in limits.values")
+        return self
+
+    def policy(self) -> LimitPolicy:
+        """The limits of values and groups, checked."""
+        return self.limits.policy(self.groups.grouping())
 
     def said(self) -> dict[str, Any]:
         """What it says, by keys such as "table.sensitive"; nothing that is left out, or empty."""
-        sections = {name: _set_entries(section) for name, section in self.model_dump().items()}
+        sections = {name: _set_entries(section) for name, section in self.model_dump(by_alias=True).items()}
         return {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
 
     @property
@@ -185,11 +278,11 @@ def read_job(path: Path) -> Job:
         raise JobFileError(f"the job file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise JobFileError("the job file is not UTF-8 text", "Save it as UTF-8.") from None
-    return parse_job(text)
+    return parse_job(text, path.parent)
 
 
-def parse_job(text: str) -> Job:
-    """Check the text of a job file."""
+def parse_job(text: str, folder: Path | None = None) -> Job:
+    """Check the text of a job file. Its file of groups is looked for from `folder`, or from the working directory."""
     try:
         document = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -197,10 +290,17 @@ def parse_job(text: str) -> Job:
     except (ValueError, RecursionError, ArithmeticError):  # the last of an exponent that Decimal does not have
         raise JobFileError("the job file is not valid TOML: a number is too long, or the nesting too deep") from None
     try:
-        return Job.model_validate(document)
+        job = Job.model_validate(document)
+        if folder is not None and job.groups.csv is not None:
+            csv = str((folder / job.groups.csv).absolute())
+            job = job.model_copy(update={"groups": job.groups.model_copy(update={"csv": csv})})
+        job.groups.grouping()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise _job_error(first["type"], tuple(str(part) for part in first["loc"]), first["msg"]) from None
+    except PolicyError as error:
+        raise JobFileError(f"the job file's groups: {error.message}", error.hint) from None
+    return job
 
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -209,6 +309,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "solve": SolveSection,
     "adversary": AdversarySection,
     "report": ReportSection,
+    "groups": GroupsSection,
 }
 
 
@@ -219,7 +320,7 @@ def _job_error(kind: str, location: tuple[str, ...], message: str) -> JobFileErr
         section = _SECTIONS.get(location[0]) if len(location) > 1 else Job
         known = list(section.model_fields) if section is not None else []
         return JobFileError(f"the job file has an unknown key: {where}", did_you_mean(location[-1], known))
-    return JobFileError(f"the job file's {where}: {message}")
+    return JobFileError(f"the job file's {where}: {message}" if where else f"the job file: {message}")
 
 
 def job_text(job: Job) -> str:
@@ -228,11 +329,17 @@ def job_text(job: Job) -> str:
         import tomli_w
     except ImportError:
         raise MissingExtraError.of("tomli-w", "web") from None
-    sections = {name: _set_entries(section) for name, section in job.model_dump().items()}
+    sections = {name: _set_entries(section) for name, section in job.model_dump(by_alias=True).items()}
     return tomli_w.dumps({name: section for name, section in sections.items() if section}, multiline_strings=False)
 
 
 def _set_entries(section: dict[str, Any]) -> dict[str, Any]:
-    """The entries that are set. TOML needs tables last, and there is one: the limits by value."""
+    """The entries that are set. TOML needs tables last, and they are: limits by value, group and level."""
     entries = {key: value for key, value in section.items() if value is not None and value not in ([], {})}
+    if "levels" in entries:
+        entries["levels"] = _rules_of_levels(entries["levels"])
     return {key: str(value) if key == "method" else value for key, value in entries.items()}
+
+
+def _rules_of_levels(levels: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {level: _set_entries(rule) or "none" for level, rule in levels.items()}

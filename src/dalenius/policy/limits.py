@@ -1,4 +1,4 @@
-"""One rule for every sensitive value, and exceptions by value.
+"""One rule for every sensitive value and every group of values, and exceptions by value, by group and by level.
 
 With f_i = o_i / |T|, the rules are
     odds, floor    f'_i = max(floor, K f_i / (1 - f_i + K f_i)),  K = odds
@@ -13,39 +13,49 @@ or those of the floor, where a value is so rare that this would be less. From f 
 and from K >= 1 follows f' >= f, since f' - f = (K - 1) f (1 - f) / (1 - f + K f). So no value is published outright,
 and one bucket of everybody keeps all limits: there is always a release.
 
-Numbers in policies are exact: "0.29" is 29/100, never the nearest binary fraction. A sensitive value is known by its
-text, whatever its type: the same text that reading the table makes of it.
+The rule gives every group a limit of its own, by the frequency of its values together. Without one, "any cancer" could
+be inferred where no single cancer can be.
+
+A sensitive value is known by its text, whatever its type: the same text that reading the table makes of it.
 """
 
 from __future__ import annotations
 
-import numbers
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import InputError, PolicyError, did_you_mean, nearest_name
+from dalenius.errors import PolicyError, did_you_mean, nearest_name
+from dalenius.model.groups import Groups
 from dalenius.model.problem import ValueCounts
+from dalenius.policy.exact import (
+    Number,
+    exact_fraction,
+    exact_limit,
+    format_fraction,
+    label,
+    not_negative,
+    quote_names,
+)
+from dalenius.policy.group_sources import as_grouping
+from dalenius.policy.grouping import Grouping, limit_groups
 
-Number = str | int | float | Decimal | Fraction
-
-_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,2})?")
-_RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)")
-_LONGEST = 100
-_MOST_LISTED = 10
 FLOOR = Fraction(1, 50)  # of the rule by odds, unless another one is given
-_RULE_KEYS = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta", "values", "allow_absent")
+_RULE = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta")
+_RULE_KEYS = (*_RULE, "values", "allow_absent", "grouping", "groups", "levels")
+NO_RULE = "none"  # of a level whose groups have no limits but those by name
 
 
 @dataclass(frozen=True)
 class LimitPolicy:
     """The publisher's limits: at most one rule, and limits for single values, which override the rule.
 
-    A limit for a value that the table does not have is an error, since it is likely a typing error, unless
+    With a `grouping`, the rule is for groups too. `levels` has other rules for the groups of a level (a policy of a
+    rule alone, or of nothing for no limits), and `groups` limits for single groups, which override both.
+
+    A limit for a value or a group that the table does not have is an error, since it is likely a typing error, unless
     `allow_absent` says that it is meant.
     """
 
@@ -58,6 +68,9 @@ class LimitPolicy:
     beta: Fraction | None = None
     values: Mapping[str, Fraction] = field(default_factory=dict)
     allow_absent: bool = False
+    grouping: Grouping | None = None
+    groups: Mapping[str, Fraction] = field(default_factory=dict)
+    levels: Mapping[str, LimitPolicy] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -71,6 +84,9 @@ class LimitPolicy:
         beta: Number | None = None,
         values: Mapping[str, Number] | None = None,
         allow_absent: bool | None = None,
+        grouping: Grouping | str | Mapping[str, Any] | None = None,
+        groups: Mapping[str, Number] | None = None,
+        levels: Mapping[str, str | Mapping[str, Number] | LimitPolicy] | None = None,
     ) -> LimitPolicy:
         """A policy from numbers as people write them; each of them is checked here."""
         if base is not None and theta is None:
@@ -84,21 +100,27 @@ class LimitPolicy:
         return cls(
             odds=None if odds is None else _exact_odds(odds),
             floor=None if odds is None else _exact_floor(FLOOR if floor is None else floor),
-            theta=None if theta is None else _not_negative(theta, "theta"),
-            base=None if theta is None else _not_negative(0 if base is None else base, "base"),
+            theta=None if theta is None else not_negative(theta, "theta"),
+            base=None if theta is None else not_negative(0 if base is None else base, "base"),
             uniform=None if uniform is None else exact_limit(uniform, "uniform"),
             l_diversity=None if l_diversity is None else _exact_diversity(l_diversity),
-            beta=None if beta is None else _not_negative(beta, "beta"),
+            beta=None if beta is None else not_negative(beta, "beta"),
             values={
                 str(value): exact_limit(limit, f"the limit of {str(value)!r}")
                 for value, limit in (values or {}).items()
             },
             allow_absent=bool(allow_absent),
+            grouping=as_grouping(grouping) if grouping is not None else None,
+            groups={
+                str(name): exact_limit(limit, f"the limit of the group {str(name)!r}")
+                for name, limit in (groups or {}).items()
+            },
+            levels={str(level): _level_rule(str(level), rule) for level, rule in (levels or {}).items()},
         )
 
     def __post_init__(self) -> None:
         """Refuse what `of` would refuse in a policy that was made without it."""
-        limits = [("uniform", self.uniform), *self.values.items()]
+        limits = [("uniform", self.uniform), *self.values.items(), *self.groups.items()]
         rates = [("theta", self.theta), ("base", self.base), ("beta", self.beta)]
         rates += [("odds", self.odds), ("floor", self.floor)]
         for name, number in [*limits, *rates]:
@@ -109,11 +131,18 @@ class LimitPolicy:
                 exact_limit(limit, name)
         for name, rate in rates:
             if rate is not None:
-                _not_negative(rate, name)
+                not_negative(rate, name)
         if self.odds is not None:
             _exact_odds(self.odds)
         if self.floor is not None:
             _exact_floor(self.floor)
+        if any(rule.values or rule.grouping or rule.levels for rule in self.levels.values()):
+            raise PolicyError("the rule of a level must be a rule alone", "Give limits by name in the policy itself.")
+        if self.grouping is None and (self.groups or self.levels):
+            raise PolicyError(
+                "limits are given for groups, and nothing says what the groups are",
+                'Say it: --groups icd10, or groups = "icd10" in the job file.',
+            )
 
     @property
     def goes_by_counts(self) -> bool:
@@ -138,10 +167,19 @@ class LimitPolicy:
 
 @dataclass(frozen=True)
 class ResolvedLimits:
-    """One limit for each value, in the order of the counts, and notes for the publisher."""
+    """One limit for each value, in the order of the counts, notes for the publisher, and the groups with their limits.
+
+    A limit of 1 is none of its own: the value has that of a group, or its value may be published.
+    """
 
     limits: tuple[Fraction, ...]
     notes: tuple[str, ...]
+    groups: Groups | None = None
+
+    @property
+    def tightest(self) -> tuple[Fraction, ...]:
+        """For each value the smallest limit on it: its own, or that of a group that holds it."""
+        return self.limits if self.groups is None else self.groups.tightest(self.limits)
 
 
 def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> LimitPolicy:
@@ -169,26 +207,31 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
     values = limits.get("values", {})
     if not isinstance(limits.get("allow_absent", False), bool):
         raise PolicyError("allow_absent must be True or False")
-    if not isinstance(values, Mapping):
-        raise PolicyError(f"values must be a dict of limits by value, got {type(values).__name__}")
+    for key in ("values", "groups", "levels"):
+        if not isinstance(limits.get(key, {}), Mapping):
+            raise PolicyError(f"{key} must be a dict, got {type(limits[key]).__name__}", "Give a limit for each name.")
     return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
 
 
 def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
-    """The exact limit of every value that occurs; an error for one that does not occur, unless that is meant."""
+    """The exact limit of every value and group that occurs; an error for one that does not, unless that is meant.
+
+    A value that has no limit is covered by that of a group that holds it, if that is below 1.
+    """
     refuse_absent(policy, counts)
-    total = counts.total
+    groups, notes = limit_groups(policy, policy.grouping, counts) if policy.grouping is not None else (None, [])
+    none = [Fraction(1)] * len(counts)
+    by_groups = groups.tightest(none) if groups is not None else none
     limits: list[Fraction] = []
     uncovered: list[str] = []
-    for value, count in zip(counts.values, counts.counts, strict=True):
-        limit = policy.values.get(value, policy.rule_limit(count, total))
-        if limit is None:
+    for value, count, by_group in zip(counts.values, counts.counts, by_groups, strict=True):
+        limit = policy.values.get(value, policy.rule_limit(count, counts.total))
+        if limit is None and by_group == 1:
             uncovered.append(value)
-        else:
-            limits.append(limit)
+        limits.append(Fraction(1) if limit is None else limit)
     if uncovered:
         raise PolicyError(
-            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {_quote_names(uncovered)}",
+            f"no limit covers {len(uncovered)} of {len(counts)} sensitive values: {quote_names(uncovered)}",
             "Give each of them a limit, or a rule for all values, such as odds = 8.",
         )
     for value, limit in zip(counts.values, limits, strict=True):
@@ -197,7 +240,7 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
                 f"the rule gives {value!r} the limit {format_fraction(limit)}; a limit must be above 0",
                 "Give a floor above 0." if policy.odds is not None else "Give a base above 0.",
             )
-    return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *look_alikes(counts)))
+    return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *notes, *look_alikes(counts)), groups)
 
 
 def look_alikes(counts: ValueCounts) -> list[str]:
@@ -207,65 +250,24 @@ def look_alikes(counts: ValueCounts) -> list[str]:
         folded = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
         groups.setdefault(folded, []).append(value)
     return [
-        f"{_quote_names(alike)} differ only in case or blanks, and count as different values"
+        f"{quote_names(alike)} differ only in case or blanks, and count as different values"
         for alike in groups.values()
         if len(alike) > 1
     ]
 
 
-def exact_fraction(number: Number, name: str) -> Fraction:
-    """A number as an exact fraction: integers, decimals ("0.02") and ratios ("17/100").
-
-    A Python float is read as the decimal that it prints as. `name` says in errors what the number is.
-    """
-    if "bool" in type(number).__name__ or not isinstance(number, str | Decimal | numbers.Real):
-        raise PolicyError(f"{name} must be a number, got the type {type(number).__name__}")
-    if isinstance(number, numbers.Rational):
-        return Fraction(int(number.numerator), int(number.denominator))
-    text = str(number).strip()
-    if len(text) > _LONGEST:
-        raise PolicyError(f"{name} is {len(text)} characters long, and at most {_LONGEST} are allowed")
-    ratio = _RATIO.fullmatch(text)
-    if ratio and int(ratio[2]):
-        return Fraction(int(ratio[1]), int(ratio[2]))
-    if _DECIMAL.fullmatch(text):
-        return Fraction(text)
-    raise PolicyError(f"{name} must be a decimal, an integer or a ratio, got {text!r}", 'Write 0.02, 1 or "17/100".')
-
-
-def exact_limit(number: Number, name: str) -> Fraction:
-    """A limit: an exact fraction in (0, 1]."""
-    limit = exact_fraction(number, name)
-    if not 0 < limit <= 1:
-        raise PolicyError(
-            f"{name} must be above 0 and at most 1, got {format_fraction(limit)}",
-            "A limit is the largest probability with which the value may be inferred; 1 means no limit.",
-        )
-    return limit
-
-
-def format_fraction(number: Fraction) -> str:
-    """A fraction for people to read: as a decimal where that is exact and short, else as a ratio."""
-    reduced = number.denominator
-    for prime in (2, 5):
-        while reduced % prime == 0:
-            reduced //= prime
-    if reduced == 1 and number.denominator <= 10**8:
-        text = f"{Decimal(number.numerator) / Decimal(number.denominator):f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    ratio = f"{number.numerator}/{number.denominator}"
-    if number.denominator <= 1000 or Fraction(f"{float(number):.6g}") == round(float(number)):
-        return ratio
-    return f"{float(number):.6g}"
-
-
-def label(value: object) -> str:
-    """The text of a value; nulls have none."""
-    if value is None or value != value:
-        raise InputError("a sensitive value is null", "Give it a name, such as 'unknown'.")
-    if "bool" in type(value).__name__:
-        return str(value).lower()
-    return str(value)
+def _level_rule(level: str, rule: Any) -> LimitPolicy:
+    """The rule of a level: "none", or the keys of a rule."""
+    if isinstance(rule, LimitPolicy):
+        return rule
+    if rule == NO_RULE:
+        return LimitPolicy()
+    if not isinstance(rule, Mapping) or not rule:
+        raise PolicyError(f"the level {level!r} must have a rule, or 'none'", f"Write {{odds = 8}} or {NO_RULE!r}.")
+    unknown = next((key for key in rule if key not in _RULE), None)
+    if unknown is not None:
+        raise PolicyError(f"the level {level!r}: {unknown!r} is not a rule", did_you_mean(str(unknown), _RULE))
+    return LimitPolicy.of(**rule)
 
 
 def _by_label(limits: Mapping[Any, Number]) -> dict[str, Number]:
@@ -290,7 +292,7 @@ def refuse_absent(policy: LimitPolicy, counts: ValueCounts) -> None:
     close = nearest_name(absent[0], counts.values)
     occur = "does not occur in the data" if len(absent) == 1 else "do not occur in the data"
     raise PolicyError(
-        f"a limit is given for {_quote_names(absent)}, which {occur}",
+        f"a limit is given for {quote_names(absent)}, which {occur}",
         (f"Did you mean {close!r}? " if close is not None else "")
         + "Where it is meant, say so: --allow-absent-values, or allow_absent = true in the job file's [limits].",
     )
@@ -298,18 +300,6 @@ def refuse_absent(policy: LimitPolicy, counts: ValueCounts) -> None:
 
 def _absent_notes(policy: LimitPolicy, counts: ValueCounts) -> list[str]:
     return [f"the policy names {value!r}, which does not occur in the data" for value in _absent(policy, counts)]
-
-
-def _quote_names(values: list[str]) -> str:
-    listed = ", ".join(repr(value) for value in values[:_MOST_LISTED])
-    return listed + (f" and {len(values) - _MOST_LISTED} more" if len(values) > _MOST_LISTED else "")
-
-
-def _not_negative(number: Number, name: str) -> Fraction:
-    value = exact_fraction(number, name)
-    if value < 0:
-        raise PolicyError(f"{name} must not be negative, got {format_fraction(value)}")
-    return value
 
 
 def _exact_odds(number: Number) -> Fraction:

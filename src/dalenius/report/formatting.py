@@ -6,7 +6,7 @@ import math
 import re
 from fractions import Fraction
 
-from dalenius.policy.limits import format_fraction
+from dalenius.policy.exact import format_fraction
 
 _LONGEST = 200  # characters of a name; the twin has the rest
 _DIGITS = 3

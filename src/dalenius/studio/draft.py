@@ -46,6 +46,7 @@ class Draft:
     @classmethod
     def of_job(cls, job: Job) -> Draft:
         """The draft of a job file. Studio ignores its method: it always looks for the optimum."""
+        _refuse_groups(job)
         table, solve, adversary = job.table, job.solve, job.adversary
         choice = StrataChoice.of(table.strata if table.strata is not None else "auto", table.quasi_identifiers)
         strata = (
@@ -293,6 +294,16 @@ def require_columns(roles: RolesForm, columns: Sequence[str]) -> None:
     for name in (roles.sensitive, *roles.quasi_identifiers, *roles.identifiers):
         if name is not None and name not in columns:
             raise NoSuchColumnError.in_table(name, columns)
+
+
+def _refuse_groups(job: Job) -> None:
+    """An error for what a draft cannot hold: without it, a release would be made under fewer limits than the job's."""
+    others = ("table.missing", "table.not_applicable", "limits.groups", "limits.levels")
+    unknown = [key for key in job.said() if key.startswith("groups.") or key in others]
+    if unknown:
+        raise JobFileError(
+            f"Studio cannot open a job file with {', '.join(unknown)}", "Use the command line: dalenius publish --job."
+        )
 
 
 def _limits_of(section: LimitsSection) -> LimitsForm:

@@ -15,7 +15,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from starlette.requests import Request
 
 from dalenius.model.plan import PlanOptions
-from dalenius.policy.limits import LimitPolicy, format_fraction
+from dalenius.policy.exact import format_fraction
+from dalenius.policy.limits import LimitPolicy
 from dalenius.studio.messages import RequestError
 
 LARGEST_BODY = 8 * 10**6  # bytes: 100,000 limits by name fit

@@ -34,7 +34,7 @@ def as_job(job: Job | str | os.PathLike[str]) -> Job:
 
 def limits_of(job: Job) -> LimitPolicy | None:
     """The limits that a job gives; None if it gives none, and those of the manifest hold."""
-    policy = job.limits.policy()
+    policy = job.policy()
     return policy if set(BY_LIMITS[:-1]) & set(job.said()) else None
 
 
@@ -73,7 +73,7 @@ def check_clear_values(job: Job, manifest: Manifest, exposure: Exposure | None, 
 
 
 def _clear_values(job: Job, manifest: Manifest, exposure: Exposure) -> Iterator[str]:
-    by_name = job.limits.policy().values
+    by_name = job.policy().values
     clear = [value for value in exposure.values if value.outright and by_name.get(value.value) != 1]
     if clear:
         clear.sort(key=lambda value: -value.outright)
@@ -222,11 +222,29 @@ BY_LIMITS = (
     "limits.allow_absent",  # the last, which is no limit
 )
 BY_EXPOSURE = ("limits.publish_in_the_clear",)
+# TODO: what a release will show once it has groups, bands and codes for missing values. Until then, a note names it.
+NOT_COMPARED_YET = (
+    "table.missing",
+    "table.not_applicable",
+    "limits.groups",
+    "limits.levels",
+    "groups.named",
+    "groups.csv",
+    "groups.prefix",
+    "groups.prefixes",
+    "groups.tree",
+    "groups.cuts",
+    "groups.quantiles",
+    "groups.width",
+    "groups.from",
+    "groups.ungrouped",
+)
 # What leaves no trace in a release, or is not for it.
 UNSEEN = (
     "table.strict",
     "solve.time_limit",
     "adversary.avoid_ruled_out",
+    *NOT_COMPARED_YET,
     "report.title",
     "report.dataset",
     "report.controller",

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dalenius.errors import InputError, UsageError
 from dalenius.model.plan import Certificate, CertificateRow, Proof
 from dalenius.model.problem import LARGEST_TOTAL, Problem, ValueCounts
-from dalenius.policy.limits import format_fraction
+from dalenius.policy.exact import format_fraction
 from dalenius.tables.delimited import require_regular
 from dalenius.verify.findings import plural, quote
 
