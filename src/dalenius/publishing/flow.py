@@ -28,6 +28,7 @@ from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts
+from dalenius.policy.grouping import resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy
 from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
@@ -165,9 +166,8 @@ def publish_request(
     ):
         with engine.open(request.table, options.table) as table:  # read
             unused = find_columns(table, request.roles)
-            survey = count(table, request, progress)  # count
+            survey, policy = count(table, request, progress)  # count
             concerns = look(table, survey, request, progress)  # look
-            policy = as_policy(request.limits, survey.sensitive.value_counts)  # resolve the limits
             plan = solve(survey, policy, request, progress)  # solve
             arrangement = cut(table, survey, plan, request, progress)  # cut
             if not request.options.in_the_clear:
@@ -190,29 +190,28 @@ def publish_request(
 
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
     """What a publisher should know about the table before it is published, the heaviest first; no release."""
-    with _counted(request, progress or Silent()) as (table, survey):
+    with _counted(request, progress or Silent()) as (table, survey, _):
         return inspect(survey, table.sample(survey), request.roles, request.strata.columns)
 
 
 def price_strata(request: PublishRequest, progress: Progress | None = None) -> StrataPrice:
     """What publishing in strata would cost, against the table as one: every stage before placing, and no release."""
     progress = progress or Silent()
-    with _counted(request, progress) as (table, survey):
-        policy = as_policy(request.limits, survey.sensitive.value_counts)
+    with _counted(request, progress) as (table, survey, policy):
         plan = solve(survey, policy, request, progress)
         arrangement = cut(table, survey, plan, request, progress)
     return arrangement.price(policy, (*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
 
 
 @contextmanager
-def _counted(request: PublishRequest, progress: Progress) -> Iterator[tuple[OpenTable, Survey]]:
-    """The open table and what it holds, for whoever does not publish it."""
+def _counted(request: PublishRequest, progress: Progress) -> Iterator[tuple[OpenTable, Survey, LimitPolicy]]:
+    """The open table, what it holds and the policy, for whoever does not publish it."""
     with (
         open_engine(request.table, request.options, request.budget) as engine,
         engine.open(request.table, request.options.table) as table,
     ):
         find_columns(table, request.roles)
-        yield table, count(table, request, progress)
+        yield table, *count(table, request, progress)
 
 
 def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
@@ -224,8 +223,9 @@ def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
     return tuple(name for name in table.names if name not in named)
 
 
-def count(table: OpenTable, request: PublishRequest, progress: Progress) -> Survey:
-    """Read the table for the first time: what its columns hold, and how often each sensitive value occurs."""
+def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tuple[Survey, LimitPolicy]:
+    """Read the table for the first time: what its columns hold, how often each sensitive value occurs, in the order in
+    which values are to be dealt, and what the limits are to be made of."""
     progress.stage("Counting")
     roles, stratifier = request.roles, Stratifier(request)
     spec = SurveySpec(
@@ -239,7 +239,12 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> Surv
     check_values(roles, survey, request.format)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
-    return survey
+    policy = as_policy(request.limits, survey.sensitive.value_counts)
+    if policy.grouping is None:
+        return survey, policy
+    values, counts = survey.sensitive.texts, survey.sensitive.counts
+    order = resolve_groups(policy.grouping, values, counts, policy.allow_absent).order()
+    return replace(survey, sensitive=survey.sensitive.dealt_in(order)), policy
 
 
 def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress: Progress) -> Plan:
