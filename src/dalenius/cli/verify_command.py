@@ -174,7 +174,8 @@ def _check_certificate(
     as_json: bool,
 ) -> bool:
     from dalenius.policy.limits import resolve_limits
-    from dalenius.verify.proof import check_certificate, read_certificate
+    from dalenius.verify.certificate_file import read_certificate
+    from dalenius.verify.proof import check_certificate
 
     chosen = read_request({**arguments, "method": None, "gap": None, "time_limit": None})
     claim = read_certificate(certificate)
