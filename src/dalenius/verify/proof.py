@@ -25,7 +25,6 @@ from dalenius.model.problem import Problem, ValueCounts
 from dalenius.policy.limits import format_fraction
 from dalenius.verify.certificate_file import Claim
 from dalenius.verify.findings import plural, quote
-from dalenius.verify.group_rows import gains_with_groups
 
 _MOST_SIZES = 1_000_000  # sizes are looked at one by one; the solvers have the same bound
 _LISTED = 5
@@ -43,13 +42,13 @@ def certified_bound(problem: Problem, certificate: Certificate) -> Fraction:
         raise ValueError("a certificate's multipliers must not be negative")
     if certificate.units < 1:
         raise ValueError(f"a certificate's units must be at least 1, got {certificate.units}")
-    gains = _gains if problem.groups is None else gains_with_groups
     scale = lcm(*(row.multiplier.denominator for row in certificate.rows))
     rows = [(row, int(row.multiplier * scale)) for row in certificate.rows]
     start = certificate.units * sum(weight * _right(problem, row) for row, weight in rows)
     costs = certificate.proves == "loss"
     slope = min(
-        Fraction(scale * (size - 1) ** 2 * costs - gain, size) for size, gain in gains(problem, rows, certificate.units)
+        Fraction(scale * (size - 1) ** 2 * costs - gain, size)
+        for size, gain in _all_gains(problem, rows, certificate.units)
     )
     return (start + slope * problem.total) / scale
 
@@ -60,8 +59,17 @@ def _right(problem: Problem, row: CertificateRow) -> int:
     return -counts if row.sizes else counts
 
 
+def _all_gains(problem: Problem, rows: Sequence[tuple[CertificateRow, int]], units: int) -> Iterator[tuple[int, int]]:
+    """For every size S, the sum of weight_r * a_r(S) over all rows."""
+    if problem.groups is None:
+        return _gains(problem, rows, units)
+    from dalenius.verify.group_rows import gains_with_groups  # here, because nothing else needs numpy
+
+    return gains_with_groups(problem, rows, units)
+
+
 def _gains(problem: Problem, rows: Sequence[tuple[CertificateRow, int]], units: int) -> Iterator[tuple[int, int]]:
-    """For every size S, the sum of weight_r * a_r(S) over all rows.
+    """The same without groups.
 
     A row covers whole ranges of sizes, and a cap depends on a value's limit alone. So between two edges of ranges the
     sum is one of caps, one term for each limit, and of a multiple of S.
