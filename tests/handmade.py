@@ -32,7 +32,8 @@ class Handmade:
 
     `fakes` are (bucket, value) pairs that ST has besides, as many in every bucket. `tree` cuts the table into strata:
     its places are cuts, (column, value, below, above), and leaves, the numbers of their strata. Buckets are to be
-    numbered stratum after stratum.
+    numbered stratum after stratum. `groups` are groups of values, (name, parent, limit), and `group_of` has the lowest
+    group of each value, by its name.
     """
 
     types: Mapping[str, pa.DataType]
@@ -47,8 +48,10 @@ class Handmade:
     known_records: int = 0
     tree: Sequence[tuple[str, Any, int, int] | int] = ()
     margin: str = "1"
+    groups: Sequence[tuple[str, str | None, str | None]] = ()
+    group_of: Mapping[str, str] = field(default_factory=dict)
 
-    def write(self, folder: Path, kind: str = "parquet", format: int = 4) -> Path:
+    def write(self, folder: Path, kind: str = "parquet", format: int = 5) -> Path:
         """The release in a folder, with limits of 1 where none are given; in format 3, Parquet as Arrow writes it."""
         folder.mkdir(parents=True, exist_ok=True)
         qit = sorted(zip(self.rows, self.buckets, strict=True), key=lambda r: (r[1], [order(cell) for cell in r[0]]))
@@ -110,7 +113,32 @@ class Handmade:
         ]
         return {"tree": tree, "margin": self.margin, "strata": strata}
 
-    def manifest(self, kind: str, format: int = 4) -> dict[str, Any]:
+    def holding(self, text: str) -> list[str]:
+        """The groups that hold a value, from the top down."""
+        parents = {name: parent for name, parent, _ in self.groups}
+        path: list[str] = []
+        name = self.group_of.get(text)
+        while name is not None:
+            path, name = [name, *path], parents[name]
+        return path
+
+    def stated_groups(self) -> list[dict[str, Any]] | None:
+        """What the manifest says of the groups: depth first, siblings by name, a level called by its number."""
+        sizes = Counter(self.buckets)
+        paths = sorted({tuple(path[: k + 1]) for path in map(self.holding, self.group_of) for k in range(len(path))})
+        names = [path[-1] for path in paths]
+        stated = []
+        for path in paths:
+            held = Counter(b for b, value in self.shown() if path[-1] in self.holding(self.text(value)))
+            _, count, size = max((Fraction(n, sizes[b] - self.known_records), n, sizes[b]) for b, n in held.items())
+            limit = next(limit for name, _, limit in self.groups if name == path[-1])
+            entry: dict[str, Any] = {"name": path[-1], "level": f"level {len(path)}"}
+            entry["parent"] = names.index(path[-2]) if len(path) > 1 else None
+            entry["limit"] = None if limit is None else str(Fraction(limit))
+            stated.append({**entry, "count": held.total(), "worst": {"count": count, "size": size}})
+        return stated or None
+
+    def manifest(self, kind: str, format: int = 5) -> dict[str, Any]:
         sizes = Counter(self.buckets)
         setting = sorted(Counter(sizes.values()).items())
         loss = sum((size - 1) ** 2 for size in sizes.values())
@@ -123,6 +151,8 @@ class Handmade:
         shown = [value for _, value in self.shown()]
         counts = Counter(map(self.text, shown))
         texts = list(dict.fromkeys(map(self.text, sorted(shown, key=order))))
+        since_5 = {"groups": self.stated_groups()} if format > 4 else {}
+        place = {group["name"]: number for number, group in enumerate(since_5.get("groups") or ())}
         file = {"bytes": 1, "sha256": "0" * 64, "parts": None}
         cells = {name: [row[place] for row in self.rows] for place, name in enumerate(self.types)}
         return {
@@ -152,12 +182,14 @@ class Handmade:
             "gap": None,
             "adversary": {"known_records": self.known_records, "fake_values": len(self.fakes) // len(sizes)},
             "strata": self.strata(),
+            **since_5,
             "values": [
                 {
                     "value": text,
                     "count": counts[text],
                     "limit": str(Fraction(self.limits.get(text, "1"))),
                     "worst": {"count": worst[text][1], "size": worst[text][2]},
+                    **({"group": place.get(self.group_of.get(text, ""))} if format > 4 else {}),
                 }
                 for text in texts
             ],
@@ -354,6 +386,16 @@ def hospital(**changes: Any) -> Handmade:
         "limits": {"HIV": "1/4", "Flu": "1/2", "Cold": "1/2", "Gout": "3/4"},
     }
     return Handmade(**{**parts, **changes})
+
+
+def grouped_hospital(**changes: Any) -> Handmade:
+    """The same patients. Gout is a disease of the joints, which is chronic, as HIV is; flu and cold are not."""
+    parts: dict[str, Any] = {
+        "groups": [("Chronic", None, "1/2"), ("Joints", "Chronic", None), ("Airways", None, None)],
+        "group_of": {"HIV": "Chronic", "Gout": "Joints", "Flu": "Airways", "Cold": "Airways"},
+        **changes,
+    }
+    return hospital(**parts)
 
 
 def three_strata(**changes: Any) -> Handmade:

@@ -45,7 +45,7 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     result = run("release", "--against", "hospital.parquet", "--json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
-    keys = ["format", "verified", "rows", "buckets", "checks", "exposure", "findings", "signature", "notes"]
+    keys = ["format", "verified", "rows", "buckets", "checks", "exposure", "groups", "findings", "signature", "notes"]
     assert list(found) == keys
     assert (found["format"], found["verified"], found["rows"], found["buckets"]) == (2, True, 12, 4)
     assert (found["exposure"]["people"], found["findings"]) == (12, [])

@@ -98,7 +98,8 @@ def write_release(
         gap=None,
         adversary=Adversary(known_records=0, fake_values=len(fakes) // len(set(buckets))),
         strata=None,
-        values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1))],
+        groups=None,
+        values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1), group=None)],
     )
     (path / FILE).write_text(manifest.to_json(), encoding="utf-8")
     return ReleaseFolder(path, manifest)

@@ -38,6 +38,7 @@ def test_every_format_that_there_ever_was_has_releases() -> None:
     kinds = Counter(path.name for path in RELEASES)
     assert kinds["parquet"] == kinds["csv"] == FORMAT
     assert kinds["parts"] == FORMAT - 2  # since format 3
+    assert kinds["groups"] == FORMAT - 4  # since format 5
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -93,6 +94,7 @@ def test_strata_fakes_nulls_and_odd_names_are_among_them() -> None:
         assert manifest.columns.bucket == "bucket_2"
     for release in RELEASES:
         assert dalenius.load(release).qit["Age (years)"].null_count == 1
+    assert {manifest.groups is None for manifest in manifests} == {True, False}
 
 
 TABLES: tuple[TableName, ...] = ("qit", "st")

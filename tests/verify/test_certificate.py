@@ -19,7 +19,8 @@ from dalenius.model.plan import Certificate, CertificateRow
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.solve.optimal import find_optimum
 from dalenius.solve.sizes import least_min_size
-from dalenius.verify.proof import Claim, certified_bound, check_certificate
+from dalenius.verify.certificate_file import Claim
+from dalenius.verify.proof import certified_bound, check_certificate
 from tests.problems import acs
 
 

@@ -10,6 +10,7 @@ import click
 
 from dalenius.cli.text_table import LONGEST_NOTE, TextTable, number, printable, show_exposure, show_notes, show_pairs
 from dalenius.model.exposure import TypicalError
+from dalenius.model.groups import NO_GROUP, Group
 from dalenius.model.plan import Certificate, NoSolution, Plan, Solution, Status
 from dalenius.policy.exact import format_fraction
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 2
 _CERTIFICATE_FORMAT = 1
+_GROUPED_CERTIFICATE_FORMAT = 2
 _NAMES = 3
 
 
@@ -88,19 +90,26 @@ def no_solution_object(why: NoSolution) -> dict[str, Any]:
 
 
 def certificate_object(plan: Plan, certificate: Certificate) -> dict[str, Any]:
-    """A certificate with all that is needed to check it: values, counts, limits, sizes and the adversary."""
+    """A certificate with all that is needed to check it: values, counts, limits, groups, sizes and the adversary."""
     problem = plan.problem
+    values: list[dict[str, Any]] = [
+        {"value": value, "count": count, "limit": str(limit)}
+        for value, count, limit in zip(problem.values, problem.counts, problem.limits, strict=True)
+    ]
+    groups: dict[str, Any] = {}
+    if problem.groups is not None:
+        groups = {"groups": [_group_object(group) for group in problem.groups.groups]}
+        for value, place in zip(values, problem.groups.of_value, strict=True):
+            value["group"] = None if place == NO_GROUP else place
     return {
-        "format": _CERTIFICATE_FORMAT,
+        "format": _GROUPED_CERTIFICATE_FORMAT if groups else _CERTIFICATE_FORMAT,
         "min_size": plan.solution.min_size,
         "max_size": plan.solution.max_size,
         "known_records": problem.known_records,
         "fake_values": problem.fake_values,
         "units": certificate.units,
-        "values": [
-            {"value": value, "count": count, "limit": str(limit)}
-            for value, count, limit in zip(problem.values, problem.counts, problem.limits, strict=True)
-        ],
+        **groups,
+        "values": values,
         "proves": certificate.proves,
         "bound": str(certificate.bound),
         "rows": [
@@ -111,6 +120,14 @@ def certificate_object(plan: Plan, certificate: Certificate) -> dict[str, Any]:
             }
             for row in certificate.rows
         ],
+    }
+
+
+def _group_object(group: Group) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "parent": None if group.parent == NO_GROUP else group.parent,
+        "limit": None if group.limit is None else str(group.limit),
     }
 
 

@@ -49,6 +49,13 @@ class CertificateRow:
     Otherwise it is Gale's condition for the sizes in `sizes` (closed ranges) and the values in `values`:
         sum over S in `sizes` of (sum over i not in `values` of cap(i, S)  -  K S) b(S)
             >=  - sum over i in `values` of K count_i.
+
+    In a problem with groups every row has `sizes` empty, and is about a set X of values, `values`:
+        sum over S of r(X, S) b(S)  >=  sum over i in X of K count_i,
+    where r(X, S) = min(K S, the sum of g over the top of the tree). Here g of a value is its cap if it is in X, and
+    else 0; g of a group is the sum of g over its children, and at most the group's cap if it has a limit. That is how
+    much of X fits into a bucket: a flow from the values up the tree. With one value in X and no groups above it, it
+    is the privacy constraint.
     """
 
     multiplier: Fraction
@@ -71,8 +78,8 @@ class Certificate:
     setting could be, so there is none.
 
     A setting is valid if its buckets can be filled so that at most a share limit_i of the records that are not known
-    have value i, fake values included, each size's fakes in proportion to its records. The rows hold for every such
-    setting whatever K = `units` is.
+    have value i, fake values included, each size's fakes in proportion to its records; and likewise of every group of
+    values that has a limit. The rows hold for every such setting whatever K = `units` is.
     """
 
     bound: Fraction

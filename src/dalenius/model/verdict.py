@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
+from typing import Any
 
 from dalenius.model.concern import Advice, Concern, advise
 from dalenius.model.exposure import Exposure
@@ -72,12 +74,44 @@ class Signature:
 
 
 @dataclass(frozen=True)
+class GroupShare:
+    """How much of a bucket a group of values takes at most: `count` rows of ST, where `known` of `size` are known.
+
+    `parent` is the place of the group that it is part of, in the list of all.
+    """
+
+    name: str
+    level: str
+    parent: int | None
+    limit: Fraction | None
+    count: int
+    size: int
+    known: int = 0
+
+    @property
+    def share(self) -> Fraction:
+        """The largest probability of having one of its values, which the limit bounds; above 1 if all are known."""
+        return Fraction(self.count, max(1, self.size - self.known))
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON (docs/json.md)."""
+        return {
+            "name": self.name,
+            "level": self.level,
+            "parent": self.parent,
+            "limit": None if self.limit is None else str(self.limit),
+            "worst": {"count": self.count, "size": self.size},
+        }
+
+
+@dataclass(frozen=True)
 class Verdict:
     """All checks of a release. True if every one of them passed; notes do not count.
 
     `rows` and `buckets` are what the manifest says, if it could be read. `exposure` is how much ST shows of people, if
     it could be read to its end. `concerns` are what to know before publication, the heaviest first: a release may keep
     every promise and still be one that should not be published. `signature` is None if the manifest cannot be read.
+    `groups` are the groups of values in the order of the manifest, with what ST holds of them, if it could be read.
     """
 
     checks: tuple[Check, ...]
@@ -87,6 +121,7 @@ class Verdict:
     exposure: Exposure | None = None
     concerns: tuple[Concern, ...] = ()
     signature: Signature | None = None
+    groups: tuple[GroupShare, ...] = ()
 
     @property
     def verified(self) -> bool:

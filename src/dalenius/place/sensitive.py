@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,8 @@ from dalenius.place.domains import (
     to_integers,
 )
 from dalenius.tables.arrays import arrow_array, numpy_array, texts
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,11 @@ class SensitiveColumn:
             null_code=None if self.null_code is None else list(order).index(self.null_code),
             published=np.asarray(order, dtype=np.int64),
         )
+
+    def as_published(self, by_code: Iterable[T]) -> list[T]:
+        """What there is of each value, in the order in which values are published."""
+        entries = list(by_code)
+        return entries if self.published is None else [entries[code] for code in np.argsort(self.published)]
 
     @cached_property
     def _codes(self) -> Integers | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dalenius.errors import InputError, SelfCheckError
 from dalenius.model import VERSION
+from dalenius.model.groups import NO_GROUP, Group
 from dalenius.model.problem import BucketSetting
 from dalenius.place.domains import Domain, Range, is_integer_like, require_in_span
 from dalenius.place.survey import Survey
@@ -103,6 +104,8 @@ def describe(
     if qit.rows != survey.rows or st.rows != survey.rows + fakes * setting.buckets:
         raise SelfCheckError(f"{survey.rows:,} records went in, and {qit.rows:,} and {st.rows:,} came out")
     limits = dict(zip(problem.values, problem.limits, strict=True))
+    groups, paths = _groups(arrangement)
+    alone = [(place,) for place in range(len(paths))]
     return manifest.Manifest(
         format=manifest.FORMAT,
         program=manifest.Program(name="dalenius", version=VERSION),
@@ -125,9 +128,25 @@ def describe(
         gap=arrangement.gap,
         adversary=manifest.Adversary(known_records=problem.known_records, fake_values=fakes),
         strata=_strata(arrangement),
+        groups=[
+            manifest.GroupEntry(
+                name=group.name,
+                level=group.level,
+                parent=None if group.parent == NO_GROUP else group.parent,
+                limit=None if group.limit is None else str(group.limit),
+                count=count,
+                worst=worst,
+            )
+            for group, (count, worst) in zip(groups, _worst_cases(arrangement, paths, len(groups)), strict=True)
+        ]
+        or None,
         values=[
-            manifest.Value(value=text, count=count, limit=str(limits[text]), worst=worst)
-            for text, (count, worst) in zip(survey.sensitive.texts, _slots(arrangement), strict=True)
+            manifest.Value(
+                value=text, count=count, limit=str(limits[text]), worst=worst, group=path[-1] if path else None
+            )
+            for text, path, (count, worst) in survey.sensitive.as_published(
+                zip(survey.sensitive.texts, paths, _worst_cases(arrangement, alone, len(paths)), strict=True)
+            )
         ],
     )
 
@@ -155,17 +174,44 @@ def _setting(setting: BucketSetting) -> list[manifest.SizeGroupPart]:
     return [manifest.SizeGroupPart(size=group.size, buckets=group.buckets) for group in setting.groups]
 
 
-def _slots(arrangement: Arrangement) -> Iterator[tuple[int, manifest.Worst]]:
-    """For each value its slots, and the worst case: round-robin puts at most ceil(slots / buckets) into a bucket."""
+def _groups(arrangement: Arrangement) -> tuple[list[Group], list[tuple[int, ...]]]:
+    """The groups that hold a value, in the order of a manifest, and for each value the places of those that hold it.
+
+    The order is that of their paths, the names from the top down. A parent is given by its place in it.
+    """
+    texts, problem = arrangement.survey.sensitive.texts, arrangement.plan.problem
+    if problem.groups is None:
+        return [], [()] * len(texts)
+    tree = problem.groups
+    path_of = {text: tree.path(value) for value, text in enumerate(problem.values)}
+    names = {place: tuple(tree.groups[above].name for above in tree.paths[place]) for place in range(len(tree.groups))}
+    used = sorted({place for path in path_of.values() for place in path}, key=names.__getitem__)
+    new = {place: number for number, place in enumerate(used)}
+    groups = [replace(tree.groups[place], parent=new.get(tree.groups[place].parent, NO_GROUP)) for place in used]
+    return groups, [tuple(new[place] for place in path_of[text]) for text in texts]
+
+
+def _worst_cases(
+    arrangement: Arrangement, holders: Sequence[Sequence[int]], number: int
+) -> Iterator[tuple[int, manifest.Worst]]:
+    """For each of so many things (values, or groups) its slots, and the worst case; `holders` has the things that each
+    value counts for.
+
+    Round-robin puts at most ceil(slots / buckets) of a value into a bucket. The values of a group are dealt out one
+    after the other, so the same holds of a group.
+    """
     known = arrangement.plan.problem.known_records
-    totals = np.zeros(len(arrangement.survey.sensitive.texts), dtype=np.int64)
+    value_of = np.array([value for value, of in enumerate(holders) for _ in of], dtype=np.intp)
+    thing_of = np.array([thing for of in holders for thing in of], dtype=np.intp)
+    totals = np.zeros(number, dtype=np.int64)
     cases: list[set[tuple[int, int]]] = [set() for _ in totals]
     for part in arrangement.partitions:
-        slots = np.asarray(part.slots, dtype=np.int64)
+        slots = np.zeros((number, len(part.setting.groups)), dtype=np.int64)
+        np.add.at(slots, thing_of, np.asarray(part.slots, dtype=np.int64)[value_of])
         most = -(-slots // [group.buckets for group in part.setting.groups])
         totals += slots.sum(axis=1)
-        for value, j in np.argwhere(most).tolist():
-            cases[value].add((int(most[value, j]), part.setting.groups[j].size))
+        for thing, j in np.argwhere(most).tolist():
+            cases[thing].add((int(most[thing, j]), part.setting.groups[j].size))
     for total, pairs in zip(totals.tolist(), cases, strict=True):
         _, count, size = max((Fraction(count, size - known), count, size) for count, size in pairs)
         yield total, manifest.Worst(count=count, size=size)

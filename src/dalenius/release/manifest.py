@@ -9,7 +9,6 @@ frequencies is made of that number.)
 from __future__ import annotations
 
 import json
-import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,23 +19,20 @@ from dalenius.errors import MemoryLimitError, ReleaseError
 from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import MOST_VALUES
-from dalenius.release.earlier_formats import in_this_format
+from dalenius.release.earlier_formats import in_its_own_format, in_this_format
+from dalenius.release.modest_json import LARGEST, require_modest
 from dalenius.release.two_tables import Count, Entry, Tables
 from dalenius.tables.delimited import require_regular
 
-FORMAT: Literal[4] = 4
+FORMAT: Literal[5] = 5
 FILE = "manifest.json"
 SIGNATURE_FILE = "manifest.sig"  # of the publisher, if there is one
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
-_LARGEST = 256 * 2**20  # bytes of a manifest: 100,000 values need about 20 MB
-_BRANCHES = b"{[,"  # each is followed by something that takes memory
-_BRANCH_BYTES = 400  # in memory at the most
+MOST_LEVELS = 32  # of groups within groups: whoever checks them goes through all of them for every row
+_FIRST_STRICT = 4  # the format since which there is one spelling
 _MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
-_TEXT_GROWS = 8  # bytes in memory for each byte of text
-_SPARSE = 4  # bytes of a manifest for each branch at the least; {"stratum":1}, has 7
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 
 
 def _is_limit(text: str) -> str:
@@ -47,6 +43,9 @@ def _is_limit(text: str) -> str:
 
 
 Ratio = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[0-9]{1,200})?$"), AfterValidator(_is_limit)]
+
+
+Place = Annotated[int, Field(ge=0, lt=MOST_VALUES)]
 
 
 class Program(Entry):
@@ -80,9 +79,11 @@ class SizeGroupPart(Entry):
 
 
 class Worst(Entry):
-    """The bucket where a value's count / (size - adversary.known_records) is largest, which its limit bounds."""
+    """The bucket where count / (size - adversary.known_records) is largest, which a value's or group's limit bounds."""
 
-    count: Annotated[Count, Field(description="Rows of ST with the value in the bucket, real or fake.")]
+    count: Annotated[
+        Count, Field(description="Rows of ST in the bucket with the value, or with one of the group, real or fake.")
+    ]
     size: Annotated[Count, Field(description="Records in the bucket.")]
 
 
@@ -92,6 +93,18 @@ class Value(Entry):
     value: Annotated[str, Field(description="Its text.")]
     count: Annotated[Count, Field(description="Rows of ST with the value; without fake values, its records.")]
     limit: Annotated[Ratio, Field(description="The exact limit: 1/50, or 1.")]
+    worst: Worst
+    group: Annotated[Place | None, Field(description="The lowest group that it is in, a place in `groups`, if any.")]
+
+
+class GroupEntry(Entry):
+    """Some sensitive values under one name, which may have a limit of their own: together, as if they were one."""
+
+    name: Annotated[str, Field(min_length=1)]
+    level: Annotated[str, Field(description="What groups of this kind are called, such as chapter; it may be empty.")]
+    parent: Annotated[Place | None, Field(description="The group that it is part of, a place before its own, if any.")]
+    limit: Annotated[Ratio | None, Field(description="The exact limit of all values under it together, if any.")]
+    count: Annotated[Count, Field(description="Rows of ST with a value under it.")]
     worst: Worst
 
 
@@ -157,7 +170,7 @@ class Strata(Entry):
 class Manifest(Entry):
     """A whole manifest. The JSON schema in the documentation is made from this class."""
 
-    format: Annotated[Literal[4], Field(description="The version of the release format.")]
+    format: Annotated[Literal[5], Field(description="The version of the release format.")]
     program: Program
     randomness: Annotated[
         Literal["cryptographic", "seeded: not for publication"],
@@ -182,6 +195,15 @@ class Manifest(Entry):
     gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
     adversary: Adversary
     strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]
+    groups: Annotated[
+        list[GroupEntry] | None,
+        Field(
+            min_length=1,
+            fail_fast=True,
+            description="Groups of values, if there are any: each followed by those within it, and those with the same "
+            "parent in the order of their names.",
+        ),
+    ]
     values: Annotated[
         list[Value], Field(min_length=1, fail_fast=True, description="In the order of the sensitive column's type.")
     ]
@@ -196,7 +218,7 @@ class Manifest(Entry):
     @property
     def is_strict(self) -> bool:
         """Whether every byte of the release follows from what it says, which can be asked of formats from 4 on."""
-        return self._made_in >= FORMAT
+        return self._made_in >= _FIRST_STRICT
 
     @property
     def slots(self) -> int:
@@ -204,33 +226,16 @@ class Manifest(Entry):
         return self.rows + self.adversary.fake_values * self.buckets
 
     def to_json(self) -> str:
-        """The text of manifest.json."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+        """The text of manifest.json; of an earlier format that has one spelling, in that."""
+        document = self.model_dump(mode="json")
+        if self.is_strict:
+            document = in_its_own_format(document, self._made_in)
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of manifest.json."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Manifest.model_json_schema()}
-
-
-def require_modest(content: bytes, memory: ReadingMemory | None = None) -> None:
-    """Refuse JSON that would take much more memory than its length, or than there is, before it is parsed.
-
-    A document of {} takes some 300 times its length.
-    """
-    if len(content) > _LARGEST:
-        raise ReleaseError(f"the manifest is larger than {_LARGEST:,} bytes")
-    branches = _branches(content)
-    if branches * _SPARSE > len(content):
-        branches = _branches(_STRING.sub(b'""', content))  # those within text do not count
-        if branches * _SPARSE > len(content):
-            raise ReleaseError(f"the manifest has {branches:,} lists, objects and entries, more than a release has")
-    memory = memory or ReadingMemory.of(None)
-    memory.require(branches * _BRANCH_BYTES + len(content) * _TEXT_GROWS, memory.spare // 2, "the manifest")
-
-
-def _branches(content: bytes) -> int:
-    return sum(content.count(mark) for mark in _BRANCHES)
 
 
 def parse_manifest(text: str) -> Manifest:
@@ -245,9 +250,10 @@ def parse_manifest(text: str) -> Manifest:
             f"the manifest's format is not one of 1 to {FORMAT}, which this program reads",
             "Is it a release of Dalenius, and is this program as new as the one that made it?",
         )
-    values = document.get("values")
-    if isinstance(values, list) and len(values) > MOST_VALUES:
-        raise ReleaseError(f"the manifest has {len(values):,} values, more than {MOST_VALUES:,}")
+    for name in ("values", "groups"):
+        listed = document.get(name)
+        if isinstance(listed, list) and len(listed) > MOST_VALUES:
+            raise ReleaseError(f"the manifest has {len(listed):,} {name}, more than {MOST_VALUES:,}")
     try:
         manifest = Manifest.model_validate_json(
             text if version == FORMAT else json.dumps(in_this_format(document, FORMAT))
@@ -265,6 +271,7 @@ def parse_manifest(text: str) -> Manifest:
 def _check_spelling(manifest: Manifest, text: str) -> None:
     """There is one text for what a manifest says: any other could say more."""
     ratios = {value.limit for value in manifest.values}
+    ratios |= {group.limit for group in manifest.groups or () if group.limit is not None}
     ratios |= {manifest.strata.margin} if manifest.strata is not None else set()
     if manifest.to_json() != text or any(str(Fraction(ratio)) != ratio for ratio in ratios):
         raise ReleaseError(
@@ -286,7 +293,7 @@ def tables_of_release(folder: Path) -> list[str] | None:
     path = folder / FILE
     try:
         require_regular(path)
-        return tables_in(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
+        return tables_in(path.read_bytes()) if path.stat().st_size <= LARGEST else None
     except OSError:
         return None
 
@@ -316,7 +323,7 @@ def read_manifest(folder: Path, memory: ReadingMemory | None = None) -> Manifest
     try:
         require_regular(path)
         with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(LARGEST + 1)
         require_modest(content, memory)
         return parse_manifest(content.decode("utf-8"))
     except OSError as error:

@@ -1,9 +1,10 @@
 """The buckets of a table: does each keep every limit, and does each have the size that the setting gives it?
 
-The promise (`LimitsOfBuckets`). In every bucket, count(value) / (size - known) <= the value's limit. On integers, never
-rounded. `size` is the number of records in the bucket, of which the adversary may know `known`; the others are left to
-guess. A bucket of ST has `fakes` rows more than records, and every row with the value counts, whether real or fake. So
-the promise holds even against somebody who can tell which are fake.
+The promise (`LimitsOfBuckets`). In every bucket, count(value) / (size - known) <= the value's limit, and likewise of a
+group of values (`bucket_groups`), whose count is that of all values under it. On integers, never rounded. `size` is the
+number of records in the bucket, of which the adversary may know `known`; the others are left to guess. A bucket of ST
+has `fakes` rows more than records, and every row with the value counts, whether real or fake. So the promise holds even
+against somebody who can tell which are fake.
 
 For a limit p/q, count / left <= p/q holds iff count <= cap = floor(p * left / q). The caps are made of Python's
 integers, which have no largest; being at most the size, they fit into 64 bits, and the counts are compared with them.
@@ -71,14 +72,18 @@ class Caps:
 
 
 class LimitsOfBuckets:
-    """Compares every bucket of ST with the limits, and remembers the worst case of every value."""
+    """Compares every bucket of ST with the limits, and remembers the worst case of every value, or of every group.
+
+    What the buckets show of people goes to `exposure`, if anybody asks for it. `what` has a limit, in a sentence.
+    """
 
     def __init__(
         self,
         limits: Sequence[Fraction | None],
         known: int = 0,
         fakes: int = 0,
-        memory: ReadingMemory | None = None,
+        exposure: ExposureOfBuckets | None = None,
+        what: str = "a value",
     ) -> None:
         self._caps = Caps(limits)
         self._known, self._fakes = known, fakes
@@ -87,7 +92,7 @@ class LimitsOfBuckets:
         self._left = 1
         self._most: Integers = np.zeros(0, np.int64)  # the largest count in a bucket with `_left` left, by value
         self._shares = (np.zeros(0, np.int64), np.ones(0, np.int64))  # the worst count and what is left, by value
-        self._exposure = ExposureOfBuckets(fakes, memory)
+        self._exposure, self._what = exposure, what
 
     def add(self, buckets: WholeBuckets, values: int) -> None:
         """The next buckets; `values` is how many values are known by now."""
@@ -109,10 +114,6 @@ class LimitsOfBuckets:
         counts, left = (_extend(self._shares[0], values, 0), _extend(self._shares[1], values, 1))
         return list(zip(counts.tolist(), (left + self._known).tolist(), strict=True))
 
-    def exposure(self, texts: Sequence[str | None]) -> Exposure:
-        """How exposed the people of all buckets are."""
-        return self._exposure.conclude(texts)
-
     def conclude(self, texts: Sequence[str | None], report: Report) -> None:
         """Add the buckets that exceed a limit to the report."""
         if self._worst is None:
@@ -123,7 +124,7 @@ class LimitsOfBuckets:
         size = f"{worst.left + self._known:,}" + (f" less {self._known:,} known" if self._known else "")
         report.fail(
             LIMITS,
-            f"{plural(self._buckets_over, 'bucket')} {verb} more of a value than its limit allows; the worst: "
+            f"{plural(self._buckets_over, 'bucket')} {verb} more of {self._what} than its limit allows; the worst: "
             f"{'null' if text is None else quote(text)} {worst.count:,} of {size} in bucket {worst.bucket:,}, "
             f"limit {_short(limit)}",
             self._buckets_over,
@@ -137,7 +138,8 @@ class LimitsOfBuckets:
         if left != self._left:
             self._fold()
             self._left = left
-        self._exposure.add(rows, codes, counts, len(self._most))
+        if self._exposure is not None:
+            self._exposure.add(rows, codes, counts, len(self._most))
         more = np.flatnonzero(counts > self._most.take(codes))
         if len(more):
             np.maximum.at(self._most, codes[more], counts[more])

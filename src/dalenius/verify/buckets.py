@@ -24,7 +24,8 @@ class NotAscendingError(Exception):
 class WholeBuckets:
     """Buckets in ascending order, and what they hold: `counts[k]` rows of the value `codes[k]` in run k.
 
-    The runs of bucket j are those from `first_runs[j]` to the next bucket's; no value has two runs in a bucket.
+    The runs of bucket j are those from `first_runs[j]` to the next bucket's; no value has two runs in a bucket. Where
+    `codes` are of groups, a bucket may have no run at all, and values of nested groups count several times.
     """
 
     numbers: Integers

@@ -10,7 +10,7 @@ from typing import Any
 
 from dalenius.model.concern import Concern, Severity, by_weight
 from dalenius.model.exposure import Exposure, exposure_sentence
-from dalenius.model.verdict import Check, Finding, Signature, Verdict, conclude_check
+from dalenius.model.verdict import Check, Finding, GroupShare, Signature, Verdict, conclude_check
 from dalenius.release.manifest import Manifest
 
 FILES, MANIFEST, HASHES, SCHEMA = "files", "manifest", "hashes", "schema"
@@ -48,6 +48,7 @@ class Report:
         self.holds = dict(HOLDS)
         self.exposure: Exposure | None = None
         self.signature: Signature | None = None
+        self.groups: tuple[GroupShare, ...] = ()
 
     def fail(self, check: str, message: str, count: int = 1) -> None:
         """Something is wrong."""
@@ -67,6 +68,7 @@ class Report:
         self.obstacles += other.obstacles
         self.notes += other.notes
         self.exposure = other.exposure or self.exposure
+        self.groups = other.groups or self.groups
 
     def checks(self, asked: Collection[str], with_strata: bool, strict: bool = True) -> tuple[Check, ...]:
         """All checks: what not everybody wants only if it was asked for, and that of strata if there are any."""
@@ -91,7 +93,14 @@ class Report:
         if manifest is None:
             return Verdict(checks, tuple(self.notes), concerns=concerns)
         return Verdict(
-            checks, tuple(self.notes), manifest.rows, manifest.buckets, self.exposure, concerns, self.signature
+            checks,
+            tuple(self.notes),
+            manifest.rows,
+            manifest.buckets,
+            self.exposure,
+            concerns,
+            self.signature,
+            self.groups,
         )
 
 
@@ -167,6 +176,7 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
             for check in verdict.checks
         ],
         "exposure": verdict.exposure.as_object() if verdict.exposure is not None else None,
+        "groups": [group.as_object() for group in verdict.groups],
         "findings": [concern.as_object() for concern in verdict.concerns],
         "signature": verdict.signature.as_object() if verdict.signature is not None else None,
         "notes": list(verdict.notes),

@@ -46,6 +46,7 @@ from dalenius.verify.release_files import (
     table_is_there,
 )
 from dalenius.verify.scan import RESTS_ON, Scan, Scanner
+from dalenius.verify.stated_groups import check_groups, compare_groups
 from dalenius.verify.stated_tree import check_tree
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def _check(
         source.require_columns([*(column.name for column in columns.quasi_identifiers), columns.sensitive.name])
     check_consistency(manifest, report)
     has_tree = check_tree(manifest, report)
+    groups = check_groups(manifest, report)
     note_other_files(release, report)
     tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
     rows = (manifest.rows + manifest.slots) * (2 if with_source else 1)
@@ -144,7 +146,7 @@ def _check(
     watch = Watch(rows, progress)
     try:
         limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
-        readable = _check_tables(Scanner(release, watch, batch_rows, has_tree), tables, limits, report)
+        readable = _check_tables(Scanner(release, watch, batch_rows, has_tree, groups), tables, limits, report)
         if source is not None:
             report.add(check_source(release, source, readable, watch))
     except BaseException:
@@ -198,10 +200,13 @@ def _check_values(scanner: Scanner, publishers: PublishersLimits | None) -> Scan
     manifest = scanner.release.manifest
     values = [value.value for value in manifest.values]
     if publishers is not None:
-        return _check_publishers_limits(scanner, publishers, values)
-    scan = scanner.sensitive_values(values, [Fraction(value.limit) for value in manifest.values])
-    if scan.complete:
-        compare_values(manifest, scan, True, scan.report)
+        scan = _check_publishers_limits(scanner, publishers, values)
+    else:
+        scan = scanner.sensitive_values(values, [Fraction(value.limit) for value in manifest.values])
+        if scan.complete:
+            compare_values(manifest, scan, True, scan.report)
+    if scan.complete and scanner.groups is not None:
+        compare_groups(manifest, scanner.groups, scan.counts, scan.group_worst, scan.report)
     return scan
 
 

@@ -1,4 +1,4 @@
-"""What a manifest of format 4 could say in several ways, though a release has one: names, digits, and where parts end.
+"""What a manifest could say in several ways, though a release has one: names, digits, and where parts end.
 
 That its text is the one that Dalenius writes is seen when it is read (`release.manifest`).
 """

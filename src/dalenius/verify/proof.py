@@ -4,29 +4,26 @@
 arithmetic is stated in `model.plan.Certificate`. The judge takes counts, limits and the adversary from the publisher
 and not from the file; from the file it takes the rows, the range of bucket sizes, and the claims to compare with.
 Whatever the rows are, they prove a true bound, so a file that somebody changed proves a poorer one or is refused.
+Rows of a problem with groups of values have a form of their own (`group_rows`).
 
 Nothing is imported from `solve`: the judge must not share the author's bugs.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, lcm
-from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dalenius.errors import InputError, UsageError
+from dalenius.model.groups import NO_GROUP, Groups
 from dalenius.model.plan import Certificate, CertificateRow, Proof
-from dalenius.model.problem import LARGEST_TOTAL, Problem, ValueCounts
+from dalenius.model.problem import Problem, ValueCounts
 from dalenius.policy.exact import format_fraction
-from dalenius.tables.delimited import require_regular
+from dalenius.verify.certificate_file import Claim
 from dalenius.verify.findings import plural, quote
 
 _MOST_SIZES = 1_000_000  # sizes are looked at one by one; the solvers have the same bound
@@ -51,7 +48,7 @@ def certified_bound(problem: Problem, certificate: Certificate) -> Fraction:
     costs = certificate.proves == "loss"
     slope = min(
         Fraction(scale * (size - 1) ** 2 * costs - gain, size)
-        for size, gain in _gains(problem, rows, certificate.units)
+        for size, gain in _all_gains(problem, rows, certificate.units)
     )
     return (start + slope * problem.total) / scale
 
@@ -62,8 +59,17 @@ def _right(problem: Problem, row: CertificateRow) -> int:
     return -counts if row.sizes else counts
 
 
+def _all_gains(problem: Problem, rows: Sequence[tuple[CertificateRow, int]], units: int) -> Iterator[tuple[int, int]]:
+    """For every size S, the sum of weight_r * a_r(S) over all rows."""
+    if problem.groups is None:
+        return _gains(problem, rows, units)
+    from dalenius.verify.group_rows import gains_with_groups  # here, because nothing else needs numpy
+
+    return gains_with_groups(problem, rows, units)
+
+
 def _gains(problem: Problem, rows: Sequence[tuple[CertificateRow, int]], units: int) -> Iterator[tuple[int, int]]:
-    """For every size S, the sum of weight_r * a_r(S) over all rows.
+    """The same without groups.
 
     A row covers whole ranges of sizes, and a cap depends on a value's limit alone. So between two edges of ranges the
     sum is one of caps, one term for each limit, and of a multiple of S.
@@ -107,103 +113,6 @@ def _cap(problem: Problem, limit: Fraction, size: int, units: int) -> int:
     return -(-units * most * size // (size + problem.fake_values))
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-_Whole = Annotated[int, Field(ge=0, le=LARGEST_TOTAL)]
-_Size = Annotated[int, Field(ge=1, le=2**62)]
-_Limit = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/0*[1-9][0-9]{0,199})?$")]
-_Multiplier = Annotated[str, Field(pattern=r"^[0-9]{1,1000}(/0*[1-9][0-9]{0,999})?$")]
-_Bound = Annotated[str, Field(pattern=r"^-?[0-9]{1,1000}(/0*[1-9][0-9]{0,999})?$")]
-
-
-class _Value(_Entry):
-    value: str
-    count: _Whole
-    limit: _Limit
-
-
-class _Row(_Entry):
-    multiplier: _Multiplier
-    values: list[_Whole]
-    sizes: list[Annotated[list[_Size], Field(min_length=2, max_length=2)]]
-
-
-class _File(_Entry):
-    format: Literal[1]
-    min_size: _Size
-    max_size: _Size
-    known_records: _Whole
-    fake_values: _Whole
-    units: Annotated[int, Field(ge=1, le=2**62)]
-    values: Annotated[list[_Value], Field(min_length=1)]
-    proves: Proof
-    bound: _Bound
-    rows: list[_Row]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a file says: a certificate, and the problem whose bound it is said to prove."""
-
-    problem: Problem
-    certificate: Certificate
-
-
-def read_certificate(path: Path) -> Claim:
-    """A certificate from its file; an `InputError` if it is not one."""
-    try:
-        require_regular(path)
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"the certificate cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InputError("the certificate is not a text file", _HINT) from None
-    try:
-        file = _File.model_validate(json.loads(text))
-    except ValidationError as error:  # before ValueError, which it is
-        raise InputError(f"the certificate is not one: {_first_problem(error)}", _HINT) from None
-    except (ValueError, RecursionError):
-        raise InputError("the certificate is not valid JSON", _HINT) from None
-    return _claim(file)
-
-
-_HINT = "Give the file that 'dalenius plan --certificate' wrote."
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    message = "not an exact ratio" if first["type"] == "string_pattern_mismatch" else first["msg"].lower()
-    return f"{place or 'the file'}: {message}"
-
-
-def _claim(file: _File) -> Claim:
-    names = [entry.value for entry in file.values]
-    if len(set(names)) < len(names):
-        raise InputError("the certificate is not one: it lists a value twice", _HINT)
-    for number, row in enumerate(file.rows):
-        if not row.sizes and len(row.values) != 1:
-            raise InputError(f"the certificate is not one: rows.{number} has no sizes, and not one value", _HINT)
-        if any(value >= len(names) for value in row.values):
-            raise InputError(f"the certificate is not one: rows.{number} is about a value that is not listed", _HINT)
-    rows = (
-        CertificateRow(Fraction(row.multiplier), tuple(row.values), tuple((low, high) for low, high in row.sizes))
-        for row in file.rows
-    )
-    problem = Problem(
-        values=tuple(names),
-        counts=tuple(entry.count for entry in file.values),
-        limits=tuple(Fraction(entry.limit) for entry in file.values),
-        min_size=file.min_size,
-        max_size=file.max_size,
-        known_records=file.known_records,
-        fake_values=file.fake_values,
-    )
-    return Claim(problem, Certificate(Fraction(file.bound), tuple(rows), file.proves, file.units))
-
-
 @dataclass(frozen=True)
 class ProofVerdict:
     """What a certificate proves about the publisher's own counts and limits, and what is wrong with it.
@@ -233,6 +142,7 @@ def check_certificate(
     counts: ValueCounts,
     limits: Sequence[Fraction],
     *,
+    groups: Groups | None = None,
     known_records: int = 0,
     fake_values: int = 0,
     min_size: int | None = None,
@@ -240,7 +150,8 @@ def check_certificate(
 ) -> ProofVerdict:
     """Recompute the bound for the publisher's counts and limits, and compare all that the certificate says.
 
-    `limits` are in the order of the counts. Without `min_size` or `max_size` the range is the certificate's.
+    `limits`, and the values of `groups`, are in the order of the counts. Without `min_size` or `max_size` the range is
+    the certificate's.
     """
     stated = claim.problem
     own = dict(zip(counts.values, zip(counts.counts, limits, strict=True), strict=True))
@@ -254,10 +165,12 @@ def check_certificate(
         max_size=stated.max_size if max_size is None else max_size,
         known_records=known_records,
         fake_values=fake_values,
+        groups=_groups(stated, counts, groups),
     )
     _check_range(problem)
     proven = certified_bound(problem, claim.certificate)
-    findings = (*_differences(stated, problem), *_shortfall(claim.certificate, proven))
+    others = _other_groups(stated, counts, groups)
+    findings = (*_differences(stated, problem), *others, *_shortfall(claim.certificate, proven))
     return ProofVerdict(
         problem=problem,
         proves=claim.certificate.proves,
@@ -265,6 +178,19 @@ def check_certificate(
         proven=proven,
         findings=findings,
     )
+
+
+def _groups(stated: Problem, counts: ValueCounts, groups: Groups | None) -> Groups | None:
+    """The publisher's groups, in the order of the certificate's values.
+
+    A certificate that knows of no groups is judged without: what it proves holds all the more with them.
+    """
+    if stated.groups is None:
+        return None
+    if groups is None:
+        return Groups((), (NO_GROUP,) * len(stated.values))
+    place = {value: number for number, value in enumerate(counts.values)}
+    return groups.take([place[value] for value in stated.values])
 
 
 def _check_range(problem: Problem) -> None:
@@ -312,6 +238,56 @@ def _differences(stated: Problem, problem: Problem) -> Iterator[str]:
             f"the certificate is about bucket sizes from {stated.min_size:,} to {stated.max_size:,}, and yours are "
             f"from {problem.min_size:,} to {problem.max_size:,}"
         )
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A group that has values: the names of its parent and of the values for which it is the lowest, and its limit."""
+
+    parent: str | None
+    limit: Fraction | None
+    values: frozenset[str]
+
+
+def _nodes(groups: Groups | None, values: Sequence[str]) -> dict[str, _Node]:
+    """By name. Groups without values do not matter, wherever they are listed."""
+    if groups is None:
+        return {}
+    own: dict[int, set[str]] = {place: set() for value in range(len(values)) for place in groups.path(value)}
+    for value, place in zip(values, groups.of_value, strict=True):
+        if place != NO_GROUP:
+            own[place].add(value)
+    names = [group.name for group in groups.groups]
+    return {
+        names[place]: _Node(
+            parent=None if groups.groups[place].parent == NO_GROUP else names[groups.groups[place].parent],
+            limit=groups.groups[place].limit,
+            values=frozenset(members),
+        )
+        for place, members in own.items()
+    }
+
+
+def _other_groups(stated: Problem, counts: ValueCounts, groups: Groups | None) -> Iterator[str]:
+    """What the certificate says of groups and is not so."""
+    theirs, yours = _nodes(stated.groups, stated.values), _nodes(groups, counts.values)
+    unknown, missing = sorted(set(theirs) - set(yours)), sorted(set(yours) - set(theirs))
+    if unknown:
+        yield f"the certificate has groups that you do not have: {_names(unknown)}"
+    if missing:
+        yield f"the certificate does not have your groups {_names(missing)}"
+    both = [(name, theirs[name], yours[name]) for name in sorted(set(theirs) & set(yours))]
+    limits = [(name, it, you) for name, it, you in both if it.limit != you.limit]
+    for name, it, you in limits[:1]:
+        first = f"{quote(name)} it has {_limit(it.limit)}, and you have {_limit(you.limit)}"
+        yield f"{plural(len(limits), 'limit of a group differs', 'limits of groups differ')} from yours: of {first}"
+    others = [name for name, it, you in both if (it.parent, it.values) != (you.parent, you.values)]
+    if others:
+        yield f"{plural(len(others), 'group has', 'groups have')} another parent or other values: {_names(others)}"
+
+
+def _limit(limit: Fraction | None) -> str:
+    return "none" if limit is None else format_fraction(limit)
 
 
 def _shortfall(certificate: Certificate, proven: Fraction) -> Iterator[str]:

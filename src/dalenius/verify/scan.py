@@ -12,14 +12,16 @@ import pyarrow as pa
 
 from dalenius.errors import InputError
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.verify.bucket_limits import LimitsOfBuckets, SizesOfTable
-from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError
+from dalenius.verify.bucket_groups import GroupRuns
+from dalenius.verify.bucket_limits import ExposureOfBuckets, LimitsOfBuckets, SizesOfTable
+from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, WholeBuckets
 from dalenius.verify.findings import LIMITS, ORDER, SCHEMA, SIZES, STRATA, VALUES, Report, plural
 from dalenius.verify.layout import UnusedEntries, check_layout, in_no_row
 from dalenius.verify.parquet_bytes import check_coverage
 from dalenius.verify.release_files import Watch
 from dalenius.verify.row_order import OrderOfRows, integers
 from dalenius.verify.sensitive_values import ValueCodes
+from dalenius.verify.stated_groups import StatedGroups
 from dalenius.verify.stated_tree import StrataOfRows, Tree
 from dalenius.verify.strict_files import check_nulls, strict_batches
 
@@ -36,6 +38,7 @@ class Scan:
     complete: bool = False
     counts: list[tuple[str | None, int]] = field(default_factory=list)
     worst: dict[str | None, tuple[int, int]] = field(default_factory=dict)  # count, and records in the bucket
+    group_worst: list[tuple[int, int]] = field(default_factory=list)  # the same for each group of the manifest
     values_in_order: bool = True
     nulls: int = 0
 
@@ -50,12 +53,16 @@ class _NullBucketsError(Exception):
 
 @dataclass(frozen=True)
 class Scanner:
-    """Reads the tables of one release, `rows` rows at a time; `has_tree` if rows can be led through its tree."""
+    """Reads the tables of one release, `rows` rows at a time.
+
+    `has_tree` if rows can be led through its tree; `groups` are those of its values, if they are a tree.
+    """
 
     release: ReleaseFolder
     watch: Watch
     rows: int
     has_tree: bool = False
+    groups: StatedGroups | None = None
 
     def quasi_identifiers(self) -> Scan:
         """QIT: layout, sizes, strata and order."""
@@ -87,10 +94,9 @@ class Scanner:
         """ST: layout, sizes, order, and every value of every bucket against its limit, if limits are given."""
         scan = Scan()
         sizes, order, stream = self._sizes("st"), self._order("st"), BucketStream()
-        manifest, adversary = self.release.manifest, self.release.manifest.adversary
+        manifest = self.release.manifest
         codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value, self.release.memory)
-        caps = limits if limits is not None else [None] * len(values)
-        shares = LimitsOfBuckets(caps, adversary.known_records, adversary.fake_values, self.release.memory)
+        shares = _Shares(self.release, values, limits, self.groups)
         with self._reading("st", scan):
             for batch in self._batches("st", scan.report):
                 bucket, sensitive = batch.columns
@@ -187,13 +193,11 @@ class Scanner:
             rows = plural(order.falls, "row comes", "rows come")
             scan.report.fail(ORDER, f"in {self._file(table)} {rows} before the row above", order.falls)
 
-    def _conclude_values(self, codes: ValueCodes, shares: LimitsOfBuckets, scan: Scan) -> None:
-        shares.conclude(codes.texts, scan.report)
+    def _conclude_values(self, codes: ValueCodes, shares: _Shares, scan: Scan) -> None:
+        shares.conclude(codes.texts, scan)
         scan.counts = codes.counts
-        scan.worst = dict(zip(codes.texts, shares.worst(len(codes.texts)), strict=True))
         scan.values_in_order = codes.in_order()
         scan.nulls = codes.nulls
-        scan.report.exposure = shares.exposure(codes.texts)
         self._fail_unused("st", self.release.manifest.columns.sensitive.name, codes.unused, scan.report)
 
     def _conclude_unused(self, unused: dict[str, UnusedEntries], scan: Scan) -> None:
@@ -224,6 +228,41 @@ class Scanner:
 
     def _file(self, table: TableName) -> str:
         return self.release.name(table)
+
+
+class _Shares:
+    """What the buckets of ST hold of every value, and of every group of values, against the limits."""
+
+    def __init__(
+        self,
+        release: ReleaseFolder,
+        values: Sequence[str],
+        limits: Sequence[Fraction] | None,
+        groups: StatedGroups | None,
+    ) -> None:
+        known, fakes = release.manifest.adversary.known_records, release.manifest.adversary.fake_values
+        self._exposure = ExposureOfBuckets(fakes, release.memory)
+        caps = limits if limits is not None else [None] * len(values)
+        self._values = LimitsOfBuckets(caps, known, fakes, self._exposure)
+        self._groups = groups
+        if groups is not None:
+            self._runs = GroupRuns(groups, values)
+            self._of_groups = LimitsOfBuckets(groups.limits, known, fakes, what="a group of values")
+
+    def add(self, buckets: WholeBuckets, values: int) -> None:
+        """The next buckets; `values` is how many values are known by now."""
+        self._values.add(buckets, values)
+        if self._groups is not None:
+            self._of_groups.add(self._runs.of(buckets, values), len(self._groups.names))
+
+    def conclude(self, texts: Sequence[str | None], scan: Scan) -> None:
+        """What it comes to."""
+        self._values.conclude(texts, scan.report)
+        scan.worst = dict(zip(texts, self._values.worst(len(texts)), strict=True))
+        scan.report.exposure = self._exposure.conclude(texts)
+        if self._groups is not None:
+            self._of_groups.conclude(self._groups.names, scan.report)
+            scan.group_worst = self._of_groups.worst(len(self._groups.names))
 
 
 def _numbers(bucket: pa.Array) -> Integers:

@@ -1,4 +1,4 @@
-"""The tables of a release of format 4, file by file: every byte of each follows from the rows.
+"""The tables of a release since format 4, file by file: every byte of each follows from the rows.
 
 Parquet files are taken apart (`strict_parquet`). A text file is written again from the rows that it holds, and has to
 come out as it is.

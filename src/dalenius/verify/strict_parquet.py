@@ -1,4 +1,4 @@
-"""The Parquet files of a release of format 4, page by page: nothing is in them but the rows, in their one spelling.
+"""The Parquet files of a release since format 4, page by page: nothing is in them but the rows, in their one spelling.
 
 `parquet_file.walk` has shown that headers and footer are those that belong to the pages. What is left are the pages
 themselves (docs/release-format.md, "Parquet"). Each is taken apart here by code of the judge's own:
