@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from dalenius.dp_risk.every_group import GroupFile
-from dalenius.dp_risk.groups import GroupTables
+from dalenius.dp_risk.group_tables import GroupTables
 from dalenius.dp_risk.risk import dp_risk
 from dalenius.errors import DaleniusError, InputError, OutputError, UsageError
 from tests.dp_risk.exact import claimed_above, ratio_at_most
@@ -116,8 +116,8 @@ def test_the_numbers_of_unnamed_groups_do_not_follow_their_quasi_identifiers(tmp
 
 
 def test_rows_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dalenius.dp_risk.groups._ROWS_AT_ONCE", 50)
-    monkeypatch.setattr("dalenius.dp_risk.groups._TRIPLES_AT_ONCE", 64)
+    monkeypatch.setattr("dalenius.dp_risk.group_tables._ROWS_AT_ONCE", 50)
+    monkeypatch.setattr("dalenius.dp_risk.group_tables._TRIPLES_AT_ONCE", 64)
     monkeypatch.setattr("dalenius.dp_risk.every_group._CELLS_OF_A_BLOCK", 700)
     written: list[int] = []
     write = GroupFile.write

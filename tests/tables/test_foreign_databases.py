@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 import dalenius
-from dalenius.dp_risk.groups import open_groups
+from dalenius.dp_risk.group_tables import open_groups
 from dalenius.errors import InputError
 from dalenius.query.count import Counter
 from dalenius.query.true_count import true_count

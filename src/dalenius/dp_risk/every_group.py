@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from dalenius.dp_risk.groups import GroupTables
+from dalenius.dp_risk.group_tables import GroupTables
 from dalenius.dp_risk.noise import Floats, Noise
 from dalenius.dp_risk.ratio import Integers, mean, quantiles, variance
 from dalenius.dp_risk.release_shares import ReleaseView

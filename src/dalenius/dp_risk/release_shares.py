@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.dp_risk.groups import Group
+from dalenius.dp_risk.group_tables import Group
 from dalenius.dp_risk.noise import Floats, Noise
 from dalenius.dp_risk.ratio import Integers, noisy_ratios, pinned, ratio, thresholds
 from dalenius.dp_risk.results import GroupRisk, ReleaseRisk, ReleaseShares, ValueRisk

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.dp_risk.every_group import EveryGroup, group_file
-from dalenius.dp_risk.groups import GroupTables, open_groups
+from dalenius.dp_risk.group_tables import GroupTables, open_groups
 from dalenius.dp_risk.noise import draw, require_opendp
 from dalenius.dp_risk.ratio import Integers, typical
 from dalenius.dp_risk.release_shares import Judge, ReleaseBySize, release_view
