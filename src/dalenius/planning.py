@@ -13,7 +13,7 @@ from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution,
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.policy.exact import label
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
-from dalenius.solve.foresight import foresee_error, foresee_exposure
+from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
     HIDING_SIZE,
@@ -181,6 +181,7 @@ def with_notes(plan: Plan, resolved: ResolvedLimits) -> Plan:
         plan,
         exposure=foresee_exposure(problem.values, [partition], problem.fake_values),
         error=foresee_error(problem.values, [partition], problem.fake_values),
+        group_shares=foresee_groups(problem.groups, [partition], problem.known_records, problem.fake_values),
         notes=notes,
     )
 

@@ -12,7 +12,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.fakes.quotas import draw_fakes, fakes_of_a_group, portion
+from dalenius.fakes.quotas import draw_fakes, fakes_of_a_group
+from dalenius.fakes.rooms import portion
 from dalenius.model.problem import BucketSetting, Partition, Problem, Violation
 from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.gale import validate_setting

@@ -30,22 +30,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
 
 import numpy as np
 
 from dalenius.errors import SelfCheckError, SolverError, UndecidedError
+from dalenius.fakes.rooms import RandomBits, Rooms, portion
 from dalenius.model.plan import Plan
 from dalenius.model.problem import Partition, Problem, SizeGroup
 from dalenius.solve.caps import Instance, Integers, Mask
 from dalenius.solve.forest import Forest
 from dalenius.solve.gale import fill_sizes
-from dalenius.solve.tree_flow import pour
 
 _MOST_CELLS = 4_000_000  # values x kinds
 _FRACTION_BITS = 20  # shares are multiples of 2^-20 fakes
-_KEY_BITS = 64
 _DRAWS = 24
 _SPREADS = 64
 
@@ -148,7 +146,7 @@ def fakes_of_a_group(
     is one rounded up or down as well.
     """
     total = fake_values * buckets
-    tree = _Rooms(forest, np.minimum(slots - (records if forest is None else forest.sums(records)[:-1]), total))
+    tree = Rooms(forest, np.minimum(slots - (records if forest is None else forest.sums(records)[:-1]), total))
     room = tree.of_values
     if (tree.rooms < 0).any() or tree.all_together() < total:
         raise SolverError(
@@ -166,26 +164,6 @@ def fakes_of_a_group(
     whole = np.empty_like(expected)
     whole[order] = np.diff(reached, prepend=0)
     return whole
-
-
-def portion(available: Integers, amount: int) -> Integers:
-    """`amount` in all, from each in proportion to what is available; whole numbers, the largest give the rest."""
-    everything = int(available.sum())
-    if amount >= everything:
-        return available
-    part: Integers = np.floor(available * (amount / everything * (1 - 1e-12))).astype(np.int64)
-    left = available - part
-    order = np.argsort(-available, kind="stable")
-    before = np.concatenate(([0], np.cumsum(left[order])[:-1]))
-    part[order] += np.clip(amount - int(part.sum()) - before, 0, left[order])
-    return part
-
-
-class RandomBits(Protocol):
-    """A source of random bits: `secrets.SystemRandom()`, or `random.Random(seed)` for tests."""
-
-    def getrandbits(self, k: int, /) -> int:
-        """A uniformly random whole number of k bits."""
 
 
 def _up_to(positions: Integers, firsts: Integers, buckets: int) -> Integers:
@@ -220,64 +198,6 @@ def _markable_fakes(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Rooms:
-    """Room for fakes: that of each value, and behind them that of each group."""
-
-    forest: Forest | None
-    rooms: Integers
-
-    @property
-    def of_values(self) -> Integers:
-        """That of each value by itself."""
-        return self.rooms if self.forest is None else self.rooms[: self.forest.values]
-
-    def times(self, factor: int) -> _Rooms:
-        """So many times the room."""
-        return replace(self, rooms=self.rooms * factor)
-
-    def all_together(self) -> int:
-        """The room that all values have together."""
-        if self.forest is None:
-            return int(self.rooms.sum())
-        return int(self.forest.most(np.ones(self.forest.values, dtype=np.bool_), self.rooms[:, None])[0])
-
-    def within(self, shares: Integers) -> Integers:
-        """Shares of values cut, in proportion, to the room of their groups."""
-        if self.forest is None:
-            return shares
-        shares = shares.copy()
-        for node in range(self.forest.root - 1, self.forest.values - 1, -1):  # a group comes after those above it
-            inside = self.forest.under(node)
-            shares[inside] = portion(shares[inside], int(self.rooms[node]))
-        return shares
-
-    def left(self, taken: Integers) -> Integers:
-        """The room that each value has left, were it the only one to take more."""
-        if self.forest is None:
-            return self.rooms - taken
-        left = np.append(self.rooms - self.forest.sums(taken)[:-1], np.iinfo(np.int64).max)
-        for depth in reversed(self.forest.depths):  # from the top down
-            left[depth.nodes] = np.minimum(left[depth.nodes], left[self.forest.parent[depth.nodes]])
-        return left[: self.forest.values]
-
-    def portion(self, taken: Integers, free: Integers, amount: int) -> Integers:
-        """`amount`, or as much as there is, of what is free: without groups, in proportion to it."""
-        amount = min(amount, int(free.sum()))
-        if self.forest is None or amount <= 0:
-            return portion(free, max(amount, 0))
-        most = np.maximum(self.rooms - self.forest.sums(taken)[:-1], 0)
-        most[: self.forest.values] = np.minimum(most[: self.forest.values], free)
-        return pour(self.forest, most, amount, -np.append(free, most[self.forest.values :]))
-
-    def random_order(self, rng: RandomBits) -> Integers:
-        """A random order of the values in which those of every group are neighbours."""
-        if self.forest is None:
-            return _random_order(len(self.rooms), rng)
-        keys = _random_order(self.forest.root + 1, rng)[self.forest.paths]
-        return np.lexsort(keys.T[::-1])
-
-
 def _proportional(records: Integers, size: int, fake_values: int, one: int) -> Integers:
     """sigma a_i / S in fixed point, the parts lost to rounding down given to as many values that lost some."""
     share, lost = _divide(records, fake_values * one, size)
@@ -306,7 +226,7 @@ def _lift_rare(share: Integers, possible: Mask, one: int) -> Integers:
     return share + portion(missing, amount) - portion(spare, amount)
 
 
-def _fit_shares(share: Integers, records: Integers, tree: _Rooms, total: int, one: int) -> Integers:
+def _fit_shares(share: Integers, records: Integers, tree: Rooms, total: int, one: int) -> Integers:
     """Shares that fit. What is over goes where it only rounds up, then in proportion, then to any value with room."""
     room = tree.of_values
     fitting = tree.within(np.minimum(share, room))
@@ -320,7 +240,7 @@ def _fit_shares(share: Integers, records: Integers, tree: _Rooms, total: int, on
     return fitting
 
 
-def _spread_in_proportion(fitting: Integers, share: Integers, tree: _Rooms, total: int) -> Integers:
+def _spread_in_proportion(fitting: Integers, share: Integers, tree: Rooms, total: int) -> Integers:
     """Give what is missing from the total to values with room, in proportion to their shares, round by round."""
     for _ in range(_SPREADS):
         missing = total - int(fitting.sum())
@@ -334,9 +254,3 @@ def _spread_in_proportion(fitting: Integers, share: Integers, tree: _Rooms, tota
             break
         fitting = fitting + added
     return fitting
-
-
-def _random_order(number: int, rng: RandomBits) -> Integers:
-    """A uniformly random order of 0, ..., number - 1: by random keys (equal ones occur once in 2^64 pairs)."""
-    drawn = rng.getrandbits(_KEY_BITS * number).to_bytes(_KEY_BITS // 8 * number, "little")
-    return np.argsort(np.frombuffer(drawn, dtype=np.uint64), kind="stable")

@@ -215,3 +215,34 @@ def _whole(people: float) -> float:
 def _percent(share: float) -> str:
     """Two digits are enough for an error."""
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
+
+
+@dataclass(frozen=True)
+class GroupShare:
+    """How much of a bucket a group of values takes at most: `count` rows of ST, where `known` of `size` are known.
+
+    `parent` is the place of the group that it is part of, in the list of all.
+    """
+
+    name: str
+    level: str
+    parent: int | None
+    limit: Fraction | None
+    count: int
+    size: int
+    known: int = 0
+
+    @property
+    def share(self) -> Fraction:
+        """The largest probability of having one of its values, which the limit bounds; above 1 if all are known."""
+        return Fraction(self.count, max(1, self.size - self.known))
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON (docs/json.md)."""
+        return {
+            "name": self.name,
+            "level": self.level,
+            "parent": self.parent,
+            "limit": None if self.limit is None else str(self.limit),
+            "worst": {"count": self.count, "size": self.size},
+        }

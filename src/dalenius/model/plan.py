@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Literal
 
-from dalenius.model.exposure import Exposure, TypicalError
+from dalenius.model.exposure import Exposure, GroupShare, TypicalError
 from dalenius.model.problem import BucketSetting, Partition, Problem, SizeGroup
 
 
@@ -198,8 +198,8 @@ class Plan:
     """A solution, or the reason why there is none, and what a publisher should know about it.
 
     `unprotected` is what the same method finds where the attacker knows no records and there are no fake values; None
-    if that is the plan itself, if there is no setting to compare with it, or if it was not found in time. `exposure`
-    and `error` are those of the table as one stratum; they are None if there is no setting.
+    if that is the plan itself, if there is no setting to compare with it, or if it was not found in time. `exposure`,
+    `error` and `group_shares` are those of the table as one stratum; there are none if there is no setting.
     """
 
     problem: Problem
@@ -209,6 +209,7 @@ class Plan:
     unprotected: Solution | None = None
     exposure: Exposure | None = None
     error: TypicalError | None = None
+    group_shares: tuple[GroupShare, ...] = ()
 
     @property
     def status(self) -> Status:

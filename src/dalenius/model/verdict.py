@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
-from typing import Any
 
 from dalenius.model.concern import Advice, Concern, advise
-from dalenius.model.exposure import Exposure
+from dalenius.model.exposure import Exposure, GroupShare
 
 
 class Outcome(StrEnum):
@@ -71,37 +69,6 @@ class Signature:
     def as_object(self) -> dict[str, str | None]:
         """For JSON."""
         return {"state": str(self.state), "key": self.key}
-
-
-@dataclass(frozen=True)
-class GroupShare:
-    """How much of a bucket a group of values takes at most: `count` rows of ST, where `known` of `size` are known.
-
-    `parent` is the place of the group that it is part of, in the list of all.
-    """
-
-    name: str
-    level: str
-    parent: int | None
-    limit: Fraction | None
-    count: int
-    size: int
-    known: int = 0
-
-    @property
-    def share(self) -> Fraction:
-        """The largest probability of having one of its values, which the limit bounds; above 1 if all are known."""
-        return Fraction(self.count, max(1, self.size - self.known))
-
-    def as_object(self) -> dict[str, Any]:
-        """For JSON (docs/json.md)."""
-        return {
-            "name": self.name,
-            "level": self.level,
-            "parent": self.parent,
-            "limit": None if self.limit is None else str(self.limit),
-            "worst": {"count": self.count, "size": self.size},
-        }
 
 
 @dataclass(frozen=True)

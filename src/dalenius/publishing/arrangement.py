@@ -14,14 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import ClearValuesError
-from dalenius.fakes.quotas import RandomBits, draw_partition
-from dalenius.model.exposure import Exposure, TypicalError, exposure_sentence
+from dalenius.fakes.quotas import draw_partition
+from dalenius.fakes.rooms import RandomBits
+from dalenius.model.exposure import Exposure, GroupShare, TypicalError, exposure_sentence
 from dalenius.model.plan import Method, Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.place.cutting import Cutter
 from dalenius.place.survey import Survey
 from dalenius.policy.limits import LimitPolicy
-from dalenius.solve.foresight import foresee_error, foresee_exposure
+from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 
 Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
@@ -134,6 +135,14 @@ class Arrangement:
     def error(self) -> TypicalError:
         """How far off counts will be."""
         return foresee_error(self.survey.sensitive.texts, self.partitions)
+
+    @cached_property
+    def group_shares(self) -> tuple[GroupShare, ...]:
+        """The largest share of a bucket that each group of values will have."""
+        problem = self.plan.problem
+        place = {value: place for place, value in enumerate(problem.values)}
+        dealt = problem.take([place[text] for text in self.survey.sensitive.texts])
+        return foresee_groups(dealt.groups, self.partitions, problem.known_records)
 
     def clear_values(self, policy: LimitPolicy) -> ClearValues | None:
         """Whose value would be published outright though nobody has asked for it; None if there is nobody.

@@ -14,10 +14,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
-from dalenius.errors import NoSolutionError, NoSuchColumnError, SelfCheckError
+from dalenius.errors import NoSolutionError, SelfCheckError
 from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
 from dalenius.fakes.marking import draw_marks
 from dalenius.fakes.quotas import price_notes, unprotected_notes
@@ -29,12 +28,12 @@ from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts
-from dalenius.policy.grouping import resolve_groups
-from dalenius.policy.limits import LimitPolicy, as_policy
-from dalenius.policy.roles import Roles, identifying_columns
+from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
-from dalenius.publishing.description import check_values, describe, table_specs
-from dalenius.publishing.engine import OpenTable, SurveySpec, open_engine
+from dalenius.publishing.counting import count, find_columns
+from dalenius.publishing.description import describe, table_specs
+from dalenius.publishing.engine import OpenTable, open_engine
 from dalenius.publishing.inspection import inspect, look
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
 from dalenius.publishing.published import Release
@@ -213,39 +212,6 @@ def _counted(request: PublishRequest, progress: Progress) -> Iterator[tuple[Open
     ):
         find_columns(table, request.roles)
         yield table, *count(table, request, progress)
-
-
-def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
-    """Check that every named column is there; gives the columns that have no role."""
-    named = [roles.sensitive, *roles.quasi_identifiers, *roles.identifiers]
-    for name in named:
-        if name not in table.names:
-            raise NoSuchColumnError.in_table(name, table.names)
-    return tuple(name for name in table.names if name not in named)
-
-
-def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tuple[Survey, LimitPolicy]:
-    """Read the table for the first time: what its columns hold, how often each sensitive value occurs, in the order in
-    which values are to be dealt, and what the limits are to be made of."""
-    progress.stage("Counting")
-    roles, stratifier = request.roles, Stratifier(request)
-    spec = SurveySpec(
-        roles.sensitive,
-        roles.quasi_identifiers,
-        request.options.null_value,
-        stratifier.sample,
-        identifying_columns(roles, table.names),
-    )
-    survey = table.survey(spec, progress)
-    check_values(roles, survey, request.format)
-    request.budget.check_values(len(survey.sensitive.texts))
-    stratifier.check(survey)
-    policy = as_policy(request.limits, survey.sensitive.value_counts)
-    if policy.grouping is None:
-        return survey, policy
-    values, counts = survey.sensitive.texts, survey.sensitive.counts
-    order = resolve_groups(policy.grouping, values, counts, policy.allow_absent).order()
-    return replace(survey, sensitive=survey.sensitive.dealt_in(order)), policy
 
 
 def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress: Progress) -> Plan:

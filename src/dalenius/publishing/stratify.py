@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import SelfCheckError, UndecidedError, UsageError
-from dalenius.fakes.quotas import RandomBits, draw_fakes
+from dalenius.fakes.quotas import draw_fakes
+from dalenius.fakes.rooms import RandomBits
 from dalenius.model.plan import Method, Plan, Solution, Status
 from dalenius.model.problem import Partition, Problem
 from dalenius.model.progress import Progress

@@ -40,11 +40,13 @@ records, not with its root, and no formula knows it in advance. Strata make it s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.exposure import BANDS, TENTH, Exposure, TypicalError
+from dalenius.model.exposure import BANDS, TENTH, Exposure, GroupShare, TypicalError
+from dalenius.model.groups import Groups
 from dalenius.model.problem import Partition
 
 Floats = npt.NDArray[np.float64]
@@ -76,6 +78,42 @@ def foresee_exposure(values: Sequence[str], partitions: Sequence[Partition], fak
     pairs, at = np.unique(np.stack((count, width)), axis=1, return_inverse=True)
     levels = zip(*pairs.tolist(), np.bincount(at.ravel(), people).tolist(), strict=True)
     return Exposure.of(values, bands.tolist(), sums.tolist(), highest, levels)
+
+
+def foresee_groups(
+    groups: Groups | None, partitions: Sequence[Partition], known_records: int, fake_values: int = 0
+) -> tuple[GroupShare, ...]:
+    """The largest share of a bucket that each group of values will have; `groups` are above the lines of partitions.
+
+    Dealt depth first, a group is spread as evenly as a value: at most ceil(slots / buckets) of it are in a bucket.
+    Groups without values are left out. Fakes that are not drawn yet are assumed in proportion to the records.
+    """
+    if groups is None:
+        return ()
+    worst: dict[int, tuple[Fraction, int, int]] = {}
+    for partition in partitions:
+        fakes = partition.fake_values or fake_values
+        columns = zip(*partition.slots, strict=True)
+        for group, column in zip(partition.setting.groups, columns, strict=True):
+            width = group.size if partition.fakes else group.size + fakes
+            for place, slots in enumerate(groups.sums(column)):
+                count = -(-slots * width // (group.size * group.buckets))
+                if count:
+                    share = Fraction(count, max(1, group.size - known_records))
+                    worst[place] = max(worst.get(place, (Fraction(0), 0, 1)), (share, count, group.size))
+    number = {place: k for k, place in enumerate(sorted(worst))}
+    return tuple(
+        GroupShare(
+            name=groups.groups[place].name,
+            level=groups.groups[place].level,
+            parent=number.get(groups.groups[place].parent),
+            limit=groups.groups[place].limit,
+            count=worst[place][1],
+            size=worst[place][2],
+            known=known_records,
+        )
+        for place in number
+    )
 
 
 def _cells(partition: Partition, fake_values: int) -> Integers:
