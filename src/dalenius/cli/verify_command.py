@@ -24,7 +24,8 @@ from dalenius.cli.text_table import (
     show_notes,
 )
 from dalenius.errors import PolicyError, UsageError
-from dalenius.model.verdict import Check, GroupShare, Outcome, Verdict
+from dalenius.model.exposure import GroupShare
+from dalenius.model.verdict import Check, Outcome, Verdict
 
 if TYPE_CHECKING:
     from dalenius.policy.job import Job

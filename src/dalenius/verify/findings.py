@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from dalenius.model.concern import Concern, Severity, by_weight
-from dalenius.model.exposure import Exposure, exposure_sentence
-from dalenius.model.verdict import Check, Finding, GroupShare, Signature, Verdict, conclude_check
+from dalenius.model.exposure import Exposure, GroupShare, exposure_sentence
+from dalenius.model.verdict import Check, Finding, Signature, Verdict, conclude_check
 from dalenius.release.manifest import Manifest
 
 FILES, MANIFEST, HASHES, SCHEMA = "files", "manifest", "hashes", "schema"

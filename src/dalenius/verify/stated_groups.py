@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dalenius.model.verdict import GroupShare
+from dalenius.model.exposure import GroupShare
 from dalenius.release.manifest import MOST_LEVELS, GroupEntry, Manifest
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
 
