@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dalenius.model.groups import MOST_LEVELS
 from dalenius.model.verdict import GroupShare
-from dalenius.release.manifest import MOST_LEVELS, GroupEntry, Manifest
+from dalenius.release.manifest import GroupEntry, Manifest
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
 
 _HOLDS = {
