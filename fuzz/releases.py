@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from dalenius.query.count import Counter
 from dalenius.release.folder import open_release
 from fuzz.thrift_tree import every_node, mutate, read_tree, write_tree
-from tests.handmade import hospital, three_strata
+from tests.handmade import grouped_hospital, hospital, three_strata
 
 _FORMATS = Path(__file__).parents[1] / "tests" / "release" / "formats"
 _ENCODINGS = ["PLAIN", "DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"]
@@ -40,6 +40,7 @@ class Releases:
         made = {
             "hospital": hospital().write(scratch / "made" / "hospital"),
             "text": hospital().write(scratch / "made" / "text", "csv"),
+            "groups": grouped_hospital().write(scratch / "made" / "groups"),
             "strata": three_strata().write(scratch / "made" / "strata"),
             "fakes": hospital(fakes=[(bucket, "Flu") for bucket in (1, 2, 3, 4)]).write(scratch / "made" / "fakes"),
         }

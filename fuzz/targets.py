@@ -252,7 +252,8 @@ def _make_manifest(random: Random, releases: Releases) -> bytes:
         document = json.loads(content)
         for _ in range(random.choice((1, 1, 2, 5))):
             _change(document, random)
-        content = json.dumps(document).encode("utf-8", "surrogatepass")
+        written = json.dumps(document, indent=2, ensure_ascii=False) + "\n"  # any other spelling is refused at once
+        content = written.encode("utf-8", "surrogatepass")
     if random.random() < 0.3:
         content = mutated_bytes(content, random)
     return name.encode() + b"\0" + content

@@ -18,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.cli.main import main
+from dalenius.model.groups import MOST_LEVELS
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release import manifest as release_manifest
-from dalenius.release.manifest import MOST_LEVELS, read_manifest
+from dalenius.release.manifest import read_manifest
 from dalenius.verify import bucket_groups
 from dalenius.verify.bucket_groups import GroupRuns
 from dalenius.verify.buckets import BucketStream
@@ -133,6 +134,8 @@ BROKEN: dict[str, tuple[Change, str, str]] = {
     "a limit in higher terms": (lambda m: m["groups"][1].update(limit="2/4"), "manifest", "not spelled"),
     "a limit of 0": (lambda m: m["groups"][1].update(limit="0"), "manifest", "a limit is above 0"),
     "an empty name": (lambda m: m["groups"][0].update(name=""), "manifest", "groups.0.name"),
+    "a table in a name": (lambda m: m["groups"][0].update(name="A" * 301), "manifest", "groups.0.name"),
+    "a table in a level": (lambda m: m["groups"][2].update(level="A" * 301), "manifest", "groups.2.level"),
     "an empty list": (lambda m: m.update(groups=[]), "manifest", "groups"),
     "a place below 0": (lambda m: m["values"][0].update(group=-1), "manifest", "values.0.group"),
 }

@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import cached_property
 
 NO_GROUP = -1
+MOST_LEVELS = 32  # of groups within groups, in a release: whoever checks it goes through all of them
+LONGEST_NAME = 300  # characters of a group's name, and of its level: they are published, and nothing else is to fit in
 
 
 @dataclass(frozen=True)

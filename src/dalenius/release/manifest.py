@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 
 from dalenius.errors import MemoryLimitError, ReleaseError
+from dalenius.model.groups import LONGEST_NAME
 from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import MOST_VALUES
@@ -30,7 +31,6 @@ SIGNATURE_FILE = "manifest.sig"  # of the publisher, if there is one
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
-MOST_LEVELS = 32  # of groups within groups: whoever checks them goes through all of them for every row
 _FIRST_STRICT = 4  # the format since which there is one spelling
 _MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
 
@@ -100,8 +100,11 @@ class Value(Entry):
 class GroupEntry(Entry):
     """Some sensitive values under one name, which may have a limit of their own: together, as if they were one."""
 
-    name: Annotated[str, Field(min_length=1)]
-    level: Annotated[str, Field(description="What groups of this kind are called, such as chapter; it may be empty.")]
+    name: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+    level: Annotated[
+        str,
+        Field(max_length=LONGEST_NAME, description="What groups of this kind are called, such as chapter, or empty."),
+    ]
     parent: Annotated[Place | None, Field(description="The group that it is part of, a place before its own, if any.")]
     limit: Annotated[Ratio | None, Field(description="The exact limit of all values under it together, if any.")]
     count: Annotated[Count, Field(description="Rows of ST with a value under it.")]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dalenius.model.exposure import GroupShare
+from dalenius.model.groups import MOST_LEVELS
 from dalenius.release.manifest import MOST_LEVELS, GroupEntry, Manifest
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
 
