@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from dalenius.model.exposure import GroupShare
 from dalenius.model.groups import MOST_LEVELS
-from dalenius.release.manifest import MOST_LEVELS, GroupEntry, Manifest
+from dalenius.release.manifest import GroupEntry, Manifest
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
 
 _HOLDS = {
