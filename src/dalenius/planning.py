@@ -12,6 +12,7 @@ from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.policy.exact import label
+from dalenius.policy.grouping import count_by_band, policy_of_bands
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
@@ -123,7 +124,12 @@ def compare_counts(
 def prepare_problem(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
     """The limits of the counts, and the problem with the range of sizes; an error if the options make no sense."""
     check_options(options, counts.total)
+    notes: tuple[str, ...] = ()
+    if policy.grouping is not None and policy.grouping.bands is not None:  # then bands are what has limits
+        bands, counts = count_by_band(policy.grouping, counts)
+        policy, notes = policy_of_bands(policy), bands.notes
     resolved = resolve_limits(policy, counts)
+    resolved = replace(resolved, notes=(*notes, *resolved.notes))
     return resolved, _problem(counts.values, counts.counts, resolved, options)
 
 

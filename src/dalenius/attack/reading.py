@@ -27,6 +27,7 @@ from dalenius.release.manifest import Manifest
 from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, WholeBuckets
 from dalenius.verify.row_order import OrderOfRows, as_arrow, integers
 from dalenius.verify.sensitive_values import ValueCodes
+from dalenius.verify.stated_bands import value_codes
 
 if TYPE_CHECKING:  # they read what is defined here
     from dalenius.attack.corruption import ChosenRecords
@@ -234,7 +235,7 @@ def published_rows(folder: ReleaseFolder, most: int, numbers: Integers | None = 
 def _value_codes(folder: ReleaseFolder) -> ValueCodes:
     manifest = folder.manifest
     listed = [entry.value for entry in manifest.values]
-    return ValueCodes(manifest.columns.sensitive.name, listed, manifest.null_value, folder.memory)
+    return value_codes(manifest, listed, folder.memory)
 
 
 def _st_batches(folder: ReleaseFolder) -> Iterator[pa.RecordBatch]:

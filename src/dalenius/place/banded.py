@@ -10,26 +10,91 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import CountsError, InputError, NullsError
-from dalenius.place.columns import RangeTracker
-from dalenius.place.domains import Domain, Integers, Listing, changed_table_error, to_integers
+from dalenius.place.columns import RangeTracker, cast_to_published, published_field
+from dalenius.place.domains import Domain, Integers, Listing, changed_table_error, from_integers, to_integers
 from dalenius.place.sensitive import SensitiveColumn
-from dalenius.tables.arrays import null_mask
+from dalenius.tables.arrays import null_mask, numpy_array
+from dalenius.tables.arrow import Source
 
 
 @dataclass(frozen=True)
-class BandSpec:
+class NumberBands:
     """The type of the numbers, the exact cuts between bands, in ascending order, and the names of the bands."""
 
     data_type: pa.DataType
     cuts: tuple[Fraction, ...]
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberSample:
+    """Different numbers in ascending order, how often the sample has each, and the type that they are published with.
+
+    They are integers, floats or, of decimals, fractions.
+    """
+
+    data_type: pa.DataType
+    numbers: npt.NDArray[Any] | list[Fraction]
+    counts: Integers
+
+
+def sample_numbers(source: Source, column: str, sample: Sampler) -> NumberSample:
+    """Read one column. One of text is one of whole numbers, or of floats, if all of its texts are."""
+    data_type = published_field(source.schema([column]).field(column)).type
+    kinds = [pa.int64(), pa.float64()] if _is_text(data_type) else [data_type]
+    if not is_number(kinds[0]):
+        raise _no_numbers(column, str(data_type))
+    for batch in source.batches([column]):
+        values = batch.column(0)
+        kinds = [kind for kind in kinds if _can_be(values, kind)]
+        if not kinds:
+            raise _no_numbers(column, "text that is no number")
+        sample.add(batch)
+    data_type = kinds[0]
+    drawn = [cast_to_published(one.column(0), data_type).drop_null() for one in sample.batches()]
+    integers = np.concatenate([np.zeros(0, dtype=np.int64), *(to_integers(one) for one in drawn)]).astype(np.int64)
+    different, counts = np.unique(integers, return_counts=True)
+    if pa.types.is_decimal(data_type):
+        scale = Fraction(10) ** int(data_type.scale)
+        return NumberSample(data_type, [Fraction(number) / scale for number in different.tolist()], counts)
+    return NumberSample(data_type, numpy_array(from_integers(different, data_type)), counts)
+
+
+class Sampler(Protocol):
+    """What draws a sample: `survey.Sample`."""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """The next records."""
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """The records of the sample."""
+
+
+def _can_be(values: pa.Array, kind: pa.DataType) -> bool:
+    try:
+        cast_to_published(values, kind)
+    except (pa.ArrowException, InputError):
+        return False
+    return True
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    plain = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
+
+
+def _no_numbers(column: str, found: str) -> InputError:
+    return InputError(
+        f"bands need numbers, and the sensitive column {column!r} has {found}",
+        "Give groups of values instead; or make numbers of it, and nulls of what is no number.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +105,7 @@ class BandedColumn(SensitiveColumn):
     records, and `numbers` is the domain of the numbers.
     """
 
-    bands: BandSpec
+    bands: NumberBands
     thresholds: Integers
     code_of_band: Integers
     numbers: Domain
@@ -68,7 +133,7 @@ class BandedColumn(SensitiveColumn):
 class BandCounter:
     """Counts the numbers of each band, batch by batch."""
 
-    def __init__(self, name: str, bands: BandSpec) -> None:
+    def __init__(self, name: str, bands: NumberBands) -> None:
         self.name, self._data_type, self._bands = name, bands.data_type, bands
         self._thresholds = thresholds(bands.cuts, bands.data_type)
         self._counts = np.zeros(len(bands.names), dtype=np.int64)
@@ -135,9 +200,11 @@ def _threshold(cut: Fraction, data_type: pa.DataType) -> int | None:
         least = min(max(math.ceil(cut), int(ends.min)), int(ends.max) + 1)
         return None if least > ends.max else int(to_integers(pa.array([least], data_type))[0])
     kind: Any = data_type.to_pandas_dtype()
-    near = kind(float(cut))
-    if Fraction(str(near)) < cut:
-        near = np.nextafter(near, kind(np.inf))
+    with np.errstate(over="ignore"):
+        near = kind(float(cut)) if abs(cut) < 2**1023 else kind(np.inf if cut > 0 else -np.inf)
+        if near == -np.inf or (near < np.inf and Fraction(str(near)) < cut):
+            near = np.nextafter(near, kind(np.inf))
+    near = kind(-0.0) if near == 0 else near  # both zeros are the number 0
     return int(to_integers(pa.array([near], data_type))[0])
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import InputError, SelfCheckError
-from dalenius.place.banded import BandCounter, BandedColumn, BandSpec
+from dalenius.place.banded import BandCounter, BandedColumn, NumberBands
 from dalenius.place.budget import Budget
 from dalenius.place.columns import RangeTracker, Tracker, cast_to_published, lossless_types, published_field, tracker_of
 from dalenius.place.domains import Domain, Listing, distinct_values
@@ -62,6 +62,10 @@ class Survey:
         """The sensitive column, if its values are numbers that count by bands."""
         return {self.sensitive.name: self.sensitive.numbers} if isinstance(self.sensitive, BandedColumn) else {}
 
+    def listed(self, column: str) -> Domain | None:
+        """The domain of a column that is published."""
+        return {**self.domains, self.sensitive.name: self.sensitive.listing, **self.numbers}[column]
+
     def layout(self, buckets: int = 1) -> Layout | None:
         """How a record fits into 64 bits; None if it does not."""
         return layout_of(self.domains, buckets)
@@ -91,7 +95,7 @@ def survey(
     advance: Callable[[int], None],
     sample: Sample | None = None,
     identifying: Sequence[str] = (),
-    bands: BandSpec | None = None,
+    bands: NumberBands | None = None,
 ) -> Survey:
     """Read the table once, and take a sample of it if there is a `sample` to fill.
 

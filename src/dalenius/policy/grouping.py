@@ -99,14 +99,7 @@ def resolve_groups(
     unless `allow_absent`.
     """
     paths = _paths(grouping, values, counts)
-    unknown = [value for value in values if paths[value] is None]
-    if unknown:
-        share = f"{len(unknown):,} of {len(values):,} sensitive values {'is' if len(unknown) == 1 else 'are'}"
-        raise PolicyError(
-            f"{share} {_no_group(grouping.kind)}: {quote_names(unknown)}",
-            "Correct the data or the groups, or name what is in no group: --ungrouped VALUE, or ungrouped = [...] in "
-            "the job file's [groups].",
-        )
+    _refuse_unknown(grouping, values, paths)
     places: dict[str, int] = {}
     groups: list[Group] = []
     of_value: list[int] = []
@@ -126,6 +119,18 @@ def resolve_groups(
             "file's [limits].",
         )
     return Groups(tuple(groups), tuple(of_value))
+
+
+def _refuse_unknown(grouping: Grouping, values: Sequence[str], paths: Mapping[str, Path | None]) -> None:
+    """An error if the grouping does not know some values."""
+    unknown = [value for value in values if paths[value] is None]
+    if unknown:
+        share = f"{len(unknown):,} of {len(values):,} sensitive values {'is' if len(unknown) == 1 else 'are'}"
+        raise PolicyError(
+            f"{share} {_no_group(grouping.kind)}: {quote_names(unknown)}",
+            "Correct the data or the groups, or name what is in no group: --ungrouped VALUE, or ungrouped = [...] in "
+            "the job file's [groups].",
+        )
 
 
 def limit_groups(policy: LimitPolicy, grouping: Grouping, counts: ValueCounts) -> tuple[Groups, list[str]]:
@@ -195,6 +200,38 @@ def settle_bands(
     different = sorted(total, key=lambda number: (float(number), number))  # floats are quick to compare
     bands = resolve_bands(grouping.bands, different, [total[number] for number in different])
     return replace(grouping, bands=BandSpec(cuts=bands.cuts)), bands.notes
+
+
+def count_by_band(grouping: Grouping, counts: ValueCounts) -> tuple[Bands, ValueCounts]:
+    """The bands of numbers that are given as texts, and the records of each; `ungrouped` values stay what they are."""
+    settled, notes = settle_bands(grouping, counts.values, counts.counts)
+    if settled.bands is None:
+        raise ValueError(f"{grouping.kind} has no bands")
+    bands = Bands(settled.bands.cuts, notes)
+    totals: dict[str, int] = {}
+    paths = _paths(settled, counts.values, counts.counts)
+    _refuse_unknown(grouping, counts.values, paths)
+    for value, count in zip(counts.values, counts.counts, strict=True):
+        path = paths[value]
+        name = path[-1][0] if path else value
+        totals[name] = totals.get(name, 0) + count
+    return bands, ValueCounts.of(totals.items())
+
+
+def policy_of_bands(policy: LimitPolicy) -> LimitPolicy:
+    """A policy about bands as one about values, which bands are once numbers are counted by them.
+
+    A band may have its limit under `groups` or under `values`, and the rule of the level "band" is the rule.
+    """
+    twice = next((name for name in policy.groups if name in policy.values), None)
+    if twice is not None:
+        raise PolicyError(f"the band {twice!r} has two limits", "Keep one of them.")
+    unknown = next((level for level in policy.levels if level != "band"), None)
+    if unknown is not None:
+        raise PolicyError(f"the groups have no level {unknown!r}", did_you_mean(unknown, ["band"]))
+    rule = policy.levels.get("band", policy)
+    values = {**policy.values, **policy.groups}
+    return replace(rule, grouping=None, groups={}, levels={}, values=values, allow_absent=policy.allow_absent)
 
 
 def _paths(grouping: Grouping, values: Sequence[str], counts: Sequence[int] | None) -> Mapping[str, Path | None]:

@@ -30,6 +30,7 @@ from typing import Any
 from dalenius.errors import PolicyError, did_you_mean, nearest_name
 from dalenius.model.groups import Groups
 from dalenius.model.problem import ValueCounts
+from dalenius.policy.bands import BandSpec
 from dalenius.policy.exact import (
     Number,
     exact_fraction,
@@ -211,6 +212,14 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
         if not isinstance(limits.get(key, {}), Mapping):
             raise PolicyError(f"{key} must be a dict, got {type(limits[key]).__name__}", "Give a limit for each name.")
     return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
+
+
+def bands_in(limits: LimitPolicy | Mapping[Any, Any]) -> BandSpec | None:
+    """The bands that limits, as Python callers give them, are about; None if they are about other groups, or none."""
+    grouping = limits.grouping if isinstance(limits, LimitPolicy) else None
+    if isinstance(limits, Mapping) and isinstance(limits.get("grouping"), Grouping | str | Mapping):
+        grouping = as_grouping(limits["grouping"])
+    return grouping.bands if grouping is not None else None
 
 
 def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:

@@ -13,8 +13,10 @@ from dalenius.errors import InputError, SelfCheckError
 from dalenius.model import VERSION
 from dalenius.model.groups import NO_GROUP, Group
 from dalenius.model.problem import BucketSetting
+from dalenius.place.banded import BandedColumn
 from dalenius.place.domains import Domain, Range, is_integer_like, require_in_span
 from dalenius.place.survey import Survey
+from dalenius.policy.bands import exact_text
 from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.engine import TableSpec
@@ -61,7 +63,7 @@ def check_values(roles: Roles, survey: Survey, format: Format) -> None:
                 f"the column {name!r} has the type {data_type}, which cannot be read back",
                 "Is its time zone one that this machine knows? Turn the column into UTC, or into text.",
             ) from None
-        ends = _ends(survey.sensitive.listing if name == roles.sensitive else survey.domains[name])
+        ends = _ends(survey.listed(name))
         if ends is not None:
             require_in_span(name, data_type, *ends)
             if format == "csv":
@@ -105,6 +107,7 @@ def describe(
         raise SelfCheckError(f"{survey.rows:,} records went in, and {qit.rows:,} and {st.rows:,} came out")
     limits = dict(zip(problem.values, problem.limits, strict=True))
     groups, paths = _groups(arrangement)
+    sensitive = survey.sensitive
     alone = [(place,) for place in range(len(paths))]
     return manifest.Manifest(
         format=manifest.FORMAT,
@@ -140,6 +143,7 @@ def describe(
             for group, (count, worst) in zip(groups, _worst_cases(arrangement, paths, len(groups)), strict=True)
         ]
         or None,
+        bands=[exact_text(cut) for cut in sensitive.bands.cuts] if isinstance(sensitive, BandedColumn) else None,
         values=[
             manifest.Value(
                 value=text, count=count, limit=str(limits[text]), worst=worst, group=path[-1] if path else None

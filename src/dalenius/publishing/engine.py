@@ -23,7 +23,7 @@ import pyarrow as pa
 from dalenius.errors import MissingExtraError, NoSuchColumnError
 from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress, Silent
-from dalenius.place.banded import BandSpec
+from dalenius.place.banded import NumberBands, NumberSample
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.occurrences import Occurrences
@@ -63,7 +63,7 @@ class SurveySpec:
     null_value: str | None
     sample: SampleSpec | None = None
     identifying: tuple[str, ...] = ()
-    bands: BandSpec | None = None
+    bands: NumberBands | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ class OpenTable(Protocol):
     @property
     def names(self) -> Sequence[str]:
         """All columns."""
+
+    def numbers(self, column: str, key: bytes) -> NumberSample:
+        """The numbers of a column, or a sample of them that the key draws; an error if it has others than numbers."""
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
         """Read the table for the first time."""

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from dalenius.errors import SelfCheckError
 from dalenius.model.progress import Progress, Silent
+from dalenius.place.banded import NumberSample, sample_numbers
 from dalenius.place.budget import Budget, in_parallel
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
@@ -44,6 +45,7 @@ from dalenius.tables.sources import open_source
 
 _PART_ROWS = 2**20
 _NUMBER_BYTES = 8
+_SAMPLED_NUMBERS = 2**20
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,10 @@ class LocalTable:
     def names(self) -> Sequence[str]:
         """All columns."""
         return self._source.names
+
+    def numbers(self, column: str, key: bytes) -> NumberSample:
+        """The numbers of a column, all of them up to `_SAMPLED_NUMBERS`."""
+        return sample_numbers(self._source, column, Sample(key, _SAMPLED_NUMBERS))
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
         """Read the table for the first time, and draw the sample on the way unless all records will be in memory."""

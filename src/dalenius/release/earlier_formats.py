@@ -8,8 +8,8 @@ from dalenius.errors import ReleaseError
 
 
 def in_this_format(document: dict[str, Any], this: int) -> dict[str, Any]:
-    """A manifest of an earlier format, with what that format did not have: strata (format 2), parts (format 3),
-    which columns have nulls (format 4), which nobody goes by then, and groups of values (format 5).
+    """A manifest of an earlier format, with what that format did not have: strata (format 2), parts (format 3), which
+    columns have nulls (format 4), which nobody goes by then, groups of values and bands of numbers (format 5).
 
     The validation finds keys that are missing or of a wrong type.
     """
@@ -35,17 +35,18 @@ def in_its_own_format(document: dict[str, Any], version: int) -> dict[str, Any]:
     if version != 4:
         return document
     values = [{key: entry[key] for key in entry if key != "group"} for entry in document["values"]]
-    return {key: document[key] for key in document if key != "groups"} | {"format": version, "values": values}
+    kept = {key: document[key] for key in document if key not in ("groups", "bands")}
+    return kept | {"format": version, "values": values}
 
 
 def _without_groups(document: dict[str, Any]) -> dict[str, Any]:
     values = document.get("values")
     entries = [entry for entry in values if isinstance(entry, dict)] if isinstance(values, list) else []
-    if "groups" in document or any("group" in entry for entry in entries):
+    if "groups" in document or "bands" in document or any("group" in entry for entry in entries):
         raise ReleaseError("the manifest's groups: there are none before format 5")
     if isinstance(values, list):
         values = [{**entry, "group": None} if isinstance(entry, dict) else entry for entry in values]
-    return {"groups": None, "values": values}
+    return {"groups": None, "bands": None, "values": values}
 
 
 def _with_nulls(column: Any) -> Any:

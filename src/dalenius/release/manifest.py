@@ -30,6 +30,7 @@ FILE = "manifest.json"
 SIGNATURE_FILE = "manifest.sig"  # of the publisher, if there is one
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
+MOST_BANDS = 1000
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 _FIRST_STRICT = 4  # the format since which there is one spelling
 _MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
@@ -45,6 +46,7 @@ def _is_limit(text: str) -> str:
 Ratio = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[0-9]{1,200})?$"), AfterValidator(_is_limit)]
 
 
+Number = Annotated[str, Field(pattern=r"^-?[0-9]{1,400}(\.[0-9]{1,400}|/[1-9][0-9]{0,399})?$")]
 Place = Annotated[int, Field(ge=0, lt=MOST_VALUES)]
 
 
@@ -205,6 +207,15 @@ class Manifest(Entry):
             fail_fast=True,
             description="Groups of values, if there are any: each followed by those within it, and those with the same "
             "parent in the order of their names.",
+        ),
+    ]
+    bands: Annotated[
+        list[Number] | None,
+        Field(
+            max_length=MOST_BANDS,
+            fail_fast=True,
+            description="If the sensitive column has numbers that count by bands: the cuts between bands, exactly, in "
+            "ascending order. The values are then the bands: 'below 5', '5 to below 9.5', '9.5 and above'.",
         ),
     ]
     values: Annotated[

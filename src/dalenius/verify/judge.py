@@ -46,6 +46,7 @@ from dalenius.verify.release_files import (
     table_is_there,
 )
 from dalenius.verify.scan import RESTS_ON, Scan, Scanner
+from dalenius.verify.stated_bands import check_bands
 from dalenius.verify.stated_groups import check_groups, compare_groups
 from dalenius.verify.stated_tree import check_tree
 
@@ -139,6 +140,7 @@ def _check(
     check_consistency(manifest, report)
     has_tree = check_tree(manifest, report)
     groups = check_groups(manifest, report)
+    check_bands(manifest, report)
     note_other_files(release, report)
     tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
     rows = (manifest.rows + manifest.slots) * (2 if with_source else 1)

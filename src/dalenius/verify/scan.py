@@ -21,6 +21,7 @@ from dalenius.verify.parquet_bytes import check_coverage
 from dalenius.verify.release_files import Watch
 from dalenius.verify.row_order import OrderOfRows, integers
 from dalenius.verify.sensitive_values import ValueCodes
+from dalenius.verify.stated_bands import value_codes
 from dalenius.verify.stated_groups import StatedGroups
 from dalenius.verify.stated_tree import StrataOfRows, Tree
 from dalenius.verify.strict_files import check_nulls, strict_batches
@@ -95,7 +96,7 @@ class Scanner:
         scan = Scan()
         sizes, order, stream = self._sizes("st"), self._order("st"), BucketStream()
         manifest = self.release.manifest
-        codes = ValueCodes(manifest.columns.sensitive.name, values, manifest.null_value, self.release.memory)
+        codes = value_codes(manifest, values, self.release.memory)
         shares = _Shares(self.release, values, limits, self.groups)
         with self._reading("st", scan):
             for batch in self._batches("st", scan.report):

@@ -16,6 +16,7 @@ from pyspark.sql import types as t
 
 from dalenius.errors import SelfCheckError, UsageError
 from dalenius.model.progress import Progress, Silent
+from dalenius.place.banded import NumberSample
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.occurrences import Occurrences, scaled_up
@@ -100,6 +101,13 @@ class SparkTable:
         self._kept: DataFrame | None = None
         self.names: Sequence[str] = list(frame.columns)
         check_names(list(self.names))
+
+    def numbers(self, column: str, key: bytes) -> NumberSample:  # noqa: ARG002 (no sample is drawn)
+        """Refused: a cluster does not take numbers along yet."""
+        raise UsageError(
+            f"{column!r} cannot be published as numbers in bands by Spark",
+            "Use --engine duckdb; or publish the bands themselves, as text.",
+        )
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
         """Read the table for the first time."""

@@ -1,0 +1,142 @@
+"""Sensitive numbers that count by bands: are the bands of the manifest what they should be, and which one has a number?
+
+With cuts c_1 < ... < c_k, a number is in the band after as many cuts as are not above it. Whole numbers and decimals
+are compared as they are, and a float as the shortest decimal that is read back as it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, inf
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.model.memory import ReadingMemory
+from dalenius.policy.bands import exact_text
+from dalenius.release.manifest import Manifest
+from dalenius.release.two_tables import named_type
+from dalenius.verify.buckets import Codes, Integers
+from dalenius.verify.findings import MANIFEST, Report, quote
+from dalenius.verify.row_order import integers, nulls, order_keys, simple, words
+from dalenius.verify.sensitive_values import ValueCodes
+
+_LAST = 2**63 - 1
+
+
+def check_bands(manifest: Manifest, report: Report) -> None:
+    """Add what the manifest says of bands and cannot be."""
+    if manifest.bands is not None:
+        for problem in _problems(manifest, manifest.bands):
+            report.fail(MANIFEST, problem)
+
+
+def _problems(manifest: Manifest, texts: Sequence[str]) -> Iterator[str]:
+    if not _is_number(named_type(manifest.columns.sensitive.type)):
+        yield "there are bands, and the sensitive column has no numbers"
+    cuts = [Fraction(text) for text in texts]
+    if any(exact_text(cut) != text for cut, text in zip(cuts, texts, strict=True)):
+        yield "the cuts between bands are not spelled as numbers are"
+    if any(low >= high for low, high in pairwise(cuts)):
+        yield "the cuts between bands do not ascend"
+    order = {name: place for place, name in enumerate(band_names(texts))}
+    if manifest.null_value is not None:
+        order.setdefault(manifest.null_value, len(order))
+    strange = next((value.value for value in manifest.values if value.value not in order), None)
+    if strange is not None:
+        yield f"{quote(strange)} is none of the bands"
+    elif any(order[low.value] >= order[high.value] for low, high in pairwise(manifest.values)):
+        yield "the bands are not in ascending order"
+
+
+def band_names(texts: Sequence[str]) -> list[str]:
+    """The names of the bands between cuts, as docs/release-format.md has them."""
+    if not texts:
+        return ["any number"]
+    between = [f"{low} to below {high}" for low, high in pairwise(texts)]
+    return [f"below {texts[0]}", *between, f"{texts[-1]} and above"]
+
+
+def value_codes(manifest: Manifest, values: Sequence[str], memory: ReadingMemory | None) -> ValueCodes:
+    """What gives every row of ST the place of its value among some, or of its number's band."""
+    column = manifest.columns.sensitive
+    if manifest.bands is None:
+        return ValueCodes(column.name, values, manifest.null_value, memory)
+    return _BandCodes(column.name, values, manifest.null_value, manifest.bands, named_type(column.type))
+
+
+class _BandCodes(ValueCodes):
+    """Gives every row the place of its number's band; bands that are not known get places after their end."""
+
+    def __init__(
+        self, column: str, known: Sequence[str], null_value: str | None, cuts: Sequence[str], data_type: pa.DataType
+    ) -> None:
+        super().__init__(column, known, null_value)
+        self._thresholds = np.array([_threshold(Fraction(cut), data_type) for cut in cuts], np.int64)
+        self._names = band_names(cuts)
+        self._of_band: dict[int, int] = {}
+
+    def of(self, column: pa.Array) -> Codes:
+        """The places of a batch's bands."""
+        column = simple(column)
+        bands = np.searchsorted(self._thresholds, _ordered(column), side="right")
+        missing = nulls(column)
+        bands[missing] = len(self._names)
+        self.nulls += column.null_count
+        places = np.zeros(len(self._names) + 1, np.int32)
+        counts = np.bincount(bands, minlength=len(places))
+        for band in np.flatnonzero(counts).tolist():
+            places[band] = self._place(self._names[band] if band < len(self._names) else self._null_value)
+        self._counts = np.append(self._counts, np.zeros(len(self.texts) - len(self._counts), np.int64))
+        np.add.at(self._counts, places[counts > 0], counts[counts > 0])
+        return places.take(bands)
+
+    @property
+    def unused(self) -> int:
+        """Numbers have no dictionary."""
+        return 0
+
+    def in_order(self) -> bool:
+        """Whether bands are in their order is a matter of the manifest alone."""
+        return True
+
+
+def _ordered(column: pa.Array) -> Integers:
+    """Numbers as integers in their order; what stands where a null is means nothing."""
+    if pa.types.is_decimal(column.type) and column.type.bit_width > 64:
+        return np.ascontiguousarray(words(column).T[0]).view(np.int64)
+    if pa.types.is_uint64(column.type):
+        return np.minimum(integers(column), np.uint64(_LAST)).astype(np.int64)
+    *_, keys = order_keys(column)
+    return keys.astype(np.int64)
+
+
+def _threshold(cut: Fraction, data_type: pa.DataType) -> int:
+    """The smallest number of the type, as an integer in their order, that is not below a cut."""
+    if pa.types.is_decimal(data_type):
+        return min(max(ceil(cut * Fraction(10) ** int(data_type.scale)), -_LAST), _LAST)
+    if pa.types.is_integer(data_type):
+        return min(max(ceil(cut), -_LAST), _LAST)
+    kind: Any = {16: np.float16, 32: np.float32, 64: np.float64}[data_type.bit_width]
+    with np.errstate(over="ignore"):
+        near = kind(float(cut)) if abs(cut) < 2**1023 else kind(inf if cut > 0 else -inf)
+        while _reaches(near, cut) and near > -inf:
+            near = np.nextafter(near, kind(-inf))
+        while not _reaches(near, cut):
+            near = np.nextafter(near, kind(inf))
+    zero = kind(-0.0) if near == 0 else near  # both zeros are the number 0
+    return int(_ordered(pa.array([zero], data_type))[0])
+
+
+def _reaches(number: Any, cut: Fraction) -> bool:
+    """Whether a float is not below a cut."""
+    return bool(number == inf or (number > -inf and Fraction(Decimal(str(number))) >= cut))
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_integer(data_type) or t.is_floating(data_type) or t.is_decimal(data_type))
