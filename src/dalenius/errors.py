@@ -77,7 +77,7 @@ class TooManyValuesError(InputError):
         """The error for a column with more than `most` values."""
         return cls(
             f"the sensitive column {column!r} has more than {most:,} different values",
-            "Is it an identifier, or a measurement? Group its values first.",
+            "Is it an identifier? If it has numbers, let limits be on bands of them: --groups quantiles:8.",
         )
 
 

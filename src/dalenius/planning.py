@@ -6,14 +6,17 @@ import numbers
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dalenius.errors import CountsError, UndecidedError, UsageError
+import numpy as np
+
+from dalenius.errors import CountsError, NullsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
 from dalenius.model.problem import Problem, ValueCounts
+from dalenius.policy.bands import BandSpec, resolve_bands
 from dalenius.policy.exact import label
-from dalenius.policy.grouping import count_by_band, policy_of_bands
-from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
+from dalenius.policy.grouping import bands_to_offer, count_by_band, policy_of_bands
+from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, bands_in, resolve_limits
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
@@ -27,6 +30,10 @@ from dalenius.solve.sizes import (
     why_impossible,
 )
 
+if TYPE_CHECKING:
+    from dalenius.tables.open_table import NumberCounts
+
+_MANY_NUMBERS = 200  # different ones, from which on bands are offered
 _ADVICE_SECONDS = 20.0  # at most, for finding a max-size to recommend
 
 
@@ -62,7 +69,7 @@ def plan(
     >>> str(plan.solution.setting), plan.solution.loss
     ('25 x 2 + 10 x 5', 185)
     """
-    counts = count_values(counts_or_table, sensitive, null_value, table)
+    counts = count_values(counts_or_table, sensitive, null_value, table, bands_in(limits))
     options = PlanOptions(
         min_size=min_size,
         max_size=max_size,
@@ -75,9 +82,13 @@ def plan(
 
 
 def count_values(
-    counts_or_table: Any, sensitive: str | None, null_value: str | None = None, table: str | None = None
+    counts_or_table: Any,
+    sensitive: str | None,
+    null_value: str | None = None,
+    table: str | None = None,
+    bands: BandSpec | None = None,
 ) -> ValueCounts:
-    """Counts from a dict, or counted in a table."""
+    """Counts from a dict, or counted in a table: by value, or by bands of numbers."""
     if isinstance(counts_or_table, ValueCounts):
         return counts_or_table
     if isinstance(counts_or_table, Mapping):
@@ -89,7 +100,21 @@ def count_values(
     from dalenius.tables.open_table import open_table  # publishing counts for itself, and may do without DuckDB
 
     with open_table(counts_or_table, table) as opened:
-        return opened.count_by_value(sensitive, null_value)
+        if bands is None:
+            return opened.count_by_value(sensitive, null_value)
+        return count_in_bands(opened.count_numbers(sensitive), bands, sensitive, null_value)
+
+
+def count_in_bands(found: NumberCounts, spec: BandSpec, column: str, null_value: str | None) -> ValueCounts:
+    """The records of each band, and of nulls under their name."""
+    bands = resolve_bands(spec, found.numbers, found.counts)
+    totals = np.bincount(bands.of(found.numbers), weights=found.counts, minlength=len(bands.names))
+    pairs = [(name, int(total)) for name, total in zip(bands.names, totals.tolist(), strict=True)]
+    if found.nulls and null_value is None:
+        raise NullsError.in_column(column, found.nulls, found.nulls + sum(count for _, count in pairs))
+    if found.nulls and null_value is not None:
+        pairs.append((null_value, found.nulls))
+    return ValueCounts.of(pairs, are_bands=True)
 
 
 def plan_counts(
@@ -126,8 +151,13 @@ def prepare_problem(counts: ValueCounts, policy: LimitPolicy, options: PlanOptio
     check_options(options, counts.total)
     notes: tuple[str, ...] = ()
     if policy.grouping is not None and policy.grouping.bands is not None:  # then bands are what has limits
-        bands, counts = count_by_band(policy.grouping, counts)
-        policy, notes = policy_of_bands(policy), bands.notes
+        if not counts.are_bands:
+            bands, counts = count_by_band(policy.grouping, counts)
+            notes = bands.notes
+        policy = policy_of_bands(policy)
+    elif policy.grouping is None and len(counts) > _MANY_NUMBERS:
+        offer = bands_to_offer(counts)
+        notes = (f"a limit on each of {len(counts):,} numbers says little: {offer}",) if offer is not None else ()
     resolved = resolve_limits(policy, counts)
     resolved = replace(resolved, notes=(*notes, *resolved.notes))
     return resolved, _problem(counts.values, counts.counts, resolved, options)

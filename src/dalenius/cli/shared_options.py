@@ -227,11 +227,11 @@ def read_value_counts(
         from dalenius.tables.delimited import read_counts
 
         return read_counts(counts_file)
-    sensitive = request.require_sensitive()
-    from dalenius.tables.open_table import open_table
+    from dalenius.planning import count_values
+    from dalenius.policy.limits import bands_in
 
-    with open_table(table, table_name) as opened:
-        return opened.count_by_value(sensitive, request.null_value)
+    sensitive, bands = request.require_sensitive(), bands_in(request.policy)
+    return count_values(table, sensitive, request.null_value, table_name, bands)
 
 
 def _job_sections(path: Path | None) -> dict[str, dict[str, Any]]:

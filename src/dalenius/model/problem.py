@@ -23,13 +23,17 @@ MOST_VALUES = 100_000
 
 @dataclass(frozen=True)
 class ValueCounts:
-    """The sensitive values of a table and how many records carry each; sorted by value, so file order is gone."""
+    """The sensitive values of a table and how many records carry each; sorted by value, so file order is gone.
+
+    `are_bands` says that they are bands of numbers, by which a table of numbers was counted.
+    """
 
     values: tuple[str, ...]
     counts: tuple[int, ...]
+    are_bands: bool = False
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, int]]) -> ValueCounts:
+    def of(cls, pairs: Iterable[tuple[str, int]], *, are_bands: bool = False) -> ValueCounts:
         """Counts from (value, count) pairs: checked, sorted by value, values without records left out."""
         seen: dict[str, int] = {}
         for value, count in pairs:
@@ -52,7 +56,7 @@ class ValueCounts:
         total = sum(count for _, count in present)
         if total > LARGEST_TOTAL:
             raise CountsError(f"{total:,} records are more than the {LARGEST_TOTAL:,} that Dalenius can count exactly")
-        return cls(tuple(value for value, _ in present), tuple(count for _, count in present))
+        return cls(tuple(value for value, _ in present), tuple(count for _, count in present), are_bands)
 
     @cached_property
     def total(self) -> int:

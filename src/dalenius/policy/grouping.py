@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dalenius.errors import PolicyError, did_you_mean
 from dalenius.model.groups import NO_GROUP, Group, Groups
 from dalenius.model.problem import ValueCounts
-from dalenius.policy.bands import Bands, BandSpec, resolve_bands
+from dalenius.policy.bands import Bands, BandSpec, exact_text, resolve_bands, suggest_bands
 from dalenius.policy.exact import exact_fraction, format_fraction, quote_names
 from dalenius.policy.icd import LEVELS, SYSTEMS, groups_of, path_of
 
@@ -215,7 +215,23 @@ def count_by_band(grouping: Grouping, counts: ValueCounts) -> tuple[Bands, Value
         path = paths[value]
         name = path[-1][0] if path else value
         totals[name] = totals.get(name, 0) + count
-    return bands, ValueCounts.of(totals.items())
+    return bands, ValueCounts.of(totals.items(), are_bands=True)
+
+
+def bands_to_offer(counts: ValueCounts) -> str | None:
+    """How to put the numbers of a column into bands, cut at round ones; None if not all values are numbers."""
+    totals: dict[Fraction, int] = {}
+    for value, count in zip(counts.values, counts.counts, strict=True):
+        number = _number(value)
+        if number is None:
+            return None
+        totals[number] = totals.get(number, 0) + count
+    different = sorted(totals)
+    cuts = suggest_bands(different, [totals[number] for number in different]).cuts
+    if not cuts:
+        return None
+    listed = ",".join(map(exact_text, cuts))
+    return f"let limits be on bands of numbers, and publish exact numbers all the same: --groups cuts:{listed}"
 
 
 def policy_of_bands(policy: LimitPolicy) -> LimitPolicy:

@@ -17,6 +17,7 @@ from dalenius.infer.giveaways import determining_concerns, repeated_people
 from dalenius.model.concern import Concern, Severity, by_weight, percent, quoted
 from dalenius.model.progress import Progress
 from dalenius.place.survey import Survey
+from dalenius.policy.grouping import bands_to_offer
 from dalenius.policy.roles import Roles
 from dalenius.publishing.engine import OpenTable, SampleCodes
 from dalenius.publishing.missing_codes import is_number, missing_code_concerns
@@ -25,6 +26,7 @@ from dalenius.publishing.options import PublishRequest
 INSPECTED_ROWS = 50_000
 
 _LEAST_ROWS = 20
+_GROUP_THEM = "Group the values: --groups takes a file, prefixes of codes, or bands of numbers."
 _MANY_VALUES, _MANY_NUMBERS, _FEW_PEOPLE = 50, 1000, 20
 
 
@@ -88,6 +90,7 @@ def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
     numbers = values > _MANY_NUMBERS and sum(map(is_number, sensitive.texts)) > 0.9 * values
     if not (stop or few or numbers):
         return
+    offer = bands_to_offer(sensitive.value_counts) if numbers else None
     shared = f"; {once:,} people have a value that nobody else has" if once else ""
     yield Concern(
         code="nearly-all-different",
@@ -96,7 +99,7 @@ def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
             f"{quoted(sensitive.name)} has {values:,} different values in {rows:,} rows{shared}: a limit on each "
             "exact value does not protect against a guess that is nearly right"
         ),
-        answer="Group the values before publishing, such as amounts into brackets.",
+        answer=f"{offer[0].upper()}{offer[1:]}." if offer is not None else _GROUP_THEM,
         people=once,
         columns=(sensitive.name,),
     )
