@@ -345,7 +345,7 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
         ("publishing.local", "survey"),
         ("publishing.flow", "plan_counts"),
         ("publishing.local", "place_coded_records"),
-        ("publishing.local", "read_manifest"),
+        ("publishing.local_output", "read_manifest"),
         ("publishing.flow", "describe"),
         ("publishing.flow", "verify"),
     ],

@@ -14,7 +14,7 @@ import dalenius
 from dalenius.model.memory import resident_memory
 from dalenius.place.budget import Budget
 from dalenius.publishing import description as writing
-from dalenius.publishing import local as output
+from dalenius.publishing import local_output as output
 from dalenius.release.manifest import read_manifest
 from tests.handmade import edit_manifest
 

@@ -45,19 +45,27 @@ class NumberSample:
     counts: Integers
 
 
-def sample_numbers(source: Source, column: str, sample: Sampler) -> NumberSample:
-    """Read one column. One of text is one of whole numbers, or of floats, if all of its texts are."""
+def sample_numbers(source: Source, column: str, sample: Sampler | None) -> NumberSample:
+    """Read one column. One of text is one of whole numbers, or of floats, if all of its texts are.
+
+    Without a sample to fill, it is only read if that is needed to know the type.
+    """
     data_type = published_field(source.schema([column]).field(column)).type
     kinds = [pa.int64(), pa.float64()] if _is_text(data_type) else [data_type]
     if not is_number(kinds[0]):
         raise _no_numbers(column, str(data_type))
+    if sample is None and len(kinds) == 1:
+        return NumberSample(data_type, [], np.zeros(0, dtype=np.int64))
     for batch in source.batches([column]):
         values = batch.column(0)
         kinds = [kind for kind in kinds if _can_be(values, kind)]
         if not kinds:
             raise _no_numbers(column, "text that is no number")
-        sample.add(batch)
+        if sample is not None:
+            sample.add(batch)
     data_type = kinds[0]
+    if sample is None:
+        return NumberSample(data_type, [], np.zeros(0, dtype=np.int64))
     drawn = [cast_to_published(one.column(0), data_type).drop_null() for one in sample.batches()]
     integers = np.concatenate([np.zeros(0, dtype=np.int64), *(to_integers(one) for one in drawn)]).astype(np.int64)
     different, counts = np.unique(integers, return_counts=True)

@@ -33,7 +33,7 @@ class PackedRecords:
 
     def __init__(self, layout: Layout, pieces: Pieces, scratch: Path | None) -> None:
         """`scratch` is a folder for the scratch file; None keeps everything in memory."""
-        self._layout, self._pieces = layout, pieces
+        self.layout, self._pieces = layout, pieces
         self._starts = np.cumsum(pieces.rows) - pieces.rows
         self._fill = PieceFill(pieces)
         total = int(pieces.rows.sum())
@@ -44,15 +44,15 @@ class PackedRecords:
 
     def part(self, columns: Sequence[pa.Array], order: Integers, buckets: Integers) -> Keys:
         """A batch, ready to be stored. May run in any thread."""
-        return self.part_of_codes(self._layout.codes(columns), order, buckets)
+        return self.part_of_codes(self.layout.codes(columns), order, buckets)
 
     def part_of_codes(self, codes: Codes, order: Integers, buckets: Integers) -> Keys:
         """A batch of which the codes are known already."""
-        return self._layout.keys(codes, order, buckets)
+        return self.layout.keys(codes, order, buckets)
 
     def store(self, keys: Keys) -> None:
         """Put a batch where it belongs. One thread at a time."""
-        for piece, held, where in self._fill.add(self._layout.buckets(keys)):
+        for piece, held, where in self._fill.add(self.layout.buckets(keys)):
             self._put(int(self._starts[piece]) + held, keys[where])
 
     def pieces(self) -> Iterator[int]:
@@ -63,7 +63,13 @@ class PackedRecords:
         """The columns of QIT for one piece, in the order of the release. May run in any thread."""
         keys = self._get(int(self._starts[number]), int(self._pieces.rows[number]))
         keys.sort()
-        return self._layout.unpack(keys)
+        return self.layout.unpack(keys)
+
+    def piece_with_numbers(self, number: int) -> tuple[list[pa.Array], list[pa.Array]]:
+        """The columns of QIT and of ST for one piece, where the last column of each record is its sensitive number."""
+        keys = self._get(int(self._starts[number]), int(self._pieces.rows[number]))
+        keys.sort()
+        return self.layout.unpack(keys, -1), self.layout.unpack_last(keys)
 
     def close(self) -> None:
         """Let go of the scratch file, which has no name and so is gone."""
@@ -146,12 +152,27 @@ class Layout:
         code_type: np.dtype[Any] = np.dtype(self._narrow)
         return code_type
 
-    def unpack(self, keys: Keys) -> list[pa.Array]:
-        """The quasi-identifiers and the bucket of each key."""
-        columns, lower = [], keys.astype(self._narrow)
-        for domain, shift, width in zip(self._domains.values(), self._shifts, self._widths, strict=True):
-            columns.append(domain.decode(_field(lower, shift, width)))
-        return [*columns, arrow_array(self.buckets(keys))]
+    def unpack(self, keys: Keys, columns: int | None = None) -> list[pa.Array]:
+        """The quasi-identifiers, or the first so many columns, and the bucket of each key."""
+        lower = keys.astype(self._narrow)
+        fields = list(zip(self._domains.values(), self._shifts, self._widths, strict=True))[:columns]
+        unpacked = [domain.decode(_field(lower, shift, width)) for domain, shift, width in fields]
+        return [*unpacked, arrow_array(self.buckets(keys))]
+
+    def unpack_last(self, keys: Keys) -> list[pa.Array]:
+        """The bucket and the last column, by bucket and then by value: nothing is left of the other columns' order."""
+        width = np.uint64(self._widths[-1])
+        lowest = (np.uint64(1) << width) - np.uint64(1)
+        alone = (self.buckets(keys).view(np.uint64) << width) | (keys & lowest)
+        alone.sort()
+        *_, domain = self._domains.values()
+        return [arrow_array((alone >> width).view(np.int64)), domain.decode(_field(alone, 0, int(width)))]
+
+    def with_last(self, codes: Codes, last: Codes) -> Codes:
+        """Codes of the other columns, with that of the last one added."""
+        added: Codes = codes.astype(self._narrow) << self._narrow(self._widths[-1])
+        added |= last.astype(self._narrow, copy=False)
+        return added
 
 
 def _field(codes: Codes, shift: int, width: int) -> Codes:

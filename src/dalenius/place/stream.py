@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -40,12 +40,14 @@ def place_records(
     batch_rows: int,
     advance: Callable[[int], None],
     numbers: Records | None = None,
+    carried: bool = False,
 ) -> None:
     """Read the table again and store every record with its bucket; an error if it is not the table of before.
 
     `schema` has the quasi-identifiers, with the types to be published. `counts` are the records of each value, or of
     each value in each stratum. Workers look up strata and values, ranks are counted here in the order of the table, and
-    workers place. The sensitive values themselves go to `numbers`, if they are numbers that count by bands.
+    workers place. Sensitive values that are numbers, and count by bands, go to `numbers`, or are `carried`: then each
+    is the last column of its record.
     """
     placed = np.zeros(stratum_values.number, dtype=np.int64)
 
@@ -68,7 +70,7 @@ def place_records(
         columns, values, codes, starts = batch
         order, buckets = placement.buckets(codes, starts)
         own = None if numbers is None else numbers.part([values], order, buckets)
-        return len(codes), records.part(columns, order, buckets), own
+        return len(codes), records.part([*columns, values] if carried else columns, order, buckets), own
 
     for rows, part, own in in_parallel(place, ranked(), workers):
         records.store(part)
@@ -84,11 +86,12 @@ def place_coded_records(
     placement: Placement,
     counts: Sequence[int],
     records: PackedRecords,
+    numbers: PackedRecords | None,
+    carried: bool,
     workers: Executor,
     advance: Callable[[int], None],
-    numbers: PackedRecords | None = None,
 ) -> None:
-    """Store every record of an earlier reading with its bucket, and its number in `numbers`, if it has one."""
+    """Store every record of an earlier reading with its bucket, and its number in `numbers`, or as its last column."""
     placed = np.zeros(len(counts), dtype=np.int64)
 
     def ranked() -> Iterator[tuple[CodedBatch, Integers]]:
@@ -100,10 +103,11 @@ def place_coded_records(
     def place(ranked: tuple[CodedBatch, Integers]) -> tuple[int, Keys, Keys | None]:
         batch, starts = ranked
         order, buckets = placement.buckets(batch.values, starts)
-        own = None
-        if numbers is not None and batch.numbers is not None:
-            own = numbers.part_of_codes(batch.numbers, order, buckets)
-        return len(batch.values), records.part_of_codes(batch.codes, order, buckets), own
+        own, codes = None, batch.codes
+        if batch.numbers is not None:
+            own = numbers.part_of_codes(batch.numbers, order, buckets) if numbers is not None else None
+            codes = records.layout.with_last(codes, batch.numbers) if carried else codes
+        return len(batch.values), records.part_of_codes(codes, order, buckets), own
 
     for rows, part, own in in_parallel(place, ranked(), workers):
         records.store(part)
@@ -112,6 +116,11 @@ def place_coded_records(
         advance(rows)
     if (placed != counts).any():
         raise SelfCheckError("the records in memory are not those that were counted")
+
+
+def is_packed(stores: tuple[Records, Records | None]) -> TypeGuard[tuple[PackedRecords, PackedRecords | None]]:
+    """Whether records, and numbers if they are kept apart, are kept in 64 bits each."""
+    return all(isinstance(store, PackedRecords) for store in stores if store is not None)
 
 
 def read_records(

@@ -65,6 +65,6 @@ def _bands(table: OpenTable, request: PublishRequest) -> NumberBands | None:
             "fake values are not made for numbers: an invented number may be one that nobody could have",
             "Leave out --fakes, or publish bands as text instead of numbers.",
         )
-    seen = table.numbers(request.roles.sensitive, request.key)
+    seen = table.numbers(request.roles.sensitive, None if spec.cuts else request.key)
     bands = resolve_bands(spec, seen.numbers, seen.counts)
     return NumberBands(seen.data_type, bands.cuts, bands.names)

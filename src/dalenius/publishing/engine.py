@@ -95,8 +95,11 @@ class OpenTable(Protocol):
     def names(self) -> Sequence[str]:
         """All columns."""
 
-    def numbers(self, column: str, key: bytes) -> NumberSample:
-        """The numbers of a column, or a sample of them that the key draws; an error if it has others than numbers."""
+    def numbers(self, column: str, key: bytes | None) -> NumberSample:
+        """The numbers of a column, or a sample of them that the key draws, or, without a key, only their type.
+
+        An error if the column has others than numbers.
+        """
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
         """Read the table for the first time."""

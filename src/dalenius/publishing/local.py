@@ -8,7 +8,6 @@ needed. Whether there is room changes nothing but the time that it takes.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,28 +21,32 @@ import pyarrow as pa
 from dalenius.errors import SelfCheckError
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.banded import NumberSample, sample_numbers
-from dalenius.place.budget import Budget, in_parallel
+from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
 from dalenius.place.occurrences import count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
-from dalenius.place.slots import Placement, values_by_bucket
-from dalenius.place.stream import CodedRecords, Records, place_coded_records, place_records, read_records
+from dalenius.place.slots import Placement
+from dalenius.place.stream import (
+    CodedRecords,
+    Records,
+    is_packed,
+    place_coded_records,
+    place_records,
+    read_records,
+)
 from dalenius.place.survey import Sample, Survey, first_row_bytes, layout_of, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
-from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec, TableSpec
-from dalenius.release.atomic import writable, write_file
-from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest, read_manifest
-from dalenius.release.staging import Staging, staging
-from dalenius.release.two_tables import TableFile
-from dalenius.release.writer import Format, PartsWriter, TableWriter
-from dalenius.tables.arrays import arrow_array, plain_arrow_errors
+from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
+from dalenius.publishing.local_output import LocalOutput, PlacedRecords
+from dalenius.release.atomic import writable
+from dalenius.release.staging import staging
+from dalenius.release.writer import Format
+from dalenius.tables.arrays import plain_arrow_errors
 from dalenius.tables.arrow import Source
 from dalenius.tables.sources import open_source
 
-_PART_ROWS = 2**20
 _NUMBER_BYTES = 8
 _SAMPLED_NUMBERS = 2**20
 
@@ -63,15 +66,6 @@ class LocalCounts:
         return LocalCounts(totals.reshape(-1, self.totals.shape[1]), kept)
 
 
-@dataclass(frozen=True)
-class PlacedRecords:
-    """Records that are placed, and the threads that sort them while they are written."""
-
-    records: Records
-    workers: Executor
-    numbers: Records | None = None  # sensitive values that count by bands
-
-
 class LocalTable:
     """A source that is open. `scratch` says where records may go that do not fit into memory."""
 
@@ -88,9 +82,9 @@ class LocalTable:
         """All columns."""
         return self._source.names
 
-    def numbers(self, column: str, key: bytes) -> NumberSample:
-        """The numbers of a column, all of them up to `_SAMPLED_NUMBERS`."""
-        return sample_numbers(self._source, column, Sample(key, _SAMPLED_NUMBERS))
+    def numbers(self, column: str, key: bytes | None) -> NumberSample:
+        """The numbers of a column, all of them up to `_SAMPLED_NUMBERS`, or only their type."""
+        return sample_numbers(self._source, column, None if key is None else Sample(key, _SAMPLED_NUMBERS))
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
         """Read the table for the first time, and draw the sample on the way unless all records will be in memory."""
@@ -161,15 +155,13 @@ class LocalTable:
         quotas = [sum(row) for partition in arrangement.partitions for row in partition.quotas]
         progress.stage("Placing", survey.rows)
         with writable():
-            records, numbers = self._records(arrangement), self._numbers(arrangement)
+            records, numbers, carried = self._stores(arrangement)
             try:
                 kept = counts.kept if isinstance(counts, LocalCounts) else None
-                if (
-                    kept is not None
-                    and isinstance(records, PackedRecords)
-                    and isinstance(numbers, PackedRecords | None)
-                ):
-                    place_coded_records(kept, placement, quotas, records, self._workers, progress.advance, numbers)
+                both = (records, numbers)
+                if kept is not None and is_packed(both):
+                    workers, advance = self._workers, progress.advance
+                    place_coded_records(kept, placement, quotas, *both, carried, workers, advance)
                 else:
                     schema = pa.schema([survey.schema.field(name) for name in survey.domains])
                     place_records(
@@ -183,8 +175,9 @@ class LocalTable:
                         survey.batch_rows,
                         progress.advance,
                         numbers,
+                        carried,
                     )
-                yield PlacedRecords(records, self._workers, numbers)
+                yield PlacedRecords(records, self._workers, numbers, carried)
             finally:
                 records.close()
                 if numbers is not None:
@@ -206,14 +199,15 @@ class LocalTable:
                 layout_of(survey.numbers) if survey.numbers else None,
             )
 
-    def _records(self, arrangement: Arrangement) -> Records:
-        """Where records are kept until they are written."""
-        return self._store(arrangement, arrangement.survey.domains, arrangement.survey.row_bytes)
-
-    def _numbers(self, arrangement: Arrangement) -> Records | None:
-        """The same for sensitive values that count by bands."""
-        numbers = arrangement.survey.numbers
-        return self._store(arrangement, numbers, _NUMBER_BYTES) if numbers else None
+    def _stores(self, arrangement: Arrangement) -> tuple[Records, Records | None, bool]:
+        """Where records are kept until they are written, and sensitive numbers: with them, if records are short."""
+        survey = arrangement.survey
+        if survey.numbers:
+            together = {**survey.domains, **survey.numbers}
+            if layout_of(together, arrangement.setting.buckets) is not None:
+                return self._store(arrangement, together, survey.row_bytes), None, True
+        records = self._store(arrangement, survey.domains, survey.row_bytes)
+        return records, self._store(arrangement, survey.numbers, _NUMBER_BYTES) if survey.numbers else None, False
 
     def _store(self, arrangement: Arrangement, domains: Mapping[str, Domain | None], row_bytes: int) -> Records:
         groups, survey, scratch = arrangement.groups, arrangement.survey, self._scratch()
@@ -227,88 +221,6 @@ class LocalTable:
         schema = pa.schema([*(survey.schema.field(name) for name in domains), ("bucket", pa.int64())])
         pieces = Pieces.of(groups, self._budget.piece_rows(groups, 6 * row_bytes + 40))
         return WideRecords(schema, domains, pieces, scratch)
-
-
-class LocalOutput:
-    """A staging folder and its target. `disk` is a thread that brings files to the disk while others go on."""
-
-    def __init__(
-        self, stage: Staging, target: Path, force: bool, budget: Budget, format: Format, disk: Executor
-    ) -> None:
-        self._stage, self._target, self._force = stage, target, force
-        self._budget, self._format, self._disk = budget, format, disk
-        self._written: Manifest | None = None
-
-    def write(
-        self, arrangement: Arrangement, placed: PlacedRecords, qit: TableSpec, st: TableSpec, progress: Progress
-    ) -> tuple[TableFile, TableFile]:
-        """QIT piece by piece, each sorted by another thread; ST, which needs no record, at the same time."""
-        progress.stage("Writing", arrangement.survey.rows)
-        with writable():
-            self._written = None
-            records, workers = placed.records, placed.workers
-            to_qit, to_st = self._writer("qit", qit), self._writer("st", st)
-            if placed.numbers is not None:
-                writing_st = workers.submit(self._write_numbers, placed.numbers, to_st)
-            else:
-                writing_st = workers.submit(self._write_st, arrangement, to_st)
-            try:
-                for columns in in_parallel(records.piece, records.pieces(), workers):
-                    to_qit.write(columns)
-                    progress.advance(len(columns[-1]))
-                return to_qit.finish(), writing_st.result()
-            finally:
-                to_qit.close()
-                writing_st.cancel()
-
-    def read_back(self, manifest: Manifest) -> ReleaseFolder:
-        """The staging folder as a release, manifest and all. Its files go to the disk from now on."""
-        with writable():
-            with (self._stage.folder / FILE).open("w", encoding="utf-8", newline="\n") as file:
-                file.write(manifest.to_json())
-            self._written = manifest
-            self._stage.sync(self._disk)
-            return ReleaseFolder(self._stage.folder, read_manifest(self._stage.folder))
-
-    def commit(self, manifest: Manifest, signature: bytes | None = None) -> ReleaseFolder:
-        """In one step: the folder takes the place of the target."""
-        if self._written != manifest:
-            self.read_back(manifest)
-        with writable():
-            if signature is not None:
-                write_file(self._stage.folder / SIGNATURE_FILE, signature)
-            self._stage.commit(self._force)
-        return ReleaseFolder(self._target, manifest)
-
-    def _writer(self, table: TableName, spec: TableSpec) -> TableWriter | PartsWriter:
-        """Into files that do not depend on the memory that there is."""
-        if self._format != "parts":
-            path = self._stage.folder / f"{table}.{self._format}"
-            return TableWriter(path, spec.schema, self._format, spec.group, spec.bucket)
-        folder = self._stage.folder / table
-        shutil.rmtree(folder, ignore_errors=True)  # of an earlier `write`
-        rows = max(_PART_ROWS // spec.group, 1) * spec.group
-        return PartsWriter(folder, spec.schema, spec.group, rows, spec.bucket)
-
-    def _write_st(self, arrangement: Arrangement, st: TableWriter | PartsWriter) -> TableFile:
-        """ST follows from the quotas alone: no record is looked at."""
-        rows, sensitive = self._budget.piece_rows(arrangement.groups), arrangement.survey.sensitive
-        try:
-            for buckets, values in values_by_bucket(arrangement.partitions, rows, sensitive.published):
-                st.write([arrow_array(buckets), sensitive.decode(values)])
-            return st.finish()
-        finally:
-            st.close()
-
-    def _write_numbers(self, numbers: Records, st: TableWriter | PartsWriter) -> TableFile:
-        """Each bucket's numbers in ascending order, which has nothing to do with the order of its records."""
-        try:
-            for piece in numbers.pieces():
-                values, buckets = numbers.piece(piece)
-                st.write([buckets, values])
-            return st.finish()
-        finally:
-            st.close()
 
 
 class LocalEngine:

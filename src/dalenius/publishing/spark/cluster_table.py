@@ -102,7 +102,7 @@ class SparkTable:
         self.names: Sequence[str] = list(frame.columns)
         check_names(list(self.names))
 
-    def numbers(self, column: str, key: bytes) -> NumberSample:  # noqa: ARG002 (no sample is drawn)
+    def numbers(self, column: str, key: bytes | None) -> NumberSample:  # noqa: ARG002 (no sample is drawn)
         """Refused: a cluster does not take numbers along yet."""
         raise UsageError(
             f"{column!r} cannot be published as numbers in bands by Spark",
