@@ -1,0 +1,177 @@
+"""Sensitive numbers: limits are on bands, numbers are published as they are, and every record takes its own along."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import dalenius
+from dalenius.errors import InputError, PolicyError, UsageError
+from dalenius.place.budget import Budget
+
+CUTS = "cuts:-5,0,10.5,100"
+POLICY = {"odds": 6, "grouping": CUTS}
+ROWS = 600
+
+
+def table(numbers: pa.Array, wide: bool = False) -> pa.Table:
+    """Everybody has a key of their own, by which their number can be told again."""
+    key = np.random.default_rng(1).permutation(len(numbers))
+    columns: dict[str, Any] = {"key": pa.array(key), "number": numbers}
+    if wide:  # does not fit into 64 bits
+        columns["long"] = pa.array([f"{k * 7919:020d}" for k in key])
+        columns["float"] = pa.array(key * 1.1)
+    return pa.table(columns)
+
+
+def whole(rows: int = ROWS) -> list[int]:
+    return [int(n) for n in np.random.default_rng(2).normal(20, 60, rows)]
+
+
+def kinds() -> dict[str, pa.Array]:
+    numbers = whole()
+    return {
+        "int64": pa.array(numbers),
+        "int16": pa.array([max(-300, min(300, n)) for n in numbers], pa.int16()),
+        "uint64": pa.array([abs(n) for n in numbers], pa.uint64()),
+        "double": pa.array([n / 8 for n in numbers[:-2]] + [-0.0, 0.0]),
+        "float": pa.array([n / 10 for n in numbers], pa.float32()),
+        "decimal": pa.array([Decimal(n) / 4 for n in numbers], pa.decimal128(12, 3)),
+        "nulls": pa.array([None if n % 7 == 0 else n for n in numbers]),
+    }
+
+
+def published(released: dalenius.Release) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    qit, st = (
+        pyarrow.parquet.read_table(Path(released.path) / name).to_pylist() for name in ("qit.parquet", "st.parquet")
+    )
+    return qit, st
+
+
+def by_bucket(rows: list[dict[str, Any]], value: Any) -> dict[int, list[Any]]:
+    buckets: dict[int, list[Any]] = {}
+    for row in rows:
+        buckets.setdefault(row["bucket"], []).append(value(row))
+    return buckets
+
+
+def sorted_nulls_last(values: list[Any]) -> list[Any]:
+    return sorted(values, key=lambda value: (value is None, value if value is not None else 0))
+
+
+@pytest.mark.parametrize("kind", list(kinds()))
+@pytest.mark.parametrize("wide", [False, True])
+def test_every_bucket_has_the_numbers_of_its_records(kind: str, wide: bool, tmp_path: Path) -> None:
+    made = table(kinds()[kind], wide)
+    quasi = [name for name in made.column_names if name != "number"]
+    released = dalenius.publish(
+        made, sensitive="number", quasi_identifiers=quasi, limits=POLICY, out=tmp_path / "r", null_value="missing"
+    )
+    own = dict(zip(made["key"].to_pylist(), made["number"].to_pylist(), strict=True))
+    qit, st = published(released)
+    expected = by_bucket(qit, lambda row: own[row["key"]])
+    found = by_bucket(st, lambda row: row["number"])
+    assert found == {bucket: sorted_nulls_last(numbers) for bucket, numbers in expected.items()}
+    assert released.verify(against=made).verified
+    assert released.manifest.bands == ["-5", "0", "10.5", "100"]
+
+
+def band(number: float | None) -> str:
+    if number is None:
+        return "missing"
+    names = ["below -5", "-5 to below 0", "0 to below 10.5", "10.5 to below 100", "100 and above"]
+    return names[sum(number >= cut for cut in (-5, 0, 10.5, 100))]
+
+
+@pytest.mark.parametrize("kind", list(kinds()))
+def test_no_bucket_has_more_of_a_band_than_its_limit(kind: str, tmp_path: Path) -> None:
+    made = table(kinds()[kind])
+    released = dalenius.publish(
+        made, sensitive="number", quasi_identifiers=["key"], limits=POLICY, out=tmp_path / "r", null_value="missing"
+    )
+    numbers = made["number"].to_pylist()
+    counted = {name: sum(band(n) == name for n in numbers) for name in {band(n) for n in numbers}}
+    assert {value.value: value.count for value in released.manifest.values} == counted
+    _, st = published(released)
+    for values in by_bucket(st, lambda row: band(row["number"])).values():
+        for name in set(values):
+            share = counted[name] / len(numbers)
+            limit = max(0.02, 6 * share / (1 - share + 6 * share))
+            assert values.count(name) / len(values) <= limit + 1e-12
+
+
+def test_a_little_memory_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, options = table(kinds()["int64"]), {"sensitive": "number", "quasi_identifiers": ["key"], "limits": POLICY}
+    first = dalenius.publish(made, out=tmp_path / "a", seed=7, **options)
+    monkeypatch.setattr(Budget, "copy_fits", lambda self, rows: False)
+    monkeypatch.setattr(Budget, "keys_fit", lambda self, rows: False)
+    second = dalenius.publish(made, out=tmp_path / "b", seed=7, **options)
+    assert [value.worst for value in first.manifest.values] == [value.worst for value in second.manifest.values]
+    assert sorted(row["number"] for row in published(second)[1]) == sorted(made["number"].to_pylist())
+
+
+def test_a_text_file_has_numbers_too(tmp_path: Path) -> None:
+    made = table(kinds()["int64"])
+    pyarrow.csv.write_csv(made, tmp_path / "t.csv")
+    released = dalenius.publish(
+        tmp_path / "t.csv", sensitive="number", quasi_identifiers=["key"], limits=POLICY, out=tmp_path / "r"
+    )
+    assert released.manifest.columns.sensitive.type == "int64"
+    assert sorted(row["number"] for row in published(released)[1]) == sorted(made["number"].to_pylist())
+    assert released.verify(against=tmp_path / "t.csv").verified
+
+
+def test_quantiles_and_widths_become_cuts(tmp_path: Path) -> None:
+    made = table(kinds()["int64"])
+    for grouping in ("quantiles:4", "width:50"):
+        released = dalenius.publish(
+            made,
+            sensitive="number",
+            quasi_identifiers=["key"],
+            limits={"odds": 6, "grouping": grouping},
+            out=tmp_path / grouping[:3],
+        )
+        plan = dalenius.plan(made, {"odds": 6, "grouping": grouping}, sensitive="number")
+        assert {value.value: value.count for value in released.manifest.values} == dict(
+            zip(plan.problem.values, plan.problem.counts, strict=True)
+        )
+
+
+def test_a_band_has_a_limit_by_its_name(tmp_path: Path) -> None:
+    policy = {**POLICY, "groups": {"100 and above": "0.2"}}
+    released = dalenius.publish(
+        table(kinds()["int64"]), sensitive="number", quasi_identifiers=["key"], limits=policy, out=tmp_path / "r"
+    )
+    assert {value.value: value.limit for value in released.manifest.values}["100 and above"] == "1/5"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "options", "error", "words"),
+    [
+        (pa.array(["a", "b"] * 20), {}, InputError, "text that is no number"),
+        (pa.array([True, False] * 20), {}, InputError, "bool"),
+        (pa.array([float("nan"), 1.0] * 20), {}, InputError, "NaN"),
+        (pa.array([None, 1] * 20), {}, InputError, "null"),
+        (pa.array([1, 2] * 20), {"fake_values": 1}, UsageError, "fake values"),
+        (pa.array([1, 2] * 20), {"limits": {**POLICY, "groups": {"above 7": "0.2"}}}, PolicyError, "above 7"),
+    ],
+)
+def test_what_cannot_be(
+    numbers: pa.Array, options: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=words):
+        dalenius.publish(
+            table(numbers),
+            sensitive="number",
+            quasi_identifiers=["key"],
+            **{"limits": POLICY, **options},
+            out=tmp_path / "r",
+        )
+    assert not (tmp_path / "r").exists()
