@@ -19,6 +19,7 @@ from dalenius.solve.methods import solve, solve_and_grow
 from dalenius.solve.optimal import find_optimum
 from dalenius.solve.sizes import why_impossible
 from dalenius.solve.two_size import find_two_size_setting
+from dalenius.verify.proof import certified_bound
 from tests.effort import examples
 from tests.property import brute_force
 from tests.property.strategies import grouped_problems
@@ -96,6 +97,23 @@ def test_every_method_solves_the_problem_as_it_is(problem: Problem) -> None:
         assert brute_force.assignable_in_groups(problem, sizes_of(solution.setting))
         assert solution.setting.loss >= brute_force.loss(expected)
         assert method is not Method.OPTIMAL or solution.setting.loss == brute_force.loss(expected)
+
+
+@given(grouped_problems(known=(0, 1), fakes=(0, 1)))
+@settings(max_examples=examples(300))
+def test_the_judge_proves_exactly_what_the_solver_says(problem: Problem) -> None:
+    """For values and groups as they are, though the solver sees fewer; and no valid setting loses less."""
+    solution = solve(problem, Method.OPTIMAL, 0.0, 60.0)
+    certificate = solution.certificate
+    if certificate is None:
+        return
+    assert certified_bound(problem, certificate) == certificate.bound
+    if certificate.proves == "no-setting":
+        assert certificate.bound > 0
+        assert problem.fake_values or brute_force.best_in_groups(problem) is None
+    elif not problem.fake_values:
+        expected = brute_force.best_in_groups(problem)
+        assert expected is None or certificate.bound <= brute_force.loss(expected)
 
 
 @given(grouped_problems())
