@@ -23,6 +23,9 @@ from dalenius.place.sensitive import SensitiveColumn
 from dalenius.tables.arrays import null_mask, numpy_array
 from dalenius.tables.arrow import Source
 
+_NO_CODE = 2**16 - 1
+_FEW_CUTS = 16
+
 
 @dataclass(frozen=True)
 class NumberBands:
@@ -125,13 +128,14 @@ class BandedColumn(SensitiveColumn):
 
     def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
         """The codes of the bands of an array of numbers."""
-        codes = self.code_of_band.take(np.searchsorted(self.thresholds, to_integers(array), side="right"))
+        table = np.where(self.code_of_band < 0, _NO_CODE, self.code_of_band).astype(np.uint16)
+        codes = table.take(_bands_of(to_integers(array), self.thresholds))
         nulls = null_mask(array)
         if nulls is not None:
-            codes[nulls] = -1 if self.null_code is None else self.null_code
-        if codes.size and int(codes.min()) < 0:
+            codes[nulls] = _NO_CODE if self.null_code is None else self.null_code
+        if codes.size and int(codes.max()) == _NO_CODE:
             raise changed_table_error()
-        return codes.astype(np.uint16)
+        return codes
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pa.Array:
         """Bands are not published."""
@@ -157,7 +161,7 @@ class BandCounter:
             raise InputError(
                 f"the sensitive column {self.name!r} has NaNs, which are in no band", "Make nulls of them."
             )
-        bands = np.searchsorted(self._thresholds, to_integers(numbers), side="right")
+        bands = _bands_of(to_integers(numbers), self._thresholds)
         self._counts += np.bincount(bands, minlength=len(self._counts))
 
     def finish(self, null_value: str | None) -> BandedColumn:
@@ -188,6 +192,16 @@ class BandCounter:
             code_of_band=code_of_band,
             numbers=self._tracker.domain(),
         )
+
+
+def _bands_of(integers: npt.NDArray[Any], thresholds: Integers) -> npt.NDArray[Any]:
+    """How many thresholds are not above each number: few are compared one by one, which is faster than a search."""
+    if len(thresholds) > _FEW_CUTS:
+        return np.searchsorted(thresholds, integers, side="right")
+    bands = np.zeros(len(integers), dtype=np.uint8)
+    for threshold in thresholds.tolist():
+        bands += integers >= threshold
+    return bands
 
 
 def thresholds(cuts: Sequence[Fraction], data_type: pa.DataType) -> Integers:

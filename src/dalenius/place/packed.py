@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +27,8 @@ Keys = npt.NDArray[np.uint64]
 Codes = npt.NDArray[Any]  # of 32 bits if that is enough for all columns, else of 64
 
 _KEY_BITS = 64
+_NETWORK = 16  # up to this size of a bucket
+_FEW_ROWS = 64
 
 
 class PackedRecords:
@@ -161,18 +164,61 @@ class Layout:
 
     def unpack_last(self, keys: Keys) -> list[pa.Array]:
         """The bucket and the last column, by bucket and then by value: nothing is left of the other columns' order."""
-        width = np.uint64(self._widths[-1])
-        lowest = (np.uint64(1) << width) - np.uint64(1)
-        alone = (self.buckets(keys).view(np.uint64) << width) | (keys & lowest)
-        alone.sort()
+        buckets = self.buckets(keys)
+        codes = _sorted_within(buckets, _field(keys, 0, self._widths[-1]))
         *_, domain = self._domains.values()
-        return [arrow_array((alone >> width).view(np.int64)), domain.decode(_field(alone, 0, int(width)))]
+        return [arrow_array(buckets), domain.decode(codes)]
 
     def with_last(self, codes: Codes, last: Codes) -> Codes:
         """Codes of the other columns, with that of the last one added."""
         added: Codes = codes.astype(self._narrow) << self._narrow(self._widths[-1])
         added |= last.astype(self._narrow, copy=False)
         return added
+
+
+def _sorted_within(buckets: Integers, codes: Codes) -> Codes:
+    """Codes in ascending order within each bucket; the buckets themselves are in order.
+
+    Neighbouring buckets of one size are rows of a matrix, and all rows are sorted at once: for small ones by a network,
+    whose comparisons are between whole columns.
+    """
+    starts = np.flatnonzero(np.diff(buckets, prepend=buckets[:1] - 1))
+    sizes = np.diff(starts, append=len(buckets))
+    changes = np.flatnonzero(np.diff(sizes, prepend=0))
+    codes = codes.copy()
+    for first, last in zip(changes, np.append(changes[1:], len(starts)), strict=True):
+        size, number = int(sizes[first]), int(last - first)
+        where = slice(int(starts[first]), int(starts[first]) + size * number)
+        rows = codes[where].reshape(number, size)
+        if size > _NETWORK or number < _FEW_ROWS:
+            rows.sort(axis=1)
+            continue
+        columns = np.ascontiguousarray(rows.T)
+        for low, high in _network(size):
+            larger = np.maximum(columns[low], columns[high])
+            np.minimum(columns[low], columns[high], out=columns[low])
+            columns[high] = larger
+        rows[:] = columns.T
+    return codes
+
+
+@cache
+def _network(size: int) -> tuple[tuple[int, int], ...]:
+    """Batcher's network of comparisons, which sorts so many numbers whatever they are."""
+    pairs: list[tuple[int, int]] = []
+    merged = 1
+    while merged < size:
+        apart = merged
+        while apart >= 1:
+            firsts = (j + i for j in range(apart % merged, size - apart, 2 * apart) for i in range(apart))
+            pairs += [
+                (first, first + apart)
+                for first in firsts
+                if first + apart < size and first // (2 * merged) == (first + apart) // (2 * merged)
+            ]
+            apart //= 2
+        merged *= 2
+    return tuple(pairs)
 
 
 def _field(codes: Codes, shift: int, width: int) -> Codes:

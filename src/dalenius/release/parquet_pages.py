@@ -169,6 +169,8 @@ def _listed_numbers(column: ColumnLayout, values: pa.Array) -> tuple[tuple[int, 
         there[offsets] = 1
         distinct = np.flatnonzero(there).astype(numbers.dtype) + numbers.dtype.type(low)
         places: Places = (np.cumsum(there, dtype=np.uint32) - 1).astype(np.uint16).take(offsets)
+    elif (high - low).bit_length() + (len(numbers) - 1).bit_length() <= 64:
+        distinct, places = _sorted_numbers(numbers, low)
     else:
         coded = pa.Array.from_buffers(_SIGNED[numbers.dtype.itemsize], len(numbers), [None, pa.py_buffer(numbers)])
         coded = coded.dictionary_encode()
@@ -178,6 +180,20 @@ def _listed_numbers(column: ColumnLayout, values: pa.Array) -> tuple[tuple[int, 
         ranks[order] = np.arange(len(order), dtype=np.uint32)
         distinct, places = listed[order], ranks.take(_numbers(coded.indices))
     return (len(distinct), _plain_numbers(column, distinct)), places
+
+
+def _sorted_numbers(numbers: npt.NDArray[Any], low: int) -> tuple[npt.NDArray[Any], Places]:
+    """The different numbers in order, and the place of each, where a number and its row fit into 64 bits together."""
+    bits = np.uint64((len(numbers) - 1).bit_length())
+    keys = (numbers.astype(np.int64).view(np.uint64) - np.uint64(low % 2**64)) << bits
+    keys |= np.arange(len(numbers), dtype=np.uint64)
+    keys.sort()
+    rows = (keys & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.uint32)
+    keys >>= bits
+    new = np.append(True, keys[1:] != keys[:-1])
+    places = np.empty(len(numbers), np.uint32)
+    places[rows] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
+    return (keys[new] + np.uint64(low % 2**64)).view(np.int64).astype(numbers.dtype), places
 
 
 def _ordered_numbers(values: pa.Array) -> npt.NDArray[Any]:

@@ -26,6 +26,7 @@ from dalenius.verify.row_order import integers, nulls, order_keys, simple, words
 from dalenius.verify.sensitive_values import ValueCodes
 
 _LAST = 2**63 - 1
+_FEW = 16  # cuts that are compared one by one
 
 
 def check_bands(manifest: Manifest, report: Report) -> None:
@@ -83,7 +84,7 @@ class _BandCodes(ValueCodes):
     def of(self, column: pa.Array) -> Codes:
         """The places of a batch's bands."""
         column = simple(column)
-        bands = np.searchsorted(self._thresholds, _ordered(column), side="right")
+        bands = self._bands(_ordered(column))
         missing = nulls(column)
         bands[missing] = len(self._names)
         self.nulls += column.null_count
@@ -94,6 +95,15 @@ class _BandCodes(ValueCodes):
         self._counts = np.append(self._counts, np.zeros(len(self.texts) - len(self._counts), np.int64))
         np.add.at(self._counts, places[counts > 0], counts[counts > 0])
         return places.take(bands)
+
+    def _bands(self, numbers: Integers) -> Integers:
+        """How many cuts each number reaches."""
+        if len(self._thresholds) > _FEW:
+            return np.searchsorted(self._thresholds, numbers, side="right")
+        reached = np.zeros(len(numbers), np.uint8)
+        for threshold in self._thresholds:
+            reached += numbers >= threshold
+        return reached.astype(np.intp)
 
     @property
     def unused(self) -> int:
