@@ -22,12 +22,15 @@ from dalenius.infer.determining import numbered
 from dalenius.infer.giveaways import determining_concerns, repeated_people
 from dalenius.model.concern import Concern
 from dalenius.policy.roles import Roles, identifying_columns
+from dalenius.release.manifest import Manifest
+from dalenius.release.two_tables import named_type
 from dalenius.tables.arrays import arrow_array, numpy_array, plain_arrow_errors
 from dalenius.tables.compare import column_types, comparable
 from dalenius.tables.connections import connect, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors
+from dalenius.verify.stated_bands import band_names, least_text
 
 _BATCH_ROWS = 2**17
 _INSPECTED = 50_000  # records, on which columns are judged
@@ -62,6 +65,7 @@ def truth_classes(
     values: Sequence[str],
     null_value: str | None,
     memory: int | None = None,
+    bands: BandTexts | None = None,
 ) -> TruthClasses:
     """For rows of a release (its quasi-identifiers), their classes and what the table says about these.
 
@@ -70,7 +74,7 @@ def truth_classes(
     """
     columns = rows.schema.names
     with _open(source, table, [*columns, sensitive], memory) as (connection, relation), plain_errors():
-        text = f"CAST({quote_name(sensitive)} AS VARCHAR)"
+        text = _text(sensitive, bands)
         if null_value is not None:
             text = f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
         renamed = [f"{quote_name(column)} AS q{place}" for place, column in enumerate(columns)]
@@ -79,6 +83,41 @@ def truth_classes(
         connection.register("release", _number_rows(rows, number))
         connection.register("known", _known(values))
         return _classes(connection, len(columns), len(values))
+
+
+@dataclass(frozen=True)
+class BandTexts:
+    """The bands of a release's numbers: the cuts between them, and the type of the numbers."""
+
+    cuts: tuple[str, ...]
+    data_type: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> BandTexts | None:
+        """None if its sensitive values are no numbers in bands."""
+        if manifest.bands is None:
+            return None
+        return cls(tuple(manifest.bands), manifest.columns.sensitive.type)
+
+    def sql(self, column: str) -> str:
+        """The name of a number's band; nulls, and what is no number, have none."""
+        kind = named_type(self.data_type)
+        decimal = f"DECIMAL({kind.precision}, {kind.scale})" if pa.types.is_decimal(kind) else ""
+        sql_type = decimal or ("HUGEINT" if pa.types.is_integer(kind) else "DOUBLE")
+        if pa.types.is_float32(kind):
+            sql_type = "FLOAT"
+        number = f"TRY_CAST({quote_name(column)} AS {sql_type})"
+        *names, last = band_names(self.cuts)
+        cases = [
+            f"WHEN {number} < CAST('{least_text(cut, kind)}' AS {sql_type}) THEN '{name}'"
+            for cut, name in zip(self.cuts, names, strict=True)
+        ]
+        return f"CASE WHEN {number} IS NULL THEN NULL {' '.join(cases)} ELSE '{last}' END"
+
+
+def _text(sensitive: str, bands: BandTexts | None) -> str:
+    """The text by which a release knows a sensitive value."""
+    return f"CAST({quote_name(sensitive)} AS VARCHAR)" if bands is None else bands.sql(sensitive)
 
 
 @dataclass(frozen=True)
@@ -107,6 +146,7 @@ def table_concerns(
     sensitive: str,
     values: Mapping[str, int],
     null_value: str | None,
+    bands: BandTexts | None = None,
 ) -> list[Concern]:
     """What the table gives away whatever the release does: columns that say the value, and people with several rows.
 
@@ -115,7 +155,7 @@ def table_concerns(
     with _open(source, table, [*quasi_identifiers, sensitive], None) as (_, relation), plain_errors():
         texts = {value: place for place, value in enumerate(values)}
         listed = [f"CAST({quote_name(name)} AS VARCHAR) AS q{k}" for k, name in enumerate(quasi_identifiers)]
-        chosen = relation.project(", ".join([*listed, f"CAST({quote_name(sensitive)} AS VARCHAR) AS s"]))
+        chosen = relation.project(", ".join([*listed, f"{_text(sensitive, bands)} AS s"]))
         people, _ = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), _INSPECTED)
         places = [texts.get(null_value or "" if value is None else value, -1) for value in people["s"].to_pylist()]
         known = np.array(places, np.int64)
@@ -140,7 +180,13 @@ def _repeats(relation: duckdb.DuckDBPyRelation, column: str) -> _Repeats:
 
 
 def control_people(
-    source: Any, table: str | None, schema: pa.Schema, sensitive: str, null_value: str | None, most: int
+    source: Any,
+    table: str | None,
+    schema: pa.Schema,
+    sensitive: str,
+    null_value: str | None,
+    most: int,
+    bands: BandTexts | None = None,
 ) -> tuple[pa.Table, list[str | None], int]:
     """People of a table in the types of a release, their sensitive values, and how many people the table has.
 
@@ -148,7 +194,7 @@ def control_people(
     """
     with _open(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
         listed = [quote_name(name) for name in schema.names]
-        text = f"CAST({quote_name(sensitive)} AS VARCHAR) AS the_sensitive_value"
+        text = f"{_text(sensitive, bands)} AS the_sensitive_value"
         chosen = relation.project(", ".join([*listed, text]))
         people, everyone = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), most)
         values = [null_value if value is None else value for value in people.column(len(listed)).to_pylist()]

@@ -131,6 +131,19 @@ def _threshold(cut: Fraction, data_type: pa.DataType) -> int:
         return min(max(ceil(cut * Fraction(10) ** int(data_type.scale)), -_LAST), _LAST)
     if pa.types.is_integer(data_type):
         return min(max(ceil(cut), -_LAST), _LAST)
+    least = _least_float(cut, data_type)
+    return int(_ordered(pa.array([-least if least == 0 else least], data_type))[0])  # both zeros are the number 0
+
+
+def least_text(cut: str, data_type: pa.DataType) -> str:
+    """The smallest number of a type that is not below a cut, as it is written."""
+    exact = Fraction(cut)
+    if pa.types.is_decimal(data_type):
+        return str(Decimal(ceil(exact * Fraction(10) ** int(data_type.scale))).scaleb(-int(data_type.scale)))
+    return str(ceil(exact)) if pa.types.is_integer(data_type) else str(_least_float(exact, data_type))
+
+
+def _least_float(cut: Fraction, data_type: pa.DataType) -> Any:
     kind: Any = {16: np.float16, 32: np.float32, 64: np.float64}[data_type.bit_width]
     with np.errstate(over="ignore"):
         near = kind(float(cut)) if abs(cut) < 2**1023 else kind(inf if cut > 0 else -inf)
@@ -138,8 +151,7 @@ def _threshold(cut: Fraction, data_type: pa.DataType) -> int:
             near = np.nextafter(near, kind(-inf))
         while not _reaches(near, cut):
             near = np.nextafter(near, kind(inf))
-    zero = kind(-0.0) if near == 0 else near  # both zeros are the number 0
-    return int(_ordered(pa.array([zero], data_type))[0])
+    return near
 
 
 def _reaches(number: Any, cut: Fraction) -> bool:
