@@ -132,7 +132,7 @@ def _threshold(cut: Fraction, data_type: pa.DataType) -> int:
     if pa.types.is_integer(data_type):
         return min(max(ceil(cut), -_LAST), _LAST)
     least = _least_float(cut, data_type)
-    return int(_ordered(pa.array([-least if least == 0 else least], data_type))[0])  # both zeros are the number 0
+    return int(_ordered(pa.array([-0.0 if least == 0 else least], data_type))[0])  # both zeros are the number 0
 
 
 def least_text(cut: str, data_type: pa.DataType) -> str:
