@@ -127,6 +127,9 @@ def _gather(written: Path, out: Path, like: Path) -> None:
 
 def _as_in_format_3(manifest: dict[str, Any]) -> None:
     manifest["format"] = 3
+    del manifest["groups"]
+    for value in manifest["values"]:
+        del value["group"]
     for column in (*manifest["columns"]["quasi_identifiers"], manifest["columns"]["sensitive"]):
         del column["nulls"]
 

@@ -22,9 +22,8 @@ import dalenius
 from dalenius.cli.main import main
 from dalenius.errors import MemoryLimitError, ReleaseError, UsageError
 from dalenius.model.memory import MIB, ReadingMemory, resident_memory
-from dalenius.release.admission import MOST_ROWS, admit_parquet
+from dalenius.release.admission import MOST_ROWS, admit_parquet, require_modest
 from dalenius.release.folder import open_release
-from dalenius.release.modest_json import require_modest
 from dalenius.release.thrift import sum_of_deltas
 from dalenius.verify.judge import verify
 from fuzz.thrift_tree import read_tree, write_tree

@@ -22,12 +22,11 @@ from dalenius.model.groups import MOST_LEVELS
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release import manifest as release_manifest
 from dalenius.release.manifest import read_manifest
-from dalenius.verify import bucket_groups
-from dalenius.verify.bucket_groups import GroupRuns
+from dalenius.verify import stated_groups
 from dalenius.verify.buckets import BucketStream
 from dalenius.verify.findings import verdict_object
 from dalenius.verify.judge import verify
-from dalenius.verify.stated_groups import StatedGroups
+from dalenius.verify.stated_groups import GroupRuns, StatedGroups
 from tests.handmade import Handmade, edit_manifest, grouped_hospital, hospital, restate_hashes, rewrite
 from tests.verify.test_verify import failed, not_made
 
@@ -240,7 +239,7 @@ def test_any_tree_passes_and_a_lower_limit_of_any_group_fails(made: Handmade, ba
     shown = {made.text(value) for _, value in made.shown()}
     made = Handmade(**{**vars(made), "group_of": {v: g for v, g in made.group_of.items() if v in shown}})
     with TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket_groups, "_ROOM", room)
+        patch.setattr(stated_groups, "_ROOM", room)
         folder = made.write(Path(scratch))
         verdict = verify(folder, batch_rows=batch_rows)
         assert verdict, verdict.findings
@@ -266,7 +265,7 @@ def buckets_above(made: Handmade, group: str, limit: Fraction) -> int:
 
 @pytest.mark.parametrize("room", [0, 1000])
 def test_runs_of_groups_are_those_of_counting_rows(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket_groups, "_ROOM", room)
+    monkeypatch.setattr(stated_groups, "_ROOM", room)
     random = np.random.default_rng(7)
     paths = ((0,), (0, 1), (0, 1, 2), (0, 3), (4,))
     of_value = {"a": 2, "b": 1, "c": 3, "d": 4, "e": 4}

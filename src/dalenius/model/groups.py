@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 
 NO_GROUP = -1
-MOST_LEVELS = 32  # of groups within groups, in a release: whoever checks it goes through all of them
+MOST_LEVELS = 16  # of groups within groups, in a release: whoever checks it goes through all of them
 LONGEST_NAME = 300  # characters of a group's name, and of its level: they are published, and nothing else is to fit in
 
 

@@ -12,10 +12,13 @@ fields are those of parquet.thrift), and nothing that is compressed is expanded 
 - what cannot be read in pieces fits into memory: `MemoryLimitError` if not.
 
 What such a file is read into is bounded by its length, and by `rows_at_a_time`.
+
+The manifest is measured as well (`require_modest`): JSON can take much more memory than its length.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -37,7 +40,13 @@ from dalenius.release.page_sizes import (
 from dalenius.release.thrift import I32, I64, INTEGERS, STRUCT, Compact, read_at
 
 MOST_ROWS = 2**20  # of a row group: releases are written with 2^17 at most
+LARGEST_MANIFEST = 256 * 2**20  # bytes: 100,000 values need about 20 MB, and as many groups 30 MB
 _MAGIC = b"PAR1"
+_BRANCHES = b"{[,"  # each is followed by something that takes memory
+_BRANCH_BYTES = 400  # in memory at the most
+_TEXT_GROWS = 8  # bytes in memory for each byte of text
+_SPARSE = 4  # bytes of a manifest for each branch at the least; {"stratum":1}, has 7
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 _TAIL = len(_MAGIC) + 4
 _LARGEST_FOOTER = 2**26
 _FOOTER_GROWS = 100  # bytes in memory for each byte of a footer
@@ -219,3 +228,23 @@ def _measure_filter(file: BinaryIO, column: Column, end: int) -> None:
     reader = Compact(read_at(file, column.filter, min(end - column.filter, _FILTER_HEADER)))
     if not 0 <= numbers_of(reader).get(1, -1) <= end - column.filter - reader.position:
         raise ValueError("a Bloom filter is longer than the file")
+
+
+def require_modest(content: bytes, memory: ReadingMemory | None = None) -> None:
+    """Refuse JSON that would take much more memory than its length, or than there is, before it is parsed.
+
+    A document of {} takes some 300 times its length.
+    """
+    if len(content) > LARGEST_MANIFEST:
+        raise ReleaseError(f"the manifest is larger than {LARGEST_MANIFEST:,} bytes")
+    branches = _branches(content)
+    if branches * _SPARSE > len(content):
+        branches = _branches(_STRING.sub(b'""', content))  # those within text do not count
+        if branches * _SPARSE > len(content):
+            raise ReleaseError(f"the manifest has {branches:,} lists, objects and entries, more than a release has")
+    memory = memory or ReadingMemory.of(None)
+    memory.require(branches * _BRANCH_BYTES + len(content) * _TEXT_GROWS, memory.spare // 2, "the manifest")
+
+
+def _branches(content: bytes) -> int:
+    return sum(content.count(mark) for mark in _BRANCHES)

@@ -20,8 +20,8 @@ from dalenius.model.groups import LONGEST_NAME
 from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import MOST_VALUES
+from dalenius.release.admission import LARGEST_MANIFEST, require_modest
 from dalenius.release.earlier_formats import in_its_own_format, in_this_format
-from dalenius.release.modest_json import LARGEST, require_modest
 from dalenius.release.two_tables import Count, Entry, Tables
 from dalenius.tables.delimited import require_regular
 
@@ -307,7 +307,7 @@ def tables_of_release(folder: Path) -> list[str] | None:
     path = folder / FILE
     try:
         require_regular(path)
-        return tables_in(path.read_bytes()) if path.stat().st_size <= LARGEST else None
+        return tables_in(path.read_bytes()) if path.stat().st_size <= LARGEST_MANIFEST else None
     except OSError:
         return None
 
@@ -337,7 +337,7 @@ def read_manifest(folder: Path, memory: ReadingMemory | None = None) -> Manifest
     try:
         require_regular(path)
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+            content = file.read(LARGEST_MANIFEST + 1)
         require_modest(content, memory)
         return parse_manifest(content.decode("utf-8"))
     except OSError as error:

@@ -1,7 +1,7 @@
 """The buckets of a table: does each keep every limit, and does each have the size that the setting gives it?
 
 The promise (`LimitsOfBuckets`). In every bucket, count(value) / (size - known) <= the value's limit, and likewise of a
-group of values (`bucket_groups`), whose count is that of all values under it. On integers, never rounded. `size` is the
+group of values (`stated_groups`), whose count is that of all values under it. On integers, never rounded. `size` is the
 number of records in the bucket, of which the adversary may know `known`; the others are left to guess. A bucket of ST
 has `fakes` rows more than records, and every row with the value counts, whether real or fake. So the promise holds even
 against somebody who can tell which are fake.

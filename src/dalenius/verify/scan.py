@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from dalenius.errors import InputError
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.verify.bucket_groups import GroupRuns
 from dalenius.verify.bucket_limits import ExposureOfBuckets, LimitsOfBuckets, SizesOfTable
 from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, WholeBuckets
 from dalenius.verify.findings import LIMITS, ORDER, SCHEMA, SIZES, STRATA, VALUES, Report, plural
@@ -22,7 +21,7 @@ from dalenius.verify.release_files import Watch
 from dalenius.verify.row_order import OrderOfRows, integers
 from dalenius.verify.sensitive_values import ValueCodes
 from dalenius.verify.stated_bands import value_codes
-from dalenius.verify.stated_groups import StatedGroups
+from dalenius.verify.stated_groups import GroupRuns, StatedGroups
 from dalenius.verify.stated_tree import StrataOfRows, Tree
 from dalenius.verify.strict_files import check_nulls, strict_batches
 

@@ -4,7 +4,9 @@ A group comes before those within it, and at once after its parent or after all 
 siblings are in the order of their names. So the list is in the order of the groups' paths, each the names from the top
 down, and there is one such list.
 
-`check_groups` looks at what the manifest says, `compare_groups` at what ST holds.
+`check_groups` looks at what the manifest says, `compare_groups` at what ST holds. `GroupRuns` turns runs of values in
+buckets into runs of groups: a run of a value counts for every group that holds it, level by level. After that a group
+is to a bucket what a value is, and its limit is compared in the same way (`bucket_limits`).
 """
 
 from __future__ import annotations
@@ -13,11 +15,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from dalenius.model.exposure import GroupShare
 from dalenius.model.groups import MOST_LEVELS
 from dalenius.release.manifest import GroupEntry, Manifest
+from dalenius.verify.buckets import Codes, Integers, WholeBuckets
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
 
+_ROOM = 8  # pairs of a bucket and a group that there could be for each run: up to here each has a place of its own
 _HOLDS = {
     LIMITS: "no bucket holds more of a value, or of a group of values, than its limit allows",
     VALUES: "counts and worst cases of all values and groups are as the manifest says",
@@ -170,3 +176,55 @@ def _number_problems(manifest: Manifest, groups: Sequence[GroupEntry], stated: S
 def _short(number: int | Fraction) -> str:
     text = f"{number:,}" if isinstance(number, int) else str(number)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+class GroupRuns:
+    """Turns buckets of values, numbered in the order of `values`, into buckets of groups."""
+
+    def __init__(self, groups: StatedGroups, values: Sequence[str]) -> None:
+        self._none = len(groups.names)  # the number of a group for whatever is in none
+        paths = [groups.path_of(value) for value in values]
+        self._levels: list[Codes] = [
+            np.array([path[level] if level < len(path) else self._none for path in paths], dtype=np.int32)
+            for level in range(max(map(len, paths), default=0))
+        ]
+
+    def of(self, buckets: WholeBuckets, values: int) -> WholeBuckets:
+        """The same buckets; `values` is how many values are known by now, those after the listed ones in no group."""
+        number, width = len(buckets.numbers), self._none + 1
+        starts = buckets.of_runs(np.arange(0, number * width, width))
+        levels = [starts + self._level(level, values).take(buckets.codes) for level in range(len(self._levels))]
+        if number * width <= _ROOM * len(starts):
+            pairs, counts = self._sums(levels, buckets.counts, number)
+        else:
+            pairs, counts = self._sums_of_few(levels, buckets.counts)
+        place = pairs // width
+        runs = np.bincount(place, minlength=number)
+        codes = (pairs - place * width).astype(np.int32)
+        return WholeBuckets(buckets.numbers, buckets.sizes, np.cumsum(runs) - runs, codes, counts)
+
+    def _level(self, level: int, values: int) -> Codes:
+        """For each value its group on a level."""
+        missing = values - len(self._levels[level])
+        if missing > 0:
+            self._levels[level] = np.append(self._levels[level], np.full(missing, self._none, np.int32))
+        return self._levels[level]
+
+    def _sums(self, levels: Sequence[Integers], counts: Integers, buckets: int) -> tuple[Integers, Integers]:
+        """Every pair of a bucket and a group once, in ascending order, with all of its rows."""
+        sums = np.zeros(buckets * (self._none + 1), np.int64)
+        for pairs in levels:
+            np.add.at(sums, pairs, counts)
+        sums[self._none :: self._none + 1] = 0
+        there = np.flatnonzero(sums > 0)  # of truth values, which is faster
+        return there, sums[there]
+
+    def _sums_of_few(self, levels: Sequence[Integers], counts: Integers) -> tuple[Integers, Integers]:
+        """The same where most of the pairs that there could be are not there."""
+        inside = [np.flatnonzero(pairs % (self._none + 1) != self._none) for pairs in levels]
+        nothing = np.empty(0, np.int64)
+        found = np.concatenate([nothing, *(pairs[there] for pairs, there in zip(levels, inside, strict=True))])
+        there, place = np.unique(found, return_inverse=True)
+        sums = np.zeros(len(there), np.int64)
+        np.add.at(sums, place, np.concatenate([nothing, *(counts[those] for those in inside)]))
+        return there, sums
