@@ -151,7 +151,7 @@ class Handmade:
         shown = [value for _, value in self.shown()]
         counts = Counter(map(self.text, shown))
         texts = list(dict.fromkeys(map(self.text, sorted(shown, key=order))))
-        since_5 = {"groups": self.stated_groups()} if format > 4 else {}
+        since_5 = {"groups": self.stated_groups(), "bands": None} if format > 4 else {}
         place = {group["name"]: number for number, group in enumerate(since_5.get("groups") or ())}
         file = {"bytes": 1, "sha256": "0" * 64, "parts": None}
         cells = {name: [row[place] for row in self.rows] for place, name in enumerate(self.types)}

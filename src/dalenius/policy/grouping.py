@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dalenius.errors import PolicyError, did_you_mean
-from dalenius.model.groups import NO_GROUP, Group, Groups
+from dalenius.model.groups import LONGEST_NAME, MOST_LEVELS, NO_GROUP, Group, Groups
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.bands import Bands, BandSpec, exact_text, resolve_bands, suggest_bands
 from dalenius.policy.exact import exact_fraction, format_fraction, quote_names
@@ -111,6 +111,7 @@ def resolve_groups(
                 groups.append(Group(name, parent=place, level=level))
             place = places[name]
         of_value.append(place)
+    _refuse_unpublishable(groups, max((len(path) for path in paths.values() if path), default=0))
     absent = [name for name in grouping.names if name not in places]
     if grouping.kind in _LISTED and absent and not allow_absent:
         raise PolicyError(
@@ -119,6 +120,20 @@ def resolve_groups(
             "file's [limits].",
         )
     return Groups(tuple(groups), tuple(of_value))
+
+
+def _refuse_unpublishable(groups: Sequence[Group], levels: int) -> None:
+    """An error for names that are too long, or groups too deep, to be part of a release."""
+    if levels > MOST_LEVELS:
+        raise PolicyError(
+            f"groups are {levels} levels deep, and at most {MOST_LEVELS} are allowed", "Leave some levels out."
+        )
+    long = next((text for group in groups for text in (group.name, group.level) if len(text) > LONGEST_NAME), None)
+    if long is not None:
+        raise PolicyError(
+            f"the name of the group {long[:40]!r}... has {len(long)} characters, and at most {LONGEST_NAME} are allowed",
+            "Give it a shorter one: names of groups are published.",
+        )
 
 
 def _refuse_unknown(grouping: Grouping, values: Sequence[str], paths: Mapping[str, Path | None]) -> None:
