@@ -8,7 +8,7 @@ import pytest
 
 from dalenius.errors import PolicyError
 from dalenius.model.groups import Groups
-from dalenius.policy.group_sources import as_grouping, read_groups
+from dalenius.policy.group_sources import as_grouping, grouping_of, read_groups
 from dalenius.policy.grouping import resolve_groups
 
 CODES = ("A01", "C50", "C50.1", "D01", "E11")

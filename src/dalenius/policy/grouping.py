@@ -131,7 +131,7 @@ def _refuse_unpublishable(groups: Sequence[Group], levels: int) -> None:
     long = next((text for group in groups for text in (group.name, group.level) if len(text) > LONGEST_NAME), None)
     if long is not None:
         raise PolicyError(
-            f"the name of the group {long[:40]!r}... has {len(long)} characters, and at most {LONGEST_NAME} are allowed",
+            f"the group {long[:40]!r}... has a name of {len(long)} characters, and at most {LONGEST_NAME} are allowed",
             "Give it a shorter one: names of groups are published.",
         )
 
