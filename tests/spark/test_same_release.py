@@ -24,6 +24,11 @@ WISHES: dict[str, dict[str, Any]] = {
     "strata by a column": {"strata": ["Gender"]},
     "strata found": {"strata": "auto"},
     "strata with fakes": {"strata": ["Gender"], "fake_values": 2},
+    "groups, strata and fakes": {
+        "limits": {"odds": 6, "grouping": {"tree": {"Feverish": ["Flu", "HIV"], "Other": ["Cold", "Gout"]}}},
+        "strata": ["Gender"],
+        "fake_values": 1,
+    },
 }
 ROWS = 6000  # enough for strata to be looked for, and few enough for the sample to be the whole table
 
