@@ -108,7 +108,8 @@ def test_no_bucket_has_more_of_a_band_than_its_limit(kind: str, tmp_path: Path) 
 
 
 def test_a_little_memory_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, options = table(kinds()["int64"]), {"sensitive": "number", "quasi_identifiers": ["key"], "limits": POLICY}
+    made = table(kinds()["int64"])
+    options: dict[str, Any] = {"sensitive": "number", "quasi_identifiers": ["key"], "limits": POLICY}
     first = dalenius.publish(made, out=tmp_path / "a", seed=7, **options)
     monkeypatch.setattr(Budget, "copy_fits", lambda self, rows: False)
     monkeypatch.setattr(Budget, "keys_fit", lambda self, rows: False)
