@@ -15,7 +15,7 @@ from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution,
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.policy.bands import BandSpec, resolve_bands
 from dalenius.policy.exact import label
-from dalenius.policy.grouping import bands_to_offer, count_by_band, policy_of_bands
+from dalenius.policy.grouping import bands_to_offer, with_bands_as_values
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, bands_in, resolve_limits
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
@@ -149,13 +149,9 @@ def compare_counts(
 def prepare_problem(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
     """The limits of the counts, and the problem with the range of sizes; an error if the options make no sense."""
     check_options(options, counts.total)
-    notes: tuple[str, ...] = ()
-    if policy.grouping is not None and policy.grouping.bands is not None:  # then bands are what has limits
-        if not counts.are_bands:
-            bands, counts = count_by_band(policy.grouping, counts)
-            notes = bands.notes
-        policy = policy_of_bands(policy)
-    elif policy.grouping is None and len(counts) > _MANY_NUMBERS:
+    was_grouped = policy.grouping is not None
+    policy, counts, notes = with_bands_as_values(policy, counts)
+    if not was_grouped and len(counts) > _MANY_NUMBERS:
         offer = bands_to_offer(counts)
         notes = (f"a limit on each of {len(counts):,} numbers says little: {offer}",) if offer is not None else ()
     resolved = resolve_limits(policy, counts)

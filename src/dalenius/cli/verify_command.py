@@ -177,6 +177,7 @@ def _check_certificate(
     arguments: dict[str, Any],
     as_json: bool,
 ) -> bool:
+    from dalenius.policy.grouping import with_bands_as_values
     from dalenius.policy.limits import resolve_limits
     from dalenius.verify.certificate_file import read_certificate
     from dalenius.verify.proof import check_certificate
@@ -188,11 +189,14 @@ def _check_certificate(
             "a certificate is checked with the counts that it is about",
             "Give either --counts FILE, or a table with --sensitive COLUMN.",
         )
-    counts = read_value_counts(table, counts_file, table_name, chosen, arguments)
+    read = read_value_counts(table, counts_file, table_name, chosen, arguments)
+    policy, counts, _ = with_bands_as_values(chosen.policy, read)
+    resolved = resolve_limits(policy, counts)
     verdict = check_certificate(
         claim,
         counts,
-        resolve_limits(chosen.policy, counts).limits,
+        resolved.limits,
+        groups=resolved.groups,
         known_records=chosen.options.known_records,
         fake_values=chosen.options.fake_values,
         min_size=chosen.options.min_size,

@@ -249,6 +249,17 @@ def bands_to_offer(counts: ValueCounts) -> str | None:
     return f"let limits be on bands of numbers, and publish exact numbers all the same: --groups cuts:{listed}"
 
 
+def with_bands_as_values(policy: LimitPolicy, counts: ValueCounts) -> tuple[LimitPolicy, ValueCounts, tuple[str, ...]]:
+    """A policy about bands as one about values, the counts by band, and notes; any other policy as it is."""
+    if policy.grouping is None or policy.grouping.bands is None:
+        return policy, counts, ()
+    notes: tuple[str, ...] = ()
+    if not counts.are_bands:
+        bands, counts = count_by_band(policy.grouping, counts)
+        notes = bands.notes
+    return policy_of_bands(policy), counts, notes
+
+
 def policy_of_bands(policy: LimitPolicy) -> LimitPolicy:
     """A policy about bands as one about values, which bands are once numbers are counted by them.
 
