@@ -127,3 +127,18 @@ def test_verify_names_the_option_that_is_for_certificates() -> None:
     result = CliRunner().invoke(main, ["verify", "release", "--groups", "icd9"])
     assert result.exit_code == 2
     assert "--groups goes with --certificate" in result.stderr
+
+
+@pytest.mark.parametrize("groups", ["prefix:1", "cuts:15,31"])
+def test_a_plans_certificate_is_checked_with_the_same_groups(groups: str, tmp_path: Path) -> None:
+    """And with those alone: without them it is about another problem."""
+    counts = tmp_path / "counts.csv"
+    counts.write_text("value,count\n11,40\n12,35\n21,9\n22,8\n31,30\n32,1\n", encoding="utf-8")
+    options = ["--counts", str(counts), "--odds", "3"]
+    certificate = ["--certificate", str(tmp_path / "proof.json")]
+    done = CliRunner().invoke(main, ["plan", *options, "--groups", groups, *certificate])
+    assert done.exit_code == 0, done.output
+    checked = CliRunner().invoke(main, ["verify", *certificate, *options, "--groups", groups])
+    assert checked.exit_code == 0, checked.output
+    other = CliRunner().invoke(main, ["verify", *certificate, *options])
+    assert other.exit_code in (1, 2), other.output
