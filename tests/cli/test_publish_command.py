@@ -153,6 +153,7 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
                 "attacker": None,
                 "values": [],
                 "columns": ["Gender", "Post,code"],
+                "groups": [],
             }
         ],
         "out": "release",
