@@ -35,9 +35,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def share(name: str, limit: str | None, count: int) -> dict[str, Any]:
-    """A group that takes so many of a bucket of four."""
+    """A group that takes so many of a bucket of four. Exposure is counted in a release, and not foreseen."""
     worst = {"count": count, "size": 4}
-    return {"name": name, "level": "group", "parent": None, "limit": limit, "worst": worst}
+    return {"name": name, "level": "group", "parent": None, "limit": limit, "worst": worst, "exposure": None}
 
 
 def line_of(text: str, name: str) -> list[str]:
@@ -85,8 +85,12 @@ def test_groups_that_no_setting_keeps(run: Run) -> None:
 def test_publishing_shows_groups(run: Run) -> None:
     words = ("publish", "people.csv", *LIMITS, "--quasi-identifiers", "Gender", "--strata", "Gender", "--out")
     found = json.loads(run(*words, "release", "--json").stdout)
-    flu = {**share("airways", None, 9), "worst": {"count": 9, "size": 10}}  # of the women, nine in ten
-    assert found["groups"] == [flu, share("virus", "1/2", 2)]
+    flu, virus = found["groups"]
+    assert flu["worst"] == {"count": 9, "size": 10}  # of the women, nine in ten have it
+    # men: 150 buckets of four with two of them, and 100 with one; women: one of ten
+    exposure = {"people": 500, "outright": 0, "mean": (300 / 2 + 100 / 4 + 100 / 10) / 500, "highest": 0.5}
+    bands = [0, 100, 100, 0, 0, 300, 0, 0, 0, 0, 0]
+    assert virus == {**share("virus", "1/2", 2), "exposure": {**exposure, "bands": bands}}
     text = run(*words, "another").stdout
     assert line_of(text, "virus") == ["virus", "2", "of", "4", "=", "50", "%", "50", "%"]
     assert "every value, and every group of values that has a limit, of every bucket is within its limit" in text

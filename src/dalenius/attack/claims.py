@@ -73,14 +73,14 @@ class ClaimSums:
         """The mean of their probabilities; None if there are no claims."""
         return self.beliefs / self.claims if self.claims else None
 
-    def worst(self, names: Sequence[str]) -> tuple[ClaimsAbout, ...]:
+    def worst(self, names: Sequence[str], least: float = 0.5) -> tuple[ClaimsAbout, ...]:
         """Those of which more claims are true than their limits allow, the ones with the most such claims first."""
         claims, right = self._by_one.tolist()
         every = (
             ClaimsAbout(name, int(number), true, limit)
             for name, number, true, limit in zip(names, claims, right, self.limits.tolist(), strict=True)
         )
-        return tuple(sorted((one for one in every if one.excess > 0.5), key=lambda one: -one.excess)[:_MOST_NAMED])
+        return tuple(sorted((one for one in every if one.excess > least), key=lambda one: -one.excess)[:_MOST_NAMED])
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ upper bound: it is 0 iff there is nobody. Without fakes it is exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from dalenius.attack.claims import ClaimSums
 from dalenius.attack.reading import Target
-from dalenius.attack.scoring import guesses
+from dalenius.attack.scoring import group_claims, guesses
 from dalenius.infer.candidates import Block, Floats, Integers
 from dalenius.model.attack_result import Attack, Claims, Share
 from dalenius.verify.bucket_groups import GroupRuns
@@ -252,14 +252,10 @@ def numbers_known(largest: int) -> list[int]:
 
 
 def _group_claims(target: Target, world: _World) -> Claims | None:
-    if target.group_exposure is None or world.groups is None:
+    if target.groups is None or target.group_exposure is None or world.groups is None:
         return None
-    return Claims(
-        people_above_limit=target.group_exposure.people_above(target.known),
-        claims=world.groups.claims,
-        claims_right=round(world.groups.right),
-        mean_limit=world.groups.mean_limit,
-    )
+    claims = group_claims(world.groups, target.groups, with_truth=True)
+    return replace(claims, people_above_limit=target.group_exposure.people_above(target.known))
 
 
 def _broken(people: int, promised: int, limit: str) -> str:

@@ -5,13 +5,12 @@ A guess is a row's most probable value; where several are, each counts for its p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dalenius.attack.claims import ABOVE, ClaimSums
+from dalenius.attack.claims import ABOVE, ClaimSums, LimitedGroups
 from dalenius.attack.people import People
 from dalenius.attack.reading import Target
 from dalenius.infer.candidates import Beliefs, Candidates, Floats
@@ -87,7 +86,7 @@ def attack_result(
     }
     groups = None
     if scores.groups is not None and target.groups is not None:
-        groups = Claims(**_claims(scores.groups, target.groups.names, with_truth))
+        groups = group_claims(scores.groups, target.groups, with_truth)
     return Attack(
         name=name,
         people=people,
@@ -97,17 +96,22 @@ def attack_result(
         details={**shared, **details},
         notes=notes,
         groups=groups,
-        **_claims(scores.values, [entry.value for entry in target.release.manifest.values], with_truth),
+        worst=scores.values.worst([entry.value for entry in target.release.manifest.values]) if with_truth else (),
+        **_claims(scores.values, with_truth),
     )
 
 
-def _claims(sums: ClaimSums, names: Sequence[str], with_truth: bool) -> dict[str, Any]:
+def group_claims(sums: ClaimSums, groups: LimitedGroups, with_truth: bool) -> Claims:
+    """Claims about groups: where too many are true, some group is named, however few of its own are."""
+    return Claims(**{**_claims(sums, with_truth), "worst": sums.worst(groups.names, 0.0) if with_truth else ()})
+
+
+def _claims(sums: ClaimSums, with_truth: bool) -> dict[str, Any]:
     return {
         "people_above_limit": sums.people,
         "claims": sums.claims,
         "claims_right": round(sums.right) if with_truth else None,
         "mean_limit": sums.mean_limit,
-        "worst": sums.worst(names) if with_truth else (),
     }
 
 
