@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +27,7 @@ from tests.effort import examples
 from tests.handmade import Handmade, edit_manifest, hospital, in_strata
 
 Table = tuple[tuple[int, ...], ...]
+Event = tuple[int, tuple[int, ...]]  # a leaf and some values
 Weighted = tuple[Fraction, dict[Table, Fraction]]
 
 
@@ -65,23 +66,28 @@ def share(held: Mapping[Table, int | Fraction], leaf: int, value: int, rows: int
     return Fraction(summed) / Fraction(rows * sum(held.values()))
 
 
-def by_random_matching(held: dict[Table, int], every: dict[Table, int], event: tuple[int, int]) -> Weighted:
+def count(table: Table, event: Event) -> int:
+    """What a leaf has of a value, or of the values of a group."""
+    leaf, members = event
+    return sum(table[leaf][value] for value in members)
+
+
+def by_random_matching(held: dict[Table, int], every: dict[Table, int], event: Event) -> Weighted:
     """How probable the event is, and its tables, as likely as they are."""
     del event
     return Fraction(sum(held.values()), sum(every.values())), {table: Fraction(ways) for table, ways in held.items()}
 
 
-def by_any_count(held: dict[Table, int], every: dict[Table, int], event: tuple[int, int]) -> Weighted:
+def by_any_count(held: dict[Table, int], every: dict[Table, int], event: Event) -> Weighted:
     """How many counts the event has, and its tables, those of each count being together as likely."""
     del every
-    leaf, value = event
     ways_of: dict[int, int] = {}
     for table, ways in held.items():
-        ways_of[table[leaf][value]] = ways_of.get(table[leaf][value], 0) + ways
-    return Fraction(len(ways_of)), {table: Fraction(ways, ways_of[table[leaf][value]]) for table, ways in held.items()}
+        ways_of[count(table, event)] = ways_of.get(count(table, event), 0) + ways
+    return Fraction(len(ways_of)), {table: Fraction(ways, ways_of[count(table, event)]) for table, ways in held.items()}
 
 
-def by_likely_event(held: dict[Table, int], every: dict[Table, int], event: tuple[int, int]) -> Weighted:
+def by_likely_event(held: dict[Table, int], every: dict[Table, int], event: Event) -> Weighted:
     """How probable the event is, and its tables, those of each count being together as likely."""
     return by_random_matching(held, every, event)[0], by_any_count(held, every, event)[1]
 
@@ -93,16 +99,24 @@ ORACLES = {
 }
 
 
-def mixture(model: str, rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> tuple[Any, Any]:
+def mixture(
+    model: str,
+    rows: list[int],
+    slots: list[int],
+    limits: list[Fraction],
+    margin: Fraction,
+    groups: Sequence[tuple[int, ...]] = (),
+) -> tuple[Any, Any]:
     """Weights of all events, and posterior shares, as the module's docstring has them: by enumeration."""
     every = tables(rows, slots)
     leaves, values = range(len(rows)), range(len(slots))
+    sets = [*((value,) for value in values), *groups]
     events = {
-        (leaf, value): {t: w for t, w in every.items() if t[leaf][value] > margin * limits[value] * rows[leaf]}
+        (leaf, place): {t: w for t, w in every.items() if count(t, (leaf, members)) > margin * limit * rows[leaf]}
         for leaf in leaves
-        for value in values
+        for place, (members, limit) in enumerate(zip(sets, limits, strict=True))
     }
-    found = {event: ORACLES[model](held, every, event) for event, held in events.items()}
+    found = {event: ORACLES[model](held, every, (event[0], sets[event[1]])) for event, held in events.items()}
     weights = {event: weight for event, (weight, _) in found.items()}
     whole = sum(weights.values())
     if not whole:
@@ -125,8 +139,21 @@ def stratum(rows: list[int], slots: list[int]) -> MergedStratum:
     return MergedStratum(0, np.arange(len(rows)), np.array(rows), np.arange(len(slots)), np.array(slots))
 
 
-def concluded(model: str, rows: list[int], slots: list[int], limits: list[Fraction], margin: Fraction) -> Suspicion:
-    return MODELS[model](stratum(rows, slots), [margin * limit for limit in limits])
+def concluded(
+    model: str,
+    rows: list[int],
+    slots: list[int],
+    limits: list[Fraction],
+    margin: Fraction,
+    groups: Sequence[tuple[int, ...]] = (),
+) -> Suspicion:
+    holding = [
+        [place if value in members else -1 for place, members in enumerate(groups)] for value in range(len(slots))
+    ]
+    merged = replace(
+        stratum(rows, slots), groups=len(slots) + np.arange(len(groups)), holding=np.array(holding, np.int64)
+    )
+    return MODELS[model](merged, [margin * limit for limit in limits])
 
 
 @pytest.mark.parametrize("model", ORACLES)
@@ -139,15 +166,18 @@ def test_against_the_enumeration_of_all_matchings(model: str, data: st.DataObjec
     for _ in range(data.draw(st.integers(0, len(slots) - 1))):
         slots = sorted([slots[0] + slots[1], *slots[2:]])
     ratios = st.fractions(Fraction(1, 10), 1, max_denominator=10)
-    limits = data.draw(st.lists(ratios, min_size=len(slots), max_size=len(slots)))
+    within = data.draw(st.lists(st.sampled_from(range(len(slots))), unique=True).map(tuple))
+    groups = [within, within[: data.draw(st.integers(1, len(within)))]] if within else []  # one in the other
+    number = len(slots) + len(groups)
+    limits = data.draw(st.lists(ratios, min_size=number, max_size=number))
     margin = data.draw(st.sampled_from([Fraction(1), Fraction(9, 10), Fraction(1, 2)]))
-    found = concluded(model, rows, slots, limits, margin)
-    weights, posterior = mixture(model, rows, slots, limits, margin)
+    found = concluded(model, rows, slots, limits, margin, groups)
+    weights, posterior = mixture(model, rows, slots, limits, margin, groups)
     np.testing.assert_allclose(found.shares, np.array(posterior, np.float64), atol=1e-12)
     if weights is None:
         assert not found.weights.any()
     else:
-        wanted = [[float(weights[leaf, value]) for value in range(len(slots))] for leaf in range(len(rows))]
+        wanted = [[float(weights[leaf, place]) for place in range(number)] for leaf in range(len(rows))]
         np.testing.assert_allclose(found.weights, wanted, atol=1e-12)
     # every row has one value, and every leaf its part
     np.testing.assert_allclose(found.shares.sum(axis=1), 1.0)
@@ -260,6 +290,34 @@ def test_a_small_leaf_that_can_only_be_unfit_by_one_value(tmp_path: Path, capsys
     assert "1 are really above the limit" in shown
     assert "is 2.00 times its limit" in shown
     json.dumps(audit_object(audited))
+
+
+def test_a_leaf_that_can_only_be_unfit_by_a_group(tmp_path: Path) -> None:
+    """Half of the young have one flu, and half another: either is at its limit, and both together are far above."""
+    whole = merged_hospital()
+    flus = iter(["Flu A", "Flu B"] * 6)
+    values = [next(flus) if value == "Flu" else value for value in whole.values]
+    made = replace(
+        whole,
+        values=values,
+        limits=dict.fromkeys(values, "1/2"),
+        groups=[("any flu", None, "1/2"), ("any other", None, None)],
+        group_of={value: "any flu" if value.startswith("Flu") else "any other" for value in values},
+    )
+    details = played(made.write(tmp_path), truth=made.source())["minimality"].details
+    (suspected,) = details["most_suspected"]
+    assert (suspected["leaf"], suspected["value"], suspected["is_group"]) == (1, "any flu", True)
+    flat = by_model(details, "any count")
+    assert flat["worst_ratio"] == pytest.approx(9.5 / 12 / 0.5)  # 7 to 12 of twelve are unfit
+    assert (flat["pairs_above_limit"], flat["people_in_leaves_above_limit"]) == (1, 12)
+    assert flat["truth"] == {
+        "suspected": 1,
+        "suspected_unfit": 1,
+        "suspected_above_limit": 1,
+        "pairs_true": 1,
+        "pairs_unfit": 1,
+        "worst_true_ratio": 2.0,
+    }
 
 
 def test_a_margin_keeps_what_is_concluded_below_the_limit_only_by_random_matching(tmp_path: Path) -> None:

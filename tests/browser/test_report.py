@@ -38,16 +38,34 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def full(twin: dict[str, Any]) -> dict[str, Any]:
-    """As much on the first two pages as there may be: long texts everywhere, and everybody's value in the clear."""
+    """As much on the first two pages as there may be: long texts everywhere, and everybody's value in the clear.
+
+    Groups of values, within each other, have limits, and every attacker makes claims about them.
+    """
     line = "Words of a usual length for a line of text, "
-    finding = {"code": "x", "severity": "stop", "people": None, "points": None, "attacker": "learning"}
+    finding: dict[str, Any] = {
+        "code": "x",
+        "severity": "stop",
+        "people": None,
+        "points": None,
+        "attacker": "learning",
+        "groups": [],
+    }
     exposure = twin["exposure"]
     values = [
         {**exposure["values"][0], "value": f"{k} {line}", "outright": 7, "people": 1_000_000, "highest": 1.0}
         for k in range(40)
     ]
+    group = {"level": "", "limit": "1/3", "count": 9, "values": 2, "worst": {"count": 1, "size": 9}}
+    group |= {"probability": "1/8", "share_of_limit": 0.4}
+    names = ("people_above_limit", "claims", "claims_right", "mean_limit", "points")
+    claims = {name: twin["audit"]["negative"][name] for name in names}
+    for attack in ("corruption", "negative", "learning", "minimality"):
+        twin["audit"][attack]["groups"] = {**claims, "worst_groups": []}
+    groups = [{**group, "name": f"{k} {3 * line}", "parent": k - 1 if k % 4 else None} for k in range(40)]
     return {
         **twin,
+        "release": {**twin["release"], "groups": groups},
         **dict.fromkeys(("title", "dataset", "controller"), (3 * line)[:100]),
         "purpose": (5 * line)[:200],
         "verdict": "do not publish",

@@ -27,7 +27,7 @@ TOP = ["format", "rows", "buckets", "known_records", "fake_values", "sampled", "
 KEYS = [
     *["people", "success", "success_interval", "baseline", "baseline_interval", "control", "control_interval"],
     *["people_above_limit", "claims", "claims_right", "claims_right_interval", "mean_limit", "points"],
-    *["worst_values", "details", "notes"],
+    *["worst_values", "groups", "details", "notes"],
 ]
 
 
@@ -134,8 +134,8 @@ def test_what_is_null_without_the_truth(run: Run) -> None:
     found = json.loads(run("release", "--json").stdout)
     null = {name: {key for key, value in found[name].items() if value is None} for name in ATTACKS}
     unknown = {"success", "success_interval", "control", "control_interval", "claims_right", "claims_right_interval"}
-    unknown |= {"points"}
-    assert null["corruption"] == set()
+    unknown |= {"points", "groups"}  # there are no groups
+    assert null["corruption"] == {"groups"}
     assert null["learning"] - {"mean_limit"} == null["negative"] - {"mean_limit"} == unknown
     assert null["order"] == unknown | {"people_above_limit", "claims", "mean_limit"}
     assert found["order"]["details"]["decoder"] is None

@@ -89,6 +89,7 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
         "max_size": 4,
         "known_records": 0,
         "fake_values": 0,
+        "groups": [],
         "strata": None,
         "setting": [{"size": 2, "buckets": 2}],
         "loss": 2,
@@ -147,7 +148,13 @@ def test_not_eligible_lists_each_value_with_what_would_do(run: Run) -> None:
     found = as_object(result)
     assert (found["status"], found["setting"], found["loss"]) == ("infeasible", None, None)
     assert found["reason"]["kind"] == "not-eligible"
-    assert found["reason"]["values"][0] == {"value": "Flu", "frequency": 0.9, "limit": "1/2", "smallest_limit": "9/10"}
+    assert found["reason"]["values"][0] == {
+        "value": "Flu",
+        "is_group": False,
+        "frequency": 0.9,
+        "limit": "1/2",
+        "smallest_limit": "9/10",
+    }
 
 
 def test_max_size_too_small_says_what_would_do(run: Run) -> None:

@@ -153,6 +153,7 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
                 "attacker": None,
                 "values": [],
                 "columns": ["Gender", "Post,code"],
+                "groups": [],
             }
         ],
         "out": "release",
@@ -173,6 +174,7 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
             {"value": "Flu", "count": 4, "limit": "9/10", "worst": {"count": 2, "size": 4}},
             {"value": "HIV", "count": 1, "limit": "1/4", "worst": {"count": 1, "size": 4}},
         ],
+        "groups": [],
         "randomness": "cryptographic",
         "verified": True,
         "notes": [],

@@ -139,7 +139,15 @@ def test_every_number_of_the_first_two_pages_is_the_twins(twin: Twin) -> None:
 
 
 def test_what_is_found_is_listed_by_weight_as_far_as_there_is_room(twin: Twin) -> None:
-    finding = {"code": "x", "severity": "stop", "people": None, "points": None, "attacker": None, "answer": "Do <it>."}
+    finding: dict[str, Any] = {
+        "code": "x",
+        "severity": "stop",
+        "people": None,
+        "points": None,
+        "attacker": None,
+        "groups": [],
+        "answer": "Do <it>.",
+    }
     many = [{**finding, "message": f"number {k} " + k * "word "} for k in range(60)]
     page = read(report_html({**twin, "findings": many, "verdict": "do not publish"}))
     shown = page.section("findings")

@@ -292,10 +292,20 @@ def test_the_verdict_shows_groups(tmp_path: Path) -> None:
     folder = grouped_hospital().write(tmp_path / "release")
     shown = verdict_object(verify(folder))["groups"]
     assert shown == json.loads(CliRunner().invoke(main, ["verify", str(folder), "--json"]).stdout)["groups"]
+    chronic, joints = (shown[place].pop("exposure") for place in (1, 2))
     assert shown[1:] == [
         {"name": "Chronic", "level": "level 1", "parent": None, "limit": "1/2", "worst": {"count": 2, "size": 4}},
         {"name": "Joints", "level": "level 2", "parent": 1, "limit": None, "worst": {"count": 1, "size": 2}},
     ]
+    # three who are chronic are in buckets half of which is, and one in a bucket of which a quarter is
+    assert chronic == {
+        "people": 4,
+        "outright": 0,
+        "mean": 1.75 / 4,
+        "highest": 0.5,
+        "bands": [0, 0, 1, 0, 0, 3, 0, 0, 0, 0, 0],
+    }
+    assert joints["mean"] == 0.75 / 2
     assert verdict_object(verify(hospital().write(tmp_path / "without")))["groups"] == []
     printed = CliRunner().invoke(main, ["verify", str(folder)]).stdout
     assert "Chronic" in printed

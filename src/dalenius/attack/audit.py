@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.attack.corruption import ChosenRecords, corruption, numbers_known
+from dalenius.attack.claims import LimitedGroups
+from dalenius.attack.corruption import ChosenGroups, ChosenRecords, corruption, numbers_known
 from dalenius.attack.dealing import SlotCounts
 from dalenius.attack.learning import learning
 from dalenius.attack.minimality import minimality
@@ -40,16 +41,17 @@ from dalenius.attack.reading import (
     read_sample,
 )
 from dalenius.attack.ruled_out import negative
-from dalenius.attack.truth import control_people, table_concerns, truth_classes
+from dalenius.attack.truth import BandTexts, control_people, table_concerns, truth_classes
 from dalenius.errors import InputError, ReleaseError, UsageError
 from dalenius.infer.candidates import Floats
-from dalenius.model.attack_result import ATTACKS, Attack, Audit, Share
+from dalenius.model.attack_result import ATTACKS, Attack, Audit
 from dalenius.model.concern import Concern
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.verify.buckets import Integers, WholeBuckets
 from dalenius.verify.judge import verify
 from dalenius.verify.release_files import require_folder
+from dalenius.verify.stated_groups import StatedGroups
 
 __all__ = ["ATTACKERS", "ATTACKS", "Audit", "audit"]
 
@@ -184,8 +186,13 @@ class _Auditor:
         adversary = manifest.adversary
         numbers = numbers_known(max(group.size for group in manifest.setting))
         exposure = ChosenRecords(self._limits, adversary.fake_values, adversary.known_records, known, numbers)
+        groups, group_exposure = LimitedGroups.of(manifest), None
+        if groups is not None and (stated := StatedGroups.of(manifest)) is not None:
+            texts = [entry.value for entry in manifest.values]
+            group_exposure = ChosenGroups(stated, texts, adversary.fake_values, adversary.known_records, known)
         others, control = self._others() if self._control is not None else (None, None)
-        outline, sample = self._read_tables(exposure, others)
+        watching = [part for part in (exposure, self._slots, group_exposure) if part is not None]
+        outline, sample = self._read_tables(watching, others)
         people = self._people(sample) if self._truth is not None and sample.candidates.rows else None
         return Target(
             release=self._release,
@@ -196,17 +203,21 @@ class _Auditor:
             slots=self._slots,
             exposure=exposure,
             known=known,
+            groups=groups,
+            group_exposure=group_exposure,
             people=people,
             control=control,
             progress=self._progress,
         )
 
-    def _read_tables(self, exposure: ChosenRecords, others: pa.Table | None) -> tuple[Outline, Sample]:
+    def _read_tables(
+        self, watching: Sequence[ChosenRecords | SlotCounts], others: pa.Table | None
+    ) -> tuple[Outline, Sample]:
         manifest = self._release.manifest
 
         def watch(whole: WholeBuckets) -> None:
-            exposure.add(whole)
-            self._slots.add(whole)
+            for part in watching:
+                part.add(whole)
 
         self._progress.stage("Reading", 2 * manifest.tables.st.rows + manifest.rows)
         outline = read_outline(self._release, watch, self._progress.advance)
@@ -233,7 +244,7 @@ class _Auditor:
         )
         sensitive = manifest.columns.sensitive.name
         rows, values, everyone = control_people(
-            self._control, None, plain, sensitive, manifest.null_value, _MOST_CONTROL
+            self._control, None, plain, sensitive, manifest.null_value, _MOST_CONTROL, BandTexts.of(manifest)
         )
         if not everyone:
             raise InputError("the control table has no rows", "Give people who are not in the release.")
@@ -254,6 +265,7 @@ class _Auditor:
             [entry.value for entry in manifest.values],
             manifest.null_value,
             min(2**30, self._release.memory.engine // 2),  # before the engine that reads the truth spills
+            BandTexts.of(manifest),
         )
         people = align(
             sample.candidates,
@@ -302,6 +314,7 @@ def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None) -> li
         columns.sensitive.name,
         {entry.value: entry.count for entry in release.manifest.values},
         release.manifest.null_value,
+        BandTexts.of(release.manifest),
     )
 
 
@@ -318,33 +331,5 @@ def audit_object(result: Audit) -> dict[str, Any]:
         "findings": [concern.as_object() for concern in result.concerns],
         "broken": list(result.broken),
         "notes": list(result.notes),
-        **{attack.name: _attack_object(attack) for attack in result.attacks},
-    }
-
-
-def _attack_object(attack: Attack) -> dict[str, Any]:
-    return {
-        "people": attack.people,
-        **_share_object("success", attack.success),
-        **_share_object("baseline", attack.baseline),
-        **_share_object("control", attack.control),
-        "people_above_limit": attack.people_above_limit,
-        "claims": attack.claims,
-        "claims_right": attack.claims_right,
-        "claims_right_interval": [attack.right.low, attack.right.high] if attack.right is not None else None,
-        "mean_limit": attack.mean_limit,
-        "points": attack.points,
-        "worst_values": [
-            {"value": one.value, "claims": one.claims, "claims_right": one.right, "limit": one.limit}
-            for one in attack.worst
-        ],
-        "details": dict(attack.details),
-        "notes": list(attack.notes),
-    }
-
-
-def _share_object(name: str, share: Share | None) -> dict[str, Any]:
-    return {
-        name: share.share if share is not None else None,
-        f"{name}_interval": [share.low, share.high] if share is not None else None,
+        **{attack.name: attack.as_object() for attack in result.attacks},
     }

@@ -20,7 +20,8 @@ which is above the limit f, for f < 1, iff
     n < c / f                       for those who have x,
     n < c / f and n > 1 / (1 - f)   for the others;
 
-for f = 1 never. An attacker who knows more records than there are others knows all of these: n = 1.
+for f = 1 never. An attacker who knows more records than there are others knows all of these: n = 1. A group of values
+with a limit is as one value, and c is what the bucket has of all of them (`ChosenGroups`).
 
 With sigma fake values in the bucket, the rule is that of the promise, n = S - q, up to the known records that the
 release promises to withstand: it holds whatever the fakes are. Beyond them n = S + sigma - q, which holds if nobody can
@@ -31,23 +32,27 @@ upper bound: it is 0 iff there is nobody. Without fakes it is exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from dalenius.attack.claims import ClaimSums
 from dalenius.attack.reading import Target
-from dalenius.attack.scoring import guesses
+from dalenius.attack.scoring import group_claims, guesses
 from dalenius.infer.candidates import Block, Floats, Integers
-from dalenius.model.attack_result import Attack, Share
+from dalenius.model.attack_result import Attack, Claims, Share
 from dalenius.verify.buckets import WholeBuckets
+from dalenius.verify.stated_groups import GroupRuns, StatedGroups
 
 NAME = "corruption"
 _FAR = 2**40  # more than any bucket has
 _MOST_EXPOSED = 10
 _SWEEP = 64  # numbers of known records that are tried
-_ABOVE = 1e-9
+
+Bits = npt.NDArray[np.bool_]
 
 
 class ChosenRecords:
@@ -81,7 +86,8 @@ class ChosenRecords:
         for known in self.numbers:
             fakes = self._fakes_that_count(known)
             if (min(known, others), fakes) not in above:
-                above[min(known, others), fakes] = self._above(whole, sizes, needed, known, fakes)
+                runs = self._runs_above(whole, sizes, needed, known)
+                above[min(known, others), fakes] = self._above(whole, sizes, *runs)
             people = above[min(known, others), fakes]
             self._people[known] += int(people.sum())
             if known == self._known:
@@ -113,12 +119,15 @@ class ChosenRecords:
         """The fakes of a bucket that the rule counts."""
         return 0 if known <= self._promised else self._fakes
 
-    def _above(self, whole: WholeBuckets, sizes: Integers, needed: Integers, known: int, fakes: int) -> Integers:
-        """By bucket, the people above a limit."""
+    def _runs_above(self, whole: WholeBuckets, sizes: Integers, needed: Integers, known: int) -> tuple[Bits, Bits]:
+        """The runs that can be put above their limit, for people who have the value, and for all others as well."""
         rows = whole.of_runs(sizes)
-        left = rows + fakes - np.minimum(known, rows - 1)
+        left = rows + self._fakes_that_count(known) - np.minimum(known, rows - 1)
         having = left < needed
-        others = having & (left > self._room[np.minimum(whole.codes, len(self._limits))])
+        return having, having & (left > self._room[np.minimum(whole.codes, len(self._limits))])
+
+    def _above(self, whole: WholeBuckets, sizes: Integers, having: Bits, others: Bits) -> Integers:
+        """By bucket, the people above a limit."""
         people = np.add.reduceat(np.where(having, whole.counts, 0), whole.first_runs)
         everyone = np.logical_or.reduceat(others, whole.first_runs)
         above: Integers = np.where(everyone, sizes, np.minimum(people, sizes))
@@ -148,6 +157,32 @@ class ChosenRecords:
             np.maximum.at(most, whole.codes[runs], whole.counts[runs])
 
 
+class ChosenGroups(ChosenRecords):
+    """The same for groups of values with a limit. People of groups within groups count once."""
+
+    def __init__(self, groups: StatedGroups, values: Sequence[str], fakes: int, promised: int, known: int) -> None:
+        super().__init__([limit or Fraction(1) for limit in groups.limits], fakes, promised, known)
+        self._runs, self._values = GroupRuns(groups, values), len(values)
+        self._parents = np.array([path[-2] if len(path) > 1 else -1 for path in groups.paths], np.int64)
+        self._levels = max(map(len, groups.paths))
+
+    def add(self, whole: WholeBuckets) -> None:
+        """The next buckets, of values."""
+        if len(whole.sizes):
+            super().add(self._runs.of(whole, max(self._values, int(whole.codes.max()) + 1)))
+
+    def _above(self, whole: WholeBuckets, sizes: Integers, having: Bits, others: Bits) -> Integers:
+        bucket, groups = whole.of_runs(np.arange(len(sizes))), len(self._parents)
+        parent = self._parents[whole.codes]
+        above = np.searchsorted(bucket * groups + whole.codes, bucket * groups + np.maximum(parent, 0))
+        within: Bits = np.zeros(len(bucket), bool)  # another one that is counted
+        for _ in range(self._levels - 1):
+            within = (parent >= 0) & (having | within)[above]
+        people = np.bincount(bucket, np.where(having & ~within, whole.counts, 0), len(sizes)).astype(np.int64)
+        everyone = np.bincount(bucket[others], minlength=len(sizes)) > 0
+        return np.where(everyone, sizes, np.minimum(people, sizes))
+
+
 @dataclass
 class _World:
     """Sums over the people who are not yet known, by the number of known records; claims for one such number."""
@@ -155,9 +190,8 @@ class _World:
     right: Floats
     control: Floats
     people: Floats
-    claims: int = 0
-    claims_right: float = 0.0
-    limits: float = 0.0
+    values: ClaimSums
+    groups: ClaimSums | None
 
     def success(self, known: int) -> float | None:
         """The share of people who are guessed."""
@@ -183,7 +217,9 @@ def corruption(target: Target) -> Attack:
     remaining, above = round(float(world.people[at])), exposure.people_above(known)
     chosen = {"people": exposure.rows, "people_above_limit": above, "worst_ratio": exposure.worst_ratio(known)}
     random = {"people": remaining, "rows": candidates.rows}
-    broken = exposure.people_above(promised)
+    broken = [_broken(exposure.people_above(promised), promised, "a limit")]
+    if target.group_exposure is not None:
+        broken.append(_broken(target.group_exposure.people_above(promised), promised, "the limit of a group of values"))
     return Attack(
         name=NAME,
         people=exposure.rows,
@@ -191,9 +227,9 @@ def corruption(target: Target) -> Attack:
         baseline=Share.of((world.success(0) or 0.0) * remaining, remaining),
         control=Share.of(float(world.control[at]), remaining),
         people_above_limit=above,
-        claims=world.claims,
-        claims_right=round(world.claims_right),
-        mean_limit=world.limits / world.claims if world.claims else None,
+        claims=world.values.claims,
+        claims_right=round(world.values.right),
+        mean_limit=world.values.mean_limit,
         details={
             "known": known,
             "chosen": chosen,
@@ -202,8 +238,9 @@ def corruption(target: Target) -> Attack:
             "most_exposed": exposure.most_exposed(),
         },
         notes=_notes(known, promised, candidates.fakes),
-        broken=(_broken(broken, promised),) if broken else (),
+        broken=tuple(filter(None, broken)),
         beyond=known > promised,
+        groups=_group_claims(target, world),
     )
 
 
@@ -213,9 +250,17 @@ def numbers_known(largest: int) -> list[int]:
     return [int(number) for number in np.unique(numbers)]
 
 
-def _broken(people: int, promised: int) -> str:
+def _group_claims(target: Target, world: _World) -> Claims | None:
+    if target.groups is None or target.group_exposure is None or world.groups is None:
+        return None
+    claims = group_claims(world.groups, target.groups, with_truth=True)
+    return replace(claims, people_above_limit=target.group_exposure.people_above(target.known))
+
+
+def _broken(people: int, promised: int, limit: str) -> str:
+    """A sentence, if there are such people."""
     known = f"{promised:,} records of others in their bucket" if promised else "no record"
-    return f"{people:,} people can be put above a limit by an attacker who knows {known}"
+    return f"{people:,} people can be put above {limit} by an attacker who knows {known}" if people else ""
 
 
 def _notes(known: int, promised: int, fakes: int) -> tuple[str, ...]:
@@ -230,24 +275,16 @@ def _notes(known: int, promised: int, fakes: int) -> tuple[str, ...]:
 
 
 def _simulate(target: Target, most: int) -> _World:
-    world = _World(np.zeros(most + 1), np.zeros(most + 1), np.zeros(most + 1))
+    groups = ClaimSums(target.groups.limits) if target.groups is not None else None
+    world = _World(np.zeros(most + 1), np.zeros(most + 1), np.zeros(most + 1), ClaimSums(target.limits), groups)
     rng = np.random.default_rng(0)
-    allowed = np.array([float(limit) for limit in target.limits])
     for place, block in enumerate(target.candidates.blocks):
         fake = target.people.truth[place][:, -1] if target.people is not None and block.fakes else None
-        _reveal(block, fake, allowed, target.frequencies, world, target.known, rng)
+        _reveal(block, fake, target, world, rng)
     return world
 
 
-def _reveal(
-    block: Block,
-    fake: Floats | None,
-    allowed: Floats,
-    frequencies: Floats,
-    world: _World,
-    known: int,
-    rng: np.random.Generator,
-) -> None:
+def _reveal(block: Block, fake: Floats | None, target: Target, world: _World, rng: np.random.Generator) -> None:
     """Records become known in random order; computed backwards, from all known to none."""
     order = _draw_order(block, fake, rng)
     buckets = np.arange(len(block.buckets))
@@ -262,18 +299,18 @@ def _reveal(
             continue
         top = guesses(held)
         right = float((top * (held - fakes)).sum())
-        control = left * float((top * frequencies[block.values]).sum())
+        control = left * float((top * target.frequencies[block.values]).sum())
         everyone = left * len(buckets)
         # who knows more records than there are others knows all of these
         here = slice(q, None) if left == 1 else slice(q, q + 1)
         world.right[here] += right
         world.control[here] += control
         world.people[here] += everyone
-        if q == min(known, block.size - 1):
-            claims = held > (allowed[block.values] + _ABOVE) * (left + block.fakes)
-            world.claims += left * int(claims.sum())
-            world.claims_right += float((held - fakes)[claims].sum())
-            world.limits += left * float(allowed[block.values][claims].sum())
+        if q == min(target.known, block.size - 1):
+            p, truth = held[:, None, :] / (left + block.fakes), (held - fakes)[:, None, :]
+            world.values.add(p, block.values, truth, left)
+            if target.groups is not None and world.groups is not None:
+                target.groups.add_claims(world.groups, block, p, truth, left)
 
 
 def _draw_order(block: Block, fake: Floats | None, rng: np.random.Generator) -> Integers:

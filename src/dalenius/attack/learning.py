@@ -71,7 +71,11 @@ def learning(target: Target) -> Attack:
     details: dict[str, Any] = {"rounds": best.rounds, "columns": [column.name for column in candidates.columns]}
     details["learner"] = name
     details["learners"] = [
-        {"learner": name, "success": own.right / own.people if people is not None else None, "claims": own.claims}
+        {
+            "learner": name,
+            "success": own.right / own.people if people is not None else None,
+            "claims": own.values.claims,
+        }
         for name, _, own in scored
     ]
     if people is not None:

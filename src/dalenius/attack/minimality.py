@@ -4,9 +4,10 @@ The rule is known: a leaf in which some value x has more than the share
 
     most_x = f_x + margin * (limit_x - f_x),    f_x its share in the table; 1 if limit_x is 1,
 
-is unfit, and is merged with others. So in a stratum of several leaves one is unfit at least, and that tells something
-about its people. What exactly depends on the model (`minimality_models`); all of them are played. What they conclude
-about leaves is reported for each, and first for the one with the largest share / limit.
+is unfit, and is merged with others; x may also be a group of values with a limit. So in a stratum of several leaves one
+is unfit at least, and that tells something about its people. What exactly depends on the model (`minimality_models`);
+all of them are played. What they conclude about leaves is reported for each, and first for the one with the largest
+share / limit.
 
 The posterior share of a value in a leaf is compared with its limit. People are guessed with all that is known: the
 posterior share over the share of the stratum is the weight of a row's values, matched with the others of its bucket.
@@ -20,13 +21,14 @@ that, and then suspects without reason. F'-privacy says nothing of this attack.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from dalenius.attack.claims import ABOVE, LimitedGroups
 from dalenius.attack.minimality_models import MODELS, MergedStratum, Suspicion, least_above
 from dalenius.attack.people import People
 from dalenius.attack.reading import Target
@@ -41,7 +43,6 @@ from dalenius.verify.findings import Report
 from dalenius.verify.stated_tree import Tree, check_tree
 
 NAME = "minimality"
-_ABOVE = 1e-9
 _LEAST = 1e-26  # the smallest weight of a value: products of eight of them are still numbers
 _MOST_SUSPECTED = 10
 _ROWS_AT_ONCE = 2**17
@@ -59,10 +60,31 @@ class _Play:
     conclusions: dict[str, Any]
 
 
-def most_shares(manifest: Manifest, limits: Sequence[Fraction]) -> list[Fraction]:
-    """most_x for every value, as far as a release tells: where there are fake values, f is that of ST's rows."""
+@dataclass(frozen=True)
+class _Limited:
+    """All that has a limit, the values and then the groups: names, limits, and the largest shares that are fit."""
+
+    names: list[str]
+    limits: list[Fraction]
+    most: list[Fraction]
+    values: int
+
+    @classmethod
+    def of(cls, target: Target) -> _Limited:
+        groups, manifest = target.groups, target.release.manifest
+        limits = [*target.limits, *(groups.limits if groups is not None else ())]
+        names = [*(entry.value for entry in manifest.values), *(groups.names if groups is not None else ())]
+        return cls(names, limits, most_shares(manifest, limits, groups), len(manifest.values))
+
+
+def most_shares(manifest: Manifest, limits: Sequence[Fraction], groups: LimitedGroups | None = None) -> list[Fraction]:
+    """most_x for every value, and then every group, as far as a release tells.
+
+    Where there are fake values, f is that of ST's rows.
+    """
     margin = Fraction(manifest.strata.margin) if manifest.strata is not None else Fraction(1)
     shares = [Fraction(value.count, manifest.slots) for value in manifest.values]
+    shares += groups.shares if groups is not None else ()
     return [
         limit if limit == 1 else share + margin * (limit - share) for share, limit in zip(shares, limits, strict=True)
     ]
@@ -78,7 +100,10 @@ def leaf_rows(folder: ReleaseFolder, tree: Tree) -> Integers:
 
 
 def merged_strata(
-    tree: Tree, rows: Integers, slots: Mapping[int, tuple[Integers, Integers]]
+    tree: Tree,
+    rows: Integers,
+    slots: Mapping[int, tuple[Integers, Integers]],
+    groups: LimitedGroups | None = None,
 ) -> Iterator[MergedStratum]:
     """The strata with several leaves that have rows. `slots` are the values of each, and how many slots have them."""
     filled = np.flatnonzero(rows)
@@ -91,7 +116,16 @@ def merged_strata(
             values, place = np.unique(listed, return_inverse=True)
             held: Integers = np.zeros(len(values), np.int64)
             np.add.at(held, place, counts)
-            yield MergedStratum(stratum=stratum, leaves=leaves, rows=rows[leaves], values=values, slots=held)
+            merged = MergedStratum(stratum=stratum, leaves=leaves, rows=rows[leaves], values=values, slots=held)
+            yield merged if groups is None else _with_groups(merged, groups)
+
+
+def _with_groups(stratum: MergedStratum, groups: LimitedGroups) -> MergedStratum:
+    holding = groups.holding[stratum.values]
+    inside = holding >= 0
+    there, places = np.unique(holding[inside], return_inverse=True)
+    holding[inside] = places
+    return replace(stratum, groups=there + len(groups.holding), holding=holding)
 
 
 def minimality(target: Target) -> Attack:
@@ -105,7 +139,7 @@ def minimality(target: Target) -> Attack:
         raise ReleaseError("the manifest's tree cannot be followed", "Run dalenius verify on the release.")
     schema = target.release.schema("qit")
     tree = Tree.of(strata, dict(zip(schema.names, schema.types, strict=True)))
-    merged = list(merged_strata(tree, leaf_rows(target.release, tree), target.slots.strata()))
+    merged = list(merged_strata(tree, leaf_rows(target.release, tree), target.slots.strata(), target.groups))
     plays = _play_models(target, tree, merged)
     # of equals the first
     worst = max(plays, key=lambda play: play.conclusions["worst_ratio"] or 0.0)
@@ -117,18 +151,17 @@ def minimality(target: Target) -> Attack:
 
 
 def _play_models(target: Target, tree: Tree, merged: Sequence[MergedStratum]) -> list[_Play]:
-    manifest, candidates, people = target.release.manifest, target.candidates, target.people
-    most = most_shares(manifest, target.limits)
+    candidates, people = target.candidates, target.people
+    limited = _Limited.of(target)
     leaf_of = _leaves(tree, target.sample.rows, candidates.rows)
-    texts = [entry.value for entry in manifest.values]
-    counts = _true_counts(tree, leaf_of, people, len(texts)) if people is not None and people.whole else None
+    counts = _true_counts(tree, leaf_of, people, limited.values) if people is not None and people.whole else None
     plays = []
     for name, model in MODELS.items():
-        suspicions = [model(stratum, most) for stratum in merged]
+        suspicions = [model(stratum, limited.most) for stratum in merged]
         scores = score(target, _beliefs(candidates, leaf_of, suspicions))
-        conclusions = _conclusions(tree, suspicions, target.limits, texts)
+        conclusions = _conclusions(tree, suspicions, limited)
         if people is not None:
-            truth = _against_truth(counts, suspicions, most, target.limits) if counts is not None else None
+            truth = _against_truth(counts, suspicions, limited) if counts is not None else None
             conclusions["truth"] = truth
         plays.append(_Play(name, scores, conclusions))
     return plays
@@ -137,7 +170,7 @@ def _play_models(target: Target, tree: Tree, merged: Sequence[MergedStratum]) ->
 def _play_object(play: _Play, with_truth: bool) -> dict[str, Any]:
     scores = play.scores
     success = scores.right / scores.people if with_truth and scores.people else None
-    return {"model": play.name, "success": success, "claims": scores.claims, **play.conclusions}
+    return {"model": play.name, "success": success, "claims": scores.values.claims, **play.conclusions}
 
 
 def _leaves(tree: Tree, rows: pa.Table, number: int) -> Integers:
@@ -182,30 +215,30 @@ def _merging(strata: Strata, merged: Sequence[MergedStratum]) -> dict[str, Any]:
     }
 
 
-def _conclusions(
-    tree: Tree, suspicions: Sequence[Suspicion], limits: Sequence[Fraction], texts: Sequence[str]
-) -> dict[str, Any]:
+def _conclusions(tree: Tree, suspicions: Sequence[Suspicion], limited: _Limited) -> dict[str, Any]:
     """What a model concludes from the release alone. Leaves are named by their places in the manifest's tree."""
-    most = np.array([float(limit) for limit in limits])
+    most = np.array([float(limit) for limit in limited.limits])
     suspected: list[dict[str, Any]] = []
     pairs, leaves, people, worst = 0, 0, 0, 0.0
     for suspicion in suspicions:
         stratum = suspicion.stratum
-        allowed = most[stratum.values]
-        above = suspicion.shares > allowed + _ABOVE
+        allowed, shares = most[stratum.events], stratum.with_groups(suspicion.shares)
+        above = shares > allowed + ABOVE
         pairs += int(above.sum())
         leaves += int(above.any(axis=1).sum())
         people += int(stratum.rows[above.any(axis=1)].sum())
-        worst = max(worst, float((suspicion.shares / allowed).max()))
-        leaf, value = suspicion.most_suspected
+        worst = max(worst, float((shares / allowed).max()))
+        leaf, event = suspicion.most_suspected
+        number = int(stratum.events[event])
         suspected.append(
             {
                 "stratum": stratum.stratum + 1,
                 "leaf": int(tree.leaf_places[stratum.leaves[leaf]]),
-                "value": texts[stratum.values[value]],
-                "probability": float(suspicion.weights[leaf, value]),
-                "share": float(suspicion.shares[leaf, value]),
-                "limit": float(allowed[value]),
+                "value": limited.names[number],
+                "is_group": number >= limited.values,
+                "probability": float(suspicion.weights[leaf, event]),
+                "share": float(shares[leaf, event]),
+                "limit": float(allowed[event]),
             }
         )
     suspected.sort(key=lambda entry: (-entry["share"] / entry["limit"], entry["stratum"]))
@@ -228,27 +261,25 @@ def _true_counts(tree: Tree, leaf_of: Integers, people: People, values: int) -> 
     return counts
 
 
-def _against_truth(
-    counts: Integers, suspicions: Sequence[Suspicion], fit: Sequence[Fraction], limits: Sequence[Fraction]
-) -> dict[str, Any]:
+def _against_truth(counts: Integers, suspicions: Sequence[Suspicion], limited: _Limited) -> dict[str, Any]:
     """Of the strata's most suspected pairs, how many are unfit and how many above the limit; and of all such pairs.
 
     The worst ratio is of all pairs, suspected or not: what a merged leaf really has, over the limit.
     """
     names = ("suspected", "suspected_unfit", "suspected_above_limit", "pairs_true", "pairs_unfit")
     numbers: dict[str, Any] = dict.fromkeys(names, 0)
-    most = np.array([float(limit) for limit in limits])
+    most = np.array([float(limit) for limit in limited.limits])
     worst: float | None = None
     for suspicion in suspicions:
         stratum = suspicion.stratum
-        held, allowed = counts[stratum.leaves][:, stratum.values], most[stratum.values]
-        unfit = held >= least_above(stratum, fit)
-        above = held >= least_above(stratum, limits)
+        held, allowed = stratum.with_groups(counts[stratum.leaves][:, stratum.values]), most[stratum.events]
+        unfit = held >= least_above(stratum, limited.most)
+        above = held >= least_above(stratum, limited.limits)
         at = suspicion.most_suspected
         numbers["suspected"] += 1
         numbers["suspected_unfit"] += int(unfit[at])
         numbers["suspected_above_limit"] += int(above[at])
-        numbers["pairs_true"] += int((above & (suspicion.shares > allowed + _ABOVE)).sum())
+        numbers["pairs_true"] += int((above & (stratum.with_groups(suspicion.shares) > allowed + ABOVE)).sum())
         numbers["pairs_unfit"] += int(unfit.sum())
         worst = max(worst or 0.0, float((held / stratum.rows[:, None] / allowed).max()))
     return {**numbers, "worst_true_ratio": worst}

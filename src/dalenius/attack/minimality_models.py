@@ -11,6 +11,8 @@ Given e = (A, x) with m = E(count_x(A) | e), the rest is matched at random, so e
     E(count_y(B) | e) = (M_y - E(count_y(A) | e)) n_B / (N - n_A)             in the other leaves B,
 
 and the posterior share of y in B is the sum over e of w_e E(count_y(B) | e) / n_B. Fake values are slots like others.
+A group of values with a limit is an event like a value, x being the set of its values: M_x is what the slots have of
+them together, and given e each value y of the set has its part of m, m M_y / M_x.
 The models differ in w_e and m:
 
 - Random matching: every matching of slots and rows is as likely before, so count_x(A) is hypergeometric, and w_e is in
@@ -38,12 +40,15 @@ p(k - 1) downwards; the sums end where a term no longer counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
 from dalenius.infer.candidates import Floats, Integers
+
+Numbers = TypeVar("Numbers", Floats, Integers)
 
 _NOTHING = 1e-17  # of a sum
 _STIRLING = 16.0  # above it the series has sixteen digits
@@ -51,18 +56,44 @@ _STIRLING = 16.0  # above it the series has sixteen digits
 
 @dataclass(frozen=True)
 class MergedStratum:
-    """A stratum of several leaves: the leaves with rows, how many these have, its values, and how many slots each."""
+    """A stratum of several leaves: the leaves with rows, how many these have, its values, and how many slots each.
+
+    `groups` are the numbers of its groups of values with a limit, which are behind those of all values, and `holding`
+    has for each of its values the groups that hold it, as places in `groups`, filled up with -1.
+    """
 
     stratum: int
     leaves: Integers
     rows: Integers
     values: Integers
     slots: Integers
+    groups: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    holding: Integers = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+
+    @property
+    def events(self) -> Integers:
+        """The numbers of all that a leaf may have too much of: the values, then the groups."""
+        return np.append(self.values, self.groups)
+
+    def with_groups(self, by_value: Numbers) -> Numbers:
+        """Numbers by value, in the last axis, as numbers by event: those of a group are the sum over its values."""
+        sums = np.zeros((len(self.groups) + 1, *by_value.shape[:-1]), by_value.dtype)
+        for level in self.holding.T:
+            np.add.at(sums, level, np.moveaxis(by_value, -1, 0))  # what no group holds is added to the last
+        return np.concatenate([by_value, np.moveaxis(sums[:-1], 0, -1)], axis=-1)
+
+    def by_value(self, by_event: Floats) -> Floats:
+        """Numbers by event as numbers by value: its own, and those of the groups that hold it."""
+        own, groups = np.split(by_event, [len(self.values)], axis=-1)
+        padded = np.concatenate([groups, np.zeros((*groups.shape[:-1], 1))], axis=-1)
+        for level in self.holding.T:
+            own = own + padded[..., level]
+        return own
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    """By leaf and value of a merged stratum: the weight of its event, and the posterior share."""
+    """By leaf and event of a merged stratum, its weight; by leaf and value, the posterior share."""
 
     stratum: MergedStratum
     weights: Floats
@@ -76,18 +107,18 @@ class Suspicion:
 
     @property
     def most_suspected(self) -> tuple[int, int]:
-        """The leaf and value of the most probable event."""
-        leaf, value = np.unravel_index(int(self.weights.argmax()), self.weights.shape)
-        return int(leaf), int(value)
+        """The leaf of the most probable event, and its place among the events."""
+        leaf, event = np.unravel_index(int(self.weights.argmax()), self.weights.shape)
+        return int(leaf), int(event)
 
 
 Model = Callable[[MergedStratum, Sequence[Fraction]], Suspicion]
 
 
 def random_matching(stratum: MergedStratum, most: Sequence[Fraction]) -> Suspicion:
-    """Every matching is as likely before: `most` are the largest shares that are fit, of all values."""
-    least = least_above(stratum, most)
-    logs, means = tails(int(stratum.slots.sum()), stratum.slots[None, :], stratum.rows[:, None], least)
+    """Every matching is as likely before: `most` are the largest shares that are fit, of all values and groups."""
+    least, slots = least_above(stratum, most), stratum.with_groups(stratum.slots)
+    logs, means = tails(int(stratum.slots.sum()), slots[None, :], stratum.rows[:, None], least)
     likely = np.exp(logs - logs.max()) if np.isfinite(logs).any() else np.zeros(logs.shape)
     return _conclude(stratum, likely, means)
 
@@ -103,8 +134,8 @@ def likely_event(stratum: MergedStratum, most: Sequence[Fraction]) -> Suspicion:
 
 
 def _counts(stratum: MergedStratum, most: Sequence[Fraction]) -> tuple[Floats, Floats]:
-    """How many unfit counts are possible, by leaf and value, and the middle of them."""
-    rows, slots = stratum.rows[:, None], stratum.slots[None, :]
+    """How many unfit counts are possible, by leaf and event, and the middle of them."""
+    rows, slots = stratum.rows[:, None], stratum.with_groups(stratum.slots)[None, :]
     lowest = np.maximum(least_above(stratum, most), rows + slots - int(stratum.slots.sum()))
     highest = np.minimum(rows, slots)
     counts = np.maximum(highest - lowest + 1, 0)
@@ -119,8 +150,8 @@ MODELS: dict[str, Model] = {
 
 
 def least_above(stratum: MergedStratum, most: Sequence[Fraction]) -> Integers:
-    """The smallest count of each value with which its share in each leaf is above these, exactly."""
-    shares = [most[value] for value in stratum.values.tolist()]
+    """The smallest count of each value and group with which its share in each leaf is above these, exactly."""
+    shares = [most[number] for number in stratum.events.tolist()]
     rows = stratum.rows.tolist()
     return np.array([[share.numerator * n // share.denominator + 1 for share in shares] for n in rows], np.int64)
 
@@ -128,12 +159,14 @@ def least_above(stratum: MergedStratum, most: Sequence[Fraction]) -> Integers:
 def _conclude(stratum: MergedStratum, likely: Floats, means: Floats) -> Suspicion:
     """From how likely each event is, in any unit, and the mean count given it."""
     total, held, rows = int(stratum.slots.sum()), stratum.slots.astype(np.float64), stratum.rows.astype(np.float64)
+    of_events = stratum.with_groups(held)
     if not likely.any():  # no leaf can be unfit: there was another reason
         return Suspicion(stratum, np.zeros(likely.shape), np.tile(held / total, (len(rows), 1)))
     weights = likely / likely.sum()
-    # in the leaf of the event: m of its value, and of the others their part of the rest
-    rest = weights * (rows[:, None] - means) / np.maximum(total - held, 1.0)
-    inside = weights * means + held * (rest.sum(axis=1, keepdims=True) - rest)
+    # in the leaf of the event: its values have their parts of m, and the others theirs of the rest
+    rest = weights * (rows[:, None] - means) / np.maximum(total - of_events, 1.0)
+    part = weights * means / np.maximum(of_events, 1.0)
+    inside = held * (rest.sum(axis=1, keepdims=True) + stratum.by_value(part - rest))
     # in the others: what is left, in proportion to their rows
     outside = (weights.sum(axis=1, keepdims=True) * held - inside) / np.maximum(total - rows, 1.0)[:, None]
     elsewhere = outside.sum(axis=0) - outside

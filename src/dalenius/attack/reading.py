@@ -30,7 +30,8 @@ from dalenius.verify.sensitive_values import ValueCodes
 from dalenius.verify.stated_bands import value_codes
 
 if TYPE_CHECKING:  # they read what is defined here
-    from dalenius.attack.corruption import ChosenRecords
+    from dalenius.attack.claims import LimitedGroups
+    from dalenius.attack.corruption import ChosenGroups, ChosenRecords
     from dalenius.attack.dealing import SlotCounts
     from dalenius.attack.people import People
 
@@ -89,9 +90,10 @@ class Target:
 
     `limits` and `frequencies` are those of all values in the manifest's order; frequencies are as the release shows
     them, or as the truth has them. `slots` are the values of groups of buckets, and `exposure` is what is seen of all
-    buckets in passing. `known` is how many records of a bucket the corrupting attacker knows. `people` says who really
-    has what, and is None without the truth. `control` are the values of people who are not in the release, whose
-    quasi-identifiers are coded behind the rows; -1 for a value that the release has not.
+    buckets in passing. `known` is how many records of a bucket the corrupting attacker knows. `groups` are the groups
+    of values with a limit, and `group_exposure` is what is seen of them; both are None if there are none. `people` says
+    who really has what, and is None without the truth. `control` are the values of people who are not in the release,
+    whose quasi-identifiers are coded behind the rows; -1 for a value that the release has not.
     """
 
     release: ReleaseFolder
@@ -102,6 +104,8 @@ class Target:
     slots: SlotCounts
     exposure: ChosenRecords
     known: int
+    groups: LimitedGroups | None
+    group_exposure: ChosenGroups | None
     people: People | None
     control: Integers | None
     progress: Progress

@@ -1,7 +1,6 @@
 """How good beliefs are: guesses against the truth, and claims against the limits.
 
-A guess is a row's most probable value; where several are, each counts for its part. A claim is a (person, value) with
-p > limit: by more than 1e-9, since beliefs are floating point and a count may be at its limit exactly.
+A guess is a row's most probable value; where several are, each counts for its part. Claims are in `claims`.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from dalenius.attack.claims import ABOVE, ClaimSums, LimitedGroups
 from dalenius.attack.people import People
 from dalenius.attack.reading import Target
 from dalenius.infer.candidates import Beliefs, Candidates, Floats
-from dalenius.model.attack_result import Attack, Share, ValueClaims
+from dalenius.model.attack_result import Attack, Claims, Share
 
-_ABOVE = 1e-9
 _TIE = 1e-12
 _BINS = 10
 _MOST_EXPOSED = 10
@@ -24,27 +23,24 @@ _MOST_EXPOSED = 10
 
 @dataclass
 class Scores:
-    """Sums over people."""
+    """Sums over people; `groups` are claims about groups of values, if any of them has a limit."""
 
     people: int
+    values: ClaimSums
+    groups: ClaimSums | None = None
     right: float = 0.0
     baseline: float = 0.0
     control: float = 0.0
-    above: int = 0
-    claims: int = 0
-    claims_right: float = 0.0
-    limits: float = 0.0
-    beliefs: float = 0.0
     bins: Floats = field(default_factory=lambda: np.zeros((3, _BINS)))  # candidates, their beliefs, the truth of them
     exposed: list[tuple[int, float, int, int]] = field(default_factory=list)  # above, excess, bucket, size
-    by_value: Floats = field(default_factory=lambda: np.zeros((2, 0)))  # claims, and the truth of them
 
 
 def score(target: Target, beliefs: Beliefs) -> Scores:
     """Everything that beliefs are judged by: how probable every value of a bucket is for each of its rows."""
     candidates, people, frequencies = target.candidates, target.people, target.frequencies
-    most = np.array([float(limit) for limit in target.limits])
-    scores = Scores(candidates.rows, by_value=np.zeros((2, len(most))))
+    scores = Scores(candidates.rows, ClaimSums(target.limits))
+    if target.groups is not None:
+        scores.groups = ClaimSums(target.groups.limits)
     for place, block in enumerate(candidates.blocks):
         p = beliefs[place][:, : block.size]
         shares = block.counts / block.slots
@@ -56,21 +52,13 @@ def score(target: Target, beliefs: Beliefs) -> Scores:
         else:
             scores.right += float((top * truth).sum())
             scores.baseline += float((guesses(shares[:, None, :]) * truth).sum())
-        allowed = most[block.values][:, None, :]
-        claims = p > allowed + _ABOVE
-        above = claims.any(axis=2).sum(axis=1)
-        scores.above += int(above.sum())
-        scores.claims += int(claims.sum())
-        scores.limits += float((claims * allowed).sum())
-        scores.beliefs += float(p[claims].sum())
-        claimed = np.broadcast_to(block.values[:, None, :], claims.shape)[claims]
-        scores.by_value[0] += np.bincount(claimed, minlength=len(most))
-        if truth is not None:
-            scores.claims_right += float(truth[claims].sum())
-            scores.by_value[1] += np.bincount(claimed, truth[claims], minlength=len(most))
+        excess = scores.values.add(p, block.values, truth)
+        if target.groups is not None and scores.groups is not None:
+            target.groups.add_claims(scores.groups, block, p, truth)
         _add_to_bins(scores.bins, p, truth)
-        excess = ((p - allowed) * claims).sum(axis=(1, 2))
-        _add_exposed(scores, above.tolist(), excess.tolist(), candidates.numbers[block.buckets].tolist(), block.size)
+        above = (excess > 0).any(axis=2).sum(axis=1)
+        numbers = candidates.numbers[block.buckets].tolist()
+        _add_exposed(scores, above.tolist(), excess.sum(axis=(1, 2)).tolist(), numbers, block.size)
     return scores
 
 
@@ -92,35 +80,39 @@ def attack_result(
     """The scores as a result; `control` replaces that of somebody else's truth."""
     people, with_truth = scores.people, target.people is not None
     shared = {
-        "mean_belief": _mean(scores.beliefs, scores.claims),
+        "mean_belief": scores.values.mean_belief,
         "calibration": calibration(scores.bins, with_truth),
         "most_exposed": most_exposed(scores.exposed),
     }
+    groups = None
+    if scores.groups is not None and target.groups is not None:
+        groups = group_claims(scores.groups, target.groups, with_truth)
     return Attack(
         name=name,
         people=people,
         success=Share.of(scores.right, people) if with_truth else None,
         baseline=Share.of(scores.baseline, people),
         control=control or (Share.of(scores.control, people) if with_truth else None),
-        people_above_limit=scores.above,
-        claims=scores.claims,
-        claims_right=round(scores.claims_right) if with_truth else None,
-        mean_limit=_mean(scores.limits, scores.claims),
         details={**shared, **details},
         notes=notes,
-        worst=_worst_values(scores, target) if with_truth else (),
+        groups=groups,
+        worst=scores.values.worst([entry.value for entry in target.release.manifest.values]) if with_truth else (),
+        **_claims(scores.values, with_truth),
     )
 
 
-def _worst_values(scores: Scores, target: Target) -> tuple[ValueClaims, ...]:
-    """The values of which more claims are true than their limits allow, those with the most such claims first."""
-    names = [entry.value for entry in target.release.manifest.values]
-    claims, right = scores.by_value.tolist()
-    values = [
-        ValueClaims(name, int(number), true, float(limit))
-        for name, number, true, limit in zip(names, claims, right, target.limits, strict=True)
-    ]
-    return tuple(sorted((v for v in values if v.excess > 0.5), key=lambda v: -v.excess)[:_MOST_EXPOSED])
+def group_claims(sums: ClaimSums, groups: LimitedGroups, with_truth: bool) -> Claims:
+    """Claims about groups: where too many are true, some group is named, however few of its own are."""
+    return Claims(**{**_claims(sums, with_truth), "worst": sums.worst(groups.names, 0.0) if with_truth else ()})
+
+
+def _claims(sums: ClaimSums, with_truth: bool) -> dict[str, Any]:
+    return {
+        "people_above_limit": sums.people,
+        "claims": sums.claims,
+        "claims_right": round(sums.right) if with_truth else None,
+        "mean_limit": sums.mean_limit,
+    }
 
 
 def calibration(bins: Floats, with_truth: bool) -> list[dict[str, Any]]:
@@ -165,7 +157,7 @@ def by_quasi_identifiers(candidates: Candidates, beliefs: Beliefs, people: Peopl
         parts = [p[:, : block.size].ravel() for block, p in zip(candidates.blocks, held, strict=True)]
         sums = np.bincount(inverse, weights=np.concatenate(parts), minlength=len(cells))
         best = np.repeat(np.maximum.reduceat(sums, first), np.diff(np.append(first, len(cells))))
-        top = sums >= best - _ABOVE
+        top = sums >= best - ABOVE
         right = np.add.reduceat(top * truth, first) / np.add.reduceat(top.astype(np.float64), first)
         return float(right.sum() / candidates.rows)
 

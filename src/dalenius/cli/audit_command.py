@@ -120,6 +120,7 @@ def audit_command(
 def show_audit(result: Audit) -> None:
     """Print one line per attack, then what it means."""
     _table(result).show()
+    _show_groups(result)
     for attack in result.attacks:
         for sentence in _sentences(attack):
             click.echo(printable(f"{attack.name}: {sentence}", LONGEST_NOTE))
@@ -134,7 +135,9 @@ def show_audit(result: Audit) -> None:
 
 def _points(result: Audit) -> float:
     """The most by which claims are right more often than allowed, of attackers that the release is to withstand."""
-    return max((attack.points or 0.0 for attack in result.attacks if not attack.beyond), default=0.0)
+    played = (attack for attack in result.attacks if not attack.beyond)
+    claims = (claims for attack in played for claims in (attack, attack.groups) if claims is not None)
+    return max((one.points or 0.0 for one in claims), default=0.0)
 
 
 def _table(result: Audit) -> TextTable:
@@ -161,6 +164,23 @@ def _table(result: Audit) -> TextTable:
             _percent(attack.mean_limit),
         )
     return table
+
+
+def _show_groups(result: Audit) -> None:
+    """One line per attack that makes claims about groups of values, if any of them has a limit."""
+    numbers = ("people above a limit", "claims", "claims right", "allowed")
+    table = TextTable(("attack", *numbers), left=("attack",), title="Claims about groups of values")
+    for attack in result.attacks:
+        if (groups := attack.groups) is not None:
+            table.add(
+                attack.name,
+                number(groups.people_above_limit),
+                number(groups.claims),
+                _percent(groups.right.share if groups.right else None),
+                _percent(groups.mean_limit),
+            )
+    if table.rows:
+        table.show()
 
 
 def _sentences(attack: Attack) -> Iterator[str]:
@@ -212,10 +232,11 @@ def _minimality(attack: Attack) -> Iterator[str]:
         f"{details['merged_strata']:,} of {details['strata']:,} strata were merged from {details['merged_leaves']:,} "
         f"leaves. Guesses and claims use the model {details['guesses_by']}."
     )
+    group = " or group" if attack.groups is not None else ""
     for model in details["models"]:
         yield (
-            f"by the model {model['model']}, {model['pairs_above_limit']:,} pairs of a leaf and a value have a share "
-            f"above the value's limit; the largest share is {model['worst_ratio']:.2f} times the limit."
+            f"by the model {model['model']}, {model['pairs_above_limit']:,} pairs of a leaf and a value{group} have a "
+            f"share above its limit; the largest share is {model['worst_ratio']:.2f} times the limit."
         )
         truth = model.get("truth")
         if truth:
@@ -226,7 +247,7 @@ def _minimality(attack: Attack) -> Iterator[str]:
     if details.get("truth"):
         yield (
             f"in truth {details['truth']['pairs_unfit']:,} pairs of merged leaves are unfit, and the largest share of "
-            f"a value in one of them is {details['truth']['worst_true_ratio']:.2f} times its limit."
+            f"a value{group} in one of them is {details['truth']['worst_true_ratio']:.2f} times its limit."
         )
 
 

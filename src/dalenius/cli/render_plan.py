@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dalenius.cli.text_table import LONGEST_NOTE, TextTable, number, printable, show_exposure, show_notes, show_pairs
+from dalenius.cli.text_table import (
+    LONGEST_NOTE,
+    TextTable,
+    number,
+    printable,
+    show_exposure,
+    show_groups,
+    show_notes,
+    show_pairs,
+)
 from dalenius.model.exposure import TypicalError
 from dalenius.model.groups import NO_GROUP, Group
 from dalenius.model.plan import Certificate, NoSolution, Plan, Solution, Status
@@ -26,7 +35,7 @@ _NAMES = 3
 def plan_object(plan: Plan, price: StrataPrice | None = None) -> dict[str, Any]:
     """The plan as one JSON object. The keys are a contract (docs/json.md).
 
-    With the price of strata, exposure and error of counts are those of the strata.
+    With the price of strata, exposure, error of counts and shares of groups are those of the strata.
     """
     solution = plan.solution
     setting = solution.setting
@@ -43,6 +52,7 @@ def plan_object(plan: Plan, price: StrataPrice | None = None) -> dict[str, Any]:
         "fake_values": plan.problem.fake_values,
         "exposure": exposure.as_object() if exposure is not None else None,
         "count_error": error.as_object() if error is not None else None,
+        "groups": [group.as_object() for group in (plan if price is None else price).group_shares],
         "strata": _strata_object(price) if price is not None else None,
         "setting": [{"size": g.size, "buckets": g.buckets} for g in setting.groups] if setting is not None else None,
         "loss": solution.loss,
@@ -78,6 +88,7 @@ def no_solution_object(why: NoSolution) -> dict[str, Any]:
         "values": [
             {
                 "value": v.value,
+                "is_group": v.is_group,
                 "frequency": float(v.frequency),
                 "limit": str(v.limit),
                 "smallest_limit": None if v.smallest_limit is None else str(v.smallest_limit),
@@ -140,6 +151,7 @@ def show_plan(plan: Plan, strata: StrataPrice | None = None) -> None:
         if exposure is not None and error is not None:
             show_exposure(exposure)
             click.echo(count_sentence(error) + "\n")
+        show_groups((plan if strata is None else strata).group_shares)
         _setting_table(plan).show()
         _show_adversary(plan)
         show_pairs(_outcome(plan.solution))
@@ -251,9 +263,16 @@ def _no_solution(plan: Plan, why: NoSolution) -> str:
 def _not_eligible(plan: Plan, why: NoSolution) -> str:
     known = plan.problem.known_records
     against = f" when {known:,} records of a bucket are known" if known else ""
-    share = f"{len(why.ineligible)} of {len(plan.problem.values)} values"
+    groups = plan.problem.groups.groups if plan.problem.groups is not None else ()
+    limited = sum(1 for group in groups if group.limit is not None)
+    parts = (
+        (sum(1 for v in why.ineligible if not v.is_group), f"of {len(plan.problem.values)} values"),
+        (sum(1 for v in why.ineligible if v.is_group), f"of {limited} groups of values"),
+    )
+    share = " and ".join(f"{count} {of}" for count, of in parts if count)
     values = (
-        f"  {printable(v.value)}: frequency {float(v.frequency):.6g}, limit {format_fraction(v.limit)}; "
+        f"  {'group ' if v.is_group else ''}{printable(v.value)}: frequency {float(v.frequency):.6g}, "
+        f"limit {format_fraction(v.limit)}; "
         f"{_smallest_limit(v.smallest_limit)}"
         for v in why.ineligible
     )

@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.cli.render_plan import FORMAT_VERSION, count_sentence, gap_text
-from dalenius.cli.text_table import TextTable, printable, show_concerns, show_exposure, show_notes, show_pairs
+from dalenius.cli.text_table import (
+    TextTable,
+    percent,
+    printable,
+    show_concerns,
+    show_exposure,
+    show_groups,
+    show_notes,
+    show_pairs,
+)
 from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
 from dalenius.release.two_tables import TableFile
@@ -44,6 +53,7 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
             }
             for value in manifest.values
         ],
+        "groups": [group.as_object() for group in release.group_shares],
         "randomness": manifest.randomness,
         "verified": True,
         "findings": [concern.as_object() for concern in release.concerns],
@@ -58,6 +68,7 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
     if release.exposure is not None:
         show_exposure(release.exposure)
     _values_table(manifest).show()
+    show_groups(release.group_shares)
     tables = manifest.tables
     pairs = [
         ("records", f"{manifest.rows:,}"),
@@ -65,7 +76,7 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
         ("strata", _strata_text(manifest)),
         ("buckets", _buckets_text(manifest)),
         ("loss", f"{manifest.loss:,} (MSE {manifest.mse:.4g}; method {manifest.method}{_proof(manifest)})"),
-        ("verified", f"every value of every bucket is within its limit{_protection(manifest)}"),
+        ("verified", f"{_within_limits(manifest)}{_protection(manifest)}"),
         ("written", f"{out}: {_size_text(tables.qit)}, {_size_text(tables.st)}, manifest.json"),
         ("seconds", f"{seconds:.2f}"),
     ]
@@ -108,6 +119,12 @@ def _strata_object(manifest: Manifest) -> dict[str, Any] | None:
     }
 
 
+def _within_limits(manifest: Manifest) -> str:
+    limited = any(group.limit is not None for group in manifest.groups or ())
+    also = ", and every group of values that has a limit," if limited else ""
+    return f"every value{also} of every bucket is within its limit"
+
+
 def _protection(manifest: Manifest) -> str:
     """What the limits hold against beyond the release itself."""
     known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
@@ -125,8 +142,8 @@ def _values_table(manifest: Manifest) -> TextTable:
     known = manifest.adversary.known_records
     nearest = sorted(manifest.values, key=lambda value: _worst(value, known) / Fraction(value.limit), reverse=True)
     for value in nearest[:_ROWS]:
-        worst = f"{value.worst.count} of {value.worst.size - known} = {_percent(_worst(value, known))}"
-        table.add(printable(value.value), f"{value.count:,}", worst, _percent(Fraction(value.limit)))
+        worst = f"{value.worst.count} of {value.worst.size - known} = {percent(_worst(value, known))}"
+        table.add(printable(value.value), f"{value.count:,}", worst, percent(Fraction(value.limit)))
     if len(nearest) > _ROWS:
         table.add(f"and {len(nearest) - _ROWS:,} further from their limits", "", "", "")
     return table
@@ -134,10 +151,6 @@ def _values_table(manifest: Manifest) -> TextTable:
 
 def _worst(value: Value, known: int) -> Fraction:
     return Fraction(value.worst.count, value.worst.size - known)
-
-
-def _percent(share: Fraction) -> str:
-    return f"{100 * float(share):.4g} %"
 
 
 def _size_text(table: TableFile) -> str:

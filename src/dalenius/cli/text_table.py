@@ -11,13 +11,14 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dalenius.errors import UsageError
 from dalenius.model.concern import Advice, Concern, Severity
-from dalenius.model.exposure import BANDS, Exposure, exposure_sentence
+from dalenius.model.exposure import BANDS, Exposure, GroupShare, exposure_sentence
 
 if TYPE_CHECKING:
     from dalenius.tables.killable import Allowance
@@ -27,6 +28,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 LONGEST_NOTE = 2000
 _LONGEST_NAME = 40
 _BAR = 30  # characters
+_GROUPS = 12  # shown at most
 _MARKS = {Severity.STOP: "STOP", Severity.LOOK: "Look", Severity.NOTE: "Note"}
 _COLORS = {Severity.STOP: "red", Severity.LOOK: "yellow", Severity.NOTE: None}
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
@@ -121,6 +123,27 @@ def show_exposure(exposure: Exposure) -> None:
             bar = _bar() * max(1, round(_BAR * number_of_people / most))
             table.add(band, f"{round(number_of_people):,}", f"{number_of_people / people:.1%}", bar)
     table.show()
+
+
+def show_groups(groups: Iterable[GroupShare]) -> None:
+    """The largest share of a bucket that each group with a limit takes, those nearest to their limits first."""
+    limited = [(group, group.limit) for group in groups if group.limit is not None]
+    if not limited:
+        return
+    title = f"{len(limited):,} group{'s' if len(limited) > 1 else ''} of values with a limit"
+    table = TextTable(("group", "largest share of a bucket", "limit"), left=("group",), title=title)
+    limited.sort(key=lambda one: one[0].share / one[1], reverse=True)
+    for group, limit in limited[:_GROUPS]:
+        share = f"{group.count:,} of {group.size - group.known:,} = {percent(group.share)}"
+        table.add(printable(group.name), share, percent(limit))
+    if len(limited) > _GROUPS:
+        table.add(f"and {len(limited) - _GROUPS:,} further from their limits", "", "")
+    table.show()
+
+
+def percent(share: Fraction) -> str:
+    """A share or a limit in four digits."""
+    return f"{100 * float(share):.4g} %"
 
 
 def number(count: int | None) -> str:

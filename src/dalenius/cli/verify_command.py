@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,15 @@ from dalenius.cli.group_options import group_options
 from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
-    TextTable,
     memory_option,
     printable,
     show_advice,
     show_concerns,
     show_exposure,
+    show_groups,
     show_notes,
 )
 from dalenius.errors import PolicyError, UsageError
-from dalenius.model.exposure import GroupShare
 from dalenius.model.verdict import Check, Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -42,7 +40,6 @@ Examples:
   dalenius verify --certificate proof.json hospital.csv --job job.toml
 """
 _FORMAT = 1  # of the object about a certificate
-_GROUPS = 12  # shown at most
 _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Outcome.NOT_CHECKED: ("?", "yellow")}
 
 
@@ -273,29 +270,10 @@ def _show(verdict: Verdict) -> None:
     if verdict.verified and verdict.exposure is not None:
         click.echo()
         show_exposure(verdict.exposure)
-        _show_groups([group for group in verdict.groups if group.limit is not None])
+        show_groups(verdict.groups)
         show_concerns(verdict.concerns)
         if verdict.concerns:
             show_advice(verdict.advice)
-
-
-def _show_groups(limited: list[GroupShare]) -> None:
-    """The largest share of a bucket that each group takes, those nearest to their limits first."""
-    if not limited:
-        return
-    title = f"{len(limited):,} group{'s' if len(limited) > 1 else ''} of values with a limit"
-    table = TextTable(("group", "largest share of a bucket", "limit"), left=("group",), title=title)
-    limited.sort(key=lambda group: group.share / (group.limit or 1), reverse=True)
-    for group in limited[:_GROUPS]:
-        share = f"{group.count:,} of {group.size - group.known:,} = {_percent(group.share)}"
-        table.add(printable(group.name), share, _percent(group.limit or Fraction(1)))
-    if len(limited) > _GROUPS:
-        table.add(f"and {len(limited) - _GROUPS:,} further from their limits", "", "")
-    table.show()
-
-
-def _percent(share: Fraction) -> str:
-    return f"{100 * float(share):.4g} %"
 
 
 def _sentence(verdict: Verdict) -> str:

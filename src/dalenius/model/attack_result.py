@@ -57,10 +57,10 @@ class Share:
 
 
 @dataclass(frozen=True)
-class ValueClaims:
-    """The claims about one value: how many, how many of them are true, and the value's limit."""
+class ClaimsAbout:
+    """The claims about one value or group: how many, how many of them are true, and its limit."""
 
-    value: str
+    name: str
     claims: int
     right: float
     limit: float
@@ -71,32 +71,21 @@ class ValueClaims:
         return self.right - self.claims * self.limit
 
 
-@dataclass(frozen=True)
-class Attack:
-    """One attacker. What can be told only with the true values is None if they were not given.
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """What an attacker believes above limits, of values or of groups of values. Without the truth, what needs it is
+    None.
 
-    `success` is the share of people whose value is guessed, `baseline` that of guessing by count / size within the
-    bucket, and `control` that of the same guesses on people whom they cannot be about. A claim is a (person, value)
-    whose probability the attacker puts above the value's limit; `claims_right` of them are true, and `mean_limit` is
-    the mean of their limits. `worst` are the values whose claims are true more often than their limits allow, the worst
-    first. `broken` are promises of the release that the attack broke, as sentences. `beyond` says that the attacker
-    knows more than the release was made to withstand.
+    A claim is a (person, value) whose probability the attacker puts above the value's limit; `claims_right` of them are
+    true, and `mean_limit` is the mean of their limits. `worst` are the values whose claims are true more often than
+    their limits allow, the worst first.
     """
 
-    name: str
-    people: int
-    success: Share | None = None
-    baseline: Share | None = None
-    control: Share | None = None
     people_above_limit: int | None = None
     claims: int | None = None
     claims_right: int | None = None
     mean_limit: float | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
-    worst: tuple[ValueClaims, ...] = ()
-    beyond: bool = False
+    worst: tuple[ClaimsAbout, ...] = ()
 
     @property
     def right(self) -> Share | None:
@@ -110,32 +99,104 @@ class Attack:
             return 0.0
         return 100 * (self.right.share - self.mean_limit) if self.right and self.mean_limit is not None else None
 
+    def as_object(self) -> dict[str, Any]:
+        """For JSON (docs/json.md)."""
+        return {
+            "people_above_limit": self.people_above_limit,
+            "claims": self.claims,
+            "claims_right": self.claims_right,
+            "claims_right_interval": [self.right.low, self.right.high] if self.right is not None else None,
+            "mean_limit": self.mean_limit,
+            "points": self.points,
+        }
+
+
+@dataclass(frozen=True)
+class Attack(Claims):
+    """One attacker, with the claims about values; `groups` are those about groups of values, if any has a limit.
+
+    `success` is the share of people whose value is guessed, `baseline` that of guessing by count / size within the
+    bucket, and `control` that of the same guesses on people whom they cannot be about. `broken` are promises of the
+    release that the attack broke, as sentences. `beyond` says that the attacker knows more than the release was made to
+    withstand.
+    """
+
+    name: str
+    people: int
+    success: Share | None = None
+    baseline: Share | None = None
+    control: Share | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    beyond: bool = False
+    groups: Claims | None = None
+
     @property
-    def concern(self) -> Concern | None:
-        """What it means for publication; None if there is nothing to worry about, or nothing known."""
-        points, right, limit = self.points, self.right, self.mean_limit
+    def concerns(self) -> tuple[Concern, ...]:
+        """What it means for publication; nothing if there is nothing to worry about, or nothing known."""
+        about = [self._concern(self, "values", "above a limit")]
+        if self.groups is not None:
+            about.append(self._concern(self.groups, "groups", "above the limit of a group of values"))
+        return tuple(one for one in about if one is not None)
+
+    def _concern(self, claims: Claims, what: str, above: str) -> Concern | None:
+        points, right, limit = claims.points, claims.right, claims.mean_limit
         if points is None or right is None or limit is None or points <= LOOK_ABOVE or right.low <= limit:
             return None
         severity = Severity.NOTE if self.beyond else Severity.STOP if points > STOP_ABOVE else Severity.LOOK
-        named = ", ".join(repr(value.value) for value in self.worst[:_WORST])
+        named = ", ".join(repr(one.name) for one in claims.worst[:_WORST])
         message = (
-            f"the attacker {self.name!r} puts {self.people_above_limit or 0:,} people above a limit, and is right in "
+            f"the attacker {self.name!r} puts {claims.people_above_limit or 0:,} people {above}, and is right in "
             f"{right.share:.1%} of the claims where the limits allow {limit:.1%}"
             + (f"; worst: {named}" if named else "")
         )
+        names = tuple(one.name for one in claims.worst)
         return Concern(
             "above-limit",
             severity,
             message + ("; the release was not made to withstand this attacker" if self.beyond else ""),
             "Publish again with --corrupted 1."
             if self.beyond
-            else "Leave out columns that tell the value, or lower "
-            "these values' limits; compare --strata auto and --strata none.",
-            people=self.people_above_limit,
+            else f"Leave out columns that tell the value, or lower these {what}' limits; compare --strata auto and "
+            "--strata none.",
+            people=claims.people_above_limit,
             points=round(points, 1),
             attacker=self.name,
-            values=tuple(value.value for value in self.worst),
+            values=names if claims is self else (),
+            groups=names if claims is not self else (),
         )
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON (docs/json.md)."""
+        return {
+            "people": self.people,
+            **_share_object("success", self.success),
+            **_share_object("baseline", self.baseline),
+            **_share_object("control", self.control),
+            **super().as_object(),
+            "worst_values": [{"value": one.name, **_about_object(one)} for one in self.worst],
+            "groups": self._groups_object(),
+            "details": dict(self.details),
+            "notes": list(self.notes),
+        }
+
+    def _groups_object(self) -> dict[str, Any] | None:
+        if self.groups is None:
+            return None
+        worst = [{"group": one.name, **_about_object(one)} for one in self.groups.worst]
+        return {**self.groups.as_object(), "worst_groups": worst}
+
+
+def _share_object(name: str, share: Share | None) -> dict[str, Any]:
+    return {
+        name: share.share if share is not None else None,
+        f"{name}_interval": [share.low, share.high] if share is not None else None,
+    }
+
+
+def _about_object(one: ClaimsAbout) -> dict[str, Any]:
+    return {"claims": one.claims, "claims_right": one.right, "limit": one.limit}
 
 
 @dataclass(frozen=True)
@@ -160,19 +221,19 @@ class Audit:
     def concerns(self) -> tuple[Concern, ...]:
         """What to know before publication, the heaviest first: from the attacks, and from what was seen before them."""
         broken = (Concern("promise-broken", Severity.STOP, sentence) for sentence in self.broken)
-        attacks = (attack.concern for attack in self.attacks)
+        attacks = (concern for attack in self.attacks for concern in attack.concerns)
+        every = [claims for attack in self.attacks for claims in (attack, attack.groups) if claims is not None]
+        unscored = [claims.people_above_limit or 0 for claims in every if claims.claims and claims.claims_right is None]
         unknown = [
             Concern(
                 "not-measured",
                 Severity.LOOK,
-                f"{max(attack.people_above_limit or 0 for attack in unscored):,} people are put above a limit by an "
-                "attacker; how often rightly is not known without the table",
+                f"{max(unscored, default=0):,} people are put above a limit by an attacker; how often rightly is not "
+                "known without the table",
                 "Audit with --truth TABLE.",
             )
-            for unscored in [[attack for attack in self.attacks if attack.claims and attack.claims_right is None]]
-            if unscored
         ]
-        return by_weight((*self.others, *broken, *(one for one in attacks if one is not None), *unknown))
+        return by_weight((*self.others, *broken, *attacks, *(unknown if unscored else ())))
 
     @property
     def advice(self) -> Advice:

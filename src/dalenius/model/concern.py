@@ -50,13 +50,14 @@ class Concern:
     attacker: str | None = None
     values: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @classmethod
     def of_object(cls, concern: dict[str, Any]) -> Concern:
         """The concern that `as_object` gave."""
         given: dict[str, Any] = {**concern, "answer": concern["answer"] or ""}
-        given |= {"severity": Severity(given["severity"]), "values": tuple(given["values"])}
-        return cls(**{**given, "columns": tuple(given["columns"])})
+        given |= {name: tuple(given[name]) for name in ("values", "columns", "groups")}
+        return cls(**{**given, "severity": Severity(given["severity"])})
 
     def as_object(self) -> dict[str, Any]:
         """For JSON: what is not known is null, and every key is there."""
@@ -70,6 +71,7 @@ class Concern:
             "attacker": self.attacker,
             "values": list(self.values),
             "columns": list(self.columns),
+            "groups": list(self.groups),
         }
 
 

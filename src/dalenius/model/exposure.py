@@ -41,6 +41,16 @@ class ValueExposure:
         """People whose value is published outright."""
         return self.bands[BANDS]
 
+    def as_object(self) -> dict[str, Any]:
+        """For JSON (docs/json.md), but for the value itself."""
+        return {
+            "people": self.people,
+            "outright": self.outright,
+            "mean": self.mean,
+            "highest": float(self.highest),
+            "bands": list(self.bands),
+        }
+
 
 @dataclass(frozen=True)
 class Exposure:
@@ -122,17 +132,7 @@ class Exposure:
             "median": float(self.quantile(0.5)),
             "highest": float(self.highest),
             "bands": list(self.bands),
-            "values": [
-                {
-                    "value": value.value,
-                    "people": value.people,
-                    "outright": value.outright,
-                    "mean": value.mean,
-                    "highest": float(value.highest),
-                    "bands": list(value.bands),
-                }
-                for value in self.values
-            ],
+            "values": [{"value": value.value, **value.as_object()} for value in self.values],
         }
 
 
@@ -221,7 +221,8 @@ def _percent(share: float) -> str:
 class GroupShare:
     """How much of a bucket a group of values takes at most: `count` rows of ST, where `known` of `size` are known.
 
-    `parent` is the place of the group that it is part of, in the list of all.
+    `parent` is the place of the group that it is part of, in the list of all. `exposure` is that of the people in the
+    group: the probability that their buckets give to the group. It is counted in a release, and None in a plan.
     """
 
     name: str
@@ -231,6 +232,7 @@ class GroupShare:
     count: int
     size: int
     known: int = 0
+    exposure: ValueExposure | None = None
 
     @property
     def share(self) -> Fraction:
@@ -245,4 +247,5 @@ class GroupShare:
             "parent": self.parent,
             "limit": None if self.limit is None else str(self.limit),
             "worst": {"count": self.count, "size": self.size},
+            "exposure": self.exposure.as_object() if self.exposure is not None else None,
         }

@@ -74,6 +74,7 @@ class StrataPrice:
     sentences: tuple[str, ...]
     exposure: Exposure
     error: TypicalError
+    group_shares: tuple[GroupShare, ...] = ()
     in_the_clear: ClearValues | None = None
 
     def as_object(self) -> dict[str, Any]:
@@ -225,6 +226,7 @@ class Arrangement:
             sentences=sentences,
             exposure=self.exposure,
             error=self.error,
+            group_shares=self.group_shares,
             in_the_clear=self.clear_values(policy),
         )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dalenius.model.attack_result import Audit
     from dalenius.model.estimate import Estimate, GroupEstimate
-    from dalenius.model.exposure import Exposure, TypicalError
+    from dalenius.model.exposure import Exposure, GroupShare, TypicalError
     from dalenius.model.verdict import Verdict
     from dalenius.policy.job import Job
     from dalenius.policy.limits import LimitPolicy
@@ -83,6 +83,11 @@ class Release:
     def exposure(self) -> Exposure | None:
         """How much the release shows of the people in it; None if ST cannot be read."""
         return self._own_verdict.exposure
+
+    @property
+    def group_shares(self) -> tuple[GroupShare, ...]:
+        """The largest share of a bucket that each group of values has; none if there are no groups."""
+        return self._own_verdict.groups
 
     @property
     def concerns(self) -> tuple[Concern, ...]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dalenius.model.attack_result import ATTACKS
-from dalenius.report.formatting import interval, number, part, percent, plural, sentence, times
+from dalenius.report.formatting import interval, listed, number, part, percent, plural, sentence, times, visible
 
 _ORDER_PROMISE = "The release promises that the order of rows reveals nothing."
+_WORST = 3  # groups, in a sentence
 _NO_PROMISE = "Nothing is promised against this attacker."
 
 
@@ -20,6 +21,7 @@ class Attacker:
     who: str
     promise: str
     cells: tuple[tuple[str, str], ...]
+    group_cells: tuple[str, ...]
     sentences: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -48,8 +50,19 @@ def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attac
         who=ATTACKS[name],
         promise=_promise(name, known),
         cells=cells,
+        group_cells=_group_cells(attack["groups"]) if attack["groups"] is not None else (),
         sentences=tuple(_sentences(name, attack, known)),
         notes=tuple(map(sentence, attack["notes"])),
+    )
+
+
+def _group_cells(groups: dict[str, Any]) -> tuple[str, ...]:
+    claims, right = groups["claims"], groups["claims_right"]
+    return (
+        number(groups["people_above_limit"]),
+        number(claims),
+        percent(right / claims if claims and right is not None else None),
+        percent(groups["mean_limit"]),
     )
 
 
@@ -77,10 +90,26 @@ def _sentences(name: str, attack: dict[str, Any], promised: int) -> list[str]:
     elif name == "negative":
         sentences.append(_negative(details))
     elif name == "minimality":
-        sentences += _minimality(details)
+        sentences += _minimality(details, " or group of values" if attack["groups"] is not None else "")
     if name != "corruption" and details.get("merged_strata") != 0:
         sentences += _guesses(attack)
+    if attack["groups"] is not None and details.get("merged_strata") != 0:
+        sentences.append(_about_groups(attack["groups"]))
     return sentences
+
+
+def _about_groups(groups: dict[str, Any]) -> str:
+    """Claims that somebody's value is one of a group."""
+    claims, right = groups["claims"], groups["claims_right"]
+    if not claims:
+        return "Believes of no group of values that somebody's value is in it, with a probability above its limit."
+    text = (
+        f"{plural(claims, 'claim')} that somebody's value is one of a group {'is' if claims == 1 else 'are'} above the "
+    )
+    text += f"limit of the group, {'' if claims == 1 else 'on average '}{percent(groups['mean_limit'])}"
+    text += f"; {_true(right, claims)}" if right is not None else ""
+    worst = [f"“{visible(one['group'], 60)}”" for one in groups["worst_groups"][:_WORST]]
+    return f"{text}.{f' Right more often than allowed: {listed(worst)}.' if worst else ''}"
 
 
 def _corruption(details: dict[str, Any], promised: int) -> list[str]:
@@ -110,18 +139,18 @@ def _negative(details: dict[str, Any]) -> str:
     )
 
 
-def _minimality(details: dict[str, Any]) -> list[str]:
+def _minimality(details: dict[str, Any], group: str) -> list[str]:
     if not details["merged_strata"]:
         return ["No stratum was merged from several parts, so there is nothing to conclude."]
     sentences = [
         f"{part(details['merged_strata'], details['strata'])} strata were merged. In the model that infers most, "
-        f"{plural(details['pairs_above_limit'], 'pair')} of a part and a value "
-        f"{'has' if details['pairs_above_limit'] == 1 else 'have'} a share above the limit of the value."
+        f"{plural(details['pairs_above_limit'], 'pair')} of a part and a value{group} "
+        f"{'has' if details['pairs_above_limit'] == 1 else 'have'} a share above its limit."
     ]
     truth = details.get("truth")
     if truth and truth["worst_true_ratio"] is not None:
         worst = f"{times(truth['worst_true_ratio'])} its limit"
-        sentences.append(f"In the table, the largest share of a value in a merged part is {worst}.")
+        sentences.append(f"In the table, the largest share of a value{group} in a merged part is {worst}.")
     return sentences
 
 

@@ -24,6 +24,7 @@ from dalenius.report.formatting import (
     tenths,
     visible,
 )
+from dalenius.report.groups import on_the_front_page
 from dalenius.report.statements import compared, measured
 
 Twin = dict[str, Any]
@@ -61,6 +62,7 @@ def front_page(twin: Twin) -> Twin:
         "every_finding": in_full if shown != in_full else [],
         "done": _done(twin),
         "exposure": exposure_in_words(exposure) if exposure is not None else "",
+        "groups": on_the_front_page(twin),
         "bands": bands_in_words(exposure) if exposure is not None else "",
         "attackers": _attacker_rows(twin),
         "values": _value_rows(exposure, release) if exposure is not None and release is not None else [],
@@ -167,30 +169,38 @@ def _attacker_rows(twin: Twin) -> list[Twin]:
     audit = twin["audit"]
     if audit is None:
         return []
-    heaviest = {one["attacker"]: _SEVERITIES[Severity(one["severity"])] for one in reversed(twin["findings"])}
+    heaviest = {
+        (one["attacker"], bool(one["groups"])): _SEVERITIES[Severity(one["severity"])]
+        for one in reversed(twin["findings"])
+    }
     rows = []
     for name in ATTACKS:
-        if name not in audit:
-            continue
-        attack = audit[name]
-        claims, right, points = attack["claims"], attack["claims_right"], attack["points"]
-        tone, mark, _ = heaviest.get(name, ("plain", "", ""))
-        rows.append(
-            {
-                "name": name,
-                "cells": (
-                    *(tenths(attack[kind]) for kind in ("success", "baseline", "control")),
-                    number(attack["people_above_limit"]),
-                    number(claims),
-                    tenths(right / claims if claims and right is not None else None),
-                    tenths(attack["mean_limit"]),
-                ),
-                "points": f"{points:+.1f}" if points else NOTHING if points is None else "0",
-                "tone": tone,
-                "mark": mark if tone != "plain" else "",
-            }
-        )
+        if name in audit:
+            attack = audit[name]
+            guesses = tuple(tenths(attack[kind]) for kind in ("success", "baseline", "control"))
+            rows.append(_attacker_row(name, guesses, attack, heaviest.get((name, False))))
+            if attack["groups"] is not None:
+                found = heaviest.get((name, True))
+                rows.append(_attacker_row(f"{name}: groups", (NOTHING,) * 3, attack["groups"], found))
     return rows
+
+
+def _attacker_row(name: str, guesses: tuple[str, ...], attack: Twin, found: tuple[str, str, str] | None) -> Twin:
+    claims, right, points = attack["claims"], attack["claims_right"], attack["points"]
+    tone, mark, _ = found or ("plain", "", "")
+    return {
+        "name": name,
+        "cells": (
+            *guesses,
+            number(attack["people_above_limit"]),
+            number(claims),
+            tenths(right / claims if claims and right is not None else None),
+            tenths(attack["mean_limit"]),
+        ),
+        "points": f"{points:+.1f}" if points else NOTHING if points is None else "0",
+        "tone": tone,
+        "mark": mark if tone != "plain" else "",
+    }
 
 
 def _value_rows(exposure: Twin, release: Twin) -> list[Twin]:

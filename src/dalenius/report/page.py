@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import MissingExtraError
 from dalenius.model.attack_result import ATTACKS
-from dalenius.report import attackers, charts, words
+from dalenius.report import attackers, charts, groups, words
 from dalenius.report.formatting import (
     NOTHING,
     fine_percent,
@@ -32,7 +32,15 @@ from dalenius.report.formatting import (
     visible,
 )
 from dalenius.report.front_page import front_page, squared_error
-from dalenius.report.statements import compared, exposures, statements, without_exposure, without_limit
+from dalenius.report.statements import (
+    compared,
+    exposures,
+    is_free,
+    limited_groups,
+    statements,
+    without_exposure,
+    without_limit,
+)
 from dalenius.report.twin import twin_text
 
 if TYPE_CHECKING:
@@ -53,6 +61,10 @@ _PROMISES = {
     "order": "The published data determine the order of rows, so it reveals nothing about the order of the source.",
     "source": "Every record of the table is in the release exactly once.",
     "job": "The release is what the job file asks for.",
+}
+_WITH_GROUPS = {
+    "limits": "In every bucket, every value keeps its limit, and so does every group of values",
+    "values": "The counts and worst cases of all values and groups are as stated.",
 }
 _SOURCE = "Not checked here: this needs the table that was published."
 _SEPARATELY = "Rows and sensitive values were compared separately, not which value is in which row's bucket."
@@ -177,6 +189,8 @@ def _unchecked(promise: str, remark: str) -> Promise:
 
 def _checked_promise(check: dict[str, Any], release: dict[str, Any] | None) -> Promise:
     promise = _PROMISES.get(check["check"], check["check"])
+    if release is not None and release["groups"]:
+        promise = _WITH_GROUPS.get(check["check"], promise)
     if check["check"] == "limits":
         known = release["known_records"] if release is not None else 0
         if known:
@@ -207,6 +221,10 @@ def _release(twin: Twin) -> Twin:
         "free_values": words.free_values(release),
         "example": words.example(release),
         "nearest": words.nearest(release),
+        "limited_groups": len(limited_groups(release)),
+        "nearest_groups": groups.nearest(release),
+        "groups_in_words": groups.in_words(twin),
+        "groups": groups.tree(twin),
         "values": [
             _value_row(value, release["known_records"], release["fake_values"])
             for value in release["values"][:MOST_ROWS]
@@ -245,9 +263,15 @@ def _value_row(value: Twin, known: int, fakes: int) -> Twin:
         "worst": f"{worst['count']:,} {'for' if fakes else 'of'} {worst['size'] - known:,}",
         "probability": percent(Fraction(exact)) if exact is not None else NOTHING,
         "limit": value["limit"],
-        "limit_percent": "no limit" if limit == 1 else fine_percent(limit),
+        "limit_percent": _limit_in_percent(value, limit),
         "share": NOTHING if limit == 1 else share_of_limit(value["share_of_limit"]),
     }
+
+
+def _limit_in_percent(value: Twin, limit: Fraction) -> str:
+    if limit < 1:
+        return fine_percent(limit)
+    return "no limit" if is_free(value) else "its group's"
 
 
 def _size_row(group: Twin, rows: int) -> Twin:

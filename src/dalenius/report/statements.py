@@ -45,7 +45,8 @@ def statements(twin: Twin) -> list[Statement]:
 def _checks(twin: Twin) -> Statement:
     checks = twin["verify"]["checks"]
     if twin["verify"]["verified"]:
-        text = [f"All {len(checks)} checks passed: every value of every bucket is within its limit."]
+        also = ", and every group of values that has a limit," if limited_groups(twin["release"]) else ""
+        text = [f"All {len(checks)} checks passed: every value{also} of every bucket is within its limit."]
         if free := free_in_words(twin["release"]):
             text.append(f"{free}.")
         if compared(twin):
@@ -178,9 +179,19 @@ def not_played(audit: Twin) -> list[str]:
     return [name for name in ATTACKS if name in audit and audit[name]["people"] == 0]
 
 
+def limited_groups(release: Twin) -> list[Twin]:
+    """The groups of values that have a limit."""
+    return [group for group in release["groups"] if group["limit"] is not None and Fraction(group["limit"]) < 1]
+
+
+def has_own_limit(value: Twin) -> bool:
+    """Whether the value has a limit below 1; a limit of 1 is no limit."""
+    return Fraction(value["limit"]) < 1
+
+
 def is_free(value: Twin) -> bool:
-    """Whether the value has a limit of 1, which is no limit."""
-    return Fraction(value["limit"]) == 1
+    """Whether the value has no limit, and is in no group that has one."""
+    return not has_own_limit(value) and Fraction(value["group_limit"] or 1) == 1
 
 
 def without_limit(release: Twin) -> list[str]:

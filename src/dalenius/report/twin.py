@@ -14,7 +14,7 @@ from dalenius.model.attack_result import Audit
 from dalenius.model.concern import Concern, advise, by_weight
 from dalenius.model.exposure import TypicalError
 from dalenius.query.workload import workload_object
-from dalenius.release.manifest import FILE, Cut, Leaf, Manifest, SizeGroupPart, Strata, Value
+from dalenius.release.manifest import FILE, Cut, GroupEntry, Leaf, Manifest, SizeGroupPart, Strata, Value
 from dalenius.report.facts import Facts
 from dalenius.report.statements import NOT_MEASURED, own_concerns
 from dalenius.verify.findings import verdict_object
@@ -86,7 +86,8 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "bound": manifest.bound,
         "gap": _finite(manifest.gap),
         "strata": _strata_object(manifest.strata) if manifest.strata is not None else None,
-        "values": sorted((_value_object(value, known) for value in manifest.values), key=_nearness, reverse=True),
+        "groups": _groups_object(manifest),
+        "values": sorted((_value_object(value, manifest) for value in manifest.values), key=_nearness, reverse=True),
     }
 
 
@@ -95,21 +96,59 @@ def _size_object(group: SizeGroupPart) -> dict[str, int]:
     return {"size": group.size, "buckets": group.buckets, "records": records}
 
 
-def _value_object(value: Value, known: int) -> dict[str, Any]:
-    """A value with its worst case as an exact probability, and the share of the limit that it uses.
-
-    The manifest of a broken release may state an impossible case; then both are None.
-    """
-    left = value.worst.size - known
-    probability = Fraction(value.worst.count, left) if left > 0 else None
+def _value_object(value: Value, manifest: Manifest) -> dict[str, Any]:
+    """A value with its worst case, and the smallest limit of the groups that hold it."""
+    groups = manifest.groups or []
+    limits, place = list[Fraction](), value.group
+    while place is not None and place < len(groups):
+        group = groups[place]
+        limits += [Fraction(group.limit)] if group.limit is not None else []
+        place = group.parent if group.parent is not None and group.parent < place else None
     return {
         "value": value.value,
         "count": value.count,
         "limit": value.limit,
-        "worst": {"count": value.worst.count, "size": value.worst.size},
-        "probability": str(probability) if probability is not None else None,
-        "share_of_limit": _float(probability / Fraction(value.limit)) if probability is not None else None,
+        "group": value.group,
+        "group_limit": str(min(limits)) if limits else None,
+        **_worst_object(value, manifest.adversary.known_records),
     }
+
+
+def _worst_object(entry: Value | GroupEntry, known: int) -> dict[str, Any]:
+    """The worst case as an exact probability, and the share of the limit that it uses, if there is a limit.
+
+    The manifest of a broken release may state an impossible case; then both are None.
+    """
+    left = entry.worst.size - known
+    probability = Fraction(entry.worst.count, left) if left > 0 else None
+    limit = Fraction(entry.limit) if entry.limit is not None else None
+    return {
+        "worst": {"count": entry.worst.count, "size": entry.worst.size},
+        "probability": str(probability) if probability is not None else None,
+        "share_of_limit": _float(probability / limit) if probability is not None and limit is not None else None,
+    }
+
+
+def _groups_object(manifest: Manifest) -> list[dict[str, Any]]:
+    """The groups of values in the order of the manifest, each followed by those within it."""
+    known = manifest.adversary.known_records
+    groups = manifest.groups or []
+    values = Counter(value.group for value in manifest.values)
+    for place in range(len(groups) - 1, -1, -1):  # a group comes after the one that it is part of
+        if (parent := groups[place].parent) is not None and parent < place:
+            values[parent] += values[place]
+    return [
+        {
+            "name": group.name,
+            "level": group.level,
+            "parent": group.parent,
+            "limit": group.limit,
+            "count": group.count,
+            "values": values[place],
+            **_worst_object(group, known),
+        }
+        for place, group in enumerate(groups)
+    ]
 
 
 def _nearness(value: dict[str, Any]) -> float:

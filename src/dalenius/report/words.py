@@ -20,7 +20,7 @@ from dalenius.report.formatting import (
     share_of_limit,
     visible,
 )
-from dalenius.report.statements import exposures, free_in_words, is_free, without_limit
+from dalenius.report.statements import exposures, free_in_words, has_own_limit, limited_groups, without_limit
 
 _NEAREST = 5
 _ISOLATE, _END = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
@@ -53,18 +53,26 @@ def free_values(release: Twin) -> str:
 
 
 def limits_in_words(release: Twin) -> str:
-    """The range of the limits."""
+    """The range of the limits, of values and of groups."""
     limits = [Fraction(value["limit"]) for value in release["values"]]
+    groups = [Fraction(group["limit"]) for group in limited_groups(release)]
     low, high = min(limits), max(limits)
+    none = f"which is no limit{' of its own' if groups else ''}"
     if low == high:
         whose = "the only value" if len(limits) == 1 else "every value"
-        return f"1 for {whose}, which is no limit" if high == 1 else f"{chance(high)} for {whose}"
-    return f"from {chance(low)} to {'1, which is no limit' if high == 1 else chance(high)}"
+        text = f"1 for {whose}, {none}" if high == 1 else f"{chance(high)} for {whose}"
+    else:
+        text = f"from {chance(low)} to {f'1, {none}' if high == 1 else chance(high)}"
+    if not groups:
+        return text
+    least, most = chance(min(groups)), chance(max(groups))
+    of_groups = f"from {least} to {most}" if least != most else least
+    return f"{text}; {of_groups} for {plural(len(groups), 'group')} of values"
 
 
 def example(release: Twin) -> tuple[str, ...]:
     """The promise for one value: the one with the lowest limit, which needs the most protection."""
-    possible = [value for value in release["values"] if value["probability"] is not None and not is_free(value)]
+    possible = [value for value in release["values"] if value["probability"] is not None and has_own_limit(value)]
     if not possible:
         return ()
     value = min(possible, key=lambda one: Fraction(one["limit"]))
@@ -100,7 +108,7 @@ def nearest(release: Twin) -> list[str]:
     """The limited values that come nearest to their limits, one sentence each."""
     known, fakes = release["known_records"], release["fake_values"]
     sentences = []
-    limited = [value for value in drawn_values(release, len(release["values"])) if not is_free(value)]
+    limited = [value for value in drawn_values(release, len(release["values"])) if has_own_limit(value)]
     for value in limited[:_NEAREST]:
         worst = value["worst"]
         full = Fraction(value["probability"]) == Fraction(value["limit"])
@@ -122,17 +130,21 @@ def values_in_words(release: Twin) -> str:
 
 def _limits_missing(release: Twin) -> str:
     """How many values have no limit; empty if all have one."""
-    free, every = len(without_limit(release)), len(release["values"])
+    free, every = sum(not has_own_limit(value) for value in release["values"]), len(release["values"])
     if not free:
         return ""
+    own = " of its own" if limited_groups(release) else ""
     if free == every:
-        return f"None of the {number(free)} values has a limit." if free > 1 else "The only value has no limit."
-    return f"Of {plural(every, 'value')}, {number(free)} {_have(free)} no limit."
+        return (
+            f"None of the {number(free)} values has a limit{own}." if free > 1 else f"The only value has no limit{own}."
+        )
+    own = " of their own" if own and free > 1 else own
+    return f"Of {plural(every, 'value')}, {number(free)} {_have(free)} no limit{own}."
 
 
 def _nearness(release: Twin) -> str:
     """How many values are at their limits, near them and above; empty if none has a limit."""
-    limited = [value for value in release["values"] if not is_free(value)]
+    limited = [value for value in release["values"] if has_own_limit(value)]
     if not limited:
         return ""
     shares = [value["share_of_limit"] for value in limited if value["share_of_limit"] is not None]

@@ -208,7 +208,7 @@ def _check_values(scanner: Scanner, publishers: PublishersLimits | None) -> Scan
         if scan.complete:
             compare_values(manifest, scan, True, scan.report)
     if scan.complete and scanner.groups is not None:
-        compare_groups(manifest, scanner.groups, scan.counts, scan.group_worst, scan.report)
+        compare_groups(manifest, scanner.groups, scan.counts, scan.group_worst, scan.group_exposure, scan.report)
     return scan
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.errors import InputError
+from dalenius.model.exposure import ValueExposure
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.verify.bucket_limits import ExposureOfBuckets, LimitsOfBuckets, SizesOfTable
 from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, WholeBuckets
@@ -39,6 +40,7 @@ class Scan:
     counts: list[tuple[str | None, int]] = field(default_factory=list)
     worst: dict[str | None, tuple[int, int]] = field(default_factory=dict)  # count, and records in the bucket
     group_worst: list[tuple[int, int]] = field(default_factory=list)  # the same for each group of the manifest
+    group_exposure: tuple[ValueExposure, ...] = ()
     values_in_order: bool = True
     nulls: int = 0
 
@@ -247,7 +249,8 @@ class _Shares:
         self._groups = groups
         if groups is not None:
             self._runs = GroupRuns(groups, values)
-            self._of_groups = LimitsOfBuckets(groups.limits, known, fakes, what="a group of values")
+            self._group_exposure = ExposureOfBuckets(fakes, release.memory)
+            self._of_groups = LimitsOfBuckets(groups.limits, known, fakes, self._group_exposure, "a group of values")
 
     def add(self, buckets: WholeBuckets, values: int) -> None:
         """The next buckets; `values` is how many values are known by now."""
@@ -263,6 +266,7 @@ class _Shares:
         if self._groups is not None:
             self._of_groups.conclude(self._groups.names, scan.report)
             scan.group_worst = self._of_groups.worst(len(self._groups.names))
+            scan.group_exposure = self._group_exposure.conclude(self._groups.names).values
 
 
 def _numbers(bucket: pa.Array) -> Integers:

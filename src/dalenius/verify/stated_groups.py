@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.model.exposure import GroupShare
+from dalenius.model.exposure import GroupShare, ValueExposure
 from dalenius.model.groups import MOST_LEVELS
 from dalenius.release.manifest import GroupEntry, Manifest
 from dalenius.verify.buckets import Codes, Integers, WholeBuckets
@@ -89,9 +89,13 @@ def compare_groups(
     stated: StatedGroups,
     counts: Sequence[tuple[str | None, int]],
     worst: Sequence[tuple[int, int]],
+    exposures: Sequence[ValueExposure],
     report: Report,
 ) -> None:
-    """Add where ST holds something else. `counts` are its values, `worst` is (count, size) for each group."""
+    """Add where ST holds something else. `counts` are its values, `worst` is (count, size) for each group.
+
+    What ST holds goes into the report, with the exposure of each group's people.
+    """
     groups = manifest.groups or []
     sums = stated.sums(counts)
     other = [place for place, group in enumerate(groups) if sums[place] != group.count]
@@ -112,10 +116,10 @@ def compare_groups(
             len(other),
         )
     known = manifest.adversary.known_records
-    shares = zip(groups, stated.limits, worst, strict=True)
+    shares = zip(groups, stated.limits, worst, exposures, strict=True)
     report.groups = tuple(
-        GroupShare(group.name, group.level, group.parent, limit, count, size, known)
-        for group, limit, (count, size) in shares
+        GroupShare(group.name, group.level, group.parent, limit, count, size, known, exposure)
+        for group, limit, (count, size), exposure in shares
     )
 
 
