@@ -43,7 +43,14 @@ def full(twin: dict[str, Any]) -> dict[str, Any]:
     Groups of values, within each other, have limits, and every attacker makes claims about them.
     """
     line = "Words of a usual length for a line of text, "
-    finding = {"code": "x", "severity": "stop", "people": None, "points": None, "attacker": "learning", "groups": []}
+    finding: dict[str, Any] = {
+        "code": "x",
+        "severity": "stop",
+        "people": None,
+        "points": None,
+        "attacker": "learning",
+        "groups": [],
+    }
     exposure = twin["exposure"]
     values = [
         {**exposure["values"][0], "value": f"{k} {line}", "outright": 7, "people": 1_000_000, "highest": 1.0}

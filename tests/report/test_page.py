@@ -139,7 +139,7 @@ def test_every_number_of_the_first_two_pages_is_the_twins(twin: Twin) -> None:
 
 
 def test_what_is_found_is_listed_by_weight_as_far_as_there_is_room(twin: Twin) -> None:
-    finding = {
+    finding: dict[str, Any] = {
         "code": "x",
         "severity": "stop",
         "people": None,
