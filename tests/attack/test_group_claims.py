@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 from dalenius.attack import claims
 from dalenius.attack.audit import ATTACKERS, Attacker, audit, audit_object
 from dalenius.attack.reading import Target
 from dalenius.attack.scoring import attack_result, score
 from dalenius.cli.audit_command import show_audit
+from dalenius.cli.main import main
 from dalenius.infer.candidates import Beliefs
 from dalenius.model.attack_result import Attack, Audit, Claims, ClaimsAbout
 from dalenius.model.concern import Advice
@@ -81,7 +83,8 @@ def test_the_sum_over_the_values_of_a_group_is_above_its_limit(
         "claims_right_interval": [groups.right.low, groups.right.high] if groups.right else None,
         "mean_limit": pytest.approx(0.6),
         "points": pytest.approx(100 / 15),
-        "worst_groups": [],
+        # of claims about a virus half are right, as allowed
+        "worst_groups": [{"group": "any", "claims": 1, "claims_right": 1.0, "limit": 0.8}],
     }
     json.dumps(told)
     show_audit(result)
@@ -194,7 +197,7 @@ def test_known_records_against_a_group(tmp_path: Path) -> None:
     assert found.broken == ()
 
 
-def test_more_true_claims_about_a_group_than_allowed_are_a_concern() -> None:
+def test_more_true_claims_about_a_group_than_allowed_are_a_concern(monkeypatch: pytest.MonkeyPatch) -> None:
     worst = (ClaimsAbout("virus", 100, 45.0, 0.3),)
     groups = Claims(people_above_limit=70, claims=100, claims_right=45, mean_limit=0.3, worst=worst)
     found = Audit((Attack("learning", 500, claims=0, claims_right=0, groups=groups),), 500, 100, 0, 0, 500)
@@ -204,6 +207,9 @@ def test_more_true_claims_about_a_group_than_allowed_are_a_concern() -> None:
     assert (concern.attacker, concern.values, concern.groups) == ("learning", (), ("virus",))
     assert concern.message.endswith("where the limits allow 30.0%; worst: 'virus'")
     assert "70 people above the limit of a group of values" in concern.message
+    monkeypatch.setattr("dalenius.attack.audit.audit", lambda *_, **__: found)
+    words = ["audit", "release", "--truth", "table", "--fail-above"]
+    assert [CliRunner().invoke(main, [*words, points]).exit_code for points in ("14", "16")] == [1, 0]
     unknown = Claims(people_above_limit=70, claims=100, mean_limit=0.3)
     found = Audit((Attack("learning", 500, claims=0, groups=unknown),), 500, 100, 0, 0, 500)
     assert [(one.code, one.message[:9]) for one in found.concerns] == [("not-measured", "70 people")]

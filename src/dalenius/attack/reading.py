@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from dalenius.errors import ReleaseError
 from dalenius.infer.candidates import Candidates, Column, Floats, encode_column, make_blocks
+from dalenius.model.groups import MOST_LEVELS
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
@@ -123,6 +124,8 @@ def entries_that_fit(folder: ReleaseFolder) -> int:
     groups = sum(len(stratum.setting) for stratum in manifest.strata.strata) if manifest.strata is not None else sizes
     values, slots = len(manifest.values), manifest.slots
     needed = manifest.buckets * _BUCKET_BYTES + sizes * values * 8 + min(groups * values, slots) * _PAIR_BYTES
+    if manifest.groups is not None:  # their counts by size, and where each value is
+        needed += (sizes * len(manifest.groups) + MOST_LEVELS * values) * 8
     folder.memory.require(needed, folder.memory.state, "what attackers keep of every bucket")
     return folder.memory.engine // _ENTRY_BYTES
 

@@ -17,6 +17,7 @@ from dalenius.infer.candidates import Beliefs, Candidates, Floats
 from dalenius.model.attack_result import Attack, Claims, Share
 
 _TIE = 1e-12
+_SOME = 1e-6
 _BINS = 10
 _MOST_EXPOSED = 10
 
@@ -103,7 +104,7 @@ def attack_result(
 
 def group_claims(sums: ClaimSums, groups: LimitedGroups, with_truth: bool) -> Claims:
     """Claims about groups: where too many are true, some group is named, however few of its own are."""
-    return Claims(**{**_claims(sums, with_truth), "worst": sums.worst(groups.names, 0.0) if with_truth else ()})
+    return Claims(**{**_claims(sums, with_truth), "worst": sums.worst(groups.names, _SOME) if with_truth else ()})
 
 
 def _claims(sums: ClaimSums, with_truth: bool) -> dict[str, Any]:

@@ -165,8 +165,8 @@ class Strata(Entry):
     margin: Annotated[
         Ratio,
         Field(
-            description="A leaf in which a value's share is above f + margin * (limit - f), with f its share in the "
-            "table and a limit below 1, was merged with others."
+            description="A leaf in which the share of a value, or of a group, is above f + margin * (limit - f), with "
+            "f its share in the table and a limit below 1, was merged with others."
         ),
     ]
     strata: Annotated[list[Stratum], Field(min_length=1, fail_fast=True, description="In the order of their buckets.")]

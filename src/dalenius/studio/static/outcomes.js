@@ -128,12 +128,15 @@ function auditWords(result, attackers) {
   const broken = (result.broken ?? []).length;
   const promise = broken ? `${plural(broken, "promise")} broken` : "No promise was broken";
   const above = (result.findings ?? []).filter(({ code }) => code === "above-limit");
-  const beyond = above.filter(({ severity }) => severity === "note").length; // they know more than was planned for
-  if (above.length > beyond)
-    return `${promise}, but ${plural(above.length, "attacker is", "attackers are")} right more often than the limits allow.`;
+  const attackersOf = (findings) => new Set(findings.map(({ attacker }) => attacker)).size; // about values, and groups
+  const known = above.filter(({ severity }) => severity === "note"); // they know more than was planned for
+  const beyond = attackersOf(known);
+  if (above.length > known.length)
+    return `${promise}, but ${plural(attackersOf(above), "attacker is", "attackers are")} right more often than the limits allow.`;
   if (beyond > 0)
     return `${promise}. Only ${plural(beyond, "attacker", "attackers")} against whom the limits are not meant to hold ${beyond === 1 ? "is" : "are"} right more often than they allow.`;
-  const unknown = attackers.some(({ name }) => result[name].claims && result[name].claims_right === null);
+  const claims = attackers.flatMap(({ name }) => [result[name], result[name].groups ?? {}]);
+  const unknown = claims.some((one) => one.claims && one.claims_right === null);
   if (unknown) return `${promise}. How often the attackers are right is not known without the table.`;
   const clear = (result.findings ?? []).some(({ code }) => code === "in-the-clear");
   const end = clear ? " But no attacker is needed for values that are published outright." : "";
