@@ -99,6 +99,7 @@ def write_release(
         adversary=Adversary(known_records=0, fake_values=len(fakes) // len(set(buckets))),
         strata=None,
         groups=None,
+        bands=None,
         values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1), group=None)],
     )
     (path / FILE).write_text(manifest.to_json(), encoding="utf-8")
