@@ -11,15 +11,17 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dalenius
 from dalenius.errors import DaleniusError, QueryError, UsageError
-from dalenius.model.estimate import Figure, Figures
+from dalenius.model.estimate import Asked, Figure, Figures
 from dalenius.query.count import Counter
-from dalenius.query.figures import Asked, figures, figures_object, outwards
+from dalenius.query.figures import figures, figures_object, outwards
 from dalenius.release.folder import ReleaseFolder
 from tests.effort import examples
 from tests.query.releases import write_release
@@ -316,3 +318,34 @@ def test_as_json(tmp_path: Path) -> None:
             }
         ],
     }
+
+
+def test_a_published_release_of_bands(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    incomes = [int(x) if x < 60_000 else None for x in random.integers(10_000, 70_000, 600)]
+    table = pa.table({"age": random.integers(20, 60, 600), "income": pa.array(incomes, pa.int64())})
+    released = dalenius.publish(
+        table,
+        {"odds": 4, "grouping": "cuts:20000,30000,45000"},
+        sensitive="income",
+        quasi_identifiers=["age"],
+        null_value="missing",
+        seed=1,
+        out=tmp_path / "release",
+    )
+    young = [x for age, x in zip(table["age"].to_pylist(), incomes, strict=True) if age < 30 and x is not None]
+    found = {
+        "mean": released.mean("age < 30"),
+        "sum": released.sum("age < 30"),
+        "median": released.quantile(0.5, "age < 30", timeout=60),
+    }
+    facts = {"mean": sum(young) / len(young), "sum": sum(young), "median": sorted(young)[(len(young) + 1) // 2 - 1]}
+    for name, figure in found.items():
+        assert not figure.exact
+        assert figure.bounds[0] <= facts[name] <= figure.bounds[1]
+        assert figure.records[0] <= len(young) <= figure.records[1]
+    numbers = [x for x in incomes if x is not None]
+    assert released.mean() == released.mean("TRUE")
+    assert released.sum().bounds == (sum(numbers), sum(numbers))
+    groups = released.mean("TRUE", "age")
+    assert [group.group["age"] for group in groups] == sorted(set(table["age"].to_pylist()))

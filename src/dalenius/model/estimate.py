@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
+from dalenius.errors import UsageError
+
 NORMAL_95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
 ROUNDING = 1e-6  # by which a whole number may be missed in floating point, where a count is all but certain
 AT_RANDOM = (
@@ -139,6 +141,20 @@ class GroupEstimate:
 
     group: dict[str, Any]
     estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which figures of the sensitive numbers somebody wants; quantiles by their level."""
+
+    mean: bool = False
+    sum: bool = False
+    quantiles: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for level in self.quantiles:
+            if not 0 <= level <= 1:
+                raise UsageError(f"a quantile is between 0 and 1, got {level}", "The median is 0.5.")
 
 
 @dataclass(frozen=True)

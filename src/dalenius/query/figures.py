@@ -10,13 +10,12 @@ quantile may be (Woodruff 1952).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import QueryError, UsageError
-from dalenius.model.estimate import NORMAL_95, Figure, Figures, Number
+from dalenius.errors import QueryError
+from dalenius.model.estimate import NORMAL_95, Asked, Figure, Figures, Number
 from dalenius.query.count import MOST_SEPARATE_GROUPS, Counter, json_value, refuse_more_than
 from dalenius.query.numbers import ENDS, End, Numbers
 from dalenius.query.release_tables import both, kind_of_type
@@ -24,20 +23,6 @@ from dalenius.release.folder import ReleaseFolder
 
 _TIE = 1e-9  # relative: by which sums of shares may miss each other
 _DIGITS = 15  # of a bound that is no number of the column's own type
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What somebody wants to know."""
-
-    mean: bool = False
-    sum: bool = False
-    quantiles: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        for level in self.quantiles:
-            if not 0 <= level <= 1:
-                raise UsageError(f"a quantile is between 0 and 1, got {level}", "The median is 0.5.")
 
 
 def figures(counter: Counter, expression: str, asked: Asked, by: Sequence[str] = ()) -> list[Figures]:
