@@ -136,17 +136,15 @@ class Counter(AbstractContextManager["Counter"]):
         if not (learn or measure) or all(answer.estimate.exact for answer in answers):
             return answers
         from dalenius.infer.compositions import UnsupportedError  # imported here: they need arrays
-        from dalenius.query.learner import MIXED, Learner
+        from dalenius.query.learner import MIXED
 
-        if self._learner is None and self._not_learned is None:
-            try:
-                self._learner = Learner(self._folder, self._tables, self._calibration)
-            except UnsupportedError as unsupported:
-                self._not_learned = str(unsupported)
-        learner = self._learner
+        learner, reason = self.learner()
         if learn and learner is not None and parts.mixed is None:
-            return learner.learn(answers, parts.rows, parts.values, measure=measure)
-        reason = (MIXED if parts.mixed is not None else self._not_learned) if learn else None
+            try:
+                return learner.learn(answers, parts.rows, parts.values, measure=measure)
+            except UnsupportedError as unsupported:
+                reason = str(unsupported)
+        reason = (MIXED if parts.mixed is not None else reason) if learn else None
         calibration = learner.measure() if measure and learner is not None else None
 
         def finished(estimate: Estimate) -> Estimate:
@@ -156,6 +154,18 @@ class Counter(AbstractContextManager["Counter"]):
             return replace(estimate, coverage=coverage, not_learned=reason)
 
         return [replace(answer, estimate=finished(answer.estimate)) for answer in answers]
+
+    def learner(self) -> tuple[Learner | None, str | None]:
+        """What learns from all buckets, or why nothing can be learned."""
+        from dalenius.infer.compositions import UnsupportedError  # imported here: they need arrays
+        from dalenius.query.learner import Learner
+
+        if self._learner is None and self._not_learned is None:
+            try:
+                self._learner = Learner(self._folder, self._tables, self._calibration)
+            except UnsupportedError as unsupported:
+                self._not_learned = str(unsupported)
+        return self._learner, self._not_learned
 
     def parts(self, expression: str) -> Parts:
         """The parts of a condition, as SQL."""

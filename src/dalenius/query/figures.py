@@ -86,7 +86,7 @@ def _answer(numbers: Numbers, asked: Asked, group: dict[str, Any]) -> Figures | 
     least = {q: (q - _TIE) * number for q in asked.quantiles}
     guesses = numbers.reaching(least)
     y: dict[str | float, str] = {
-        q: f"CASE WHEN s <= {numbers.literal(x)} THEN {1 - q!r} ELSE {-q!r} END" for q, x in guesses.items()
+        q: f"CASE WHEN s <= {numbers.kind.literal(x)} THEN {1 - q!r} ELSE {-q!r} END" for q, x in guesses.items()
     }
     if asked.mean:
         y["mean"] = f"CAST(s AS DOUBLE) - CAST('{mean!r}' AS DOUBLE)"
@@ -117,13 +117,13 @@ def _figure(
     """A mean or, if the numbers are given, a sum: the latter has bounds of their type, unless they are floats."""
     low, high = bounds
     if low == high:
-        return _exact(float(low) if numbers is None else numbers.shown(low), records)
+        return _exact(float(low) if numbers is None else numbers.kind.shown(low), records)
     ends = outwards(low, "low"), outwards(high, "high")
     reach = NORMAL_95 * error
     estimate, first, last = (
         min(max(float(f"{x:.12g}"), ends[0]), ends[1]) for x in (centre, centre - reach, centre + reach)
     )
-    exactly = ends if numbers is None or numbers.floating else (numbers.shown(low), numbers.shown(high))
+    exactly = ends if numbers is None or numbers.kind.floating else (numbers.kind.shown(low), numbers.kind.shown(high))
     return Figure(estimate, exactly, (first, last), float(f"{error:.12g}"), False, records)
 
 

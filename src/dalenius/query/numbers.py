@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from dalenius.model.estimate import Number
 from dalenius.query.release_tables import ReleaseTables, both
-from dalenius.tables.connections import literal
+from dalenius.release.manifest import Manifest
 from dalenius.tables.table_errors import query_errors
 
 _ROWS_AT_ONCE = 2**17
@@ -58,15 +58,54 @@ class Expected:
     finite: bool
 
 
+@dataclass(frozen=True)
+class Kind:
+    """The type in which numbers are added up: its name, whether it is floating, and its digits after the point."""
+
+    sql: str
+    floating: bool
+    scale: int
+
+    @classmethod
+    def of(cls, column: str) -> Kind:
+        """The type for a column of some type."""
+        if column in ("FLOAT", "DOUBLE"):
+            return cls("DOUBLE", floating=True, scale=0)
+        scale = int(column.rstrip(")").split(",")[1]) if column.startswith("DECIMAL") else 0
+        return cls(f"DECIMAL(38, {scale})" if scale else "HUGEINT", floating=False, scale=scale)
+
+    def shown(self, number: Fraction) -> Number:
+        """A number of the type as Python has it."""
+        if self.floating:
+            return float(number)
+        if not self.scale:
+            return int(number)
+        exact = _EXACT.divide(Decimal(number.numerator), Decimal(number.denominator))
+        return _EXACT.quantize(exact, Decimal((0, (1,), -self.scale)))
+
+    def near(self, x: Fraction, end: End) -> Number:
+        """The number of the type that is nearest to x: for the low end not below x, for the high end not above it."""
+        if not self.floating:
+            units = x * 10**self.scale
+            return self.shown(Fraction(math.ceil(units) if end == "low" else math.floor(units), 10**self.scale))
+        near = float(x)
+        if near < x and end == "low":
+            return math.nextafter(near, math.inf)
+        return math.nextafter(near, -math.inf) if near > x and end == "high" else near
+
+    def literal(self, number: Number) -> str:
+        """A number of the type in SQL."""
+        return (
+            f"CAST('{number:f}' AS {self.sql})" if isinstance(number, Decimal) else f"CAST('{number!r}' AS {self.sql})"
+        )
+
+
 class Numbers:
     """The numbers that one condition asks about, as tables of DuckDB. The next one takes their place."""
 
     def __init__(self, tables: ReleaseTables, rows: str, values: str) -> None:
         self._connection = tables.connection
-        kind = tables.types["s"]
-        self.floating = kind in ("FLOAT", "DOUBLE")
-        self._scale = int(kind.rstrip(")").split(",")[1]) if kind.startswith("DECIMAL") else 0
-        self._type = "DOUBLE" if self.floating else f"DECIMAL(38, {self._scale})" if self._scale else "HUGEINT"
+        self.kind = Kind.of(tables.types["s"])
         self._wanted = both("s IS NOT NULL", values)
         self._has_running = False
         self._create(
@@ -84,7 +123,7 @@ class Numbers:
                       FROM st SEMI JOIN partly USING (b) WHERE {self._wanted})
                 JOIN partly USING (b)
                 UNION ALL SELECT s, 1, 1, 1, 1, 1 FROM st SEMI JOIN wholly USING (b) WHERE {self._wanted})
-            SELECT CAST(s AS {self._type}) AS v, sum(share) AS share,
+            SELECT CAST(s AS {self.kind.sql}) AS v, sum(share) AS share,
                    count(*) FILTER (place <= lo) AS low_needed,
                    count(*) FILTER (place > lo AND place <= hi) AS low_free,
                    count(*) FILTER (back <= lo) AS high_needed,
@@ -94,7 +133,7 @@ class Numbers:
 
     def expected(self) -> Expected:
         """How many numbers there are, and what they come to."""
-        infinite = "bool_or(NOT isfinite(v))" if self.floating else "FALSE"
+        infinite = "bool_or(NOT isfinite(v))" if self.kind.floating else "FALSE"
         needed, free, number, total, strange = self._row(
             f"sum(low_needed), sum(low_free), sum(share), sum(CAST(v AS DOUBLE) * share), {infinite} FROM numbers"
         )
@@ -132,7 +171,7 @@ class Numbers:
             f"""min(v) FILTER ({reached.format("low")}), min(v) FILTER ({reached.format("high")} OR high_above = 0)
             FROM running"""
         )
-        return self.shown(Fraction(low)), self.shown(Fraction(high))
+        return self.kind.shown(Fraction(low)), self.kind.shown(Fraction(high))
 
     def reaching(self, least: Mapping[float, float]) -> dict[float, Number]:
         """For each number of records the smallest x up to which so many are expected; by the keys of `least`."""
@@ -141,7 +180,7 @@ class Numbers:
         self._sum_up()
         found = ", ".join(f"coalesce(min(v) FILTER (share_up_to >= {x!r}), max(v))" for x in least.values())
         row = self._row(f"{found} FROM running")
-        return {key: self.shown(Fraction(x)) for key, x in zip(least, row, strict=True)}
+        return {key: self.kind.shown(Fraction(x)) for key, x in zip(least, row, strict=True)}
 
     def deviations(self, sums: Sequence[str]) -> list[float]:
         """Standard deviations of sums over the rows that match: sums of some y of s, in SQL."""
@@ -157,38 +196,14 @@ class Numbers:
         )
         return [math.sqrt(max(0.0, variance)) for variance in row]
 
-    def shown(self, number: Fraction) -> Number:
-        """A number of the column's own type."""
-        if self.floating:
-            return float(number)
-        if not self._scale:
-            return int(number)
-        return _EXACT.quantize(
-            _EXACT.divide(Decimal(number.numerator), Decimal(number.denominator)), Decimal((0, (1,), -self._scale))
-        )
-
-    def literal(self, number: Number) -> str:
-        """A number of the column's own type in SQL."""
-        text = f"{number:f}" if isinstance(number, Decimal) else repr(number)
-        return f"CAST({literal(text)} AS {self._type})"
-
     def _beyond(self, end: End, x: Fraction) -> str:
-        """The condition that v is below x, or above it: compared with the nearest number of the type on that side."""
-        if self.floating:
-            near = float(x)
-            if near < x and end == "low":
-                near = math.nextafter(near, math.inf)
-            if near > x and end == "high":
-                near = math.nextafter(near, -math.inf)
-            return f"v {_BEYOND[end]} {self.literal(near)}"
-        units = x * 10**self._scale
-        whole = math.ceil(units) if end == "low" else math.floor(units)
-        return f"v {_BEYOND[end]} {self.literal(self.shown(Fraction(whole, 10**self._scale)))}"
+        """The condition that v is below x, or above it."""
+        return f"v {_BEYOND[end]} {self.kind.literal(self.kind.near(x, end))}"
 
     def _taken(self, end: End, condition: str) -> tuple[Fraction, int]:
         """Sum and number of what is needed at one end, and of what is free and meets a condition."""
         n = f"({end}_needed + CASE WHEN {condition} THEN {end}_free ELSE 0 END)"
-        if not self.floating:
+        if not self.kind.floating:
             total, number = self._row(f"sum(v * {n}), sum({n}) FROM numbers")
             return Fraction(total), int(number)
         exact = _ExactSum()
@@ -222,6 +237,27 @@ class Numbers:
         with query_errors():
             (row,) = self._connection.execute(f"SELECT {query}").fetchall()
         return tuple(row)
+
+
+def band_sql(tables: ReleaseTables, manifest: Manifest, column: str) -> str:
+    """In SQL, how many of the cuts between bands are not above a number; null for nulls.
+
+    A float is taken for the decimal that it is written as: it is below a cut if it is below the float next to the cut.
+    """
+    data_type, cuts = tables.types["s"], [Fraction(text) for text in manifest.bands or ()]
+    kind = Kind.of(data_type)
+    texts = [
+        f"CAST('{float(cut)!r}' AS {data_type})" if kind.floating else kind.literal(kind.near(cut, "low"))
+        for cut in cuts
+    ]
+
+    def among(first: int, last: int) -> str:
+        if first == last:
+            return str(first)
+        middle = (first + last) // 2
+        return f"CASE WHEN {column} < {texts[middle]} THEN {among(first, middle)} ELSE {among(middle + 1, last)} END"
+
+    return f"CASE WHEN {column} IS NOT NULL THEN {among(0, len(cuts))} END"
 
 
 class _ExactSum:
