@@ -130,6 +130,71 @@ def test_errors(run: Run, words: list[str], kind: str) -> None:
     assert json.loads(result.stdout)["error"]["kind"] == kind
 
 
+@pytest.fixture
+def incomes(run: Run) -> Run:
+    """The same with a release of numbers in the folder "incomes"."""
+    table = pa.table({"Gender": ["F", "F", "M", "F", "M", "M"], "Income": [10, 40, 20, 70, None, 30]})
+    write_release(Path("incomes"), table, "Income", [1, 1, 1, 2, 2, 2])
+    return run
+
+
+FIGURE_KEYS = {"method", "estimate", "standard_error", "interval", "bounds", "exact"}
+
+
+def test_means_sums_and_quantiles(incomes: Run) -> None:
+    """Two of 10, 20, 40; and one of 30, 70 or nothing."""
+    words = ["query", "incomes", "Gender = 'F'", "--mean", "--sum", "--median", "--quantile", "1"]
+    found = parsed(incomes(*words, "--json"))
+    assert set(found) == {"format", "records", "mean", "sum", "quantiles"}
+    assert (found["format"], found["records"]) == (1, [2, 3])
+    assert set(found["mean"]) == set(found["sum"]) == FIGURE_KEYS
+    assert (found["mean"]["bounds"], found["sum"]["bounds"]) == ([15.0, outwards_of_130_thirds()], [30, 130])
+    assert found["sum"]["estimate"] == pytest.approx(2 * 70 / 3 + 100 / 3)
+    assert [one.pop("quantile") for one in found["quantiles"]] == [0.5, 1.0]
+    assert [one["bounds"] for one in found["quantiles"]] == [[10, 40], [20, 70]]
+    assert all(set(one) == FIGURE_KEYS for one in found["quantiles"])
+    lines = [line.split() for line in incomes(*words).stdout.splitlines()]
+    assert ["sum", "80.0000", "30", "to", "130"] in [line[:5] for line in lines]
+    assert ["median", "20", "10", "to", "40"] in [line[:5] for line in lines]
+    assert lines[-1][-5:] == ["the", "truth", "may", "lie", "outside."]
+
+
+def outwards_of_130_thirds() -> float:
+    return 43.3333333333334
+
+
+def test_figures_by_group_and_by_file(incomes: Run) -> None:
+    groups = parsed(incomes("query", "incomes", "Income < 70", "--mean", "--group-by", "Gender", "--json"))
+    assert [entry["group"] for entry in groups] == [{"Gender": "F"}, {"Gender": "M"}]
+    assert [entry["records"] for entry in groups] == [[2, 3], [1, 2]]
+    found = parsed(incomes("query", "incomes", "--queries", "-", "--sum", "--json", stdin="TRUE\nIncome > 99\n"))
+    assert [(one["query"], one["sum"]["exact"], one["sum"]["bounds"]) for one in found] == [
+        ("TRUE", True, [170, 170]),
+        ("Income > 99", True, [0, 0]),
+    ]
+    text = incomes("query", "incomes", "Gender = 'F' AND Income > 60", "--median", "--group-by", "Gender").stdout
+    assert "perhaps nobody" in text
+    assert incomes("query", "incomes", "Income > 99", "--mean", "--group-by", "Gender").stdout == "no groups\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["release", "TRUE", "--mean"], "query"),
+        (["incomes", "Income > 99", "--mean"], "query"),
+        (["incomes", "Gender = 'F' OR Income > 20", "--sum"], "query"),
+        (["incomes", "TRUE", "--median", "--group-by", "Income"], "query"),
+        (["incomes", "TRUE", "--quantile", "1.5"], "usage"),
+    ],
+)
+def test_figures_that_cannot_be(incomes: Run, words: list[str], kind: str) -> None:
+    result = incomes("query", *words, "--json")
+    assert result.exit_code == 2
+    error = json.loads(result.stdout)["error"]
+    assert error["kind"] == kind
+    assert error["hint"]
+
+
 def test_workload(run: Run) -> None:
     words = ["workload", "release", "--against", "people.parquet", "--queries", "50", "--selectivity", "0.3"]
     found = parsed(run(*words, "--seed", "3", "--no-learn", "--json"))

@@ -1,4 +1,4 @@
-"""dalenius query counts from a release; dalenius workload measures, with the raw table, how well it counts.
+"""dalenius query answers from a release; dalenius workload measures, with the raw table, how well it counts.
 
 Engines are imported when a command runs, so that --help need not wait for them.
 """
@@ -17,18 +17,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dalenius.cli.failures import report_errors
-from dalenius.cli.text_table import TextTable, count_allowance, count_options, printable, show_pairs
+from dalenius.cli.show_answers import Answer, show_answers
+from dalenius.cli.text_table import count_allowance, count_options, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
-from dalenius.model.estimate import (
-    AT_RANDOM,
-    LEARNED,
-    MEASURED,
-    NOT_MEASURED,
-    Coverage,
-    Estimate,
-    GroupEstimate,
-    RandomMatching,
-)
+from dalenius.model.estimate import Asked
 from dalenius.tables.delimited import require_regular
 from dalenius.tables.killable import in_child
 
@@ -39,13 +31,10 @@ _QUERY_EPILOG = """\b
 Examples:
   dalenius query release "Gender = 'F' AND Disease IN ('HIV', 'Flu')"
   dalenius query release "Age BETWEEN 30 AND 39" --group-by Disease
+  dalenius query release "Age < 30" --mean --median --quantile 0.9
   dalenius query release --queries queries.txt --json
 """
 _LONGEST_FILE = 2**24  # characters of a file of queries
-_LONGEST_QUERY = 60  # characters of a query that are printed
-_LOOSE = "Note: the condition has too many patterns to try them all; the bounds hold, but tighter ones may exist."
-
-Answer = Estimate | list[GroupEstimate]
 
 
 @click.command("query", epilog=_QUERY_EPILOG)
@@ -57,6 +46,12 @@ Answer = Estimate | list[GroupEstimate]
     multiple=True,
     metavar="COLUMN[,...]",
     help="Count every group of these columns' values. Repeatable.",
+)
+@click.option("--mean", is_flag=True, help="Give the mean of the sensitive numbers instead of a count.")
+@click.option("--sum", "total", is_flag=True, help="Give their sum.")
+@click.option("--median", is_flag=True, help="Give their median.")
+@click.option(
+    "--quantile", "quantiles", type=float, multiple=True, metavar="Q", help="Give quantile Q, from 0 to 1. Repeatable."
 )
 @click.option(
     "--queries",
@@ -82,6 +77,10 @@ def query_command(
     folder: Path,
     expression: str | None,
     groups: tuple[str, ...],
+    mean: bool,
+    total: bool,
+    median: bool,
+    quantiles: tuple[float, ...],
     queries_file: str | None,
     learn: bool,
     measure: bool,
@@ -93,21 +92,26 @@ def query_command(
 
     EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. The estimate is learned from all
     buckets together where that is possible. Its 95 % interval says how often intervals like it hold the truth.
+
+    With --mean, --sum, --median and --quantile, the answer is about the sensitive numbers of these records. These
+    estimates are from single buckets: nothing is learned, and how often intervals hold is not measured.
     """
     with report_errors(as_json):
         if (expression is None) == (queries_file is None):
-            raise UsageError("give either EXPRESSION or --queries", "Try 'dalenius query --help'.")
+            raise UsageError("give either EXPRESSION or --queries", "For all records, the expression is TRUE.")
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
         allowance = count_allowance(timeout, memory)
         lines, texts = zip(*queries, strict=True)
         how = {"learn": learn, "measure": measure}
-        work = partial(_answers, folder, texts, by, how, allowance.engine, as_json)
+        levels = dict.fromkeys([0.5, *quantiles] if median else quantiles)
+        asked = Asked(mean=mean, sum=total, quantiles=tuple(levels)) if mean or total or levels else None
+        work = partial(_answers, folder, texts, by, asked or how, allowance.engine, as_json)
         answers = _collected(in_child(work, allowance), lines)
         if as_json:
             _print_json(texts if queries_file is not None else None, answers)
         else:
-            _show_answers(texts if queries_file is not None else None, answers)
+            show_answers(texts if queries_file is not None else None, answers)
 
 
 def _columns(groups: Sequence[str]) -> list[str]:
@@ -138,15 +142,21 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
 
 
 def _answers(
-    folder: Path, texts: Sequence[str], by: Sequence[str], how: dict[str, bool], memory: str, as_json: bool
+    folder: Path, texts: Sequence[str], by: Sequence[str], how: Asked | dict[str, bool], memory: str, as_json: bool
 ) -> Iterator[Any]:
     """None once the release is open, then one answer after the other. Libraries are imported by the child alone."""
     from dalenius.query.count import Counter, answer_object
+    from dalenius.query.figures import figures, figures_object
     from dalenius.release.folder import open_release
 
     with Counter(open_release(folder), memory=memory) as counter:
         yield None
         for text in texts:
+            if isinstance(how, Asked):
+                found = figures(counter, text, how, by)
+                objects = [figures_object(one) for one in found]
+                yield found if not as_json else objects if by else objects[0]
+                continue
             answer: Answer = counter.count_by(text, by, **how) if by else counter.count(text, **how)
             yield answer_object(answer) if as_json else answer
 
@@ -172,98 +182,6 @@ def _print_json(queries: Sequence[str] | None, answers: Sequence[Any]) -> None:
         for query, answer in zip(queries, answers, strict=True)
     ]
     click.echo(json.dumps(objects))
-
-
-def _show_answers(queries: Sequence[str] | None, answers: Sequence[Answer]) -> None:
-    """Print answers for people, then once what they rest on."""
-    for i, answer in enumerate(answers):
-        if queries is not None:
-            click.echo(("\n" if i else "") + printable(queries[i], _LONGEST_QUERY))
-        if isinstance(answer, Estimate):
-            _show_estimate(answer)
-        else:
-            _show_groups(answer)
-    for sentence in _reservations([estimate for answer in answers for estimate in _estimates(answer)]):
-        click.echo(f"\n{sentence}")
-
-
-def _estimates(answer: Answer) -> list[Estimate]:
-    return [answer] if isinstance(answer, Estimate) else [group.estimate for group in answer]
-
-
-def _reservations(estimates: Sequence[Estimate]) -> Iterator[str]:
-    """What to keep in mind about these estimates."""
-    if not all(estimate.tight for estimate in estimates):
-        yield _LOOSE
-    uncertain = [estimate for estimate in estimates if not estimate.exact]
-    for reason in dict.fromkeys(estimate.not_learned for estimate in uncertain if estimate.not_learned is not None):
-        yield f"Note: nothing was learned. {reason}"
-    if any(estimate.method == "learned" for estimate in uncertain):
-        yield LEARNED
-    if any(estimate.method == "at random" for estimate in uncertain):
-        yield AT_RANDOM
-    if uncertain:
-        yield NOT_MEASURED if any(estimate.coverage is None for estimate in uncertain) else MEASURED
-
-
-def _show_estimate(estimate: Estimate) -> None:
-    low, high = estimate.bounds
-    if estimate.exact:
-        show_pairs([("count", f"{low:,}  (exact)")])
-        return
-    source = "learned from all buckets together" if estimate.method == "learned" else "at random in buckets"
-    pairs = [
-        ("estimate", f"{estimate.estimate:,.1f}  ({source})"),
-        ("certain bounds", f"{low:,} to {high:,}"),
-        ("standard error", f"{estimate.standard_error:,.2f}"),
-        ("95 % interval", f"{_from_to(estimate)}; {_held(estimate.coverage)}"),
-    ]
-    if (beside := estimate.at_random) is not None:
-        pairs.append(("at random", f"{beside.estimate:,.1f}, {_from_to(beside)}; {_held(beside.coverage)}"))
-    show_pairs(pairs)
-
-
-def _from_to(estimate: Estimate | RandomMatching) -> str:
-    return "{:,} to {:,}".format(*estimate.interval)
-
-
-def _held(coverage: Coverage | None) -> str:
-    """What an interval is worth."""
-    return (
-        "coverage unknown"
-        if coverage is None
-        else f"held {100 * coverage.share:.0f} % of {coverage.queries} simulated truths"
-    )
-
-
-def _show_groups(groups: Sequence[GroupEstimate]) -> None:
-    if not groups:
-        click.echo("no groups")
-        return
-    learned = any(group.estimate.method == "learned" for group in groups)
-    by = [printable(name) for name in groups[0].group]
-    numbers = ["estimate", "certain bounds", "standard error", "95 % interval", "held"]
-    table = TextTable([*by, *numbers, *(["at random", "interval", "held"] if learned else [])], left=by)
-    for group in groups:
-        names = ("" if value is None else printable(str(value)) for value in group.group.values())
-        table.add(*names, *_cells(group.estimate, learned))
-    table.show()
-
-
-def _cells(estimate: Estimate, learned: bool) -> list[str]:
-    low, high = estimate.bounds
-    if estimate.exact:
-        return [f"{low:,}", "exact", "0", "exact", "", *(["", "", ""] if learned else [])]
-    cells = [f"{estimate.estimate:,.1f}", f"{low:,} to {high:,}", f"{estimate.standard_error:,.2f}"]
-    cells += [_from_to(estimate), _share(estimate.coverage)]
-    beside = estimate.at_random
-    if beside is not None:
-        cells += [f"{beside.estimate:,.1f}", _from_to(beside), _share(beside.coverage)]
-    return cells
-
-
-def _share(coverage: Coverage | None) -> str:
-    return "unknown" if coverage is None else f"{100 * coverage.share:.0f} %"
 
 
 _WORKLOAD_EPILOG = """\b

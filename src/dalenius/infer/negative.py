@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import erfc, sqrt
 
 import numpy as np
@@ -46,6 +47,7 @@ from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.cells import Cells, new_column
 from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.pooling import Associations
+from dalenius.policy.bands import Bands
 from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.arrays import texts, widened
 
@@ -202,16 +204,29 @@ def _coded_values(folder: ReleaseFolder, values: Sequence[str]) -> Iterator[tupl
     """The buckets of ST and the numbers of its values."""
     columns, null = folder.manifest.columns, folder.manifest.null_value
     number = {value: k for k, value in enumerate(values)}
+    cuts = None if folder.manifest.bands is None else [Fraction(cut) for cut in folder.manifest.bands]
     for batch in folder.batches("st", coded=True):
         encoded = widened(batch[columns.sensitive.name])
         if not pa.types.is_dictionary(encoded.type):
             encoded = encoded.dictionary_encode()
-        known = [number.get(str(text), -1) for text in texts(encoded.dictionary)]
+        named = texts(encoded.dictionary) if cuts is None else _band_names(encoded.dictionary, cuts)
+        known = [number.get(str(text), -1) for text in named]
         places = pc.fill_null(encoded.indices.cast(pa.int64()), len(known))
         codes = np.array([*known, number.get(null, -1) if null is not None else -1])[np.asarray(places)]
         if (codes < 0).any():
             raise ReleaseError("the manifest does not name all the values", "Run dalenius verify on the release.")
         yield np.asarray(batch[columns.bucket], dtype=np.int64), codes
+
+
+def _band_names(numbers: pa.Array, cuts: Sequence[Fraction]) -> list[str]:
+    """The bands of some numbers; decimals are compared as whole numbers of their last digit."""
+    names, exact = Bands(tuple(cuts)).names, list(cuts)
+    if pa.types.is_decimal(numbers.type):
+        exact = [cut * Fraction(10) ** int(numbers.type.scale) for cut in cuts]
+        plain = np.array([int(number.scaleb(numbers.type.scale)) for number in numbers.to_pylist()], np.int64)
+    else:
+        plain = np.asarray(numbers)
+    return [names[band] for band in Bands(tuple(exact)).of(plain).tolist()]
 
 
 def _columns(folder: ReleaseFolder, least_rows: float) -> tuple[list[Cells], list[str]]:

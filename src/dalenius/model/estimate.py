@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
+
+from dalenius.errors import UsageError
 
 NORMAL_95 = 1.959963984540054  # the 0.975 quantile of the normal distribution
 ROUNDING = 1e-6  # by which a whole number may be missed in floating point, where a count is all but certain
@@ -34,7 +37,13 @@ MEASURED = (
 )
 NOT_MEASURED = "How often the interval holds was not measured."
 
+FIGURES_AT_RANDOM = (
+    "The bounds always hold. Estimates assume that within a bucket every row is equally likely to own every value. "
+    "Where quasi-identifiers and sensitive values go together, intervals are too narrow: the truth may lie outside."
+)
+
 Method = Literal["exact", "learned", "at random"]
+Number = int | float | Decimal
 
 
 @dataclass(frozen=True)
@@ -132,3 +141,58 @@ class GroupEstimate:
 
     group: dict[str, Any]
     estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which figures of the sensitive numbers somebody wants; quantiles by their level."""
+
+    mean: bool = False
+    sum: bool = False
+    quantiles: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for level in self.quantiles:
+            if not 0 <= level <= 1:
+                raise UsageError(f"a quantile is between 0 and 1, got {level}", "The median is 0.5.")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean, a sum or a quantile of the sensitive numbers of the records that meet a condition.
+
+    `bounds` always hold, if there are such records at all, and some assignment of the values to the rows attains each
+    of them. Estimate and interval are those of rows and values matched at random within buckets. Quantiles have no
+    standard error.
+    """
+
+    estimate: Number
+    bounds: tuple[Number, Number]
+    interval: tuple[Number, Number]
+    standard_error: float | None
+    exact: bool  # whether the release leaves one number alone
+    records: tuple[int, int]  # certain bounds of how many records there are: with a number, and that meet the condition
+
+    @property
+    def method(self) -> Method:
+        """Where the estimate comes from."""
+        return "exact" if self.exact else "at random"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was asked for, of the records that meet one condition; quantiles by their level, in the order asked."""
+
+    records: tuple[int, int]
+    mean: Figure | None
+    sum: Figure | None
+    quantiles: dict[float, Figure]
+    group: dict[str, Any]  # the values of the columns that were grouped by
+
+
+@dataclass(frozen=True)
+class GroupFigure:
+    """The figure of one group: `group` holds the values of the columns that were grouped by."""
+
+    group: dict[str, Any]
+    figure: Figure

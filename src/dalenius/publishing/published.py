@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dalenius.errors import UsageError
 from dalenius.model.concern import Advice, Concern, advise, by_weight
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from dalenius.model.attack_result import Audit
-    from dalenius.model.estimate import Estimate, GroupEstimate
+    from dalenius.model.estimate import Estimate, Figure, GroupEstimate, GroupFigure
     from dalenius.model.exposure import Exposure, GroupShare, TypicalError
     from dalenius.model.verdict import Verdict
     from dalenius.policy.job import Job
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 2**20
+
+Result = TypeVar("Result")
 
 
 class Release:
@@ -241,15 +243,81 @@ class Release:
 
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
         question = self._folder, expression, columns, learn, measure, self._calibration
+        answer, self._calibration = self._run(timeout, count_once, *question)
+        return answer
+
+    @overload
+    def mean(self, expression: str = "TRUE", *, timeout: float | None = None) -> Figure: ...
+
+    @overload
+    def mean(
+        self, expression: str, group_by: str | Sequence[str], *, timeout: float | None = None
+    ) -> list[GroupFigure]: ...
+
+    def mean(
+        self, expression: str = "TRUE", group_by: str | Sequence[str] = (), *, timeout: float | None = None
+    ) -> Figure | list[GroupFigure]:
+        """The mean of the sensitive numbers of the records that satisfy an SQL expression, with certain bounds.
+
+        Conditions that tie quasi-identifiers to the sensitive column are refused, and so is a condition that nobody
+        meets. With `group_by`, quasi-identifiers, there is a figure for every group that has numbers. `timeout` is as
+        for `count`. Estimate and interval assume that values are given to rows at random within buckets.
+        """
+        return self._figure({"mean": True}, expression, group_by, timeout)
+
+    @overload
+    def sum(self, expression: str = "TRUE", *, timeout: float | None = None) -> Figure: ...
+
+    @overload
+    def sum(
+        self, expression: str, group_by: str | Sequence[str], *, timeout: float | None = None
+    ) -> list[GroupFigure]: ...
+
+    def sum(
+        self, expression: str = "TRUE", group_by: str | Sequence[str] = (), *, timeout: float | None = None
+    ) -> Figure | list[GroupFigure]:
+        """Their sum. The bounds of whole numbers and decimals are exact."""
+        return self._figure({"sum": True}, expression, group_by, timeout)
+
+    @overload
+    def quantile(self, level: float, expression: str = "TRUE", *, timeout: float | None = None) -> Figure: ...
+
+    @overload
+    def quantile(
+        self, level: float, expression: str, group_by: str | Sequence[str], *, timeout: float | None = None
+    ) -> list[GroupFigure]: ...
+
+    def quantile(
+        self,
+        level: float,
+        expression: str = "TRUE",
+        group_by: str | Sequence[str] = (),
+        *,
+        timeout: float | None = None,
+    ) -> Figure | list[GroupFigure]:
+        """A quantile of them, by its level from 0 to 1: the smallest number x such that this share of them is <= x."""
+        return self._figure({"quantiles": (level,)}, expression, group_by, timeout)
+
+    def _figure(
+        self, asked: dict[str, Any], expression: str, group_by: str | Sequence[str], timeout: float | None
+    ) -> Figure | list[GroupFigure]:
+        from dalenius.model.estimate import Asked, GroupFigure
+        from dalenius.query.figures import figures_once
+
+        columns = [group_by] if isinstance(group_by, str) else list(group_by)
+        answers = self._run(timeout, figures_once, self._folder, expression, Asked(**asked), columns)
+        found = [GroupFigure(a.group, next(f for f in (a.mean, a.sum, *a.quantiles.values()) if f)) for a in answers]
+        return found if columns else found[0].figure
+
+    def _run(self, timeout: float | None, function: Callable[..., Result], *arguments: Any) -> Result:
+        """What a function of a module returns: here or, with a timeout, in a process of its own."""
         if timeout is None:
-            answer, self._calibration = count_once(*question)
-            return answer
+            return function(*arguments)
         if not isinstance(self._folder.store, LocalStore):
             raise UsageError("timeout is for releases on this machine", "Leave it out.")
         from dalenius.tables.killable import Allowance, in_new_process
 
-        answer, self._calibration = in_new_process(count_once, *question, allowance=Allowance.of(timeout, None))
-        return answer
+        return in_new_process(function, *arguments, allowance=Allowance.of(timeout, None))
 
     @property
     def _where(self) -> Path | ReleaseFolder:

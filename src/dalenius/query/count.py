@@ -42,7 +42,7 @@ MOST_SEPARATE_GROUPS = 1_000  # groups that need a pass each
 
 
 @dataclass(frozen=True)
-class _Parts:
+class Parts:
     """A condition as SQL: on rows, on values, and on both."""
 
     rows: str
@@ -95,7 +95,7 @@ class Counter(AbstractContextManager["Counter"]):
         `measure` how often intervals hold, on simulated truths, once for the release. Without that, learned intervals
         are not widened. `count` below, like everything that people use, does both by default.
         """
-        parts = self._parts(expression)
+        parts = self.parts(expression)
         if parts.mixed is not None:
             estimate = self._pair_estimate(parts.mixed, parts.rows, parts.values)
         else:
@@ -111,18 +111,18 @@ class Counter(AbstractContextManager["Counter"]):
             raise QueryError("a column to group by is named twice", "Name it once.")
         if not by:
             raise QueryError("there is no column to group by", "Name one.")
-        parts = self._parts(expression)
+        parts = self.parts(expression)
         return self._finished(self._groups(parts, by), parts, learn, measure)
 
-    def _groups(self, parts: _Parts, by: Sequence[str]) -> list[GroupEstimate]:
+    def _groups(self, parts: Parts, by: Sequence[str]) -> list[GroupEstimate]:
         if parts.mixed is None:
             answers: list[GroupEstimate] = []
             for answer in self._separable(parts, by):
                 answers.append(answer)
-                _refuse_more_than(MOST_GROUPS, len(answers))
+                refuse_more_than(MOST_GROUPS, len(answers))
             return answers
         groups = self._tables.groups(by, MOST_SEPARATE_GROUPS + 1)
-        _refuse_more_than(MOST_SEPARATE_GROUPS, len(groups))
+        refuse_more_than(MOST_SEPARATE_GROUPS, len(groups))
         return [
             GroupEstimate(
                 dict(zip(by, group, strict=True)),
@@ -131,22 +131,20 @@ class Counter(AbstractContextManager["Counter"]):
             for group, on_rows, on_values in groups
         ]
 
-    def _finished(self, answers: list[GroupEstimate], parts: _Parts, learn: bool, measure: bool) -> list[GroupEstimate]:
+    def _finished(self, answers: list[GroupEstimate], parts: Parts, learn: bool, measure: bool) -> list[GroupEstimate]:
         """The answers with learned estimates or the reason why there are none, and with what intervals are worth."""
         if not (learn or measure) or all(answer.estimate.exact for answer in answers):
             return answers
         from dalenius.infer.compositions import UnsupportedError  # imported here: they need arrays
-        from dalenius.query.learner import MIXED, Learner
+        from dalenius.query.learner import MIXED
 
-        if self._learner is None and self._not_learned is None:
-            try:
-                self._learner = Learner(self._folder, self._tables, self._calibration)
-            except UnsupportedError as unsupported:
-                self._not_learned = str(unsupported)
-        learner = self._learner
+        learner, reason = self.learner()
         if learn and learner is not None and parts.mixed is None:
-            return learner.learn(answers, parts.rows, parts.values, measure=measure)
-        reason = (MIXED if parts.mixed is not None else self._not_learned) if learn else None
+            try:
+                return learner.learn(answers, parts.rows, parts.values, measure=measure)
+            except UnsupportedError as unsupported:
+                reason = str(unsupported)
+        reason = (MIXED if parts.mixed is not None else reason) if learn else None
         calibration = learner.measure() if measure and learner is not None else None
 
         def finished(estimate: Estimate) -> Estimate:
@@ -157,13 +155,26 @@ class Counter(AbstractContextManager["Counter"]):
 
         return [replace(answer, estimate=finished(answer.estimate)) for answer in answers]
 
-    def _parts(self, expression: str) -> _Parts:
+    def learner(self) -> tuple[Learner | None, str | None]:
+        """What learns from all buckets, or why nothing can be learned."""
+        from dalenius.infer.compositions import UnsupportedError  # imported here: they need arrays
+        from dalenius.query.learner import Learner
+
+        if self._learner is None and self._not_learned is None:
+            try:
+                self._learner = Learner(self._folder, self._tables, self._calibration)
+            except UnsupportedError as unsupported:
+                self._not_learned = str(unsupported)
+        return self._learner, self._not_learned
+
+    def parts(self, expression: str) -> Parts:
+        """The parts of a condition, as SQL."""
         conditions = self._tables.conditions(expression)
         rows = [c.sql for c in conditions if self._sensitive not in c.columns]
         values = [c.sql for c in conditions if c.columns == {self._sensitive}]
         mixed = [c for c in conditions if self._sensitive in c.columns and len(c.columns) > 1]
         together = Condition(both(*(c.sql for c in mixed)), frozenset[str]().union(*(c.columns for c in mixed)))
-        return _Parts(
+        return Parts(
             rows=both(*rows),
             values=both(*values),
             mixed=together if mixed else None,
@@ -171,7 +182,7 @@ class Counter(AbstractContextManager["Counter"]):
             on_values=bool(values),
         )
 
-    def _separable(self, parts: _Parts, by: Sequence[str]) -> Iterator[GroupEstimate]:
+    def _separable(self, parts: Parts, by: Sequence[str]) -> Iterator[GroupEstimate]:
         """One pass over the tables, or over one of them if the other does not matter."""
         on_rows = parts.on_rows or any(name != self._sensitive for name in by)
         on_values = parts.on_values or self._sensitive in by
@@ -272,7 +283,8 @@ def _total(sums: Sequence[SizeSums]) -> Estimate:
     return Estimate.of(mean, variance, sum(entry.low for entry in sums), sum(entry.high for entry in sums))
 
 
-def _refuse_more_than(most: int, groups: int) -> None:
+def refuse_more_than(most: int, groups: int) -> None:
+    """Refuse a question with too many groups."""
     if groups > most:
         raise QueryError(
             f"there are more than {most:,} groups", "Group by fewer columns, or by columns with fewer values."
@@ -283,7 +295,7 @@ def answer_object(answer: Estimate | list[GroupEstimate]) -> Any:
     """The answer as one JSON object, or a list of them. The keys are a contract (docs/json.md)."""
     if isinstance(answer, Estimate):
         return _estimate_object(answer)
-    return [{"group": {k: _json_value(v) for k, v in a.group.items()}, **_estimate_object(a.estimate)} for a in answer]
+    return [{"group": {k: json_value(v) for k, v in a.group.items()}, **_estimate_object(a.estimate)} for a in answer]
 
 
 def _estimate_object(estimate: Estimate) -> dict[str, Any]:
@@ -316,5 +328,6 @@ def _figures(estimate: Estimate | RandomMatching) -> dict[str, Any]:
     }
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """A cell of a group as JSON has it."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,7 +2,7 @@
 
 Columns become integer codes by the text of their values: the same text has the same code, whatever the type. Under
 DuckDB, ST is a stream of such codes, from which the classes are found; then the rows of QIT that match a condition are
-counted by class.
+counted by class. Numbers in bands are learned by band: the placement gave the records of each band to its slots.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.infer.candidates import encode_column
-from dalenius.infer.compositions import find_compositions, first_buckets
+from dalenius.infer.compositions import UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.pooling import Associations
 from dalenius.infer.simulation import BucketSample
 from dalenius.model.estimate import Coverage, Estimate, GroupEstimate
 from dalenius.query.calibration import MOST_RECORDS, Calibration, calibrate
+from dalenius.query.numbers import band_sql
 from dalenius.query.release_tables import Group, ReleaseTables, kind_of_type, same_group
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
@@ -31,6 +32,9 @@ from dalenius.tables.open_table import Table
 from dalenius.tables.table_errors import plain_errors, query_errors, release_errors
 
 MIXED = "The condition ties quasi-identifiers to the sensitive column. Only conditions that separate them are learned."
+_SINGLE_NUMBERS = "Numbers in bands are learned by band, not one by one."
+_PART_OF_A_BAND = "The condition cuts through a band of numbers. Only conditions on whole bands are learned."
+_TEXT = "CAST(s AS VARCHAR)"
 _ROWS_AT_ONCE = 2**18
 _FETCHED_AT_ONCE = 10_000
 
@@ -47,14 +51,18 @@ class Learner:
         self._tables, self._sensitive = tables, folder.manifest.columns.sensitive.name
         self._codes = Dictionary(folder.manifest.null_value)
         self._manifest = folder.manifest
-        compositions = find_compositions(coded_values(tables, self._codes), first_buckets(folder.manifest.strata))
+        self._banded = folder.manifest.bands is not None
+        self._text = f"CAST({band_sql(tables, folder.manifest, 's')} AS VARCHAR)" if self._banded else _TEXT
+        compositions = find_compositions(
+            coded_values(tables, self._codes, self._text), first_buckets(folder.manifest.strata)
+        )
         self._association = Associations(compositions, folder.manifest.adversary.fake_values)
         keep_runs(tables, compositions.firsts, compositions.classes)
 
     def measure(self) -> Calibration:
         """How often intervals hold: measured when it is first needed."""
         if self.known is None:
-            self.known = measured(self._tables, self._codes, self._manifest)
+            self.known = measured(self._tables, self._codes, self._manifest, self._text)
         return self.known
 
     def learn(
@@ -62,7 +70,8 @@ class Learner:
     ) -> list[GroupEstimate]:
         """The same answers, to a condition on rows and one on values, with learned estimates.
 
-        `measure` how often intervals hold, and widen learned ones until they do.
+        `measure` how often intervals hold, and widen learned ones until they do. Raises UnsupportedError if the
+        condition on values cannot be learned.
         """
         columns = list(answers[0].group) if answers else []
         place = columns.index(self._sensitive) if self._sensitive in columns else None
@@ -101,10 +110,51 @@ class Learner:
     def _value_sets(self, values: str, *, grouped: bool) -> dict[Group, Floats]:
         """The set C, by group of the sensitive column; if there are none, all under ()."""
         sets: dict[Group, Floats] = {}
+        if self._banded:
+            sets[()] = self._whole_bands(values)
+            if grouped:
+                raise UnsupportedError(_SINGLE_NUMBERS)
+            return sets
         for text, value in values_that_match(self._tables, values, self._sensitive):
             chosen = sets.setdefault(same_group(value) if grouped else (), self._nothing)
             chosen[self._codes.code(text)] = 1.0
         return sets
+
+    def _whole_bands(self, values: str) -> Floats:
+        """The bands all of whose numbers match; none may match in part."""
+        chosen = self._nothing
+        query = f"SELECT {self._text}, count(*) FILTER (WHERE {values}), count(*) FROM st GROUP BY 1"  # noqa: S608
+        with query_errors():
+            for text, matching, every in self._tables.connection.execute(query).fetchall():
+                if 0 < matching < every:
+                    raise UnsupportedError(_PART_OF_A_BAND)
+                chosen[self._codes.code(text)] = float(matching > 0)
+        return chosen
+
+    def bands(self, rows: str) -> dict[str, tuple[float, Floats]]:
+        """For a condition on rows, and by band: how many records are expected, and their covariances with all bands.
+
+        Posterior means and variances are linear and quadratic in what is wanted, so that those of single bands and of
+        pairs are enough: Cov(x, y) = (Var(x + y) - Var x - Var y) / 2. Raises UnsupportedError if there are no bands.
+        """
+        if not self._banded:
+            raise UnsupportedError("Means and quantiles are learned by band, and the release has no bands.")
+        names = {self._codes.code(text): text for text in self._codes.texts}
+        ((_, matching),) = self._matching(rows, [], [()])
+        one = np.eye(self._association.values)
+        first, second = np.triu_indices(len(one), 1)
+        wanted = np.concatenate([one, one[first] + one[second]])
+        at_once = self._association.at_once
+        parts = [
+            self._association.posterior(np.tile(matching, (len(some), 1)), some)
+            for some in (wanted[i : i + at_once] for i in range(0, len(wanted), at_once))
+        ]
+        means = np.concatenate([part.mean for part in parts])[: len(one)]
+        variances = np.concatenate([part.deviation for part in parts]) ** 2
+        covariance = np.diag(variances[: len(one)])
+        covariance[first, second] = (variances[len(one) :] - variances[first] - variances[second]) / 2
+        covariance[second, first] = covariance[first, second]
+        return {name: (float(means[code]), covariance[code]) for code, name in sorted(names.items())}
 
     def _matching(self, rows: str, by: Sequence[str], groups: Sequence[Group]) -> Iterator[tuple[Group, Floats]]:
         """The y of every group of rows; zeros where nothing matches."""
@@ -148,6 +198,11 @@ class Dictionary:
 
     def __len__(self) -> int:
         return len(self._codes)
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts that have appeared, in the order of their codes."""
+        return list(self._codes)
 
     def code(self, text: str | None) -> int:
         """The code of a text that has appeared."""
@@ -193,22 +248,24 @@ def _codes(relation: Any, columns: Sequence[str], dictionaries: Sequence[Diction
 
 
 def coded_values(
-    tables: ReleaseTables, values: Dictionary, rows: int = _ROWS_AT_ONCE
+    tables: ReleaseTables, values: Dictionary, text: str = _TEXT, rows: int = _ROWS_AT_ONCE
 ) -> Iterator[tuple[Integers, Codes]]:
-    """The buckets of ST and the codes of its values, in the order of the file."""
+    """The buckets of ST and the codes of its values, in the order of the file. `text` is a value's text in SQL."""
     with release_errors():
-        stream = tables.connection.table("st").project("b, CAST(s AS VARCHAR) AS s")
+        stream = tables.connection.table("st").project(f"b, {text} AS s")
         for batch in stream.to_arrow_reader(rows):
             yield np.asarray(batch["b"]).astype(np.int64), values.encode(batch["s"])
 
 
-def measured(tables: ReleaseTables, values: Dictionary, manifest: Manifest) -> Calibration:
+def measured(tables: ReleaseTables, values: Dictionary, manifest: Manifest, text: str = _TEXT) -> Calibration:
     """How often the intervals of a release hold, for the codes of its values."""
-    sample = bucket_sample(tables, values, manifest, MOST_RECORDS / max(manifest.rows, 1))
+    sample = bucket_sample(tables, values, manifest, MOST_RECORDS / max(manifest.rows, 1), text)
     return calibrate(sample, max(1, round(manifest.rows / max(sample.rows, 1))))
 
 
-def bucket_sample(tables: ReleaseTables, values: Dictionary, manifest: Manifest, share: float) -> BucketSample:
+def bucket_sample(
+    tables: ReleaseTables, values: Dictionary, manifest: Manifest, share: float, text: str = _TEXT
+) -> BucketSample:
     """All buckets, or if the share is below 1 so many of them, chosen by their numbers; the same ones every time."""
     names = [name for name, identifier in tables.identifiers.items() if identifier != "s"]
     chosen = f"hash(b) % 1000000 < {int(1_000_000 * share)}" if share < 1 else "TRUE"
@@ -217,10 +274,10 @@ def bucket_sample(tables: ReleaseTables, values: Dictionary, manifest: Manifest,
     with release_errors():
         read = tables.connection.sql
         rows = read(f"SELECT {cells} b FROM qit WHERE {chosen} ORDER BY {order}").to_arrow_table()  # noqa: S608
-        slots = read(f"SELECT CAST(s AS VARCHAR) AS s, b FROM st WHERE {chosen} ORDER BY 2, 1").to_arrow_table()  # noqa: S608
+        slots = read(f"SELECT {text} AS s, b FROM st WHERE {chosen} ORDER BY 2, 1").to_arrow_table()  # noqa: S608
     numbers, slot_buckets = np.unique(slots["b"].to_numpy().astype(np.int64), return_inverse=True)
     if not len(numbers):  # few large buckets: none was chosen
-        return bucket_sample(tables, values, manifest, 1.0)
+        return bucket_sample(tables, values, manifest, 1.0, text)
     columns = [encode_column(name, rows.column(i), len(values)) for i, name in enumerate(names)]
     return BucketSample(
         columns=tuple(column for column in columns if column is not None),
