@@ -33,7 +33,7 @@ class Handmade:
     `fakes` are (bucket, value) pairs that ST has besides, as many in every bucket. `tree` cuts the table into strata:
     its places are cuts, (column, value, below, above), and leaves, the numbers of their strata. Buckets are to be
     numbered stratum after stratum. `groups` are groups of values, (name, parent, limit), and `group_of` has the lowest
-    group of each value, by its name.
+    group of each value, by its name; `levels` are what the groups of each depth are called, instead of numbers.
     """
 
     types: Mapping[str, pa.DataType]
@@ -50,6 +50,7 @@ class Handmade:
     margin: str = "1"
     groups: Sequence[tuple[str, str | None, str | None]] = ()
     group_of: Mapping[str, str] = field(default_factory=dict)
+    levels: Sequence[str] = ()
 
     def write(self, folder: Path, kind: str = "parquet", format: int = 5) -> Path:
         """The release in a folder, with limits of 1 where none are given; in format 3, Parquet as Arrow writes it."""
@@ -132,7 +133,10 @@ class Handmade:
             held = Counter(b for b, value in self.shown() if path[-1] in self.holding(self.text(value)))
             _, count, size = max((Fraction(n, sizes[b] - self.known_records), n, sizes[b]) for b, n in held.items())
             limit = next(limit for name, _, limit in self.groups if name == path[-1])
-            entry: dict[str, Any] = {"name": path[-1], "level": f"level {len(path)}"}
+            entry: dict[str, Any] = {
+                "name": path[-1],
+                "level": (self.levels or [f"level {n}" for n in range(1, 40)])[len(path) - 1],
+            }
             entry["parent"] = names.index(path[-2]) if len(path) > 1 else None
             entry["limit"] = None if limit is None else str(Fraction(limit))
             stated.append({**entry, "count": held.total(), "worst": {"count": count, "size": size}})

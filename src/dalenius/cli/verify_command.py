@@ -189,10 +189,12 @@ def _check_certificate(
             "Give either --counts FILE, or a table with --sensitive COLUMN.",
         )
     counts = read_value_counts(table, counts_file, table_name, chosen, arguments)
+    resolved = resolve_limits(chosen.policy, counts)
     verdict = check_certificate(
         claim,
         counts,
-        resolve_limits(chosen.policy, counts).limits,
+        resolved.limits,
+        groups=resolved.groups,
         known_records=chosen.options.known_records,
         fake_values=chosen.options.fake_values,
         min_size=chosen.options.min_size,

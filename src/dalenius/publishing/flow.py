@@ -28,6 +28,7 @@ from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts
+from dalenius.policy.grouping import settle_bands
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
@@ -286,9 +287,20 @@ def _names(names: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _limits_to_verify(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
     """The policy itself, or, where fakes hide the counts that a rule needs, the limits that it came to."""
-    if not plan.problem.fake_values:
+    problem = plan.problem
+    if not problem.fake_values:
         return policy
-    return LimitPolicy(values=dict(zip(plan.problem.values, plan.problem.limits, strict=True)))
+    values = dict(zip(problem.values, problem.limits, strict=True))
+    if policy.grouping is None or problem.groups is None:
+        return LimitPolicy(values=values)
+    grouping, _ = settle_bands(policy.grouping, problem.values, problem.counts)
+    return LimitPolicy(
+        values=values,
+        grouping=grouping,
+        groups={group.name: group.limit for group in problem.groups.groups if group.limit is not None},
+        levels=dict.fromkeys(grouping.levels, LimitPolicy()),
+        allow_absent=policy.allow_absent,
+    )
 
 
 def _notes(arrangement: Arrangement, request: PublishRequest, unused: Sequence[str]) -> tuple[str, ...]:

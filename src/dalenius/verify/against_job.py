@@ -33,9 +33,9 @@ def as_job(job: Job | str | os.PathLike[str]) -> Job:
 
 
 def limits_of(job: Job) -> LimitPolicy | None:
-    """The limits that a job gives; None if it gives none, and those of the manifest hold."""
+    """The limits that a job gives, and the groups; None if it gives neither, and those of the manifest hold."""
     policy = job.policy()
-    return policy if set(BY_LIMITS[:-1]) & set(job.said()) else None
+    return policy if policy.has_limits or policy.grouping is not None else None
 
 
 def check_job(job: Job, manifest: Manifest, report: Report) -> None:
@@ -62,7 +62,7 @@ def check_clear_values(job: Job, manifest: Manifest, exposure: Exposure | None, 
     nothing of this, unless it says so.
     """
     allowed = job.limits.publish_in_the_clear
-    if not allowed and (limits_of(job) is not None or allowed is not None):
+    if not allowed and (job.policy().has_limits or allowed is not None):
         if exposure is None:
             report.not_checked([JOB], "the sensitive values cannot be read")
         else:
@@ -186,6 +186,8 @@ def _note_adversary(job: Job, manifest: Manifest, report: Report) -> None:
     known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
     more = [plural(known, "known record")] if known and job.adversary.corrupted is None else []
     more += [plural(fakes, "fake value") + " in every bucket"] if fakes and job.adversary.fakes is None else []
+    if manifest.groups is not None and job.policy().grouping is None:
+        more.append(plural(len(manifest.groups), "group") + " of values")
     if more:
         report.note(f"the job says nothing of it, and the release was made with {' and '.join(more)}")
 
@@ -219,15 +221,9 @@ BY_LIMITS = (
     "limits.l_diversity",
     "limits.beta",
     "limits.values",
-    "limits.allow_absent",  # the last, which is no limit
-)
-BY_EXPOSURE = ("limits.publish_in_the_clear",)
-# TODO: what a release will show once it has groups, bands and codes for missing values. Until then, a note names it.
-NOT_COMPARED_YET = (
-    "table.missing",
-    "table.not_applicable",
     "limits.groups",
     "limits.levels",
+    "limits.allow_absent",
     "groups.named",
     "groups.csv",
     "groups.prefix",
@@ -239,6 +235,8 @@ NOT_COMPARED_YET = (
     "groups.from",
     "groups.ungrouped",
 )
+BY_EXPOSURE = ("limits.publish_in_the_clear",)
+NOT_COMPARED_YET = ("table.missing", "table.not_applicable")
 # What leaves no trace in a release, or is not for it.
 UNSEEN = (
     "table.strict",
