@@ -51,6 +51,8 @@ class Handmade:
     groups: Sequence[tuple[str, str | None, str | None]] = ()
     group_of: Mapping[str, str] = field(default_factory=dict)
     levels: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    not_applicable: Sequence[str] = ()
 
     def write(self, folder: Path, kind: str = "parquet", format: int = 5) -> Path:
         """The release in a folder, with limits of 1 where none are given; in format 3, Parquet as Arrow writes it."""
@@ -95,17 +97,24 @@ class Handmade:
         assert isinstance(number, int)
         return number
 
-    def strata(self) -> dict[str, Any] | None:
+    def strata(self, format: int = 5) -> dict[str, Any] | None:
         """What the manifest says of the strata; those of the buckets are those of their rows."""
         if not self.tree:
             return None
-        of_bucket = {bucket: self.stratum(row) for row, bucket in zip(self.rows, self.buckets, strict=True)}
+        numbers = {node for node in self.tree if isinstance(node, int)}
+        of_bucket = {
+            bucket: self.stratum(row) if self.text(value) not in self.not_applicable else max(numbers) + 1
+            for row, value, bucket in zip(self.rows, self.values, self.buckets, strict=True)
+        }
         sizes = Counter(self.buckets)
         strata = []
-        for number in sorted({node for node in self.tree if isinstance(node, int)}):
+        for number in sorted(numbers | set(of_bucket.values())):
             mine = Counter(sizes[bucket] for bucket, stratum in of_bucket.items() if stratum == number)
             setting = [{"size": size, "buckets": buckets} for size, buckets in sorted(mine.items())]
-            strata.append({"rows": sum(size * buckets for size, buckets in mine.items()), "setting": setting})
+            since_5 = {"applies": number in numbers} if format > 4 else {}
+            strata.append(
+                {"rows": sum(size * buckets for size, buckets in mine.items()), "setting": setting, **since_5}
+            )
         tree = [
             {"stratum": node}
             if isinstance(node, int)
@@ -175,6 +184,7 @@ class Handmade:
                 "sensitive": stated_column(self.name, self.sensitive, shown, format),
             },
             "null_value": self.null_value,
+            **({"missing": sorted(self.missing)} if format > 4 else {}),
             "rows": len(self.rows),
             "buckets": len(sizes),
             "setting": [{"size": size, "buckets": number} for size, number in setting],
@@ -185,7 +195,7 @@ class Handmade:
             "bound": None,
             "gap": None,
             "adversary": {"known_records": self.known_records, "fake_values": len(self.fakes) // len(sizes)},
-            "strata": self.strata(),
+            "strata": self.strata(format),
             **since_5,
             "values": [
                 {
@@ -193,7 +203,11 @@ class Handmade:
                     "count": counts[text],
                     "limit": str(Fraction(self.limits.get(text, "1"))),
                     "worst": {"count": worst[text][1], "size": worst[text][2]},
-                    **({"group": place.get(self.group_of.get(text, ""))} if format > 4 else {}),
+                    **(
+                        {"group": place.get(self.group_of.get(text, "")), "applies": text not in self.not_applicable}
+                        if format > 4
+                        else {}
+                    ),
                 }
                 for text in texts
             ],

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numbers
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
-from dalenius.model.problem import Problem, ValueCounts
+from dalenius.model.problem import Problem, ValueCounts, name_of_nulls
 from dalenius.policy.exact import label
-from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
+from dalenius.policy.limits import LimitPolicy, ResolvedLimits, allows_absent, as_policy, resolve_limits
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
@@ -41,6 +41,7 @@ def plan(
     gap: float = 1e-3,
     time_limit: float = 60.0,
     null_value: str | None = None,
+    missing: Sequence[str] = (),
     known_records: int = 0,
     fake_values: int = 0,
 ) -> Plan:
@@ -61,7 +62,8 @@ def plan(
     >>> str(plan.solution.setting), plan.solution.loss
     ('25 x 2 + 10 x 5', 185)
     """
-    counts = count_values(counts_or_table, sensitive, null_value, table)
+    null_name = name_of_nulls(null_value, missing)
+    counts = count_values(counts_or_table, sensitive, null_name, table, missing, allows_absent(limits))
     options = PlanOptions(
         min_size=min_size,
         max_size=max_size,
@@ -70,11 +72,16 @@ def plan(
         known_records=known_records,
         fake_values=fake_values,
     )
-    return plan_counts(counts, as_policy(limits, counts), method, options)
+    return plan_counts(counts, as_policy(limits, counts).ungrouping(null_name), method, options)
 
 
 def count_values(
-    counts_or_table: Any, sensitive: str | None, null_value: str | None = None, table: str | None = None
+    counts_or_table: Any,
+    sensitive: str | None,
+    null_value: str | None = None,
+    table: str | None = None,
+    missing: Sequence[str] = (),
+    allow_absent: bool = False,
 ) -> ValueCounts:
     """Counts from a dict, or counted in a table."""
     if isinstance(counts_or_table, ValueCounts):
@@ -88,7 +95,7 @@ def count_values(
     from dalenius.tables.open_table import open_table  # publishing counts for itself, and may do without DuckDB
 
     with open_table(counts_or_table, table) as opened:
-        return opened.count_by_value(sensitive, null_value)
+        return opened.count_by_value(sensitive, null_value, missing, allow_absent)
 
 
 def plan_counts(

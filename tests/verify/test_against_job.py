@@ -151,6 +151,12 @@ CASES = {
         "the job says that nulls count as 'none', and the release counts them as 'Flu'",
         edit={"null_value": "Flu"},
     ),
+    "table.missing": Case(
+        "[table]\nmissing = ['?']",
+        "[table]\nmissing = ['?', 'Unknown']",
+        "the job says that 'Unknown' stands for a missing value, and the release counts it as a value",
+        lambda: hospital(null_value="Flu", missing=["?"]),
+    ),
     "table.strata": Case(
         "[table]\nstrata = 3",
         "[table]\nstrata = 2",
@@ -308,7 +314,6 @@ UNSEEN_JOBS = {
     "table.strict": "[table]\nstrict = true",
     "solve.time_limit": "[solve]\ntime_limit = 5",
     "adversary.avoid_ruled_out": "[adversary]\navoid_ruled_out = true",
-    "table.missing": "[table]\nmissing = ['?']",
     "table.not_applicable": "[table]\nnot_applicable = ['N']",
     **{f"report.{name}": f"[report]\n{name} = 'x'" for name in ("title", "dataset", "controller", "purpose")},
 }

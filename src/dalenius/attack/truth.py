@@ -24,7 +24,7 @@ from dalenius.model.concern import Concern
 from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.tables.arrays import arrow_array, numpy_array, plain_arrow_errors
 from dalenius.tables.compare import column_types, comparable
-from dalenius.tables.connections import connect, quote_name
+from dalenius.tables.connections import connect, named_nulls, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors
@@ -62,6 +62,7 @@ def truth_classes(
     values: Sequence[str],
     null_value: str | None,
     memory: int | None = None,
+    missing: Sequence[str] = (),
 ) -> TruthClasses:
     """For rows of a release (its quasi-identifiers), their classes and what the table says about these.
 
@@ -70,9 +71,7 @@ def truth_classes(
     """
     columns = rows.schema.names
     with _open(source, table, [*columns, sensitive], memory) as (connection, relation), plain_errors():
-        text = f"CAST({quote_name(sensitive)} AS VARCHAR)"
-        if null_value is not None:
-            text = f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
+        text = named_nulls(f"CAST({quote_name(sensitive)} AS VARCHAR)", null_value, missing)
         renamed = [f"{quote_name(column)} AS q{place}" for place, column in enumerate(columns)]
         chosen = relation.project(", ".join([*renamed, f"{text} AS s"]))
         connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
@@ -107,6 +106,7 @@ def table_concerns(
     sensitive: str,
     values: Mapping[str, int],
     null_value: str | None,
+    missing: Sequence[str] = (),
 ) -> list[Concern]:
     """What the table gives away whatever the release does: columns that say the value, and people with several rows.
 
@@ -115,9 +115,10 @@ def table_concerns(
     with _open(source, table, [*quasi_identifiers, sensitive], None) as (_, relation), plain_errors():
         texts = {value: place for place, value in enumerate(values)}
         listed = [f"CAST({quote_name(name)} AS VARCHAR) AS q{k}" for k, name in enumerate(quasi_identifiers)]
-        chosen = relation.project(", ".join([*listed, f"CAST({quote_name(sensitive)} AS VARCHAR) AS s"]))
+        text = named_nulls(f"CAST({quote_name(sensitive)} AS VARCHAR)", null_value, missing)
+        chosen = relation.project(", ".join([*listed, f"{text} AS s"]))
         people, _ = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), _INSPECTED)
-        places = [texts.get(null_value or "" if value is None else value, -1) for value in people["s"].to_pylist()]
+        places = [texts.get(value or "", -1) for value in people["s"].to_pylist()]
         known = np.array(places, np.int64)
         codes = {
             name: numbered(numpy_array(people[f"q{k}"].combine_chunks().dictionary_encode("encode").indices))
@@ -140,7 +141,13 @@ def _repeats(relation: duckdb.DuckDBPyRelation, column: str) -> _Repeats:
 
 
 def control_people(
-    source: Any, table: str | None, schema: pa.Schema, sensitive: str, null_value: str | None, most: int
+    source: Any,
+    table: str | None,
+    schema: pa.Schema,
+    sensitive: str,
+    null_value: str | None,
+    most: int,
+    missing: Sequence[str] = (),
 ) -> tuple[pa.Table, list[str | None], int]:
     """People of a table in the types of a release, their sensitive values, and how many people the table has.
 
@@ -148,10 +155,10 @@ def control_people(
     """
     with _open(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
         listed = [quote_name(name) for name in schema.names]
-        text = f"CAST({quote_name(sensitive)} AS VARCHAR) AS the_sensitive_value"
-        chosen = relation.project(", ".join([*listed, text]))
+        text = named_nulls(f"CAST({quote_name(sensitive)} AS VARCHAR)", null_value, missing)
+        chosen = relation.project(", ".join([*listed, f"{text} AS the_sensitive_value"]))
         people, everyone = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), most)
-        values = [null_value if value is None else value for value in people.column(len(listed)).to_pylist()]
+        values = people.column(len(listed)).to_pylist()
         with plain_arrow_errors():
             try:
                 return people.select(list(range(len(listed)))).cast(schema), values, everyone

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
-from dalenius.cli.group_options import group_options
+from dalenius.cli.group_options import group_options, null_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -61,7 +61,7 @@ Examples:
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @sensitive_option()
-@click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
+@null_options
 @quasi_identifiers_option("Columns to publish along with it, to foresee the strata that publishing would use.")
 @strata_option
 @policy_options
@@ -106,6 +106,7 @@ def plan_command(
 
             options = PublishOptions(
                 null_value=plan_request.null_value,
+                missing=plan_request.missing,
                 table=table_name,
                 strata=cut if cut is not None else "auto",
                 **engine_fields(arguments),
@@ -175,9 +176,14 @@ def _counts(
     from dalenius.publishing.engine import count_on_engine
     from dalenius.publishing.options import PublishOptions
 
-    options = PublishOptions(null_value=plan_request.null_value, table=table_name, **engine_fields(arguments))
+    options = PublishOptions(
+        null_value=plan_request.null_value,
+        missing=plan_request.missing,
+        table=table_name,
+        **engine_fields(arguments),
+    )
     with _working("Counting", as_json):
-        return count_on_engine(table, sensitive, options)
+        return count_on_engine(table, sensitive, options, plan_request.policy.allow_absent)
 
 
 def _working(what: str, as_json: bool) -> AbstractContextManager[Any]:

@@ -87,8 +87,10 @@ class BandCounter:
         bands = np.searchsorted(self._thresholds, to_integers(numbers), side="right")
         self._counts += np.bincount(bands, minlength=len(self._counts))
 
-    def finish(self, null_value: str | None) -> BandedColumn:
+    def finish(self, null_value: str | None, missing: Sequence[str] = ()) -> BandedColumn:
         """The column, once every batch is counted."""
+        if missing:
+            raise InputError("numbers in bands have no codes for what is missing", "Make nulls of them first.")
         rows = int(self._counts.sum()) + self._nulls
         if self._nulls and null_value is None:
             raise NullsError.in_column(self.name, self._nulls, rows)

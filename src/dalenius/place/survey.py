@@ -92,11 +92,12 @@ def survey(
     sample: Sample | None = None,
     identifying: Sequence[str] = (),
     bands: BandSpec | None = None,
+    missing: Sequence[str] = (),
 ) -> Survey:
     """Read the table once, and take a sample of it if there is a `sample` to fill.
 
     Of the `identifying` columns, different values are counted, and nothing else is learned. With `bands`, the sensitive
-    column is one of numbers.
+    column is one of numbers. Its texts that are `missing` count as nulls.
     """
     columns = [*quasi_identifiers, sensitive]
     source_schema = source.schema(columns)
@@ -119,7 +120,7 @@ def survey(
         rows=rows,
         row_bytes=row_bytes,
         batch_rows=min(batch_rows, budget.batch_rows(row_bytes)),
-        sensitive=counter.finish(null_value),
+        sensitive=counter.finish(null_value, missing),
         domains=domains,
         nullable={name: tracker.has_nulls for name, tracker in trackers.items()},
         nearly_unique=_nearly_unique(source, quasi_identifiers, min(_SAMPLE, batch_rows)),

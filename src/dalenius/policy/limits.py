@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -162,6 +162,12 @@ class LimitPolicy:
         """Whether it limits anything, or only says what the groups are."""
         return bool(self.rule or self.values or self.groups or self.levels)
 
+    def ungrouping(self, value: str | None) -> LimitPolicy:
+        """The same, with one value in no group: that of nulls and of codes for what is missing, if there is one."""
+        if self.grouping is None or value is None:
+            return self
+        return replace(self, grouping=self.grouping.without(value))
+
     def rule_limit(self, count: int, total: int) -> Fraction | None:
         """The rule's limit for a value with this count; None without a rule."""
         frequency = Fraction(count, total)
@@ -224,6 +230,11 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
         if not isinstance(limits.get(key, {}), Mapping):
             raise PolicyError(f"{key} must be a dict, got {type(limits[key]).__name__}", "Give a limit for each name.")
     return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
+
+
+def allows_absent(limits: LimitPolicy | Mapping[Any, Any]) -> bool:
+    """Whether limits as Python callers give them allow what the table does not have."""
+    return limits.allow_absent if isinstance(limits, LimitPolicy) else limits.get("allow_absent") is True
 
 
 def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:

@@ -33,15 +33,17 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tupl
     spec = SurveySpec(
         roles.sensitive,
         roles.quasi_identifiers,
-        request.options.null_value,
+        request.options.null_name,
         stratifier.sample,
         identifying_columns(roles, table.names),
+        missing=request.options.missing,
     )
     survey = table.survey(spec, progress)
     check_values(roles, survey, request.format)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
-    policy = as_policy(request.limits, survey.sensitive.value_counts)
+    policy = as_policy(request.limits, survey.sensitive.value_counts).ungrouping(request.options.null_name)
+    survey.sensitive.refuse_absent_codes(request.options.missing, policy.allow_absent)
     if policy.grouping is None:
         return survey, policy
     values, counts = survey.sensitive.texts, survey.sensitive.counts

@@ -116,7 +116,8 @@ def describe(
             quasi_identifiers=[_column(specs.qit.schema.field(name)) for name in roles.quasi_identifiers],
             sensitive=_column(specs.st.schema.field(roles.sensitive)),
         ),
-        null_value=options.null_value if survey.sensitive.null_code is not None else None,
+        null_value=options.null_name if survey.sensitive.null_code is not None else None,
+        missing=sorted(set(options.missing)) if survey.sensitive.null_code is not None else [],
         rows=survey.rows,
         buckets=setting.buckets,
         setting=_setting(setting),
@@ -142,7 +143,12 @@ def describe(
         or None,
         values=[
             manifest.Value(
-                value=text, count=count, limit=str(limits[text]), worst=worst, group=path[-1] if path else None
+                value=text,
+                count=count,
+                limit=str(limits[text]),
+                worst=worst,
+                group=path[-1] if path else None,
+                applies=True,
             )
             for text, path, (count, worst) in survey.sensitive.as_published(
                 zip(survey.sensitive.texts, paths, _worst_cases(arrangement, alone, len(paths)), strict=True)
@@ -165,7 +171,8 @@ def _strata(arrangement: Arrangement) -> manifest.Strata | None:
         for node in arrangement.cutter.questions()
     ]
     strata = [
-        manifest.Stratum(rows=part.setting.records, setting=_setting(part.setting)) for part in arrangement.partitions
+        manifest.Stratum(rows=part.setting.records, setting=_setting(part.setting), applies=True)
+        for part in arrangement.partitions
     ]
     return manifest.Strata(tree=tree, margin=str(MARGIN), strata=strata)
 

@@ -55,7 +55,7 @@ class SurveySpec:
     """Which columns to read, the name under which nulls of the sensitive one count, and whether to draw a sample.
 
     Of the `identifying` columns, which are not published, different values are counted. With `bands`, the sensitive
-    column has numbers, which count by their bands.
+    column has numbers, which count by their bands. Texts that are `missing` count as nulls.
     """
 
     sensitive: str
@@ -64,6 +64,7 @@ class SurveySpec:
     sample: SampleSpec | None = None
     identifying: tuple[str, ...] = ()
     bands: BandSpec | None = None
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def open_engine(table: Any, options: PublishOptions, budget: Budget) -> Iterator
         yield engine
 
 
-def count_on_engine(table: Any, sensitive: str, options: PublishOptions) -> ValueCounts:
+def count_on_engine(table: Any, sensitive: str, options: PublishOptions, allow_absent: bool = False) -> ValueCounts:
     """How often each sensitive value occurs, as the engine of the options counts it."""
     options = choose_engine(table, options)
     with (
@@ -169,4 +170,7 @@ def count_on_engine(table: Any, sensitive: str, options: PublishOptions) -> Valu
     ):
         if sensitive not in opened.names:
             raise NoSuchColumnError.in_table(sensitive, opened.names)
-        return opened.survey(SurveySpec(sensitive, (), options.null_value), Silent()).sensitive.value_counts
+        spec = SurveySpec(sensitive, (), options.null_name, missing=options.missing)
+        column = opened.survey(spec, Silent()).sensitive
+        column.refuse_absent_codes(options.missing, allow_absent)
+        return column.value_counts

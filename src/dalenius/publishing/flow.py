@@ -70,6 +70,7 @@ def publish(
     publish_in_the_clear: bool = False,
     strict: bool = False,
     null_value: str | None = None,
+    missing: Sequence[str] = (),
     memory: int | None = None,
     seed: int | None = None,
     sign: SigningKey | str | os.PathLike[str] | None = None,
@@ -124,6 +125,7 @@ def publish(
         ),
         options=PublishOptions(
             null_value=null_value,
+            missing=_names(missing),
             table=table_name,
             format=format,
             force=force,

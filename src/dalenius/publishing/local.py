@@ -106,6 +106,7 @@ class LocalTable:
             self._sample,
             spec.identifying,
             spec.bands,
+            spec.missing,
         )
 
     def sample(self, survey: Survey) -> SampleCodes:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import UsageError, nearest_name
 from dalenius.model.plan import Method, PlanOptions
+from dalenius.model.problem import name_of_nulls
 from dalenius.place.budget import Budget
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.policy.limits import LimitPolicy
@@ -39,10 +40,12 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 class PublishOptions:
     """How a release is made and written. `table` names a table of a DuckDB file; `format` defaults to the engine's.
 
+    Texts of the sensitive column that are `missing` count as nulls do, under `null_value`, or else as "missing".
     `in_the_clear` allows a release that publishes somebody's value outright. `sign` is the key to sign it with.
     """
 
     null_value: str | None = None
+    missing: tuple[str, ...] = ()
     table: str | None = None
     format: Format | None = None
     force: bool = False
@@ -57,6 +60,11 @@ class PublishOptions:
     spark_remote: str | None = None
     spark_conf: tuple[tuple[str, str], ...] = ()
     sign: SigningKey | str | os.PathLike[str] | None = None
+
+    @property
+    def null_name(self) -> str | None:
+        """The name under which nulls count, and the texts that are `missing`."""
+        return name_of_nulls(self.null_value, self.missing)
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,8 @@ class PublishRequest:
         options = choose_engine(self.table, self.options)
         _check_roles(self.roles)
         _check_numbers(options)
+        if not all(isinstance(code, str) for code in options.missing):
+            raise UsageError("codes for what is missing must be text", "Give them as the column's texts: ['?', '-9'].")
         derived = {
             "options": options,
             "budget": Budget.of(options.memory),

@@ -95,6 +95,7 @@ class Value(Entry):
     limit: Annotated[Ratio, Field(description="The exact limit: 1/50, or 1.")]
     worst: Worst
     group: Annotated[Place | None, Field(description="The lowest group that it is in, a place in `groups`, if any.")]
+    applies: Annotated[bool, Field(description="False if it says that there is no value to be known: not applicable.")]
 
 
 class GroupEntry(Entry):
@@ -150,6 +151,10 @@ class Stratum(Entry):
         list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
     ]
 
+    applies: Annotated[
+        bool, Field(description="False of the last stratum, if it has the records whose values do not apply.")
+    ]
+
     @property
     def buckets(self) -> int:
         """How many buckets it has."""
@@ -182,6 +187,12 @@ class Manifest(Entry):
     tables: Tables
     columns: Columns
     null_value: Annotated[str | None, Field(description="The name under which nulls of the sensitive column count.")]
+    missing: Annotated[
+        list[str],
+        Field(
+            fail_fast=True, description="Texts of the source that count as nulls, in order; none if it has no nulls."
+        ),
+    ]
     rows: Annotated[Count, Field(description="Records: the rows of QIT.")]
     buckets: Count
     setting: Annotated[

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyValuesError, UsageError
+from dalenius.errors import (
+    AbsentCodesError,
+    InputError,
+    NoSuchColumnError,
+    NullsError,
+    TooManyValuesError,
+    UsageError,
+)
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quote_name
 from dalenius.tables.delimited import check_names, read_header, readable, require_regular
@@ -61,10 +68,13 @@ class Table:
             raise InputError("the table cannot be read")
         return relation
 
-    def count_by_value(self, column: str, null_value: str | None = None) -> ValueCounts:
+    def count_by_value(
+        self, column: str, null_value: str | None = None, missing: Sequence[str] = (), allow_absent: bool = False
+    ) -> ValueCounts:
         """How many records carry each value of the sensitive column.
 
-        Nulls are refused unless `null_value` gives them a name, under which they count as a value like any other.
+        Nulls are refused unless `null_value` gives them a name, under which they count as a value like any other. So
+        do the texts that are `missing`; one that no record has is an error, unless `allow_absent`.
         """
         self.require_column(column)
         data_type = self.types[self.columns.index(column)]
@@ -79,8 +89,11 @@ class Table:
             rows = self.query(query).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
-        nulls = sum(count for value, count in rows if value is None)
-        pairs = {value: count for value, count in rows if value is not None}
+        absent = [code for code in missing if code not in {value for value, _ in rows}]
+        if absent and not allow_absent:
+            raise AbsentCodesError.of(absent, "missing", [value for value, _ in rows if value is not None])
+        nulls = sum(count for value, count in rows if value is None or value in missing)
+        pairs = {value: count for value, count in rows if value is not None and value not in missing}
         if nulls and null_value is None:
             raise NullsError.in_column(column, nulls, nulls + sum(pairs.values()))
         if nulls and null_value is not None:

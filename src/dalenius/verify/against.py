@@ -59,11 +59,12 @@ class PublishersLimits:
 
     @classmethod
     def of(cls, policy: LimitPolicy, manifest: Manifest, source: SourceTable | None) -> PublishersLimits:
-        """Counts the values of the table, if there is one and it is needed."""
+        """Counts the values of the table, if there is one and it is needed. What is missing is in no group."""
+        policy = policy.ungrouping(manifest.null_value)
         if source is None or not policy.goes_by_counts or not manifest.adversary.fake_values:
             return cls(policy, manifest)
         column = manifest.columns.sensitive.name
-        return cls(policy, manifest, source.counts_of_values(column, manifest.null_value))
+        return cls(policy, manifest, source.counts_of_values(column, manifest.null_value, manifest.missing))
 
     def limits(self, held: Sequence[tuple[str, int]], report: Report) -> GivenLimits | None:
         """The limits in the order of the values, each with its rows of ST; None, and a finding, if there are none."""
@@ -244,7 +245,7 @@ def check_source(release: ReleaseFolder, source: SourceTable, tables: Sequence[T
         _add(difference, "quasi-identifiers", release.name("qit"), report)
     if "st" in tables:
         values = _reader(release, "st", [columns.sensitive.name], watch)
-        difference = source.difference_of_values(values, release.manifest.null_value)
+        difference = source.difference_of_values(values, release.manifest.null_value, release.manifest.missing)
         fakes = release.manifest.adversary.fake_values * release.manifest.buckets
         _add(difference, "sensitive values", release.name("st"), report, fakes)
     for table in ("qit", "st"):

@@ -117,6 +117,17 @@ def _null_value(asked: str, manifest: Manifest) -> Iterator[str]:
         yield f"the job says that nulls count as {quote(asked)}, and the release counts them as {has}"
 
 
+def _missing(asked: list[str], manifest: Manifest) -> Iterator[str]:
+    """As with nulls, a manifest has the codes only if something is missing."""
+    stated = set(manifest.missing)
+    for code in asked:
+        if manifest.null_value is not None and code not in stated:
+            yield f"the job says that {quote(code)} stands for a missing value, and the release counts it as a value"
+    others = sorted(stated - set(asked))
+    if others:
+        yield f"the release counts {_listed(others)} as missing, and the job does not say so"
+
+
 def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
     """A table that cannot be cut is published as one, whatever was asked for."""
     word = asked.strip().casefold() if isinstance(asked, str) else ""
@@ -188,6 +199,8 @@ def _note_adversary(job: Job, manifest: Manifest, report: Report) -> None:
     more += [plural(fakes, "fake value") + " in every bucket"] if fakes and job.adversary.fakes is None else []
     if manifest.groups is not None and job.policy().grouping is None:
         more.append(plural(len(manifest.groups), "group") + " of values")
+    if manifest.missing and not job.table.missing:
+        more.append(f"{_listed(manifest.missing)} as missing values")
     if more:
         report.note(f"the job says nothing of it, and the release was made with {' and '.join(more)}")
 
@@ -203,6 +216,7 @@ BY_MANIFEST: dict[str, Callable[[Any, Manifest], Iterator[str]]] = {
     "table.quasi_identifiers": _quasi_identifiers,
     "table.identifiers": _identifiers,
     "table.null_value": _null_value,
+    "table.missing": _missing,
     "table.strata": _strata,
     "solve.method": _method,
     "solve.min_size": _min_size,
@@ -236,7 +250,7 @@ BY_LIMITS = (
     "groups.ungrouped",
 )
 BY_EXPOSURE = ("limits.publish_in_the_clear",)
-NOT_COMPARED_YET = ("table.missing", "table.not_applicable")
+NOT_COMPARED_YET = ("table.not_applicable",)
 # What leaves no trace in a release, or is not for it.
 UNSEEN = (
     "table.strict",

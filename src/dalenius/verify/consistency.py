@@ -141,6 +141,10 @@ def _values(manifest: Manifest) -> Iterator[str]:
     repeated = len(manifest.values) - len({value.value for value in manifest.values})
     if repeated:
         yield f"{plural(repeated, 'value')} listed more than once"
+    codes = {*manifest.missing} - {manifest.null_value}
+    listed = sum(1 for value in manifest.values if value.value in codes)
+    if listed:
+        yield f"{plural(listed, 'value is', 'values are')} also listed as codes for what is missing"
     for value in manifest.values:
         worst = value.worst
         case = f"the worst case of {quote(value.value)}, {_format(worst.count)} of {_format(worst.size)}"

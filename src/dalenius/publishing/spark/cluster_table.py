@@ -107,7 +107,7 @@ class SparkTable:
         with plain_errors():
             self._chosen = SelectedColumns.of(self._frame, spec.quasi_identifiers, spec.sensitive)
             surveyor = Surveyor(self._chosen, spec.sensitive, self._untyped, self._budget, self._work(0))
-            survey, self._partitions = surveyor.survey(spec.null_value)
+            survey, self._partitions = surveyor.survey(spec.null_value, spec.missing)
             found = {name: self._occurrences([name], survey.rows) for name in spec.identifying}
         return replace(survey, identifying={name: one for name, one in found.items() if one is not None})
 
