@@ -12,7 +12,7 @@ from dalenius.errors import CountsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
 from dalenius.model.problem import Problem, ValueCounts, name_of_nulls
 from dalenius.policy.exact import label
-from dalenius.policy.limits import LimitPolicy, ResolvedLimits, allows_absent, as_policy, resolve_limits
+from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
@@ -62,8 +62,9 @@ def plan(
     >>> str(plan.solution.setting), plan.solution.loss
     ('25 x 2 + 10 x 5', 185)
     """
+    missing = (missing,) if isinstance(missing, str) else tuple(missing)
     null_name = name_of_nulls(null_value, missing)
-    counts = count_values(counts_or_table, sensitive, null_name, table, missing, allows_absent(limits))
+    counts = count_values(counts_or_table, sensitive, null_name, table, missing, _allows_absent(limits))
     options = PlanOptions(
         min_size=min_size,
         max_size=max_size,
@@ -73,6 +74,13 @@ def plan(
         fake_values=fake_values,
     )
     return plan_counts(counts, as_policy(limits, counts).ungrouping(null_name), method, options)
+
+
+def _allows_absent(limits: LimitPolicy | Mapping[Any, Any]) -> bool:
+    """Whether limits as Python callers give them allow what the table does not have."""
+    if isinstance(limits, LimitPolicy):
+        return limits.allow_absent
+    return isinstance(limits, Mapping) and limits.get("allow_absent") is True
 
 
 def count_values(

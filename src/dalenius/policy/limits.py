@@ -232,11 +232,6 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
     return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
 
 
-def allows_absent(limits: LimitPolicy | Mapping[Any, Any]) -> bool:
-    """Whether limits as Python callers give them allow what the table does not have."""
-    return limits.allow_absent if isinstance(limits, LimitPolicy) else limits.get("allow_absent") is True
-
-
 def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
     """The exact limit of every value and group that occurs; an error for one that does not, unless that is meant.
 

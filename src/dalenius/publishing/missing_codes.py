@@ -45,7 +45,7 @@ def missing_code_concerns(survey: Survey, sample: SampleCodes) -> Iterator[Conce
     more = f" and {len(each) - _NAMED} more columns" if len(each) > _NAMED else ""
     answer = "Turn them into nulls first if they are no values."
     if codes:
-        listed = ",".join(_csv_field(sensitive.texts[place]) for place in codes[:_NAMED])
+        listed = ",".join(_csv_field(sensitive.texts[place]) for place in codes[:_NAMED_AT_MOST])
         answer = (
             f"If they are no values, say so: --missing '{listed}' counts them as one, which may have a loose limit if "
             "it tells nothing about anybody: --limit missing=0.9."
