@@ -158,7 +158,7 @@ class Handmade:
         held = Counter((bucket, self.text(value)) for bucket, value in self.shown())
         worst: dict[str, tuple[Fraction, int, int]] = {}
         for (bucket, text), count in held.items():
-            known, size = self.known_records, sizes[bucket]
+            known, size = self.known_records if text not in self.not_applicable else 0, sizes[bucket]
             case = Fraction(count, size - known), count, size
             worst[text] = max(worst.get(text, case), case)
         shown = [value for _, value in self.shown()]

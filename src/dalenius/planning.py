@@ -13,6 +13,12 @@ from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution,
 from dalenius.model.problem import Problem, ValueCounts, name_of_nulls
 from dalenius.policy.exact import label
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, resolve_limits
+from dalenius.policy.not_applicable import (
+    apart_sentence,
+    refuse_fakes,
+    refuse_not_applicable,
+    without_not_applicable,
+)
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
@@ -42,6 +48,7 @@ def plan(
     time_limit: float = 60.0,
     null_value: str | None = None,
     missing: Sequence[str] = (),
+    not_applicable: Sequence[str] = (),
     known_records: int = 0,
     fake_values: int = 0,
 ) -> Plan:
@@ -56,6 +63,9 @@ def plan(
     The limits hold even for an attacker who knows any `known_records` records of a bucket, and `fake_values` fake
     values go into every bucket. The plan then has the solution without either as `unprotected`: their difference is
     the price.
+
+    Nulls count as `null_value`, and so do texts that are `missing`. Records whose values are `not_applicable` are set
+    apart: the plan is for the others.
 
     >>> import dalenius
     >>> plan = dalenius.plan({"Flu": 90, "HIV": 10}, {"Flu": 1, "HIV": "0.2"})
@@ -73,7 +83,9 @@ def plan(
         known_records=known_records,
         fake_values=fake_values,
     )
-    return plan_counts(counts, as_policy(limits, counts).ungrouping(null_name), method, options)
+    apart = (not_applicable,) if isinstance(not_applicable, str) else tuple(not_applicable)
+    policy = as_policy(limits, without_not_applicable(counts, apart)).ungrouping(null_name)
+    return plan_counts(counts, policy, method, options, apart)
 
 
 def _allows_absent(limits: LimitPolicy | Mapping[Any, Any]) -> bool:
@@ -107,25 +119,41 @@ def count_values(
 
 
 def plan_counts(
-    counts: ValueCounts, policy: LimitPolicy, method: Method | str = Method.OPTIMAL, options: PlanOptions | None = None
+    counts: ValueCounts,
+    policy: LimitPolicy,
+    method: Method | str = Method.OPTIMAL,
+    options: PlanOptions | None = None,
+    not_applicable: Sequence[str] = (),
 ) -> Plan:
-    """Resolve the limits and solve with one method."""
-    options = options or PlanOptions()
-    resolved, problem = prepare_problem(counts, policy, options)
-    return _add_unprotected(_solve(problem, _method(method), options, resolved), options, resolved)
+    """Resolve the limits and solve with one method. Records with values that do not apply are set apart."""
+    return compare_counts(counts, policy, [method], options, not_applicable, undecided=False)[0]
 
 
 def compare_counts(
-    counts: ValueCounts, policy: LimitPolicy, methods: Iterable[Method | str], options: PlanOptions | None = None
+    counts: ValueCounts,
+    policy: LimitPolicy,
+    methods: Iterable[Method | str],
+    options: PlanOptions | None = None,
+    not_applicable: Sequence[str] = (),
+    undecided: bool = True,
 ) -> list[Plan]:
-    """The plans of several methods. If the largest size has to grow for one of them, it has grown for the next."""
+    """The plans of several methods. If the largest size has to grow for one of them, it has grown for the next.
+
+    A method that comes to no end in time is one of them, or, unless `undecided`, an error.
+    """
     options = options or PlanOptions()
-    resolved, problem = prepare_problem(counts, policy, options)
+    refuse_fakes(not_applicable, options.fake_values)
+    refuse_not_applicable(policy, counts.values, not_applicable)
+    apart = apart_sentence(counts, not_applicable)
+    resolved, problem = prepare_problem(without_not_applicable(counts, not_applicable), policy, options)
+    resolved = replace(resolved, notes=(*([apart] if apart is not None else []), *resolved.notes))
     plans: list[Plan] = []
     for method in [_method(name) for name in methods]:
         try:
             plans.append(_add_unprotected(_solve(problem, method, options, resolved), options, resolved))
         except UndecidedError as error:
+            if not undecided:
+                raise
             notes = (*resolved.notes, f"{method}: {error.message}")
             plans.append(
                 Plan(problem, infeasible_solution(problem, method), no_solution=NoSolution("undecided"), notes=notes)

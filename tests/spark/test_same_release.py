@@ -24,6 +24,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "strata by a column": {"strata": ["Gender"]},
     "strata found": {"strata": "auto"},
     "missing codes": {"missing": ["HIV"], "strata": ["Gender"], "limits": {"odds": 8}},
+    "set apart": {"not_applicable": ["HIV"], "strata": ["Gender"], "limits": {"odds": 8}},
     "strata with fakes": {"strata": ["Gender"], "fake_values": 2},
 }
 ROWS = 6000  # enough for strata to be looked for, and few enough for the sample to be the whole table

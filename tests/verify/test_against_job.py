@@ -157,6 +157,17 @@ CASES = {
         "the job says that 'Unknown' stands for a missing value, and the release counts it as a value",
         lambda: hospital(null_value="Flu", missing=["?"]),
     ),
+    "table.not_applicable": Case(
+        "[table]\nnot_applicable = ['Gout']",
+        "[table]\nnot_applicable = ['Flu']",
+        "the release sets people with 'Gout' apart, and the job does not say not_applicable of it",
+        lambda: hospital(
+            values=["Flu", "Cold", "Flu", "Cold", "HIV", "Flu", "Flu", "Cold", *["Gout"] * 4],
+            tree=[1],
+            not_applicable=["Gout"],
+            limits={},
+        ),
+    ),
     "table.strata": Case(
         "[table]\nstrata = 3",
         "[table]\nstrata = 2",
@@ -314,7 +325,6 @@ UNSEEN_JOBS = {
     "table.strict": "[table]\nstrict = true",
     "solve.time_limit": "[solve]\ntime_limit = 5",
     "adversary.avoid_ruled_out": "[adversary]\navoid_ruled_out = true",
-    "table.not_applicable": "[table]\nnot_applicable = ['N']",
     **{f"report.{name}": f"[report]\n{name} = 'x'" for name in ("title", "dataset", "controller", "purpose")},
 }
 

@@ -99,6 +99,11 @@ def dp_risk_command(
         sensitive = plan_request.require_sensitive()
         if force and groups is None:
             raise UsageError("--force has no file to replace", "Give --groups FILE as well, or leave out --force.")
+        if plan_request.not_applicable:
+            raise UsageError(
+                "the job file sets people apart to whom the question does not apply, which dp-risk does not do",
+                "Give a table without them, and a job file without not_applicable.",
+            )
         listed = _numbers(epsilons)
         from dalenius.cli.progress_bar import show_progress
         from dalenius.dp_risk.risk import dp_risk

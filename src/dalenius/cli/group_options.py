@@ -32,6 +32,17 @@ def null_options(command: Command) -> Command:
     return command
 
 
+def apart_option(command: Command) -> Command:
+    """What does not apply."""
+    return click.option(
+        "--not-applicable",
+        multiple=True,
+        metavar="VALUE,...",
+        help="Values that say that the question does not apply, such as no income for a child: published outright, "
+        "without a limit, in buckets of their own. Repeatable.",
+    )(command)
+
+
 def group_options(command: Command) -> Command:
     """Where groups come from, and their limits."""
     for option in reversed(

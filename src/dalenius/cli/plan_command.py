@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
-from dalenius.cli.group_options import group_options, null_options
+from dalenius.cli.group_options import apart_option, group_options, null_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -62,6 +62,7 @@ Examples:
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @sensitive_option()
 @null_options
+@apart_option
 @quasi_identifiers_option("Columns to publish along with it, to foresee the strata that publishing would use.")
 @strata_option
 @policy_options
@@ -107,6 +108,7 @@ def plan_command(
             options = PublishOptions(
                 null_value=plan_request.null_value,
                 missing=plan_request.missing,
+                not_applicable=plan_request.not_applicable,
                 table=table_name,
                 strata=cut if cut is not None else "auto",
                 **engine_fields(arguments),
@@ -128,8 +130,8 @@ def _solve(counts: ValueCounts, request: PlanRequest, compare: bool, as_json: bo
 
     with _working("Solving", as_json):
         if compare:
-            return compare_counts(counts, request.policy, Method, request.options)
-        return [plan_counts(counts, request.policy, request.method, request.options)]
+            return compare_counts(counts, request.policy, Method, request.options, request.not_applicable)
+        return [plan_counts(counts, request.policy, request.method, request.options, request.not_applicable)]
 
 
 def _price(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
-from dalenius.cli.group_options import group_options, null_options
+from dalenius.cli.group_options import apart_option, group_options, null_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -85,6 +85,7 @@ _PLENTY = 15 * 10**8  # bytes
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @null_options
+@apart_option
 @click.option(
     "--memory",
     metavar="SIZE",
@@ -156,6 +157,7 @@ def publish_command(
         options = PublishOptions(
             null_value=plan.null_value,
             missing=plan.missing,
+            not_applicable=plan.not_applicable,
             table=table_name,
             format=file_format,
             force=force,

@@ -171,6 +171,7 @@ class PlanRequest:
     sensitive: str | None
     null_value: str | None
     missing: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
     quasi_identifiers: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
     strata: str | int | tuple[str, ...] | None = None
@@ -209,6 +210,7 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
         sensitive=_first(arguments.get("sensitive"), table.get("sensitive")),
         null_value=null_value,
         missing=missing,
+        not_applicable=column_names(arguments.get("not_applicable") or ()) or tuple(table.get("not_applicable", ())),
         quasi_identifiers=tuple(table.get("quasi_identifiers", ())),
         identifiers=tuple(table.get("identifiers", ())),
         strata=tuple(strata) if isinstance(strata, list) else strata,

@@ -178,6 +178,7 @@ def _check_certificate(
     as_json: bool,
 ) -> bool:
     from dalenius.policy.limits import resolve_limits
+    from dalenius.policy.not_applicable import without_not_applicable
     from dalenius.verify.certificate_file import read_certificate
     from dalenius.verify.proof import check_certificate
 
@@ -189,6 +190,7 @@ def _check_certificate(
             "Give either --counts FILE, or a table with --sensitive COLUMN.",
         )
     counts = read_value_counts(table, counts_file, table_name, chosen, arguments)
+    counts = without_not_applicable(counts, chosen.not_applicable)
     resolved = resolve_limits(chosen.policy, counts)
     verdict = check_certificate(
         claim,

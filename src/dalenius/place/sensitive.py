@@ -40,7 +40,8 @@ class SensitiveColumn:
     Records are dealt in the order of the codes. That is the order of the type, in which values are published; with
     groups of values it is another (`dealt_in`), and `published` has the place of each code in the order of the type.
 
-    `missing` are values of the table that count as nulls, in the type of the listing.
+    `missing` are values of the table that count as nulls, in the type of the listing. The last `apart` codes are values
+    that do not apply: they have no limits, and records with them are kept apart from all others.
     """
 
     name: str
@@ -50,11 +51,23 @@ class SensitiveColumn:
     null_code: int | None
     published: Integers | None = None
     missing: pa.Array | None = None
+    apart: int = 0
+
+    @property
+    def applying(self) -> int:
+        """How many values apply: those with the codes below it."""
+        return len(self.texts) - self.apart
+
+    @property
+    def only_applying(self) -> SensitiveColumn:
+        """The column as if it had no other values, for whoever looks at texts and counts alone."""
+        return replace(self, texts=self.texts[: self.applying], counts=self.counts[: self.applying], apart=0)
 
     @property
     def value_counts(self) -> ValueCounts:
-        """The counts by text, for policies and solvers."""
-        return ValueCounts.of(zip(self.texts, self.counts, strict=True))
+        """The counts of the values that apply by text, for policies and solvers."""
+        pairs = list(zip(self.texts, self.counts, strict=True))
+        return ValueCounts.of(pairs[: self.applying])
 
     @property
     def publishes_nulls(self) -> bool:
@@ -64,8 +77,8 @@ class SensitiveColumn:
             null_code = int(self.published[null_code])
         return null_code == len(self.listing.values)
 
-    def dealt_in(self, order: Sequence[int]) -> SensitiveColumn:
-        """The same with other codes: value order[k] has the code k."""
+    def dealt_in(self, order: Sequence[int], apart: int = 0) -> SensitiveColumn:
+        """The same with other codes: value order[k] has the code k. The last `apart` of them do not apply."""
         if self.published is not None:
             raise ValueError("the values have an order to be dealt in")
         return replace(
@@ -74,6 +87,7 @@ class SensitiveColumn:
             counts=tuple(self.counts[place] for place in order),
             null_code=None if self.null_code is None else list(order).index(self.null_code),
             published=np.asarray(order, dtype=np.int64),
+            apart=apart,
         )
 
     def as_published(self, by_code: Iterable[T]) -> list[T]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dalenius.errors import NoSuchColumnError
+from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress
 from dalenius.place.survey import Survey
 from dalenius.policy.grouping import resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy
+from dalenius.policy.not_applicable import apart_sentence, refuse_not_applicable, without_not_applicable
 from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.publishing.description import check_values
 from dalenius.publishing.engine import OpenTable, SurveySpec
@@ -42,10 +44,26 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tupl
     check_values(roles, survey, request.format)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
-    policy = as_policy(request.limits, survey.sensitive.value_counts).ungrouping(request.options.null_name)
-    survey.sensitive.refuse_absent_codes(request.options.missing, policy.allow_absent)
-    if policy.grouping is None:
+    sensitive, named = survey.sensitive, request.options.not_applicable
+    counts = dict(zip(sensitive.texts, sensitive.counts, strict=True))
+    own = without_not_applicable(ValueCounts.of(counts.items()), named)
+    policy = as_policy(request.limits, own).ungrouping(request.options.null_name)
+    sensitive.refuse_absent_codes(request.options.missing, policy.allow_absent)
+    refuse_not_applicable(policy, counts, named)
+    apart = [place for place, text in enumerate(sensitive.texts) if text in named]
+    if policy.grouping is None and not apart:
         return survey, policy
-    values, counts = survey.sensitive.texts, survey.sensitive.counts
-    order = resolve_groups(policy.grouping, values, counts, policy.allow_absent).order()
-    return replace(survey, sensitive=survey.sensitive.dealt_in(order)), policy
+    order = [place for place, text in enumerate(sensitive.texts) if text not in named]
+    if policy.grouping is not None:
+        values = [sensitive.texts[place] for place in order]
+        tree = resolve_groups(policy.grouping, values, [counts[value] for value in values], policy.allow_absent)
+        order = [order[place] for place in tree.order()]
+    return replace(survey, sensitive=sensitive.dealt_in([*order, *apart], len(apart))), policy
+
+
+def apart_notes(survey: Survey) -> tuple[str, ...]:
+    """What the publisher must know of people who are set apart, if there are any."""
+    sensitive = survey.sensitive
+    pairs = zip(sensitive.texts, sensitive.counts, strict=True)
+    sentence = apart_sentence(ValueCounts.of(pairs), sensitive.texts[sensitive.applying :])
+    return () if sentence is None else (sentence,)

@@ -27,6 +27,7 @@ from dalenius.place.banded import BandSpec
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.occurrences import Occurrences
+from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.publishing.arrangement import Arrangement, Numbers, StratumCounts
@@ -78,6 +79,13 @@ class SampleCodes:
     values: Numbers
     codes: Mapping[str, Numbers]
     combinations: Occurrences | None = None
+
+    def only(self, sensitive: SensitiveColumn) -> SampleCodes:
+        """The records whose values apply."""
+        if not sensitive.apart:
+            return self
+        own = self.values < sensitive.applying
+        return SampleCodes(self.values[own], {name: codes[own] for name, codes in self.codes.items()})
 
 
 @dataclass(frozen=True)

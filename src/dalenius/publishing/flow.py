@@ -32,7 +32,7 @@ from dalenius.policy.grouping import settle_bands
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
-from dalenius.publishing.counting import count, find_columns
+from dalenius.publishing.counting import apart_notes, count, find_columns
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, open_engine
 from dalenius.publishing.inspection import inspect, look
@@ -71,6 +71,7 @@ def publish(
     strict: bool = False,
     null_value: str | None = None,
     missing: Sequence[str] = (),
+    not_applicable: Sequence[str] = (),
     memory: int | None = None,
     seed: int | None = None,
     sign: SigningKey | str | os.PathLike[str] | None = None,
@@ -101,6 +102,9 @@ def publish(
     go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
     of their bucket by what can be learned from the release; `avoid_ruled_out` exchanges those, which has a price.
 
+    Nulls of the sensitive column count as `null_value`, and so do the texts that are `missing`. People whose value is
+    `not_applicable` are set apart: it is published outright that the question does not apply to them.
+
     Before anything is written, the table is looked at: `Release.concerns`. With `strict`, a concern that is more than
     a note is an error.
 
@@ -126,6 +130,7 @@ def publish(
         options=PublishOptions(
             null_value=null_value,
             missing=_names(missing),
+            not_applicable=_names(not_applicable),
             table=table_name,
             format=format,
             force=force,
@@ -187,7 +192,7 @@ def publish_request(
         verdict = check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
         published = output.commit(manifest, request.signature(manifest))
-    notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
+    notes = (*apart_notes(survey), *_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
     return Release(published, notes, verdict=verdict, concerns=concerns, error=arrangement.error, temporary=temporary)
 
 
@@ -203,7 +208,8 @@ def price_strata(request: PublishRequest, progress: Progress | None = None) -> S
     with _counted(request, progress) as (table, survey, policy):
         plan = solve(survey, policy, request, progress)
         arrangement = cut(table, survey, plan, request, progress)
-    return arrangement.price(policy, (*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
+    sentences = (*apart_notes(survey), *arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan))
+    return arrangement.price(policy, sentences)
 
 
 @contextmanager
@@ -224,7 +230,7 @@ def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress
     if plan.status is Status.INFEASIBLE or plan.solution.partition is None:
         reason = plan.no_solution.reason if plan.no_solution is not None else "infeasible"
         raise NoSolutionError(f"no release exists under these limits ({reason})", "See 'dalenius plan'.", plan)
-    for sentence in price_notes(plan):
+    for sentence in (*apart_notes(survey), *price_notes(plan)):
         progress.tell(sentence)
     return plan
 

@@ -55,10 +55,11 @@ class LocalCounts:
 
     def renumber(self, table: Numbers) -> LocalCounts:
         """Merge strata, by a table of old numbers."""
-        totals = np.zeros(int(table.max()) + 1, dtype=np.int64)
+        values = self.totals.shape[1]
+        totals = np.zeros((int(table.max()) // values + 1) * values, dtype=np.int64)
         np.add.at(totals, table, self.totals.ravel())
         kept = self.kept.renumber(table) if self.kept is not None else None
-        return LocalCounts(totals.reshape(-1, self.totals.shape[1]), kept)
+        return LocalCounts(totals.reshape(-1, values), kept)
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class LocalTable:
                     place_records(
                         self._source,
                         schema,
-                        StratumValues(survey.sensitive, arrangement.cutter),
+                        StratumValues(survey.sensitive, arrangement.cutter, apart=True),
                         quotas,
                         placement,
                         records,

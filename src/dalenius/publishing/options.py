@@ -21,6 +21,7 @@ from dalenius.model.problem import name_of_nulls
 from dalenius.place.budget import Budget
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.not_applicable import refuse_fakes
 from dalenius.policy.roles import Roles
 from dalenius.release.writer import FORMATS, Format
 
@@ -41,11 +42,13 @@ class PublishOptions:
     """How a release is made and written. `table` names a table of a DuckDB file; `format` defaults to the engine's.
 
     Texts of the sensitive column that are `missing` count as nulls do, under `null_value`, or else as "missing".
+    Values that are `not_applicable` have no limits, and buckets of their own.
     `in_the_clear` allows a release that publishes somebody's value outright. `sign` is the key to sign it with.
     """
 
     null_value: str | None = None
     missing: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
     table: str | None = None
     format: Format | None = None
     force: bool = False
@@ -119,8 +122,7 @@ class PublishRequest:
         options = choose_engine(self.table, self.options)
         _check_roles(self.roles)
         _check_numbers(options)
-        if not all(isinstance(code, str) for code in options.missing):
-            raise UsageError("codes for what is missing must be text", "Give them as the column's texts: ['?', '-9'].")
+        _check_codes(options, self.solving)
         derived = {
             "options": options,
             "budget": Budget.of(options.memory),
@@ -213,6 +215,15 @@ def _check_roles(roles: Roles) -> None:
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
+
+
+def _check_codes(options: PublishOptions, solving: PlanOptions) -> None:
+    if not all(isinstance(code, str) for code in (*options.missing, *options.not_applicable)):
+        raise UsageError("codes must be text", "Give them as the column's texts: ['?', '-9'].")
+    both = next((code for code in options.missing if code in options.not_applicable), None)
+    if both is not None:
+        raise UsageError(f"{both!r} is under missing and under not_applicable", "Keep one of them.")
+    refuse_fakes(options.not_applicable, solving.fake_values)
 
 
 def _check_numbers(options: PublishOptions) -> None:

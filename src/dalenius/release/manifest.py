@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 
 from dalenius.errors import MemoryLimitError, ReleaseError
 from dalenius.model.groups import LONGEST_NAME
@@ -22,7 +22,7 @@ from dalenius.model.plan import Method, Status
 from dalenius.model.problem import MOST_VALUES
 from dalenius.release.earlier_formats import in_its_own_format, in_this_format
 from dalenius.release.modest_json import LARGEST, require_modest
-from dalenius.release.two_tables import Count, Entry, Tables
+from dalenius.release.two_tables import Count, Entry, Place, Ratio, Tables
 from dalenius.tables.delimited import require_regular
 
 FORMAT: Literal[5] = 5
@@ -33,19 +33,6 @@ SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 _FIRST_STRICT = 4  # the format since which there is one spelling
 _MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
-
-
-def _is_limit(text: str) -> str:
-    numerator, _, denominator = text.partition("/")
-    if int(denominator or 1) == 0 or not 0 < Fraction(int(numerator), int(denominator or 1)) <= 1:
-        raise ValueError("a limit is above 0 and at most 1")
-    return text
-
-
-Ratio = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[0-9]{1,200})?$"), AfterValidator(_is_limit)]
-
-
-Place = Annotated[int, Field(ge=0, lt=MOST_VALUES)]
 
 
 class Program(Entry):
@@ -238,6 +225,19 @@ class Manifest(Entry):
     def slots(self) -> int:
         """What ST has rows for: the records and the fake values."""
         return self.rows + self.adversary.fake_values * self.buckets
+
+    @property
+    def apart(self) -> Stratum | None:
+        """The last stratum, if it has the records whose values do not apply."""
+        last = self.strata.strata[-1] if self.strata is not None else None
+        return last if last is not None and not last.applies else None
+
+    @property
+    def own_setting(self) -> list[SizeGroupPart]:
+        """The buckets of all other records, stratum by stratum."""
+        if self.strata is None or self.apart is None:
+            return self.setting
+        return [group for stratum in self.strata.strata if stratum.applies for group in stratum.setting]
 
     def to_json(self) -> str:
         """The text of manifest.json; of an earlier format that has one spelling, in that."""

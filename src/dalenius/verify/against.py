@@ -68,13 +68,15 @@ class PublishersLimits:
 
     def limits(self, held: Sequence[tuple[str, int]], report: Report) -> GivenLimits | None:
         """The limits in the order of the values, each with its rows of ST; None, and a finding, if there are none."""
+        apart = {value.value for value in self.manifest.values if not value.applies}
+        everything, held = held, [(value, count) for value, count in held if value not in apart]
         try:
             hidden = self.manifest.adversary.fake_values and self.policy.goes_by_counts and self.table_counts is None
             by_value, tree = self._by_manifest(held, report) if hidden else self._by_counts(held)
         except (PolicyError, CountsError) as error:
             report.fail(LIMITS, f"by the limits given, {error.message}")
             return None
-        values = [by_value[value] for value, _ in held]
+        values = [by_value.get(value, Fraction(1)) for value, _ in everything]
         return GivenLimits(values, self._compare(tree, held, report) if tree is not None else None)
 
     def _by_counts(self, held: Sequence[tuple[str, int]]) -> tuple[dict[str, Fraction], Tree | None]:

@@ -45,6 +45,8 @@ def check_job(job: Job, manifest: Manifest, report: Report) -> None:
         if key in BY_MANIFEST:
             for problem in BY_MANIFEST[key](asked, manifest):
                 report.fail(JOB, problem)
+    for problem in _not_applicable(job, manifest):
+        report.fail(JOB, problem)
     unseen = [key for key in said if key in UNSEEN]
     if unseen:
         report.note(f"cannot be seen in a release, and was not compared with the job: {', '.join(unseen)}")
@@ -82,7 +84,7 @@ def _clear_values(job: Job, manifest: Manifest, exposure: Exposure) -> Iterator[
         more = " and others" if len(clear) > _VALUES_NAMED else ""
         have = "person has" if people == 1 else "people have"
         yield f"{people:,} of {manifest.rows:,} {have} their value published outright ({names}{more})"
-    alone = sum(group.buckets for group in manifest.setting if group.size == 1)
+    alone = sum(group.buckets for group in manifest.own_setting if group.size == 1)
     if alone:
         yield f"{plural(alone, 'bucket holds', 'buckets hold')} a single record"
 
@@ -128,12 +130,23 @@ def _missing(asked: list[str], manifest: Manifest) -> Iterator[str]:
         yield f"the release counts {_listed(others)} as missing, and the job does not say so"
 
 
+def _not_applicable(job: Job, manifest: Manifest) -> Iterator[str]:
+    """A value that does not apply is published outright: the job has to name it, and what it names has to be marked."""
+    named = set(job.table.not_applicable)
+    unnamed = [value.value for value in manifest.values if not value.applies and value.value not in named]
+    if unnamed:
+        yield f"the release sets people with {_listed(unnamed)} apart, and the job does not say not_applicable of it"
+    kept = [value.value for value in manifest.values if value.applies and value.value in named]
+    if kept:
+        yield f"the job says that {_listed(kept)} does not apply, and the release has it among the other values"
+
+
 def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
     """A table that cannot be cut is published as one, whatever was asked for."""
     word = asked.strip().casefold() if isinstance(asked, str) else ""
     if word == "auto" or manifest.strata is None:
         return
-    number = len(manifest.strata.strata)
+    number = sum(1 for stratum in manifest.strata.strata if stratum.applies)
     most = 1 if word == "none" else int(word) if _NUMBER.fullmatch(word) else asked
     if isinstance(most, int):
         if number > max(1, most):
@@ -153,11 +166,11 @@ def _method(asked: str, manifest: Manifest) -> Iterator[str]:
 
 
 def _min_size(asked: int, manifest: Manifest) -> Iterator[str]:
-    yield from _sizes(f"at least {asked:,}", sum(group.buckets for group in manifest.setting if group.size < asked))
+    yield from _sizes(f"at least {asked:,}", sum(group.buckets for group in manifest.own_setting if group.size < asked))
 
 
 def _max_size(asked: int, manifest: Manifest) -> Iterator[str]:
-    yield from _sizes(f"at most {asked:,}", sum(group.buckets for group in manifest.setting if group.size > asked))
+    yield from _sizes(f"at most {asked:,}", sum(group.buckets for group in manifest.own_setting if group.size > asked))
 
 
 def _sizes(asked: str, others: int) -> Iterator[str]:
@@ -249,14 +262,12 @@ BY_LIMITS = (
     "groups.from",
     "groups.ungrouped",
 )
-BY_EXPOSURE = ("limits.publish_in_the_clear",)
-NOT_COMPARED_YET = ("table.not_applicable",)
+BY_EXPOSURE = ("limits.publish_in_the_clear", "table.not_applicable")  # what is published outright
 # What leaves no trace in a release, or is not for it.
 UNSEEN = (
     "table.strict",
     "solve.time_limit",
     "adversary.avoid_ruled_out",
-    *NOT_COMPARED_YET,
     "report.title",
     "report.dataset",
     "report.controller",

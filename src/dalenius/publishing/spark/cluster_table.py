@@ -72,7 +72,8 @@ class SparkCounts:
 
     def renumber(self, table: Numbers) -> SparkCounts:
         """Merge strata."""
-        merged = np.zeros((len(self.by_partition), int(table.max()) + 1), dtype=np.int64)
+        numbers = (int(table.max()) // self.values + 1) * self.values
+        merged = np.zeros((len(self.by_partition), numbers), dtype=np.int64)
         np.add.at(merged.T, table, self.by_partition.T)
         return SparkCounts(merged, self.values)
 
@@ -168,7 +169,8 @@ class SparkTable:
         packed = survey.layout(buckets)
         names = list(survey.domains)
         with plain_errors():
-            frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=packed is not None)
+            fits = packed is not None
+            frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=fits, placing=True)
             layout: Layout | WideLayout
             if packed is not None:
                 layout, rows = packed, piece_rows(survey.rows, survey.row_bytes)
@@ -209,7 +211,14 @@ class SparkTable:
             self._kept.unpersist()
 
     def _records(
-        self, survey: Survey, cutter: Cutter | None, names: Sequence[str], *, keep: bool, packed: bool = True
+        self,
+        survey: Survey,
+        cutter: Cutter | None,
+        names: Sequence[str],
+        *,
+        keep: bool,
+        packed: bool = True,
+        placing: bool = False,
     ) -> tuple[DataFrame, PackedRecordsOf | RawRecordsOf]:
         """The records as tasks will see them: as codes, kept on the cluster if they will be wanted again, or as is."""
         chosen, partitions = self._read()
@@ -221,9 +230,9 @@ class SparkTable:
                 frame = packed_frame(chosen, survey, layout, Check.of(partitions))
                 if keep:
                     frame = self._kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-            return frame, PackedRecordsOf(survey.sensitive, layout, cutter)
+            return frame, PackedRecordsOf(survey.sensitive, layout, cutter, placing)
         fields = tuple(survey.schema.field(name) for name in names)
-        records = RawRecordsOf(survey.sensitive, fields, cutter, Check.of(partitions))
+        records = RawRecordsOf(survey.sensitive, fields, cutter, Check.of(partitions), placing)
         return raw_frame(chosen, survey, names), records
 
     def _read(self) -> tuple[SelectedColumns, Partitions]:
