@@ -142,9 +142,10 @@ class SparkTable:
         """Count by partition; without strata the first reading has done so already."""
         self._drawn = None
         _, partitions = self._read()
-        values = len(survey.sensitive.texts)
+        values, dealt = len(survey.sensitive.texts), survey.sensitive.published
+        found = partitions.counts if dealt is None else partitions.counts[:, dealt]  # by code, as values are dealt now
         if cutter is None:
-            return SparkCounts(partitions.counts, values)
+            return SparkCounts(found, values)
         self._check_room(len(partitions.rows), cutter.number * values)
         frame, records = self._records(survey, cutter, cutter.columns, keep=True)
         with plain_errors():
@@ -153,7 +154,7 @@ class SparkTable:
         for row in counted:
             counts[row["number"]] = np.frombuffer(row["counts"], dtype=np.int64)
         by_value = counts.reshape(len(counts), cutter.number, values).sum(axis=1)
-        if (by_value != partitions.counts).any():
+        if (by_value != found).any():
             raise rows_moved()
         return SparkCounts(counts, values)
 
