@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.attack.audit import audit
 from dalenius.cli.main import main
-from dalenius.errors import AbsentCodesError, PolicyError, UsageError
+from dalenius.errors import AbsentCodesError, NoSolutionError, PolicyError, UsageError
 from dalenius.place.budget import Budget
 from dalenius.publishing.arrangement import _in_pairs
 from dalenius.query.count import Counter as QueryCounter
@@ -125,6 +125,32 @@ def test_pairs_hold_every_record_once(counts: list[int]) -> None:
     sizes = [group.records for group in partition.setting.groups]
     assert [sum(column) for column in zip(*partition.quotas, strict=True)] == sizes
     assert partition.setting.buckets == max(1, sum(counts) // 2)
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from("FM"), st.sampled_from("abcdNR")), min_size=12, max_size=60),
+    st.sampled_from(["none", ["Sex"]]),
+    st.integers(0, 1),
+)
+def test_any_table(rows: list[tuple[int, str, str]], strata: Any, known: int) -> None:
+    """Whoever is in it, every row is there once, and each in a bucket with its own kind."""
+    rows += [(1, "F", "a"), (2, "M", "b"), (3, "F", "c"), (0, "M", "N"), (0, "F", "R")]
+    table = pa.table(dict(zip(("Age", "Sex", "Income"), map(list, zip(*rows, strict=True)), strict=True)))
+    limits = {"odds": 6, "allow_absent": True}
+    try:
+        release = dalenius.publish(
+            table,
+            limits,
+            not_applicable=["N", "R"],
+            strata=strata,
+            known_records=known,
+            publish_in_the_clear=True,
+            **ROLES,
+        )
+    except NoSolutionError:
+        return  # too many have one value, if some of them are known
+    check(release, table, {"N", "R"})
 
 
 def test_with_groups_and_missing_codes() -> None:
