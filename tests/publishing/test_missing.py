@@ -121,6 +121,17 @@ def test_whoever_has_the_table_counts_as_the_release_does(tmp_path: Path) -> Non
     assert any("certain for 120 of 120" in note for note in audited.notes), audited.notes
 
 
+def test_no_table_fits_into_the_codes(tmp_path: Path) -> None:
+    """They are published, and whoever writes a manifest could put anything there."""
+    for codes in (["x" * 301], [str(k) for k in range(101)]):
+        with pytest.raises(UsageError, match="at most 100 codes"):
+            dalenius.publish(TABLE, {"odds": 6, "allow_absent": True}, missing=codes, **ROLES)
+    dalenius.publish(TABLE, {"odds": 6}, missing=["?", "Unknown"], out=tmp_path / "r", **ROLES)
+    for codes in (["x" * 301], sorted(str(k) for k in range(101))):
+        edit_manifest(tmp_path / "r", lambda manifest, codes=codes: manifest.update(missing=codes))
+        assert "missing" in verify(tmp_path / "r")["manifest"].summary
+
+
 def test_a_manifest_that_counts_a_code_twice(tmp_path: Path) -> None:
     dalenius.publish(TABLE, {"odds": 6}, missing=["?", "Unknown"], out=tmp_path / "r", **ROLES)
     for missing, says in (

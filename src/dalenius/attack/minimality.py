@@ -63,7 +63,7 @@ class _Play:
 def most_shares(manifest: Manifest, limits: Sequence[Fraction]) -> list[Fraction]:
     """most_x for every value, as far as a release tells: where there are fake values, f is that of ST's rows."""
     margin = Fraction(manifest.strata.margin) if manifest.strata is not None else Fraction(1)
-    slots = manifest.slots - (manifest.apart.rows if manifest.apart is not None else 0)
+    slots = max(1, manifest.slots - (manifest.apart.rows if manifest.apart is not None else 0))
     shares = [Fraction(value.count, slots) for value in manifest.values]
     return [
         limit if limit == 1 else share + margin * (limit - share) for share, limit in zip(shares, limits, strict=True)

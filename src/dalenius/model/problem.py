@@ -21,6 +21,7 @@ LARGEST_TOTAL = 2**53
 MOST_VALUES = 100_000
 
 MISSING = "missing"  # the name of what is missing, where codes for it are given and no name
+MOST_CODES = 100  # for what is missing: they are published, and nothing else is to fit in
 
 
 def name_of_nulls(null_value: str | None, missing: Sequence[str]) -> str | None:

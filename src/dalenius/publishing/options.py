@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import UsageError, nearest_name
+from dalenius.model.groups import LONGEST_NAME
 from dalenius.model.plan import Method, PlanOptions
-from dalenius.model.problem import name_of_nulls
+from dalenius.model.problem import MOST_CODES, name_of_nulls
 from dalenius.place.budget import Budget
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.policy.limits import LimitPolicy
@@ -220,6 +221,11 @@ def _check_roles(roles: Roles) -> None:
 def _check_codes(options: PublishOptions, solving: PlanOptions) -> None:
     if not all(isinstance(code, str) for code in (*options.missing, *options.not_applicable)):
         raise UsageError("codes must be text", "Give them as the column's texts: ['?', '-9'].")
+    if len(options.missing) > MOST_CODES or any(len(code) > LONGEST_NAME for code in options.missing):
+        raise UsageError(
+            f"at most {MOST_CODES} codes for what is missing, of at most {LONGEST_NAME} characters, can be published",
+            "Turn values that are missing into nulls first.",
+        )
     both = next((code for code in options.missing if code in options.not_applicable), None)
     if both is not None:
         raise UsageError(f"{both!r} is under missing and under not_applicable", "Keep one of them.")

@@ -19,7 +19,7 @@ from dalenius.errors import MemoryLimitError, ReleaseError
 from dalenius.model.groups import LONGEST_NAME
 from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
-from dalenius.model.problem import MOST_VALUES
+from dalenius.model.problem import MOST_CODES, MOST_VALUES
 from dalenius.release.earlier_formats import in_its_own_format, in_this_format
 from dalenius.release.modest_json import LARGEST, require_modest
 from dalenius.release.two_tables import Count, Entry, Place, Ratio, Tables
@@ -175,10 +175,8 @@ class Manifest(Entry):
     columns: Columns
     null_value: Annotated[str | None, Field(description="The name under which nulls of the sensitive column count.")]
     missing: Annotated[
-        list[str],
-        Field(
-            fail_fast=True, description="Texts of the source that count as nulls, in order; none if it has no nulls."
-        ),
+        list[Annotated[str, Field(max_length=LONGEST_NAME)]],
+        Field(max_length=MOST_CODES, fail_fast=True, description="Texts of the source that count as nulls, in order."),
     ]
     rows: Annotated[Count, Field(description="Records: the rows of QIT.")]
     buckets: Count
