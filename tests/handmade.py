@@ -33,7 +33,7 @@ class Handmade:
     `fakes` are (bucket, value) pairs that ST has besides, as many in every bucket. `tree` cuts the table into strata:
     its places are cuts, (column, value, below, above), and leaves, the numbers of their strata. Buckets are to be
     numbered stratum after stratum. `groups` are groups of values, (name, parent, limit), and `group_of` has the lowest
-    group of each value, by its name.
+    group of each value, by its name; `levels` are what the groups of each depth are called, instead of numbers.
     """
 
     types: Mapping[str, pa.DataType]
@@ -50,6 +50,9 @@ class Handmade:
     margin: str = "1"
     groups: Sequence[tuple[str, str | None, str | None]] = ()
     group_of: Mapping[str, str] = field(default_factory=dict)
+    levels: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    not_applicable: Sequence[str] = ()
 
     def write(self, folder: Path, kind: str = "parquet", format: int = 5) -> Path:
         """The release in a folder, with limits of 1 where none are given; in format 3, Parquet as Arrow writes it."""
@@ -94,17 +97,24 @@ class Handmade:
         assert isinstance(number, int)
         return number
 
-    def strata(self) -> dict[str, Any] | None:
+    def strata(self, format: int = 5) -> dict[str, Any] | None:
         """What the manifest says of the strata; those of the buckets are those of their rows."""
         if not self.tree:
             return None
-        of_bucket = {bucket: self.stratum(row) for row, bucket in zip(self.rows, self.buckets, strict=True)}
+        numbers = {node for node in self.tree if isinstance(node, int)}
+        of_bucket = {
+            bucket: self.stratum(row) if self.text(value) not in self.not_applicable else max(numbers) + 1
+            for row, value, bucket in zip(self.rows, self.values, self.buckets, strict=True)
+        }
         sizes = Counter(self.buckets)
         strata = []
-        for number in sorted({node for node in self.tree if isinstance(node, int)}):
+        for number in sorted(numbers | set(of_bucket.values())):
             mine = Counter(sizes[bucket] for bucket, stratum in of_bucket.items() if stratum == number)
             setting = [{"size": size, "buckets": buckets} for size, buckets in sorted(mine.items())]
-            strata.append({"rows": sum(size * buckets for size, buckets in mine.items()), "setting": setting})
+            since_5 = {"applies": number in numbers} if format > 4 else {}
+            strata.append(
+                {"rows": sum(size * buckets for size, buckets in mine.items()), "setting": setting, **since_5}
+            )
         tree = [
             {"stratum": node}
             if isinstance(node, int)
@@ -132,7 +142,10 @@ class Handmade:
             held = Counter(b for b, value in self.shown() if path[-1] in self.holding(self.text(value)))
             _, count, size = max((Fraction(n, sizes[b] - self.known_records), n, sizes[b]) for b, n in held.items())
             limit = next(limit for name, _, limit in self.groups if name == path[-1])
-            entry: dict[str, Any] = {"name": path[-1], "level": f"level {len(path)}"}
+            entry: dict[str, Any] = {
+                "name": path[-1],
+                "level": (self.levels or [f"level {n}" for n in range(1, 40)])[len(path) - 1],
+            }
             entry["parent"] = names.index(path[-2]) if len(path) > 1 else None
             entry["limit"] = None if limit is None else str(Fraction(limit))
             stated.append({**entry, "count": held.total(), "worst": {"count": count, "size": size}})
@@ -145,7 +158,7 @@ class Handmade:
         held = Counter((bucket, self.text(value)) for bucket, value in self.shown())
         worst: dict[str, tuple[Fraction, int, int]] = {}
         for (bucket, text), count in held.items():
-            known, size = self.known_records, sizes[bucket]
+            known, size = self.known_records if text not in self.not_applicable else 0, sizes[bucket]
             case = Fraction(count, size - known), count, size
             worst[text] = max(worst.get(text, case), case)
         shown = [value for _, value in self.shown()]
@@ -171,6 +184,7 @@ class Handmade:
                 "sensitive": stated_column(self.name, self.sensitive, shown, format),
             },
             "null_value": self.null_value,
+            **({"missing": sorted(self.missing)} if format > 4 else {}),
             "rows": len(self.rows),
             "buckets": len(sizes),
             "setting": [{"size": size, "buckets": number} for size, number in setting],
@@ -181,7 +195,7 @@ class Handmade:
             "bound": None,
             "gap": None,
             "adversary": {"known_records": self.known_records, "fake_values": len(self.fakes) // len(sizes)},
-            "strata": self.strata(),
+            "strata": self.strata(format),
             **since_5,
             "values": [
                 {
@@ -189,7 +203,11 @@ class Handmade:
                     "count": counts[text],
                     "limit": str(Fraction(self.limits.get(text, "1"))),
                     "worst": {"count": worst[text][1], "size": worst[text][2]},
-                    **({"group": place.get(self.group_of.get(text, ""))} if format > 4 else {}),
+                    **(
+                        {"group": place.get(self.group_of.get(text, "")), "applies": text not in self.not_applicable}
+                        if format > 4
+                        else {}
+                    ),
                 }
                 for text in texts
             ],

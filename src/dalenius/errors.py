@@ -93,6 +93,21 @@ class PolicyError(DaleniusError):
     kind = "policy"
 
 
+class AbsentCodesError(PolicyError):
+    """A code was named for what is missing or does not apply, and no record has it: likely a typing error."""
+
+    @classmethod
+    def of(cls, codes: Sequence[str], named: str, known: Iterable[str]) -> AbsentCodesError:
+        """For codes that were named under `named`, in a column with these values."""
+        close = nearest_name(codes[0], known)
+        more = f" (and {len(codes) - 1} more)" if len(codes) > 1 else ""
+        return cls(
+            f"{codes[0]!r}{more} is under {named}, and no record has it",
+            (f"Did you mean {close!r}? " if close is not None else "")
+            + "Where it is meant, say so: --allow-absent-values, or allow_absent = true in the job file's [limits].",
+        )
+
+
 class ClearValuesError(PolicyError):
     """A policy under which somebody's value would be published outright, though nobody has asked for it."""
 

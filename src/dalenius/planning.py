@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,17 @@ import numpy as np
 
 from dalenius.errors import CountsError, NullsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
-from dalenius.model.problem import Problem, ValueCounts
+from dalenius.model.problem import Problem, ValueCounts, name_of_nulls
 from dalenius.policy.bands import BandSpec, resolve_bands
 from dalenius.policy.exact import label
 from dalenius.policy.grouping import bands_to_offer, with_bands_as_values
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, bands_in, resolve_limits
+from dalenius.policy.not_applicable import (
+    apart_sentence,
+    refuse_fakes,
+    refuse_not_applicable,
+    without_not_applicable,
+)
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 from dalenius.solve.methods import MOMENT, infeasible_solution, solve, solve_and_grow
 from dalenius.solve.sizes import (
@@ -31,7 +37,7 @@ from dalenius.solve.sizes import (
 )
 
 if TYPE_CHECKING:
-    from dalenius.tables.open_table import NumberCounts
+    from dalenius.tables.number_counts import NumberCounts
 
 _MANY_NUMBERS = 200  # different ones, from which on bands are offered
 _ADVICE_SECONDS = 20.0  # at most, for finding a max-size to recommend
@@ -49,6 +55,8 @@ def plan(
     gap: float = 1e-3,
     time_limit: float = 60.0,
     null_value: str | None = None,
+    missing: Sequence[str] = (),
+    not_applicable: Sequence[str] = (),
     known_records: int = 0,
     fake_values: int = 0,
 ) -> Plan:
@@ -64,12 +72,17 @@ def plan(
     values go into every bucket. The plan then has the solution without either as `unprotected`: their difference is
     the price.
 
+    Nulls count as `null_value`, and so do texts that are `missing`. Records whose values are `not_applicable` are set
+    apart: the plan is for the others.
+
     >>> import dalenius
     >>> plan = dalenius.plan({"Flu": 90, "HIV": 10}, {"Flu": 1, "HIV": "0.2"})
     >>> str(plan.solution.setting), plan.solution.loss
     ('25 x 2 + 10 x 5', 185)
     """
-    counts = count_values(counts_or_table, sensitive, null_value, table, bands_in(limits))
+    missing = (missing,) if isinstance(missing, str) else tuple(missing)
+    null_name, bands = name_of_nulls(null_value, missing), bands_in(limits)
+    counts = count_values(counts_or_table, sensitive, null_name, table, missing, _allows_absent(limits), bands)
     options = PlanOptions(
         min_size=min_size,
         max_size=max_size,
@@ -78,7 +91,16 @@ def plan(
         known_records=known_records,
         fake_values=fake_values,
     )
-    return plan_counts(counts, as_policy(limits, counts), method, options)
+    apart = (not_applicable,) if isinstance(not_applicable, str) else tuple(not_applicable)
+    policy = as_policy(limits, without_not_applicable(counts, apart)).ungrouping(null_name)
+    return plan_counts(counts, policy, method, options, apart)
+
+
+def _allows_absent(limits: LimitPolicy | Mapping[Any, Any]) -> bool:
+    """Whether limits as Python callers give them allow what the table does not have."""
+    if isinstance(limits, LimitPolicy):
+        return limits.allow_absent
+    return isinstance(limits, Mapping) and limits.get("allow_absent") is True
 
 
 def count_values(
@@ -86,6 +108,8 @@ def count_values(
     sensitive: str | None,
     null_value: str | None = None,
     table: str | None = None,
+    missing: Sequence[str] = (),
+    allow_absent: bool = False,
     bands: BandSpec | None = None,
 ) -> ValueCounts:
     """Counts from a dict, or counted in a table: by value, or by bands of numbers."""
@@ -101,8 +125,10 @@ def count_values(
 
     with open_table(counts_or_table, table) as opened:
         if bands is None:
-            return opened.count_by_value(sensitive, null_value)
-        return count_in_bands(opened.count_numbers(sensitive), bands, sensitive, null_value)
+            return opened.count_by_value(sensitive, null_value, missing, allow_absent)
+        from dalenius.tables.number_counts import count_numbers
+
+        return count_in_bands(count_numbers(opened, sensitive, missing), bands, sensitive, null_value)
 
 
 def count_in_bands(found: NumberCounts, spec: BandSpec, column: str, null_value: str | None) -> ValueCounts:
@@ -118,25 +144,41 @@ def count_in_bands(found: NumberCounts, spec: BandSpec, column: str, null_value:
 
 
 def plan_counts(
-    counts: ValueCounts, policy: LimitPolicy, method: Method | str = Method.OPTIMAL, options: PlanOptions | None = None
+    counts: ValueCounts,
+    policy: LimitPolicy,
+    method: Method | str = Method.OPTIMAL,
+    options: PlanOptions | None = None,
+    not_applicable: Sequence[str] = (),
 ) -> Plan:
-    """Resolve the limits and solve with one method."""
-    options = options or PlanOptions()
-    resolved, problem = prepare_problem(counts, policy, options)
-    return _add_unprotected(_solve(problem, _method(method), options, resolved), options, resolved)
+    """Resolve the limits and solve with one method. Records with values that do not apply are set apart."""
+    return compare_counts(counts, policy, [method], options, not_applicable, undecided=False)[0]
 
 
 def compare_counts(
-    counts: ValueCounts, policy: LimitPolicy, methods: Iterable[Method | str], options: PlanOptions | None = None
+    counts: ValueCounts,
+    policy: LimitPolicy,
+    methods: Iterable[Method | str],
+    options: PlanOptions | None = None,
+    not_applicable: Sequence[str] = (),
+    undecided: bool = True,
 ) -> list[Plan]:
-    """The plans of several methods. If the largest size has to grow for one of them, it has grown for the next."""
+    """The plans of several methods. If the largest size has to grow for one of them, it has grown for the next.
+
+    A method that comes to no end in time is one of them, or, unless `undecided`, an error.
+    """
     options = options or PlanOptions()
-    resolved, problem = prepare_problem(counts, policy, options)
+    refuse_fakes(not_applicable, options.fake_values)
+    refuse_not_applicable(policy, counts.values, not_applicable)
+    apart = apart_sentence(counts, not_applicable)
+    resolved, problem = prepare_problem(without_not_applicable(counts, not_applicable), policy, options)
+    resolved = replace(resolved, notes=(*([apart] if apart is not None else []), *resolved.notes))
     plans: list[Plan] = []
     for method in [_method(name) for name in methods]:
         try:
             plans.append(_add_unprotected(_solve(problem, method, options, resolved), options, resolved))
         except UndecidedError as error:
+            if not undecided:
+                raise
             notes = (*resolved.notes, f"{method}: {error.message}")
             plans.append(
                 Plan(problem, infeasible_solution(problem, method), no_solution=NoSolution("undecided"), notes=notes)

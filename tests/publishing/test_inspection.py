@@ -192,7 +192,8 @@ def test_codes_for_what_is_missing() -> None:
     assert found.columns == ("chapter", "age", "sex", "rooms")
     assert found.values == ("Unknown",)
     assert "'chapter' ('Unknown'), 'age' ('999'), 'sex' ('?') and 1 more" in found.message
-    assert "--limit 'Unknown=0.9'" in found.answer
+    assert "--missing 'Unknown'" in found.answer
+    assert "In 'age', 'sex' and 'rooms', turn them into nulls first." in found.answer
 
 
 @given(st.integers(0, 2**32), st.sampled_from([30, 300, 3000]), st.sampled_from([2, 30, 10**6]))

@@ -87,6 +87,7 @@ def write_release(
             sensitive=_column(table, sensitive),
         ),
         null_value=None,
+        missing=[],
         rows=table.num_rows,
         buckets=len(set(buckets)),
         setting=[SizeGroupPart(size=int(s), buckets=int(b)) for s, b in zip(sizes, numbers_of, strict=True)],
@@ -100,7 +101,7 @@ def write_release(
         strata=None,
         groups=None,
         bands=None,
-        values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1), group=None)],
+        values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1), group=None, applies=True)],
     )
     (path / FILE).write_text(manifest.to_json(), encoding="utf-8")
     return ReleaseFolder(path, manifest)

@@ -18,11 +18,14 @@ import dalenius
 from tests.effort import cases
 from tests.spark.tables import COLUMNS, PIECE_ROWS, check_release, publish, town, written
 
+GROUPS = {"tree": {"fever": ["Flu", "HIV"], "joints": ["Gout"]}}  # not in the order of the values
 WISHES: dict[str, dict[str, Any]] = {
     "plain": {},
     "fakes": {"fake_values": 1, "known_records": 1},
     "strata by a column": {"strata": ["Gender"]},
     "strata found": {"strata": "auto"},
+    "missing codes": {"missing": ["HIV"], "not_applicable": ["Cold"], "limits": {"odds": 8}},
+    "set apart": {"not_applicable": ["Cold"], "strata": ["Gender"], "limits": {"odds": 8, "grouping": GROUPS}},
     "strata with fakes": {"strata": ["Gender"], "fake_values": 2},
     "groups, strata and fakes": {
         "limits": {"odds": 6, "grouping": {"tree": {"Feverish": ["Flu", "HIV"], "Other": ["Cold", "Gout"]}}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,11 +13,16 @@ import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel
 
+from dalenius import publish
 from dalenius.cli.main import main
-from dalenius.errors import PolicyError
+from dalenius.errors import PolicyError, SelfCheckError
 from dalenius.model.verdict import Outcome, Verdict
+from dalenius.policy.icd import path_of
 from dalenius.policy.job import Job, parse_job
 from dalenius.policy.limits import LimitPolicy
+from dalenius.publishing import flow
+from dalenius.publishing.description import describe
+from dalenius.release.manifest import read_manifest
 from dalenius.verify.against_job import BY_EXPOSURE, BY_LIMITS, BY_MANIFEST, UNSEEN
 from dalenius.verify.judge import verify
 from tests.effort import cases
@@ -48,6 +54,56 @@ def in_the_clear(**changes: Any) -> Handmade:
     return hospital(values=values, limits={"HIV": "1/4"}, **changes)
 
 
+def chronic(limit: str | None = None, **changes: Any) -> Handmade:
+    """The hospital in two groups on one level."""
+    parts: dict[str, Any] = {
+        "groups": [("Chronic", None, limit), ("Airways", None, None)],
+        "group_of": {"HIV": "Chronic", "Gout": "Chronic", "Flu": "Airways", "Cold": "Airways"},
+        "levels": ["group"],
+        **changes,
+    }
+    return hospital(**parts)
+
+
+def lettered(*but: str) -> Handmade:
+    """The hospital in groups by the first letter, but for some."""
+    letters = {value: value[0] for value in ("Cold", "Flu", "Gout", "HIV") if value not in but}
+    return chronic(groups=[(letter, None, None) for letter in letters.values()], group_of=letters, levels=["prefix 1"])
+
+
+def diagnosed() -> Handmade:
+    """Codes in the chapters and blocks of ICD-10."""
+    codes = {"Flu": "J10", "Cold": "J00", "HIV": "B20", "Gout": "M10"}
+    holders = {code: path_of("icd10", code) or () for code in codes.values()}
+    groups = {
+        group.name: (group.name, path[k - 1].name if k else None, None)
+        for path in holders.values()
+        for k, group in enumerate(path)
+    }
+    made = hospital()
+    return chronic(
+        values=[codes[value] for value in made.values],
+        limits={},
+        groups=[*groups.values()],
+        group_of={code: path[-1].name for code, path in holders.items()},
+        levels=["chapter", "block"],
+    )
+
+
+def aged(cut: int = 3) -> Handmade:
+    """Numbers from 1 to 4 in two bands."""
+    names = f"below {cut}", f"{cut} and above"
+    numbers = {"Flu": 1, "Cold": 2, "HIV": 3, "Gout": 4}
+    return chronic(
+        values=[numbers[value] for value in hospital().values],
+        sensitive=pa.int64(),
+        limits={},
+        groups=[(name, None, None) for name in names],
+        group_of={str(number): names[number >= cut] for number in numbers.values()},
+        levels=["band"],
+    )
+
+
 def test_every_key_of_a_job_has_its_comparison() -> None:
     """A key that is new in the schema has to be put into exactly one of these."""
     tables = [set(BY_MANIFEST), set(BY_LIMITS), set(BY_EXPOSURE), set(UNSEEN)]
@@ -70,6 +126,7 @@ def limits(rule: str, others: str = "") -> str:
     return f"[limits]\n{rule}\n{others}"
 
 
+TREE = "[groups]\ntree = {Chronic = ['HIV', 'Gout'], Airways = ['Flu', 'Cold']}"
 OPTIMAL = {"status": "optimal", "bound": 18, "gap": 0.1}
 CASES = {
     "table.sensitive": Case(
@@ -93,6 +150,23 @@ CASES = {
         "[table]\nnull_value = 'none'",
         "the job says that nulls count as 'none', and the release counts them as 'Flu'",
         edit={"null_value": "Flu"},
+    ),
+    "table.missing": Case(
+        "[table]\nmissing = ['?']",
+        "[table]\nmissing = ['?', 'Unknown']",
+        "the job says that 'Unknown' stands for a missing value, and the release counts it as a value",
+        lambda: hospital(null_value="Flu", missing=["?"]),
+    ),
+    "table.not_applicable": Case(
+        "[table]\nnot_applicable = ['Gout']",
+        "[table]\nnot_applicable = ['Flu']",
+        "the release sets people with 'Gout' apart, and the job does not say not_applicable of it",
+        lambda: hospital(
+            values=["Flu", "Cold", "Flu", "Cold", "HIV", "Flu", "Flu", "Cold", *["Gout"] * 4],
+            tree=[1],
+            not_applicable=["Gout"],
+            limits={},
+        ),
     ),
     "table.strata": Case(
         "[table]\nstrata = 3",
@@ -149,7 +223,71 @@ CASES = {
         "the job says 0 fake values in every bucket, and the release has 1",
         with_fakes,
     ),
+    "limits.groups": Case(
+        f"{TREE}\n{LIMITS}[limits.groups]\nChronic = '1/2'",
+        f"{TREE}\n{LIMITS}[limits.groups]\nChronic = '3/4'",
+        "1 group has another limit in the manifest; the first: 'Chronic', 1/2, not 3/4",
+        lambda: chronic("1/2"),
+        "limits",
+    ),
+    "limits.levels": Case(
+        f"{TREE}\n[limits]\nuniform = '1/2'\n[limits.levels]\ngroup = 'none'",
+        f"{TREE}\n[limits]\nuniform = '1/2'\n[limits.levels.group]\nuniform = 1",
+        "2 groups have another limit in the manifest; the first: 'Airways', none, not 1",
+        chronic,
+        "limits",
+    ),
+    "groups.tree": Case(
+        TREE,
+        TREE.replace("'Gout'], ", "], ").replace("'Flu'", "'Flu', 'Gout'"),
+        "1 value is in another group in the manifest; the first: 'Gout', in 'Chronic', not 'Airways'",
+        chronic,
+        "limits",
+    ),
+    "groups.csv": Case(
+        "groups = 'groups.csv'",
+        "groups = 'kinds.csv'",
+        "the group 'Airways' is on another level in the manifest: 'group', not 'kind'",
+        chronic,
+        "limits",
+    ),
+    "groups.prefixes": Case(
+        "[groups]\nprefixes = {H = 'Chronic', G = 'Chronic', F = 'Airways', C = 'Airways'}",
+        "[groups]\nprefixes = {H = 'Chronic', G = 'Chronic', F = 'Airways', C = 'Common'}",
+        "the manifest lacks 1 group; the first: 'Common'",
+        chronic,
+        "limits",
+    ),
+    "groups.prefix": Case(
+        "[groups]\nprefix = 1", "[groups]\nprefix = 2", "the manifest lacks 4 groups", lettered, "limits"
+    ),
+    "groups.ungrouped": Case(
+        "[groups]\nprefix = 1\nungrouped = ['Flu']",
+        "[groups]\nprefix = 1\nungrouped = ['Flu', 'HIV']",
+        "the manifest has 1 group that should not be; the first: 'H'",
+        lambda: lettered("Flu"),
+        "limits",
+    ),
+    "groups.named": Case("groups = 'icd10'", "groups = 'icd9'", "unknown to icd9", diagnosed, "limits"),
+    "groups.cuts": Case("[groups]\ncuts = [3]", "[groups]\ncuts = [4]", "lacks", aged, "limits"),
+    "groups.quantiles": Case("[groups]\nquantiles = 2", "[groups]\nquantiles = 3", "lacks", lambda: aged(2), "limits"),
+    "groups.width": Case("[groups]\nwidth = 3", "[groups]\nwidth = 2", "lacks", aged, "limits"),
+    "groups.from": Case(
+        "[groups]\nwidth = 2\nfrom = 3",
+        "[groups]\nwidth = 2\nfrom = 2",
+        "lacks",
+        aged,
+        "limits",
+    ),
 }
+
+
+@pytest.fixture(autouse=True)
+def _files_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "HIV,Chronic\nGout,Chronic\nFlu,Airways\nCold,Airways\n"
+    Path("groups.csv").write_text(f"value,group\n{rows}")
+    Path("kinds.csv").write_text(f"value,kind\n{rows}")
 
 
 def made(case: Case, folder: Path) -> Path:
@@ -187,28 +325,13 @@ UNSEEN_JOBS = {
     "table.strict": "[table]\nstrict = true",
     "solve.time_limit": "[solve]\ntime_limit = 5",
     "adversary.avoid_ruled_out": "[adversary]\navoid_ruled_out = true",
-    "table.missing": "[table]\nmissing = ['?']",
-    "table.not_applicable": "[table]\nnot_applicable = ['N']",
-    "limits.groups": "groups = 'prefix:1'\n[limits.groups]\nH = 0.5",
-    "limits.levels": "groups = 'prefix:1'\n[limits.levels]\n'prefix 1' = 'none'",
-    "groups.named": "[groups]\nnamed = 'icd10'",
-    "groups.csv": "[groups]\ncsv = 'groups.csv'",
-    "groups.prefix": "[groups]\nprefix = 1",
-    "groups.prefixes": "[groups]\nprefixes = {H = 'any virus'}",
-    "groups.tree": "[groups]\ntree = {'any virus' = ['HIV']}",
-    "groups.cuts": "[groups]\ncuts = [1]",
-    "groups.quantiles": "[groups]\nquantiles = 2",
-    "groups.width": "[groups]\nwidth = 2",
-    "groups.from": "[groups]\nwidth = 2\nfrom = 1",
-    "groups.ungrouped": "[groups]\nprefix = 1\nungrouped = ['?']",
     **{f"report.{name}": f"[report]\n{name} = 'x'" for name in ("title", "dataset", "controller", "purpose")},
 }
 
 
 @pytest.mark.parametrize("key", UNSEEN)
 def test_what_cannot_be_seen_is_said(key: str, tmp_path: Path) -> None:
-    (tmp_path / "groups.csv").write_text("value,group\nHIV,any virus\n")
-    verdict = verify(hospital().write(tmp_path / "release"), job=parse_job(UNSEEN_JOBS[key], tmp_path))
+    verdict = verify(hospital().write(tmp_path / "release"), job=parse_job(UNSEEN_JOBS[key]))
     assert verdict.verified
     assert any(key in note and "cannot be seen in a release" in note for note in verdict.notes)
     assert key not in verdict["job"].summary
@@ -330,6 +453,8 @@ JOBS = {
     "clear": "[limits]\ntheta = 8\nbase = '0.5'\npublish_in_the_clear = true\n[solve]\nmin_size = 1",
     "columns": "strata = ['Gender']\n[limits]\nodds = 8",
     "number": "strata = 2\n[limits]\nodds = 8",
+    "groups": "[limits]\nodds = 6\n[limits.levels.'prefix 1']\nodds = 9\n[groups]\nprefix = 1",
+    "covered": "[groups]\ntree = {x = ['Flu', 'Acne'], y = ['Cold', 'Gout', 'Mumps']}\n[limits.groups]\nx='.8'\ny='.9'",
     "none": "strata = 'none'\nnull_value = 'unknown'\nstrict = false\n[limits]\nodds = 8\n[report]\ntitle = 'x'",
 }
 
@@ -348,6 +473,62 @@ def test_what_publish_makes_of_a_job_agrees_with_it(name: str, tmp_path: Path, m
     result = CliRunner().invoke(main, ["verify", "release", "--job", "job.toml"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert ["job", "ok"] in [line.split()[:2] for line in result.output.splitlines()]
+
+
+def test_groups_that_a_job_does_not_speak_of_are_noted(tmp_path: Path) -> None:
+    verdict = verify(chronic("1/2").write(tmp_path / "release"), job=parse_job(LIMITS))
+    assert verdict.verified
+    assert any("the job says nothing of it" in note and "2 groups of values" in note for note in verdict.notes)
+
+
+def test_a_job_whose_groups_the_release_has_not(tmp_path: Path) -> None:
+    verdict = verify(hospital().write(tmp_path / "release"), job=parse_job(f"{TREE}\n{LIMITS}"))
+    assert "the manifest lacks 2 groups; the first: 'Airways'" in verdict["limits"].summary
+
+
+class TestFakesHideTheCountsOfGroups:
+    """The job's rule is for two levels; the release was published with it, and with a fake value in every bucket."""
+
+    JOB = (
+        "[limits]\nuniform = '0.6'\n[limits.levels.group]\nodds = 3\n[groups]\ntree = {x = ['a', 'b'], y = ['c', 'd']}"
+    )
+    TABLE = pa.table({"Age": list(range(120)), "Disease": ["a"] * 50 + ["b"] * 20 + ["c"] * 30 + ["d"] * 20})
+
+    def published(self, folder: Path, **changes: Any) -> Path:
+        job = parse_job(self.JOB)
+        roles: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "fake_values": 1, **changes}
+        return publish(self.TABLE, job.policy(), out=folder, strata="none", **roles).path
+
+    def test_the_table_shows_them(self, tmp_path: Path) -> None:
+        release = self.published(tmp_path / "release")
+        assert verify(release, job=parse_job(self.JOB), against=self.TABLE).verified
+        alone = verify(release, job=parse_job(self.JOB))
+        assert alone.verified
+        assert any("odds goes by how many records" in note and "2 groups" in note for note in alone.notes)
+
+    def test_another_limit_is_found_with_the_table_and_a_far_one_without(self, tmp_path: Path) -> None:
+        release = self.published(tmp_path / "release")
+        stated = Fraction(read_manifest(release).groups[0].limit)  # type: ignore[index, arg-type]
+        assert stated == Fraction(7, 12) * 3 / (1 + Fraction(7, 12) * 2)
+        for limit, found in ((stated + Fraction(1, 1000), False), (Fraction(1), True)):
+            changed = {"limit": str(limit)}
+            edit_manifest(release, lambda manifest: manifest["groups"][0].update(changed))  # noqa: B023
+            assert verify(release, job=parse_job(self.JOB)).verified is not found
+            verdict = verify(release, job=parse_job(self.JOB), against=self.TABLE)
+            assert f"the first: 'x', {limit}, not {stated}" in verdict["limits"].summary
+
+    def test_publishing_checks_limits_of_groups_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A manifest that promises another limit, or another group, is not published, with fakes or without."""
+
+        def described(*given: Any) -> Any:
+            right = describe(*given)
+            groups = [group.model_copy(update={"limit": "1"}) for group in right.groups or ()]
+            return right.model_copy(update={"groups": groups})
+
+        monkeypatch.setattr(flow, "describe", described)
+        for fakes in (0, 1):
+            with pytest.raises(SelfCheckError, match="limits"):
+                self.published(tmp_path / "release", fake_values=fakes)
 
 
 def test_the_command_compares_the_whole_job(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from dalenius.attack.reading import (
     read_sample,
 )
 from dalenius.attack.ruled_out import negative
-from dalenius.attack.truth import BandTexts, control_people, table_concerns, truth_classes
+from dalenius.attack.truth import control_people, others_of, table_concerns, truth_classes
 from dalenius.errors import InputError, ReleaseError, UsageError
 from dalenius.infer.candidates import Floats
 from dalenius.model.attack_result import ATTACKS, Attack, Audit
@@ -235,16 +235,14 @@ class _Auditor:
     def _others(self) -> tuple[pa.Table, Integers]:
         """People who are not in the release, and the numbers of their values; -1 for one that the release has not."""
         manifest = self._release.manifest
-        kinds = {
-            column.name: self._release.schema("qit").field(column.name).type
-            for column in manifest.columns.quasi_identifiers
-        }
+        schema = self._release.schema("qit")
+        kinds = {column.name: schema.field(column.name).type for column in manifest.columns.quasi_identifiers}
         plain = pa.schema(
             [(name, kind.value_type if pa.types.is_dictionary(kind) else kind) for name, kind in kinds.items()]
         )
         sensitive = manifest.columns.sensitive.name
         rows, values, everyone = control_people(
-            self._control, None, plain, sensitive, manifest.null_value, _MOST_CONTROL, BandTexts.of(manifest)
+            self._control, None, plain, sensitive, manifest.null_value, _MOST_CONTROL, *others_of(manifest)
         )
         if not everyone:
             raise InputError("the control table has no rows", "Give people who are not in the release.")
@@ -265,7 +263,7 @@ class _Auditor:
             [entry.value for entry in manifest.values],
             manifest.null_value,
             min(2**30, self._release.memory.engine // 2),  # before the engine that reads the truth spills
-            BandTexts.of(manifest),
+            *others_of(manifest),
         )
         people = align(
             sample.candidates,
@@ -314,7 +312,7 @@ def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None) -> li
         columns.sensitive.name,
         {entry.value: entry.count for entry in release.manifest.values},
         release.manifest.null_value,
-        BandTexts.of(release.manifest),
+        *others_of(release.manifest),
     )
 
 

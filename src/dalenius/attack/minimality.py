@@ -39,6 +39,7 @@ from dalenius.infer.naive_bayes import match_values
 from dalenius.model.attack_result import Attack
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest, Strata
+from dalenius.tables.arrays import numpy_array
 from dalenius.verify.findings import Report
 from dalenius.verify.stated_tree import Tree, check_tree
 
@@ -83,7 +84,8 @@ def most_shares(manifest: Manifest, limits: Sequence[Fraction], groups: LimitedG
     Where there are fake values, f is that of ST's rows.
     """
     margin = Fraction(manifest.strata.margin) if manifest.strata is not None else Fraction(1)
-    shares = [Fraction(value.count, manifest.slots) for value in manifest.values]
+    slots = max(1, manifest.slots - (manifest.apart.rows if manifest.apart is not None else 0))
+    shares = [Fraction(value.count, slots) for value in manifest.values]
     shares += groups.shares if groups is not None else ()
     return [
         limit if limit == 1 else share + margin * (limit - share) for share, limit in zip(shares, limits, strict=True)
@@ -91,10 +93,13 @@ def most_shares(manifest: Manifest, limits: Sequence[Fraction], groups: LimitedG
 
 
 def leaf_rows(folder: ReleaseFolder, tree: Tree) -> Integers:
-    """How many rows of QIT arrive at each leaf."""
+    """How many rows of QIT arrive at each leaf; those that are set apart go through no tree."""
     rows: Integers = np.zeros(len(tree.leaf_places), np.int64)
-    names = list(tree.columns) or [folder.manifest.columns.bucket]
-    for batch in folder.batches("qit", names, rows=_ROWS_AT_ONCE, coded=True):
+    manifest = folder.manifest
+    last = manifest.buckets - (manifest.apart.buckets if manifest.apart is not None else 0)
+    names = [*tree.columns, manifest.columns.bucket]
+    for whole in folder.batches("qit", names, rows=_ROWS_AT_ONCE, coded=True):
+        batch = whole.slice(0, int(np.searchsorted(numpy_array(whole.column(len(names) - 1)), last, side="right")))
         rows += np.bincount(tree.leaves(tree.rank(batch), batch.num_rows), minlength=len(rows))
     return rows
 
@@ -208,7 +213,7 @@ def _match(block: Block, leaf_of: Integers, values: int, keys: Integers, lifts: 
 def _merging(strata: Strata, merged: Sequence[MergedStratum]) -> dict[str, Any]:
     return {
         "margin": strata.margin,
-        "strata": len(strata.strata),
+        "strata": sum(1 for stratum in strata.strata if stratum.applies),
         "merged_strata": len(merged),
         "merged_leaves": sum(len(stratum.leaves) for stratum in merged),
         "merged_people": sum(int(stratum.rows.sum()) for stratum in merged),

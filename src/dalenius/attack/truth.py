@@ -26,7 +26,7 @@ from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import named_type
 from dalenius.tables.arrays import arrow_array, numpy_array, plain_arrow_errors
 from dalenius.tables.compare import column_types, comparable
-from dalenius.tables.connections import connect, quote_name
+from dalenius.tables.connections import connect, literals, named_nulls, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors
@@ -65,6 +65,7 @@ def truth_classes(
     values: Sequence[str],
     null_value: str | None,
     memory: int | None = None,
+    missing: Sequence[str] = (),
     bands: BandTexts | None = None,
 ) -> TruthClasses:
     """For rows of a release (its quasi-identifiers), their classes and what the table says about these.
@@ -74,9 +75,7 @@ def truth_classes(
     """
     columns = rows.schema.names
     with _open(source, table, [*columns, sensitive], memory) as (connection, relation), plain_errors():
-        text = _text(sensitive, bands)
-        if null_value is not None:
-            text = f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
+        text = named_nulls(_text(sensitive, bands, missing), null_value, missing)
         renamed = [f"{quote_name(column)} AS q{place}" for place, column in enumerate(columns)]
         chosen = relation.project(", ".join([*renamed, f"{text} AS s"]))
         connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
@@ -99,8 +98,8 @@ class BandTexts:
             return None
         return cls(tuple(manifest.bands), manifest.columns.sensitive.type)
 
-    def sql(self, column: str) -> str:
-        """The name of a number's band; nulls, and what is no number, have none."""
+    def sql(self, column: str, missing: Sequence[str] = ()) -> str:
+        """The name of a number's band; nulls, what is missing, and what is no number have none."""
         kind = named_type(self.data_type)
         decimal = f"DECIMAL({kind.precision}, {kind.scale})" if pa.types.is_decimal(kind) else ""
         sql_type = decimal or ("HUGEINT" if pa.types.is_integer(kind) else "DOUBLE")
@@ -112,12 +111,18 @@ class BandTexts:
             f"WHEN {number} < CAST('{least_text(cut, kind)}' AS {sql_type}) THEN '{name}'"
             for cut, name in zip(self.cuts, names, strict=True)
         ]
-        return f"CASE WHEN {number} IS NULL THEN NULL {' '.join(cases)} ELSE '{last}' END"
+        absent = f"WHEN CAST({quote_name(column)} AS VARCHAR) IN ({literals(missing)}) THEN NULL" if missing else ""
+        return f"CASE WHEN {number} IS NULL THEN NULL {absent} {' '.join(cases)} ELSE '{last}' END"
 
 
-def _text(sensitive: str, bands: BandTexts | None) -> str:
+def others_of(manifest: Manifest) -> tuple[Sequence[str], BandTexts | None]:
+    """What else the truth has to know of a release: codes for missing values, and bands."""
+    return manifest.missing, BandTexts.of(manifest)
+
+
+def _text(sensitive: str, bands: BandTexts | None, missing: Sequence[str]) -> str:
     """The text by which a release knows a sensitive value."""
-    return f"CAST({quote_name(sensitive)} AS VARCHAR)" if bands is None else bands.sql(sensitive)
+    return f"CAST({quote_name(sensitive)} AS VARCHAR)" if bands is None else bands.sql(sensitive, missing)
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,7 @@ def table_concerns(
     sensitive: str,
     values: Mapping[str, int],
     null_value: str | None,
+    missing: Sequence[str] = (),
     bands: BandTexts | None = None,
 ) -> list[Concern]:
     """What the table gives away whatever the release does: columns that say the value, and people with several rows.
@@ -155,9 +161,10 @@ def table_concerns(
     with _open(source, table, [*quasi_identifiers, sensitive], None) as (_, relation), plain_errors():
         texts = {value: place for place, value in enumerate(values)}
         listed = [f"CAST({quote_name(name)} AS VARCHAR) AS q{k}" for k, name in enumerate(quasi_identifiers)]
-        chosen = relation.project(", ".join([*listed, f"{_text(sensitive, bands)} AS s"]))
+        text = named_nulls(_text(sensitive, bands, missing), null_value, missing)
+        chosen = relation.project(", ".join([*listed, f"{text} AS s"]))
         people, _ = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), _INSPECTED)
-        places = [texts.get(null_value or "" if value is None else value, -1) for value in people["s"].to_pylist()]
+        places = [texts.get(value or "", -1) for value in people["s"].to_pylist()]
         known = np.array(places, np.int64)
         codes = {
             name: numbered(numpy_array(people[f"q{k}"].combine_chunks().dictionary_encode("encode").indices))
@@ -186,6 +193,7 @@ def control_people(
     sensitive: str,
     null_value: str | None,
     most: int,
+    missing: Sequence[str] = (),
     bands: BandTexts | None = None,
 ) -> tuple[pa.Table, list[str | None], int]:
     """People of a table in the types of a release, their sensitive values, and how many people the table has.
@@ -194,10 +202,10 @@ def control_people(
     """
     with _open(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
         listed = [quote_name(name) for name in schema.names]
-        text = f"{_text(sensitive, bands)} AS the_sensitive_value"
-        chosen = relation.project(", ".join([*listed, text]))
+        text = named_nulls(_text(sensitive, bands, missing), null_value, missing)
+        chosen = relation.project(", ".join([*listed, f"{text} AS the_sensitive_value"]))
         people, everyone = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), most)
-        values = [null_value if value is None else value for value in people.column(len(listed)).to_pylist()]
+        values = people.column(len(listed)).to_pylist()
         with plain_arrow_errors():
             try:
                 return people.select(list(range(len(listed)))).cast(schema), values, everyone

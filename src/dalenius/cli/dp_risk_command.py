@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dalenius.cli.failures import report_errors
+from dalenius.cli.group_options import null_options
 from dalenius.cli.shared_options import (
     column_names,
     policy_options,
@@ -46,7 +47,7 @@ Examples:
     "--draws", type=int, default=1_000, show_default=True, metavar="N", help="How often to draw the noise (by OpenDP)."
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
-@click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
+@null_options
 @click.option(
     "--top",
     type=int,
@@ -98,6 +99,11 @@ def dp_risk_command(
         sensitive = plan_request.require_sensitive()
         if force and groups is None:
             raise UsageError("--force has no file to replace", "Give --groups FILE as well, or leave out --force.")
+        if plan_request.not_applicable:
+            raise UsageError(
+                "the job file sets people apart to whom the question does not apply, which dp-risk does not do",
+                "Give a table without them, and a job file without not_applicable.",
+            )
         listed = _numbers(epsilons)
         from dalenius.cli.progress_bar import show_progress
         from dalenius.dp_risk.risk import dp_risk
@@ -117,6 +123,7 @@ def dp_risk_command(
                 groups_file=groups,
                 force=force,
                 null_value=plan_request.null_value,
+                missing=plan_request.missing,
                 table=table_name,
                 method=plan_request.method,
                 options=plan_request.options,

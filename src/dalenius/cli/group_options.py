@@ -1,4 +1,4 @@
-"""The options for groups of values, and how they are merged with a job file."""
+"""The options for values that are missing and for groups of values, and how they are merged with a job file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,35 @@ from dalenius.errors import UsageError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _BEGINNINGS = ("icd9", "icd10", "prefix:", "cuts:", "quantiles:", "width:")
+
+
+def null_options(command: Command) -> Command:
+    """What is missing in the sensitive column."""
+    for option in reversed(
+        [
+            click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value."),
+            click.option(
+                "--missing",
+                multiple=True,
+                metavar="CODE,...",
+                help="Values of the sensitive column that stand for a missing one, such as ?: they count as nulls do, "
+                "under the name of --null-value (default missing). Repeatable.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def apart_option(command: Command) -> Command:
+    """What does not apply."""
+    return click.option(
+        "--not-applicable",
+        multiple=True,
+        metavar="VALUE,...",
+        help="Values that say that the question does not apply, such as no income for a child: published outright, "
+        "without a limit, in buckets of their own. Repeatable.",
+    )(command)
 
 
 def group_options(command: Command) -> Command:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
-from dalenius.cli.group_options import group_options
+from dalenius.cli.group_options import apart_option, group_options, null_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -61,7 +61,8 @@ Examples:
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
 @sensitive_option()
-@click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
+@null_options
+@apart_option
 @quasi_identifiers_option("Columns to publish along with it, to foresee the strata that publishing would use.")
 @strata_option
 @policy_options
@@ -106,6 +107,8 @@ def plan_command(
 
             options = PublishOptions(
                 null_value=plan_request.null_value,
+                missing=plan_request.missing,
+                not_applicable=plan_request.not_applicable,
                 table=table_name,
                 strata=cut if cut is not None else "auto",
                 **engine_fields(arguments),
@@ -127,8 +130,8 @@ def _solve(counts: ValueCounts, request: PlanRequest, compare: bool, as_json: bo
 
     with _working("Solving", as_json):
         if compare:
-            return compare_counts(counts, request.policy, Method, request.options)
-        return [plan_counts(counts, request.policy, request.method, request.options)]
+            return compare_counts(counts, request.policy, Method, request.options, request.not_applicable)
+        return [plan_counts(counts, request.policy, request.method, request.options, request.not_applicable)]
 
 
 def _price(
@@ -175,9 +178,14 @@ def _counts(
     from dalenius.publishing.engine import count_on_engine
     from dalenius.publishing.options import PublishOptions
 
-    options = PublishOptions(null_value=plan_request.null_value, table=table_name, **engine_fields(arguments))
+    options = PublishOptions(
+        null_value=plan_request.null_value,
+        missing=plan_request.missing,
+        table=table_name,
+        **engine_fields(arguments),
+    )
     with _working("Counting", as_json):
-        return count_on_engine(table, sensitive, options)
+        return count_on_engine(table, sensitive, options, plan_request.policy.allow_absent)
 
 
 def _working(what: str, as_json: bool) -> AbstractContextManager[Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dalenius.cli.failures import NO_SOLUTION, report_errors
-from dalenius.cli.group_options import group_options
+from dalenius.cli.group_options import apart_option, group_options, null_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -84,7 +84,8 @@ _PLENTY = 15 * 10**8  # bytes
     help="Private key (PEM) to sign the release with; 'dalenius sign --new-key KEY' makes one.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
-@click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value.")
+@null_options
+@apart_option
 @click.option(
     "--memory",
     metavar="SIZE",
@@ -155,6 +156,8 @@ def publish_command(
         cut = parse_strata(strata) if strata is not None else plan.strata
         options = PublishOptions(
             null_value=plan.null_value,
+            missing=plan.missing,
+            not_applicable=plan.not_applicable,
             table=table_name,
             format=file_format,
             force=force,

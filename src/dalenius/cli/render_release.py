@@ -109,12 +109,13 @@ def _proof(manifest: Manifest) -> str:
 
 def _strata_object(manifest: Manifest) -> dict[str, Any] | None:
     """How many strata there are, from how many leaves, and which columns cut them."""
-    if manifest.strata is None:
+    strata = manifest.strata
+    if strata is None or (manifest.apart is not None and len(strata.strata) == 2):  # people who are set apart
         return None
-    cuts = [node.column for node in manifest.strata.tree if isinstance(node, Cut)]
+    cuts = [node.column for node in strata.tree if isinstance(node, Cut)]
     return {
-        "number": len(manifest.strata.strata),
-        "leaves": len(manifest.strata.tree) - len(cuts),
+        "number": sum(1 for stratum in strata.strata if stratum.applies),
+        "leaves": len(strata.tree) - len(cuts),
         "columns": list(dict.fromkeys(cuts)),
     }
 

@@ -13,6 +13,7 @@ import click
 from dalenius.cli.group_options import group_fields, limits_by_name
 from dalenius.errors import PolicyError, UsageError
 from dalenius.model.plan import Method, PlanOptions
+from dalenius.model.problem import name_of_nulls
 
 if TYPE_CHECKING:
     from dalenius.model.problem import ValueCounts
@@ -169,6 +170,8 @@ class PlanRequest:
     options: PlanOptions
     sensitive: str | None
     null_value: str | None
+    missing: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
     quasi_identifiers: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
     strata: str | int | tuple[str, ...] | None = None
@@ -191,8 +194,10 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
     solve, table, adversary = job["solve"], job["table"], job["adversary"]
     gap = _first(arguments["gap"], solve.get("gap"))
     strata = table.get("strata")
+    null_value = _first(arguments.get("null_value"), table.get("null_value"))
+    missing = column_names(arguments.get("missing") or ()) or tuple(table.get("missing", ()))
     return PlanRequest(
-        policy=_policy(job, arguments),
+        policy=_policy(job, arguments).ungrouping(name_of_nulls(null_value, missing)),
         method=Method(_first(arguments["method"], solve.get("method"), Method.OPTIMAL)),
         options=PlanOptions.of(
             min_size=_first(arguments["min_size"], solve.get("min_size")),
@@ -203,7 +208,9 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
             fake_values=_first(arguments.get("fakes"), adversary.get("fakes"), 0),
         ),
         sensitive=_first(arguments.get("sensitive"), table.get("sensitive")),
-        null_value=_first(arguments.get("null_value"), table.get("null_value")),
+        null_value=null_value,
+        missing=missing,
+        not_applicable=column_names(arguments.get("not_applicable") or ()) or tuple(table.get("not_applicable", ())),
         quasi_identifiers=tuple(table.get("quasi_identifiers", ())),
         identifiers=tuple(table.get("identifiers", ())),
         strata=tuple(strata) if isinstance(strata, list) else strata,
@@ -231,7 +238,8 @@ def read_value_counts(
     from dalenius.policy.limits import bands_in
 
     sensitive, bands = request.require_sensitive(), bands_in(request.policy)
-    return count_values(table, sensitive, request.null_value, table_name, bands)
+    name, allow_absent = name_of_nulls(request.null_value, request.missing), request.policy.allow_absent
+    return count_values(table, sensitive, name, table_name, request.missing, allow_absent, bands)
 
 
 def _job_sections(path: Path | None) -> dict[str, dict[str, Any]]:

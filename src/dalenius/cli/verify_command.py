@@ -176,6 +176,7 @@ def _check_certificate(
 ) -> bool:
     from dalenius.policy.grouping import with_bands_as_values
     from dalenius.policy.limits import resolve_limits
+    from dalenius.policy.not_applicable import without_not_applicable
     from dalenius.verify.certificate_file import read_certificate
     from dalenius.verify.proof import check_certificate
 
@@ -187,7 +188,7 @@ def _check_certificate(
             "Give either --counts FILE, or a table with --sensitive COLUMN.",
         )
     read = read_value_counts(table, counts_file, table_name, chosen, arguments)
-    policy, counts, _ = with_bands_as_values(chosen.policy, read)
+    policy, counts, _ = with_bands_as_values(chosen.policy, without_not_applicable(read, chosen.not_applicable))
     resolved = resolve_limits(policy, counts)
     verdict = check_certificate(
         claim,

@@ -25,7 +25,7 @@ from dalenius.errors import InputError, NoSuchColumnError, QueryError, ReleaseEr
 from dalenius.model.problem import ValueCounts
 from dalenius.query.conditions import conjuncts
 from dalenius.query.sql import Names
-from dalenius.tables.connections import connect, quote_name
+from dalenius.tables.connections import connect, literal, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import plain_errors, query_errors
@@ -59,9 +59,18 @@ class GroupTables:
     """A table, open for grouping."""
 
     def __init__(
-        self, table: Table, sensitive: str, null_value: str | None, connection: duckdb.DuckDBPyConnection
+        self,
+        table: Table,
+        sensitive: str,
+        null_value: str | None,
+        connection: duckdb.DuckDBPyConnection,
+        missing: Sequence[str] = (),
     ) -> None:
-        self.counts: ValueCounts = table.count_by_value(sensitive, null_value)
+        self.counts: ValueCounts = table.count_by_value(sensitive, null_value, missing, allow_absent=True)
+        self._column = quote_name(sensitive)
+        if missing:
+            codes = ", ".join(map(literal, missing))
+            self._column = f"CASE WHEN CAST({self._column} AS VARCHAR) NOT IN ({codes}) THEN {self._column} END"
         self._table, self._sensitive, self._null_value = table, sensitive, null_value
         self._codes = {value: code for code, value in enumerate(self.counts.values)}
         self._connection = connection
@@ -81,7 +90,7 @@ class GroupTables:
         self._key = tuple(f"q{i}" for i in range(len(columns)))
         raw = [f"{quote_name(column)} AS {name}" for column, name in zip(columns, self._key, strict=True)]
         key = ", ".join(self._key)
-        counts = f"SELECT {', '.join(raw)}, {quote_name(self._sensitive)} AS s, count(*) AS n FROM source GROUP BY ALL"  # noqa: S608
+        counts = f"SELECT {', '.join(raw)}, {self._column} AS s, count(*) AS n FROM source GROUP BY ALL"  # noqa: S608
         texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in (*self._key, "s"))
         with plain_errors():
             cells = self._table.query(f"SELECT {texts}, n FROM ({counts})")  # noqa: S608
@@ -187,7 +196,7 @@ class GroupTables:
                     "Compare it with something: Age > 50.",
                 )
         where = " AND ".join(part.sql for part in parts)
-        query = f"SELECT CAST({quote_name(self._sensitive)} AS VARCHAR), count(*) FROM source WHERE {where} GROUP BY 1"  # noqa: S608
+        query = f"SELECT CAST({self._column} AS VARCHAR), count(*) FROM source WHERE {where} GROUP BY 1"  # noqa: S608
         counts: dict[int, int] = {}
         for text, count in self._query(query, fetch=True):
             code = self._codes[self._null_value or "" if text is None else text]
@@ -212,13 +221,18 @@ class GroupTables:
 
 @contextmanager
 def open_groups(
-    source: Any, sensitive: str, null_value: str | None = None, table: str | None = None, memory: int = MEMORY
+    source: Any,
+    sensitive: str,
+    null_value: str | None = None,
+    table: str | None = None,
+    memory: int = MEMORY,
+    missing: Sequence[str] = (),
 ) -> Iterator[GroupTables]:
     """A table from a path, a data frame or a relation, open for grouping. Nulls are treated as in planning."""
     with ExitStack() as stack:
         opened = stack.enter_context(open_table(source, table, memory))
         scratch = stack.enter_context(scratch_folder())
-        yield GroupTables(opened, sensitive, null_value, connect(scratch, stack, memory))
+        yield GroupTables(opened, sensitive, null_value, connect(scratch, stack, memory), missing)
 
 
 def _listing(values: Sequence[str]) -> pa.Table:

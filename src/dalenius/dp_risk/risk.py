@@ -21,6 +21,7 @@ from dalenius.dp_risk.results import DpRisk, GroupRisk, ReleaseShares
 from dalenius.dp_risk.tally import Tally, ranges_up_to
 from dalenius.errors import UsageError
 from dalenius.model.plan import Method, PlanOptions
+from dalenius.model.problem import name_of_nulls
 from dalenius.model.progress import Progress, Silent
 from dalenius.planning import plan_counts
 from dalenius.policy.limits import LimitPolicy, as_policy
@@ -48,6 +49,7 @@ def dp_risk(
     groups_file: str | Path | None = None,
     force: bool = False,
     null_value: str | None = None,
+    missing: Sequence[str] = (),
     table: str | None = None,
     method: Method | str = Method.OPTIMAL,
     options: PlanOptions | None = None,
@@ -69,12 +71,13 @@ def dp_risk(
     with ExitStack() as stack:
         file = stack.enter_context(group_file(groups_file, force, source)) if groups_file is not None else None
         progress.stage("Reading")
-        tables = stack.enter_context(open_groups(source, sensitive, null_value, table))
+        null_name = name_of_nulls(null_value, missing)
+        tables = stack.enter_context(open_groups(source, sensitive, null_name, table, missing=missing))
         predicate = tables.group_where(where) if where is not None else None
         if quasi_identifiers:
             tables.group_by(quasi_identifiers)
         progress.stage("Solving")
-        plan = plan_counts(tables.counts, as_policy(limits, tables.counts), method, options)
+        plan = plan_counts(tables.counts, as_policy(limits, tables.counts).ungrouping(null_name), method, options)
         progress.stage("Drawing")
         noises = [draw(epsilon, draws) for epsilon in dict.fromkeys(map(float, epsilons))]
         judge = Judge(plan, release_view(plan), noises)

@@ -20,6 +20,14 @@ LARGEST_TOTAL = 2**53
 # Limits are set value by value: a column with more values than this is an identifier or a measurement.
 MOST_VALUES = 100_000
 
+MISSING = "missing"  # the name of what is missing, where codes for it are given and no name
+MOST_CODES = 100  # for what is missing: they are published, and nothing else is to fit in
+
+
+def name_of_nulls(null_value: str | None, missing: Sequence[str]) -> str | None:
+    """The name under which nulls count, and codes for what is missing; None if there is none, and nulls are errors."""
+    return null_value if null_value is not None or not missing else MISSING
+
 
 @dataclass(frozen=True)
 class ValueCounts:

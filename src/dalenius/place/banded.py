@@ -7,7 +7,7 @@ are: each record takes its own along, and ST is made of these, bucket by bucket 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.errors import CountsError, InputError, NullsError
+from dalenius.errors import AbsentCodesError, CountsError, InputError, NullsError
 from dalenius.place.columns import RangeTracker, cast_to_published, published_field
 from dalenius.place.domains import Domain, Integers, Listing, changed_table_error, from_integers, to_integers
 from dalenius.place.sensitive import SensitiveColumn
-from dalenius.tables.arrays import null_mask, numpy_array
-from dalenius.tables.arrow import Source
+from dalenius.tables.arrays import arrow_array, filled, null_mask, numpy_array, texts
+from dalenius.tables.arrow import BATCH_ROWS, Batches, Source
 
 _NO_CODE = 2**16 - 1
 _FEW_CUTS = 16
@@ -46,6 +46,43 @@ class NumberSample:
     data_type: pa.DataType
     numbers: npt.NDArray[Any] | list[Fraction]
     counts: Integers
+
+
+class SourceWithNulls:
+    """A source in one column of which some texts are nulls. `found` are those that a record has had so far."""
+
+    def __init__(self, source: Source, column: str, codes: Sequence[str]) -> None:
+        self._source, self._column, self._codes = source, column, codes
+        self.untyped, self.names, self.rows = source.untyped, source.names, source.rows
+        self.found: set[str] = set()
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        """The types of some columns."""
+        return self._source.schema(columns)
+
+    def known_range(self, column: str) -> tuple[Any, Any, int] | None:
+        """As of the source, but for the column in question."""
+        return None if column == self._column else self._source.known_range(column)
+
+    def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
+        """The rows of some columns."""
+        place = list(columns).index(self._column) if self._column in columns else None
+        for batch in self._source.batches(columns, rows):
+            if place is None:
+                yield batch
+                continue
+            values = self._with_nulls(batch.column(place))
+            arrays = [values if at == place else array for at, array in enumerate(batch.columns)]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _with_nulls(self, values: pa.Array) -> pa.Array:
+        coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        named = texts(coded.dictionary)
+        self.found |= set(self._codes).intersection(text for text in named if text is not None)
+        absent = np.array([*(text is None or text in self._codes for text in named), True], dtype=np.bool_)
+        nulls = absent.take(filled(coded.indices, len(named)))
+        indices = arrow_array(filled(coded.indices, 0), nulls)
+        return pa.DictionaryArray.from_arrays(indices, coded.dictionary).dictionary_decode()
 
 
 def sample_numbers(source: Source, column: str, sample: Sampler | None) -> NumberSample:
@@ -113,13 +150,20 @@ class BandedColumn(SensitiveColumn):
     """The bands that have records, in ascending order, as values. `listing` is empty, but for the type of the numbers.
 
     `thresholds` are the cuts as integers of the type, `code_of_band` has the code of every band, -1 if it has no
-    records, and `numbers` is the domain of the numbers.
+    records, `numbers` is the domain of the numbers, and `found` are the codes for what is missing that some record has.
     """
 
     bands: NumberBands
     thresholds: Integers
     code_of_band: Integers
     numbers: Domain
+    found: Collection[str] = ()
+
+    def refuse_absent_codes(self, missing: Sequence[str], allow_absent: bool) -> None:
+        """An error if a code for what is missing is in no record, unless that is meant."""
+        absent = [code for code in missing if code not in self.found]
+        if absent and not allow_absent:
+            raise AbsentCodesError.of(absent, "missing", self.texts)
 
     @property
     def publishes_nulls(self) -> bool:
@@ -164,8 +208,8 @@ class BandCounter:
         bands = _bands_of(to_integers(numbers), self._thresholds)
         self._counts += np.bincount(bands, minlength=len(self._counts))
 
-    def finish(self, null_value: str | None) -> BandedColumn:
-        """The column, once every batch is counted."""
+    def finish(self, null_value: str | None, found: Collection[str] = ()) -> BandedColumn:
+        """The column, once every batch is counted; `found` are codes for what is missing."""
         rows = int(self._counts.sum()) + self._nulls
         if self._nulls and null_value is None:
             raise NullsError.in_column(self.name, self._nulls, rows)
@@ -191,6 +235,7 @@ class BandCounter:
             thresholds=self._thresholds,
             code_of_band=code_of_band,
             numbers=self._tracker.domain(),
+            found=found,
         )
 
 

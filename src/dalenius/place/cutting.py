@@ -132,11 +132,16 @@ def sortable_type(numbers: int) -> type[np.integer]:
 
 
 class StratumValues:
-    """Values as placement numbers them: each value of each stratum, stratum after stratum."""
+    """Values as placement numbers them: each value of each stratum, stratum after stratum.
 
-    def __init__(self, sensitive: SensitiveColumn, cutter: Cutter | None) -> None:
+    Where records are placed (`apart`), those with values that do not apply are in a stratum behind all others.
+    """
+
+    def __init__(self, sensitive: SensitiveColumn, cutter: Cutter | None, apart: bool = False) -> None:
         self.sensitive, self._cutter = sensitive, cutter
-        self.number = len(sensitive.counts) * (cutter.number if cutter is not None else 1)
+        self._strata = cutter.number if cutter is not None else 1
+        self._apart = apart and sensitive.apart > 0
+        self.number = len(sensitive.counts) * (self._strata + self._apart)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -153,9 +158,17 @@ class StratumValues:
     def encode(self, values: pa.Array, columns: Mapping[str, pa.Array]) -> npt.NDArray[np.integer]:
         """The numbers of a batch, in the narrowest type that sorts fast."""
         codes = self.sensitive.encode(values)
-        if self._cutter is None:
+        return self.of_codes(codes, self._cutter.strata_of(columns) if self._cutter is not None else None)
+
+    def of_codes(
+        self, codes: npt.NDArray[np.integer], strata: npt.NDArray[np.integer] | None
+    ) -> npt.NDArray[np.integer]:
+        """The same from the codes of values, and the strata to which the tree leads, if there is one."""
+        if self._apart:
+            strata = np.where(codes < self.sensitive.applying, 0 if strata is None else strata, self._strata)
+        if strata is None:
             return codes
-        numbers: npt.NDArray[np.integer] = self._cutter.strata_of(columns) * len(self.sensitive.counts) + codes
+        numbers: npt.NDArray[np.integer] = strata.astype(np.int64, copy=False) * len(self.sensitive.counts) + codes
         return numbers.astype(sortable_type(self.number), copy=False)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.errors import CountsError, InputError, NullsError, TooManyValuesError
+from dalenius.errors import AbsentCodesError, CountsError, InputError, NullsError, TooManyValuesError
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.place.domains import (
     Integers,
@@ -26,7 +26,7 @@ from dalenius.place.domains import (
     sort_values,
     to_integers,
 )
-from dalenius.tables.arrays import arrow_array, numpy_array, texts
+from dalenius.tables.arrays import arrow_array, filled, numpy_array, texts
 
 T = TypeVar("T")
 
@@ -39,6 +39,9 @@ class SensitiveColumn:
 
     Records are dealt in the order of the codes. That is the order of the type, in which values are published; with
     groups of values it is another (`dealt_in`), and `published` has the place of each code in the order of the type.
+
+    `missing` are values of the table that count as nulls, in the type of the listing. The last `apart` codes are values
+    that do not apply: they have no limits, and records with them are kept apart from all others.
     """
 
     name: str
@@ -47,11 +50,24 @@ class SensitiveColumn:
     counts: tuple[int, ...]
     null_code: int | None
     published: Integers | None = None
+    missing: pa.Array | None = None
+    apart: int = 0
+
+    @property
+    def applying(self) -> int:
+        """How many values apply: those with the codes below it."""
+        return len(self.texts) - self.apart
+
+    @property
+    def only_applying(self) -> SensitiveColumn:
+        """The column as if it had no other values, for whoever looks at texts and counts alone."""
+        return replace(self, texts=self.texts[: self.applying], counts=self.counts[: self.applying], apart=0)
 
     @property
     def value_counts(self) -> ValueCounts:
-        """The counts by text, for policies and solvers."""
-        return ValueCounts.of(zip(self.texts, self.counts, strict=True))
+        """The counts of the values that apply by text, for policies and solvers."""
+        pairs = list(zip(self.texts, self.counts, strict=True))
+        return ValueCounts.of(pairs[: self.applying])
 
     @property
     def publishes_nulls(self) -> bool:
@@ -61,8 +77,8 @@ class SensitiveColumn:
             null_code = int(self.published[null_code])
         return null_code == len(self.listing.values)
 
-    def dealt_in(self, order: Sequence[int]) -> SensitiveColumn:
-        """The same with other codes: value order[k] has the code k."""
+    def dealt_in(self, order: Sequence[int], apart: int = 0) -> SensitiveColumn:
+        """The same with other codes: value order[k] has the code k. The last `apart` of them do not apply."""
         if self.published is not None:
             raise ValueError("the values have an order to be dealt in")
         return replace(
@@ -71,6 +87,7 @@ class SensitiveColumn:
             counts=tuple(self.counts[place] for place in order),
             null_code=None if self.null_code is None else list(order).index(self.null_code),
             published=np.asarray(order, dtype=np.int64),
+            apart=apart,
         )
 
     def as_published(self, by_code: Iterable[T]) -> list[T]:
@@ -88,16 +105,38 @@ class SensitiveColumn:
 
     def encode(self, array: pa.Array) -> npt.NDArray[np.integer]:
         """The codes of an array, in the narrowest type that sorts fast."""
-        codes: npt.NDArray[np.integer] = self.listing.encode(array)
+        codes: npt.NDArray[np.integer] = self.listing.encode(array if self.missing is None else self._with_nulls(array))
         if self._codes is not None:
             codes = self._codes.take(codes.astype(np.intp, copy=False))
         elif self.null_code is not None and self.listing.has_nulls:
             codes[codes == len(self.listing.values)] = self.null_code
         return codes.astype(np.uint16 if len(self.texts) <= 2**16 else np.int64)
 
+    def _with_nulls(self, array: pa.Array) -> pa.Array:
+        """The same with nulls in the place of values that are missing."""
+        coded = dictionary_of(array)
+        places = np.append(self._is_missing(coded.dictionary.cast(listing_type(self.listing.data_type))), True)
+        nulls = places.take(filled(coded.indices, len(coded.dictionary)))
+        return pa.DictionaryArray.from_arrays(arrow_array(filled(coded.indices, 0), nulls), coded.dictionary)
+
+    def _is_missing(self, values: pa.Array) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = numpy_array(pc.is_in(values, value_set=self.missing).cast(pa.uint8())) != 0
+        return found
+
+    def refuse_absent_codes(self, missing: Sequence[str], allow_absent: bool) -> None:
+        """An error if a code for what is missing is in no record, unless that is meant."""
+        found = column_texts(self.missing, self.listing.data_type) if self.missing is not None else []
+        absent = [code for code in missing if code not in found]
+        if absent and not allow_absent:
+            raise AbsentCodesError.of(absent, "missing", self.texts)
+
     def counts_in_order(self, values: pa.Array, counts: Integers, nulls: int) -> Integers:
         """Counts of some values, and of nulls, in the order of the codes."""
         ordered = np.zeros(len(self.texts), dtype=np.int64)
+        if self.missing is not None:
+            absent = self._is_missing(values)
+            nulls += int(counts[absent].sum())
+            values, counts = values.filter(pa.array(~absent)), counts[~absent]
         ordered[numpy_array(pc.index_in(values, value_set=self.listing.values))] = counts
         if self.published is not None:
             ordered = ordered[self.published]
@@ -171,9 +210,10 @@ class SensitiveCounter:
         if len(counts) > MOST_VALUES:
             raise TooManyValuesError.in_column(self.name, MOST_VALUES)
 
-    def finish(self, null_value: str | None) -> SensitiveColumn:
-        """The column, once every batch is counted."""
+    def finish(self, null_value: str | None, missing: Sequence[str] = ()) -> SensitiveColumn:
+        """The column, once every batch is counted. Values whose texts are `missing` count as nulls."""
         self._merge()
+        absent = self._take_out(missing)
         values, counts = self._values[0], self._counts[0].tolist()
         if self._nulls and null_value is None:
             raise NullsError.in_column(self.name, self._nulls, self._nulls + sum(counts))
@@ -183,7 +223,18 @@ class SensitiveCounter:
         if named is not None:
             values = pa.concat_arrays([values, named])
             counts.append(self._nulls)
-        return self._column(values, counts, null_value if named is None else None)
+        return replace(self._column(values, counts, null_value if named is None else None), missing=absent)
+
+    def _take_out(self, missing: Sequence[str]) -> pa.Array | None:
+        """Count the values with these texts as nulls; which they are, if there are any."""
+        if not missing:
+            return None
+        texts = column_texts(self._values[0], self._data_type)
+        there = np.array([text in missing for text in texts], dtype=np.bool_)
+        absent = self._values[0].filter(pa.array(there))
+        self._nulls += int(self._counts[0][there].sum())
+        self._values, self._counts = [self._values[0].filter(pa.array(~there))], [self._counts[0][~there]]
+        return absent if len(absent) else None
 
     def _column(self, values: pa.Array, counts: list[int], null_text: str | None) -> SensitiveColumn:
         ordered = sort_values(values.unique())
@@ -194,7 +245,7 @@ class SensitiveCounter:
         if is_integer_like(self._data_type) and len(ordered):
             first, last = numpy_array(ordered)[[0, -1]].tolist()
             require_in_span(self.name, self._data_type, first, last)
-        names = [str(text) for text in self._texts(ordered)]
+        names = [str(text) for text in column_texts(ordered, self._data_type)]
         null_code = int(places[-1]) if self._nulls and null_text is None else None
         if self._nulls and null_text is not None:
             null_code = len(ordered)
@@ -221,7 +272,7 @@ class SensitiveCounter:
             return None
         return dictionary_of(native).dictionary if is_integer_like(self._data_type) else native
 
-    def _texts(self, values: pa.Array) -> list[str | None]:
-        if is_integer_like(self._data_type):
-            values = from_integers(numpy_array(values), self._data_type)
-        return texts(values)
+
+def column_texts(values: pa.Array, data_type: pa.DataType) -> list[str | None]:
+    """The texts of values of a column of this type, given as a listing has them."""
+    return texts(from_integers(numpy_array(values), data_type) if is_integer_like(data_type) else values)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import InputError, SelfCheckError
-from dalenius.place.banded import BandCounter, BandedColumn, NumberBands
+from dalenius.place.banded import BandCounter, BandedColumn, NumberBands, SourceWithNulls
 from dalenius.place.budget import Budget
 from dalenius.place.columns import RangeTracker, Tracker, cast_to_published, lossless_types, published_field, tracker_of
 from dalenius.place.domains import Domain, Listing, distinct_values
@@ -96,11 +96,12 @@ def survey(
     sample: Sample | None = None,
     identifying: Sequence[str] = (),
     bands: NumberBands | None = None,
+    missing: Sequence[str] = (),
 ) -> Survey:
     """Read the table once, and take a sample of it if there is a `sample` to fill.
 
     Of the `identifying` columns, different values are counted, and nothing else is learned. With `bands`, the sensitive
-    column is one of numbers.
+    column is one of numbers. Its texts that are `missing` count as nulls.
     """
     columns = [*quasi_identifiers, sensitive]
     source_schema = source.schema(columns)
@@ -123,7 +124,7 @@ def survey(
         rows=rows,
         row_bytes=row_bytes,
         batch_rows=min(batch_rows, budget.batch_rows(row_bytes)),
-        sensitive=counter.finish(null_value),
+        sensitive=counter.finish(null_value, tuple(source.found) if isinstance(source, SourceWithNulls) else missing),
         domains=domains,
         nullable={name: tracker.has_nulls for name, tracker in trackers.items()},
         nearly_unique=_nearly_unique(source, quasi_identifiers, min(_SAMPLE, batch_rows)),

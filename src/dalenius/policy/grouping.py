@@ -78,6 +78,16 @@ class Grouping:
         listed = [name for _, path in self.paths for name in path] + [name for _, name in self.prefixes]
         return tuple(dict.fromkeys(listed))
 
+    @property
+    def goes_by_counts(self) -> bool:
+        """Whether its groups depend on how many records have a value."""
+        return self.bands is not None and self.bands.quantiles is not None
+
+    def without(self, value: str) -> Grouping:
+        """The same with one more value that is in no group, unless it is listed in one."""
+        listed = value in self.ungrouped or any(value == one for one, _ in self.paths)
+        return self if listed else replace(self, ungrouped=(*self.ungrouped, value))
+
     def full_name(self, name: str) -> str:
         """The name of a group of a classification by a part of it: "Neoplasms", or "C00-D49". Others as they are."""
         if self.kind not in SYSTEMS:

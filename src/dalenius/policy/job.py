@@ -6,6 +6,8 @@ quasi_identifiers = ["Gender", "Zipcode"]
 identifiers = ["Name"]            # never published
 strata = "auto"                   # or "none", a number, or a list of quasi-identifiers
 strict = false                    # whether concerns about the table are errors
+missing = ["?"]                   # values that stand for a missing one
+not_applicable = ["N"]            # values that say that the question does not apply
 
 [limits]                          # one rule for every value ...
 odds = 8

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -147,8 +147,27 @@ class LimitPolicy:
 
     @property
     def goes_by_counts(self) -> bool:
-        """Whether the limit of a value depends on how many records have it."""
-        return self.odds is not None or self.theta is not None or self.beta is not None
+        """Whether a limit, or what is in a group, depends on how many records have a value."""
+        rules = (self, *self.levels.values())
+        quantiles = self.grouping is not None and self.grouping.goes_by_counts
+        return quantiles or any(rule.rule in ("odds", "theta", "beta") for rule in rules)
+
+    @property
+    def rule(self) -> str | None:
+        """The name of its rule, if it has one."""
+        rules = ("odds", "theta", "uniform", "l_diversity", "beta")
+        return next((name for name in rules if getattr(self, name) is not None), None)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether it limits anything, or only says what the groups are."""
+        return bool(self.rule or self.values or self.groups or self.levels)
+
+    def ungrouping(self, value: str | None) -> LimitPolicy:
+        """The same, with one value in no group: that of nulls and of codes for what is missing, if there is one."""
+        if self.grouping is None or value is None:
+            return self
+        return replace(self, grouping=self.grouping.without(value))
 
     def rule_limit(self, count: int, total: int) -> Fraction | None:
         """The rule's limit for a value with this count; None without a rule."""

@@ -6,7 +6,8 @@ go to buckets of each size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from dalenius.fakes.rooms import RandomBits
 from dalenius.model.exposure import Exposure, GroupShare, TypicalError, exposure_sentence
 from dalenius.model.plan import Method, Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, SizeGroup
-from dalenius.place.cutting import Cutter
+from dalenius.place.cutting import Cutter, sortable_type
 from dalenius.place.survey import Survey
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
@@ -100,6 +101,8 @@ class Arrangement:
 
     `plan` is that of the table as one; `method`, `status` and `bound` are those of all partitions together. Without a
     `cutter` the table is one stratum. `given_up` strata were found at first, and would not have made counts better.
+    If records are set apart because their values do not apply, the last partition is theirs (`set_apart`). Whatever
+    is said of people and counts is then about the others.
     """
 
     survey: Survey
@@ -122,6 +125,24 @@ class Arrangement:
         """All buckets together."""
         return BucketSetting.of((group.size, group.buckets) for group in self.groups)
 
+    @cached_property
+    def own_partitions(self) -> tuple[Partition, ...]:
+        """The partitions of records whose values apply, with lines for these values alone."""
+        applying = self.survey.sensitive.applying
+        if applying == len(self.survey.sensitive.texts):
+            return self.partitions
+        return tuple(replace(part, quotas=part.quotas[:applying]) for part in self.partitions[:-1])
+
+    @cached_property
+    def own_setting(self) -> BucketSetting:
+        """The buckets of these."""
+        return BucketSetting.of((g.size, g.buckets) for part in self.own_partitions for g in part.setting.groups)
+
+    @property
+    def own_values(self) -> tuple[str, ...]:
+        """The values that apply, in the order in which they are dealt."""
+        return self.survey.sensitive.texts[: self.survey.sensitive.applying]
+
     @property
     def fake_values(self) -> int:
         """Fake values in every bucket."""
@@ -130,20 +151,20 @@ class Arrangement:
     @cached_property
     def exposure(self) -> Exposure:
         """How exposed people will be."""
-        return foresee_exposure(self.survey.sensitive.texts, self.partitions)
+        return foresee_exposure(self.own_values, self.own_partitions)
 
     @cached_property
     def error(self) -> TypicalError:
         """How far off counts will be."""
-        return foresee_error(self.survey.sensitive.texts, self.partitions)
+        return foresee_error(self.own_values, self.own_partitions)
 
     @cached_property
     def group_shares(self) -> tuple[GroupShare, ...]:
         """The largest share of a bucket that each group of values will have."""
         problem = self.plan.problem
         place = {value: place for place, value in enumerate(problem.values)}
-        dealt = problem.take([place[text] for text in self.survey.sensitive.texts])
-        return foresee_groups(dealt.groups, self.partitions, problem.known_records)
+        dealt = problem.take([place[text] for text in self.own_values])
+        return foresee_groups(dealt.groups, self.own_partitions, problem.known_records)
 
     def clear_values(self, policy: LimitPolicy) -> ClearValues | None:
         """Whose value would be published outright though nobody has asked for it; None if there is nobody.
@@ -151,13 +172,13 @@ class Arrangement:
         A limit of 1 for a value by its name asks for it, but not for buckets of a single record.
         """
         clear = [value for value in self.exposure.values if value.outright and policy.values.get(value.value) != 1]
-        smallest = self.setting.groups[0]
+        smallest = self.own_setting.groups[0]
         if not clear and smallest.size > 1:
             return None
         people = round(sum(value.outright for value in clear)) or smallest.buckets
         clear.sort(key=lambda value: -value.outright)
         values = tuple((value.value, round(value.outright)) for value in clear)
-        return ClearValues(people, self.setting.records, values)
+        return ClearValues(people, self.own_setting.records, values)
 
     def refuse_clear_values(self, policy: LimitPolicy) -> None:
         """An error if somebody's value would be published outright though nobody has asked for it."""
@@ -184,9 +205,9 @@ class Arrangement:
         one = self.plan.solution.loss
         if self.cutter is None or one is None:
             return self._given_up()
-        loss = self.setting.loss
+        loss = self.own_setting.loss
         times = f", {loss / one:.2f} times" if one else ""
-        price = f"with {len(self.partitions):,} strata the loss is {loss:,} instead of {one:,}{times}"
+        price = f"with {len(self.own_partitions):,} strata the loss is {loss:,} instead of {one:,}{times}"
         return (price, *self._given_up(), *self._merged_records(self.cutter))
 
     def _given_up(self) -> tuple[str, ...]:
@@ -194,18 +215,18 @@ class Arrangement:
             return ()
         if self.cutter is None:
             return (f"the table was not cut: counts would not be better with the {self.given_up:,} strata found",)
-        strata = len(self.partitions)
+        strata = len(self.own_partitions)
         return (f"strata were reduced from {self.given_up:,} to {strata:,}: counts would not be better with more",)
 
     def _merged_records(self, cutter: Cutter) -> tuple[str, ...]:
         leaves = np.bincount(cutter.strata)
         merged = sum(
-            partition.setting.records for partition, number in zip(self.partitions, leaves, strict=True) if number > 1
+            part.setting.records for part, number in zip(self.own_partitions, leaves, strict=True) if number > 1
         )
-        if 2 * merged <= self.setting.records:
+        if 2 * merged <= self.own_setting.records:
             return ()
         return (
-            f"the limits are tight: {merged / self.setting.records:.0%} of the records are in strata merged from "
+            f"the limits are tight: {merged / self.own_setting.records:.0%} of the records are in strata merged from "
             "unlike leaves. Counts improve all the same, but so may the guesses of an attacker who learns: compare the "
             "audit with that of a release made with --strata none",
         )
@@ -217,10 +238,10 @@ class Arrangement:
         one = self.plan.solution
         return StrataPrice(
             plan=self.plan,
-            strata=len(self.partitions),
+            strata=len(self.own_partitions),
             columns=tuple(columns),
-            loss=self.setting.loss,
-            mse=float(self.setting.mse),
+            loss=self.own_setting.loss,
+            mse=float(self.own_setting.mse),
             loss_of_one=one.loss,
             mse_of_one=one.mse,
             sentences=sentences,
@@ -233,13 +254,56 @@ class Arrangement:
 
 def arrange_whole(survey: Survey, plan: Plan, counts: StratumCounts, random: RandomBits) -> Arrangement:
     """The table as one stratum."""
-    solution = plan.solution
-    return Arrangement(
+    solution, values = plan.solution, survey.sensitive.texts[: survey.sensitive.applying]
+    whole = Arrangement(
         survey=survey,
         plan=plan,
         counts=counts,
-        partitions=(draw_partition(plan, survey.sensitive.texts, random),),
+        partitions=(draw_partition(plan, values, random),),
         method=solution.method,
         status=solution.status,
         bound=solution.bound,
     )
+    return set_apart(whole)
+
+
+def set_apart(arrangement: Arrangement) -> Arrangement:
+    """The same with a last stratum for records whose values do not apply, if there are any.
+
+    Its partition has buckets of two records, one of them of three if their number is odd: nothing is to be hidden
+    there. (A single record is alone.) Partitions of the others have lines for their own values until here.
+    """
+    sensitive = arrangement.survey.sensitive
+    if not sensitive.apart:
+        return arrangement
+    applying, values, strata = sensitive.applying, len(sensitive.texts), len(arrangement.partitions)
+    own = tuple(
+        replace(part, quotas=part.quotas + ((0,) * len(part.setting.groups),) * sensitive.apart)
+        for part in arrangement.partitions
+    )
+    last = _in_pairs(sensitive.counts[applying:])
+    nothing = ((0,) * len(last.setting.groups),) * applying
+    table = np.arange(strata * values).reshape(strata, values)
+    table[:, applying:] = strata * values + np.arange(applying, values)
+    kind = sortable_type((strata + 1) * values)
+    return replace(
+        arrangement,
+        counts=arrangement.counts.renumber(table.ravel().astype(kind)),
+        partitions=(*own, replace(last, quotas=nothing + last.quotas)),
+        bound=None if arrangement.bound is None else arrangement.bound + last.setting.loss,
+    )
+
+
+def _in_pairs(counts: Sequence[int]) -> Partition:
+    """Buckets of two; the first three records of all, as values are dealt, are one of three if their number is odd."""
+    rows = sum(counts)
+    odd = 3 if rows % 2 and rows > 1 else 0
+    setting = BucketSetting.of([(2, (rows - odd) // 2), (3, odd // 3)] if rows > 1 else [(1, 1)])
+    quotas: list[tuple[int, ...]] = []
+    left = odd
+    for count in counts:
+        of_three = min(left, count)
+        left -= of_three
+        both = {1: count, 2: count - of_three, 3: of_three}
+        quotas.append(tuple(both[group.size] for group in setting.groups))
+    return Partition(setting, tuple(quotas))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dalenius.errors import NoSuchColumnError, UsageError
+from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress
 from dalenius.place.banded import NumberBands
 from dalenius.place.survey import Survey
 from dalenius.policy.bands import resolve_bands
 from dalenius.policy.grouping import policy_of_bands, resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy, bands_in
+from dalenius.policy.not_applicable import apart_sentence, refuse_not_applicable, without_not_applicable
 from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.publishing.description import check_values
 from dalenius.publishing.engine import OpenTable, SurveySpec
@@ -36,23 +39,52 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tupl
     spec = SurveySpec(
         roles.sensitive,
         roles.quasi_identifiers,
-        request.options.null_value,
+        request.options.null_name,
         stratifier.sample,
         identifying_columns(roles, table.names),
         bands,
+        missing=request.options.missing,
     )
     survey = table.survey(spec, progress)
     check_values(roles, survey, request.format)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
-    policy = as_policy(request.limits, survey.sensitive.value_counts)
+    sensitive, named = survey.sensitive, request.options.not_applicable
+    counts = dict(zip(sensitive.texts, sensitive.counts, strict=True))
+    own = without_not_applicable(ValueCounts.of(counts.items()), named)
+    policy = as_policy(request.limits, own).ungrouping(request.options.null_name)
+    sensitive.refuse_absent_codes(request.options.missing, policy.allow_absent)
+    refuse_not_applicable(policy, counts, named)
+    apart = [place for place, text in enumerate(sensitive.texts) if text in named]
     if bands is not None:
-        return survey, policy_of_bands(policy)
-    if policy.grouping is None:
+        return _with_numbers(survey, policy, apart)
+    if policy.grouping is None and not apart:
         return survey, policy
-    values, counts = survey.sensitive.texts, survey.sensitive.counts
-    order = resolve_groups(policy.grouping, values, counts, policy.allow_absent).order()
-    return replace(survey, sensitive=survey.sensitive.dealt_in(order)), policy
+    order = [place for place, text in enumerate(sensitive.texts) if text not in named]
+    if policy.grouping is not None:
+        values = [sensitive.texts[place] for place in order]
+        tree = resolve_groups(policy.grouping, values, [counts[value] for value in values], policy.allow_absent)
+        order = [order[place] for place in tree.order()]
+    return replace(survey, sensitive=sensitive.dealt_in([*order, *apart], len(apart))), policy
+
+
+def _with_numbers(survey: Survey, policy: LimitPolicy, apart: Sequence[int]) -> tuple[Survey, LimitPolicy]:
+    """A survey of numbers in bands, and the policy for the bands. Of their values, nulls alone may not apply."""
+    sensitive = survey.sensitive
+    if any(place != sensitive.null_code for place in apart):
+        raise UsageError(
+            "a band of numbers applies to whoever has such a number",
+            "Only what is missing may not apply: name its codes with --missing, and --not-applicable missing.",
+        )
+    return replace(survey, sensitive=replace(sensitive, apart=len(apart))), policy_of_bands(policy)
+
+
+def apart_notes(survey: Survey) -> tuple[str, ...]:
+    """What the publisher must know of people who are set apart, if there are any."""
+    sensitive = survey.sensitive
+    pairs = zip(sensitive.texts, sensitive.counts, strict=True)
+    sentence = apart_sentence(ValueCounts.of(pairs), sensitive.texts[sensitive.applying :])
+    return () if sentence is None else (sentence,)
 
 
 def _bands(table: OpenTable, request: PublishRequest) -> NumberBands | None:
@@ -65,6 +97,7 @@ def _bands(table: OpenTable, request: PublishRequest) -> NumberBands | None:
             "fake values are not made for numbers: an invented number may be one that nobody could have",
             "Leave out --fakes, or publish bands as text instead of numbers.",
         )
-    seen = table.numbers(request.roles.sensitive, None if spec.cuts else request.key)
+    key = None if spec.cuts else request.key
+    seen = table.numbers(request.roles.sensitive, key, request.options.missing)
     bands = resolve_bands(spec, seen.numbers, seen.counts)
     return NumberBands(seen.data_type, bands.cuts, bands.names)

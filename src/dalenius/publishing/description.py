@@ -119,7 +119,8 @@ def describe(
             quasi_identifiers=[_column(specs.qit.schema.field(name)) for name in roles.quasi_identifiers],
             sensitive=_column(specs.st.schema.field(roles.sensitive)),
         ),
-        null_value=options.null_value if survey.sensitive.null_code is not None else None,
+        null_value=options.null_name if survey.sensitive.null_code is not None else None,
+        missing=sorted(set(options.missing)) if survey.sensitive.null_code is not None else [],
         rows=survey.rows,
         buckets=setting.buckets,
         setting=_setting(setting),
@@ -146,7 +147,12 @@ def describe(
         bands=[exact_text(cut) for cut in sensitive.bands.cuts] if isinstance(sensitive, BandedColumn) else None,
         values=[
             manifest.Value(
-                value=text, count=count, limit=str(limits[text]), worst=worst, group=path[-1] if path else None
+                value=text,
+                count=count,
+                limit=str(limits.get(text, 1)),
+                worst=worst,
+                group=path[-1] if path else None,
+                applies=text in limits,
             )
             for text, path, (count, worst) in survey.sensitive.as_published(
                 zip(survey.sensitive.texts, paths, _worst_cases(arrangement, alone, len(paths)), strict=True)
@@ -160,16 +166,22 @@ def _column(field: pa.Field) -> manifest.Column:
 
 
 def _strata(arrangement: Arrangement) -> manifest.Strata | None:
-    if arrangement.cutter is None:
+    apart = arrangement.survey.sensitive.apart > 0
+    if arrangement.cutter is None and not apart:
         return None
     tree: list[manifest.Cut | manifest.Leaf] = [
         manifest.Leaf(stratum=node + 1)
         if isinstance(node, int)
         else manifest.Cut(column=node[0], at_most=node[1], below=node[2], above=node[3])
-        for node in arrangement.cutter.questions()
+        for node in (arrangement.cutter.questions() if arrangement.cutter is not None else [0])
     ]
     strata = [
-        manifest.Stratum(rows=part.setting.records, setting=_setting(part.setting)) for part in arrangement.partitions
+        manifest.Stratum(
+            rows=part.setting.records,
+            setting=_setting(part.setting),
+            applies=not apart or place < len(arrangement.own_partitions),
+        )
+        for place, part in enumerate(arrangement.partitions)
     ]
     return manifest.Strata(tree=tree, margin=str(MARGIN), strata=strata)
 
@@ -192,7 +204,7 @@ def _groups(arrangement: Arrangement) -> tuple[list[Group], list[tuple[int, ...]
     used = sorted({place for path in path_of.values() for place in path}, key=names.__getitem__)
     new = {place: number for number, place in enumerate(used)}
     groups = [replace(tree.groups[place], parent=new.get(tree.groups[place].parent, NO_GROUP)) for place in used]
-    return groups, [tuple(new[place] for place in path_of[text]) for text in texts]
+    return groups, [tuple(new[place] for place in path_of.get(text, ())) for text in texts]
 
 
 def _worst_cases(
@@ -204,18 +216,19 @@ def _worst_cases(
     Round-robin puts at most ceil(slots / buckets) of a value into a bucket. The values of a group are dealt out one
     after the other, so the same holds of a group.
     """
-    known = arrangement.plan.problem.known_records
+    last = len(arrangement.own_partitions)  # of those who are to be protected
     value_of = np.array([value for value, of in enumerate(holders) for _ in of], dtype=np.intp)
     thing_of = np.array([thing for of in holders for thing in of], dtype=np.intp)
     totals = np.zeros(number, dtype=np.int64)
-    cases: list[set[tuple[int, int]]] = [set() for _ in totals]
-    for part in arrangement.partitions:
+    cases: list[set[tuple[int, int, int]]] = [set() for _ in totals]
+    for stratum, part in enumerate(arrangement.partitions):
+        known = arrangement.plan.problem.known_records if stratum < last else 0
         slots = np.zeros((number, len(part.setting.groups)), dtype=np.int64)
         np.add.at(slots, thing_of, np.asarray(part.slots, dtype=np.int64)[value_of])
         most = -(-slots // [group.buckets for group in part.setting.groups])
         totals += slots.sum(axis=1)
         for thing, j in np.argwhere(most).tolist():
-            cases[thing].add((int(most[thing, j]), part.setting.groups[j].size))
-    for total, pairs in zip(totals.tolist(), cases, strict=True):
-        _, count, size = max((Fraction(count, size - known), count, size) for count, size in pairs)
+            cases[thing].add((int(most[thing, j]), part.setting.groups[j].size, known))
+    for total, found in zip(totals.tolist(), cases, strict=True):
+        _, count, size = max((Fraction(count, size - known), count, size) for count, size, known in found)
         yield total, manifest.Worst(count=count, size=size)

@@ -27,6 +27,7 @@ from dalenius.place.banded import NumberBands, NumberSample
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.occurrences import Occurrences
+from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.publishing.arrangement import Arrangement, Numbers, StratumCounts
@@ -55,7 +56,7 @@ class SurveySpec:
     """Which columns to read, the name under which nulls of the sensitive one count, and whether to draw a sample.
 
     Of the `identifying` columns, which are not published, different values are counted. With `bands`, the sensitive
-    column has numbers, which count by their bands.
+    column has numbers, which count by their bands. Texts that are `missing` count as nulls.
     """
 
     sensitive: str
@@ -64,6 +65,7 @@ class SurveySpec:
     sample: SampleSpec | None = None
     identifying: tuple[str, ...] = ()
     bands: NumberBands | None = None
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,13 @@ class SampleCodes:
     values: Numbers
     codes: Mapping[str, Numbers]
     combinations: Occurrences | None = None
+
+    def only(self, sensitive: SensitiveColumn) -> SampleCodes:
+        """The records whose values apply."""
+        if not sensitive.apart:
+            return self
+        own = self.values < sensitive.applying
+        return SampleCodes(self.values[own], {name: codes[own] for name, codes in self.codes.items()})
 
 
 @dataclass(frozen=True)
@@ -95,10 +104,10 @@ class OpenTable(Protocol):
     def names(self) -> Sequence[str]:
         """All columns."""
 
-    def numbers(self, column: str, key: bytes | None) -> NumberSample:
+    def numbers(self, column: str, key: bytes | None, missing: Sequence[str]) -> NumberSample:
         """The numbers of a column, or a sample of them that the key draws, or, without a key, only their type.
 
-        An error if the column has others than numbers.
+        Texts that are `missing` count as nulls, from now on. An error if the column has others than numbers.
         """
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
@@ -166,7 +175,7 @@ def open_engine(table: Any, options: PublishOptions, budget: Budget) -> Iterator
         yield engine
 
 
-def count_on_engine(table: Any, sensitive: str, options: PublishOptions) -> ValueCounts:
+def count_on_engine(table: Any, sensitive: str, options: PublishOptions, allow_absent: bool = False) -> ValueCounts:
     """How often each sensitive value occurs, as the engine of the options counts it."""
     options = choose_engine(table, options)
     with (
@@ -175,4 +184,7 @@ def count_on_engine(table: Any, sensitive: str, options: PublishOptions) -> Valu
     ):
         if sensitive not in opened.names:
             raise NoSuchColumnError.in_table(sensitive, opened.names)
-        return opened.survey(SurveySpec(sensitive, (), options.null_value), Silent()).sensitive.value_counts
+        spec = SurveySpec(sensitive, (), options.null_name, missing=options.missing)
+        column = opened.survey(spec, Silent()).sensitive
+        column.refuse_absent_codes(options.missing, allow_absent)
+        return column.value_counts

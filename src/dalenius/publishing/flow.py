@@ -28,10 +28,11 @@ from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts
+from dalenius.policy.grouping import settle_bands
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
-from dalenius.publishing.counting import count, find_columns
+from dalenius.publishing.counting import apart_notes, count, find_columns
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, open_engine
 from dalenius.publishing.inspection import inspect, look
@@ -69,6 +70,8 @@ def publish(
     publish_in_the_clear: bool = False,
     strict: bool = False,
     null_value: str | None = None,
+    missing: Sequence[str] = (),
+    not_applicable: Sequence[str] = (),
     memory: int | None = None,
     seed: int | None = None,
     sign: SigningKey | str | os.PathLike[str] | None = None,
@@ -99,6 +102,9 @@ def publish(
     go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
     of their bucket by what can be learned from the release; `avoid_ruled_out` exchanges those, which has a price.
 
+    Nulls of the sensitive column count as `null_value`, and so do the texts that are `missing`. People whose value is
+    `not_applicable` are set apart: it is published outright that the question does not apply to them.
+
     Before anything is written, the table is looked at: `Release.concerns`. With `strict`, a concern that is more than
     a note is an error.
 
@@ -123,6 +129,8 @@ def publish(
         ),
         options=PublishOptions(
             null_value=null_value,
+            missing=_names(missing),
+            not_applicable=_names(not_applicable),
             table=table_name,
             format=format,
             force=force,
@@ -184,7 +192,7 @@ def publish_request(
         verdict = check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
         published = output.commit(manifest, request.signature(manifest))
-    notes = (*_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
+    notes = (*apart_notes(survey), *_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
     return Release(published, notes, verdict=verdict, concerns=concerns, error=arrangement.error, temporary=temporary)
 
 
@@ -200,7 +208,8 @@ def price_strata(request: PublishRequest, progress: Progress | None = None) -> S
     with _counted(request, progress) as (table, survey, policy):
         plan = solve(survey, policy, request, progress)
         arrangement = cut(table, survey, plan, request, progress)
-    return arrangement.price(policy, (*arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan)))
+    sentences = (*apart_notes(survey), *arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan))
+    return arrangement.price(policy, sentences)
 
 
 @contextmanager
@@ -221,7 +230,7 @@ def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress
     if plan.status is Status.INFEASIBLE or plan.solution.partition is None:
         reason = plan.no_solution.reason if plan.no_solution is not None else "infeasible"
         raise NoSolutionError(f"no release exists under these limits ({reason})", "See 'dalenius plan'.", plan)
-    for sentence in price_notes(plan):
+    for sentence in (*apart_notes(survey), *price_notes(plan)):
         progress.tell(sentence)
     return plan
 
@@ -286,9 +295,20 @@ def _names(names: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _limits_to_verify(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
     """The policy itself, or, where fakes hide the counts that a rule needs, the limits that it came to."""
-    if not plan.problem.fake_values:
+    problem = plan.problem
+    if not problem.fake_values:
         return policy
-    return LimitPolicy(values=dict(zip(plan.problem.values, plan.problem.limits, strict=True)))
+    values = dict(zip(problem.values, problem.limits, strict=True))
+    if policy.grouping is None or problem.groups is None:
+        return LimitPolicy(values=values)
+    grouping, _ = settle_bands(policy.grouping, problem.values, problem.counts)
+    return LimitPolicy(
+        values=values,
+        grouping=grouping,
+        groups={group.name: group.limit for group in problem.groups.groups if group.limit is not None},
+        levels=dict.fromkeys(grouping.levels, LimitPolicy()),
+        allow_absent=policy.allow_absent,
+    )
 
 
 def _notes(arrangement: Arrangement, request: PublishRequest, unused: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ different, people who are alone with their quasi-identifiers, and codes for what
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,6 +35,11 @@ def inspect(
     survey: Survey, sample: SampleCodes, roles: Roles, strata_columns: Sequence[str] = ()
 ) -> tuple[Concern, ...]:
     """All that there is to say about a table, the heaviest first. Strata by a column answer what it rules out."""
+    if survey.sensitive.apart:  # nothing is to be hidden of people to whom the question does not apply
+        sample = sample.only(survey.sensitive)
+        survey = replace(
+            survey, sensitive=survey.sensitive.only_applying, rows=sum(survey.sensitive.value_counts.counts)
+        )
     sample = _fewer(sample)
     columns = {name: numbered(codes) for name, codes in sample.codes.items()}
     return by_weight(

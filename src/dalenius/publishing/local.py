@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dalenius.errors import SelfCheckError
 from dalenius.model.progress import Progress, Silent
-from dalenius.place.banded import NumberSample, sample_numbers
+from dalenius.place.banded import NumberSample, SourceWithNulls, sample_numbers
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
@@ -60,10 +60,11 @@ class LocalCounts:
 
     def renumber(self, table: Numbers) -> LocalCounts:
         """Merge strata, by a table of old numbers."""
-        totals = np.zeros(int(table.max()) + 1, dtype=np.int64)
+        values = self.totals.shape[1]
+        totals = np.zeros((int(table.max()) // values + 1) * values, dtype=np.int64)
         np.add.at(totals, table, self.totals.ravel())
         kept = self.kept.renumber(table) if self.kept is not None else None
-        return LocalCounts(totals.reshape(-1, self.totals.shape[1]), kept)
+        return LocalCounts(totals.reshape(-1, values), kept)
 
 
 class LocalTable:
@@ -82,8 +83,9 @@ class LocalTable:
         """All columns."""
         return self._source.names
 
-    def numbers(self, column: str, key: bytes | None) -> NumberSample:
+    def numbers(self, column: str, key: bytes | None, missing: Sequence[str]) -> NumberSample:
         """The numbers of a column, all of them up to `_SAMPLED_NUMBERS`, or only their type."""
+        self._source = SourceWithNulls(self._source, column, missing) if missing else self._source
         return sample_numbers(self._source, column, None if key is None else Sample(key, _SAMPLED_NUMBERS))
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
@@ -106,6 +108,7 @@ class LocalTable:
             self._sample,
             spec.identifying,
             spec.bands,
+            spec.missing,
         )
 
     def sample(self, survey: Survey) -> SampleCodes:
@@ -167,7 +170,7 @@ class LocalTable:
                     place_records(
                         self._source,
                         schema,
-                        StratumValues(survey.sensitive, arrangement.cutter),
+                        StratumValues(survey.sensitive, arrangement.cutter, apart=True),
                         quotas,
                         placement,
                         records,

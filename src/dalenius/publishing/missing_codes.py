@@ -30,7 +30,8 @@ def is_missing_code(text: str) -> bool:
 def missing_code_concerns(survey: Survey, sample: SampleCodes) -> Iterator[Concern]:
     """Values that probably stand for a missing one, in the sensitive column and in quasi-identifiers."""
     sensitive = survey.sensitive
-    codes = [place for place, text in enumerate(sensitive.texts) if is_missing_code(text)]
+    named = sensitive.null_code  # what is missing, under its name
+    codes = [place for place, text in enumerate(sensitive.texts) if is_missing_code(text) and place != named]
     found = {sensitive.name: ([sensitive.texts[p] for p in codes], sum(sensitive.counts[p] for p in codes))}
     for name, numbers in sample.codes.items():
         domain = survey.domains[name]
@@ -44,9 +45,15 @@ def missing_code_concerns(survey: Survey, sample: SampleCodes) -> Iterator[Conce
     more = f" and {len(each) - _NAMED} more columns" if len(each) > _NAMED else ""
     answer = "Turn them into nulls first if they are no values."
     if codes:
-        answer += (
-            f" One that tells nothing about anybody may have a loose limit: --limit '{sensitive.texts[codes[0]]}=0.9'."
+        listed = ",".join(_csv_field(sensitive.texts[place]) for place in codes[:_NAMED_AT_MOST])
+        answer = (
+            f"If they are no values, say so: --missing '{listed}' counts them as one, which may have a loose limit if "
+            "it tells nothing about anybody: --limit missing=0.9."
         )
+        if len(found) > 1:
+            answer += (
+                f" In {name_some([name for name in found if name != sensitive.name])}, turn them into nulls first."
+            )
     yield Concern(
         code="missing-codes",
         severity=Severity.NOTE,
@@ -56,6 +63,11 @@ def missing_code_concerns(survey: Survey, sample: SampleCodes) -> Iterator[Conce
         values=tuple(sensitive.texts[place] for place in codes[:_NAMED_AT_MOST]),
         columns=tuple(found),
     )
+
+
+def _csv_field(text: str) -> str:
+    """A code in a list with commas."""
+    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text or text != text.strip() else text
 
 
 def _missing_codes(domain: Domain, numbers: Numbers) -> tuple[list[str], float]:

@@ -16,10 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import UsageError, nearest_name
+from dalenius.model.groups import LONGEST_NAME
 from dalenius.model.plan import Method, PlanOptions
+from dalenius.model.problem import MOST_CODES, name_of_nulls
 from dalenius.place.budget import Budget
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.not_applicable import refuse_fakes
 from dalenius.policy.roles import Roles
 from dalenius.release.writer import FORMATS, Format
 
@@ -39,10 +42,14 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 class PublishOptions:
     """How a release is made and written. `table` names a table of a DuckDB file; `format` defaults to the engine's.
 
+    Texts of the sensitive column that are `missing` count as nulls do, under `null_value`, or else as "missing".
+    Values that are `not_applicable` have no limits, and buckets of their own.
     `in_the_clear` allows a release that publishes somebody's value outright. `sign` is the key to sign it with.
     """
 
     null_value: str | None = None
+    missing: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
     table: str | None = None
     format: Format | None = None
     force: bool = False
@@ -57,6 +64,11 @@ class PublishOptions:
     spark_remote: str | None = None
     spark_conf: tuple[tuple[str, str], ...] = ()
     sign: SigningKey | str | os.PathLike[str] | None = None
+
+    @property
+    def null_name(self) -> str | None:
+        """The name under which nulls count, and the texts that are `missing`."""
+        return name_of_nulls(self.null_value, self.missing)
 
 
 @dataclass(frozen=True)
@@ -111,6 +123,7 @@ class PublishRequest:
         options = choose_engine(self.table, self.options)
         _check_roles(self.roles)
         _check_numbers(options)
+        _check_codes(options, self.solving)
         derived = {
             "options": options,
             "budget": Budget.of(options.memory),
@@ -203,6 +216,20 @@ def _check_roles(roles: Roles) -> None:
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
+
+
+def _check_codes(options: PublishOptions, solving: PlanOptions) -> None:
+    if not all(isinstance(code, str) for code in (*options.missing, *options.not_applicable)):
+        raise UsageError("codes must be text", "Give them as the column's texts: ['?', '-9'].")
+    if len(options.missing) > MOST_CODES or any(len(code) > LONGEST_NAME for code in options.missing):
+        raise UsageError(
+            f"at most {MOST_CODES} codes for what is missing, of at most {LONGEST_NAME} characters, can be published",
+            "Turn values that are missing into nulls first.",
+        )
+    both = next((code for code in options.missing if code in options.not_applicable), None)
+    if both is not None:
+        raise UsageError(f"{both!r} is under missing and under not_applicable", "Keep one of them.")
+    refuse_fakes(options.not_applicable, solving.fake_values)
 
 
 def _check_numbers(options: PublishOptions) -> None:

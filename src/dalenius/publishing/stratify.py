@@ -29,7 +29,7 @@ from dalenius.model.progress import Progress
 from dalenius.place.budget import MOST_CELLS
 from dalenius.place.cutting import Cutter, OrderedColumn, sortable_type
 from dalenius.place.survey import Survey
-from dalenius.publishing.arrangement import Arrangement, arrange_whole
+from dalenius.publishing.arrangement import Arrangement, arrange_whole, set_apart
 from dalenius.publishing.engine import OpenTable, SampleSpec
 from dalenius.publishing.inspection import INSPECTED_ROWS
 from dalenius.publishing.options import PublishRequest
@@ -108,17 +108,18 @@ class Stratifier:
         cutter = Cutter(tree, domains)
         counts = table.count(survey, cutter, progress)
         leaves, values = counts.totals.shape
-        empty = counts.totals.sum(axis=1) == 0
+        applying = counts.totals[:, : survey.sensitive.applying]
+        empty = applying.sum(axis=1) == 0
         if self._choice.kind == "columns":
             cutter = cutter.at_values(_occurring(domains, ~empty))
-        strata, given_up = self._solve_strata(counts.totals[~empty], survey, plan, random, progress)
+        strata, given_up = self._solve_strata(applying[~empty], survey, plan, random, progress)
         if strata is None:
             as_one = counts.renumber(_numbers(np.zeros(leaves, dtype=np.int64), values))
             return replace(arrange_whole(survey, plan, as_one, random), given_up=given_up)
         stratum_of_leaf = np.zeros(leaves, dtype=np.int64)  # that of a leaf without rows means nothing
         stratum_of_leaf[~empty] = strata.of_leaf
         bound, status = self._bound(strata)
-        return Arrangement(
+        arrangement = Arrangement(
             survey=survey,
             plan=plan,
             counts=counts.renumber(_numbers(stratum_of_leaf, values)),
@@ -129,6 +130,7 @@ class Stratifier:
             cutter=cutter.remove_leaves(empty).merge(strata.of_leaf),
             given_up=given_up,
         )
+        return set_apart(arrangement)
 
     def _solve_strata(
         self, counts: Integers, survey: Survey, plan: Plan, random: RandomBits, progress: Progress
@@ -139,10 +141,10 @@ class Stratifier:
         least twice as many rows, then four times as many and so on; those with the least expected error are taken. Past
         the time limit no more are tried.
         """
-        values = survey.sensitive.texts
+        values = survey.sensitive.texts[: survey.sensitive.applying]
         place = {value: place for place, value in enumerate(plan.problem.values)}
         problem = plan.problem.take([place[value] for value in values])  # as they are dealt
-        leaf_rows, _ = automatic_leaves(survey.rows, len(values), fake_values=self._options.fake_values)
+        leaf_rows, _ = automatic_leaves(problem.total, len(values), fake_values=self._options.fake_values)
         limited = _limited_groups(problem)
         most = most_shares(
             [*problem.counts, *(sum(problem.counts[i] for i in members) for members, _ in limited)],
@@ -222,7 +224,8 @@ class Stratifier:
 
     def _tree(self, table: OpenTable, survey: Survey) -> tuple[Tree, dict[str, OrderedColumn]]:
         """The tree, and the domains of the columns that it asks about."""
-        values = len(survey.sensitive.texts)
+        values, own = len(survey.sensitive.texts), survey.sensitive.only_applying
+        rows = sum(own.counts)
         if self._choice.kind == "columns":
             domains = {name: _ordered(survey, name) for name in self._choice.columns}
             tree = every_combination({place: domain.codes for place, domain in enumerate(domains.values())})
@@ -230,18 +233,18 @@ class Stratifier:
             return tree, domains
         columns = {name: OrderedColumn.if_possible(domain) for name, domain in survey.domains.items()}
         possible = {name: column for name, column in columns.items() if column is not None}
-        leaf_rows, most_leaves = automatic_leaves(survey.rows, values, fake_values=self._options.fake_values)
+        leaf_rows, most_leaves = automatic_leaves(rows, len(own.texts), fake_values=self._options.fake_values)
         if self._choice.kind == "number":
             most_leaves = self._choice.number
         if most_leaves < 2 or not possible:
             return every_combination({}), {}
-        sample = table.sample(survey)
-        least = -(-leaf_rows * len(sample.values) // survey.rows)
+        sample = table.sample(survey).only(survey.sensitive)
+        least = -(-leaf_rows * len(sample.values) // rows)
         ordered = {name: column.order_codes(sample.codes[name]) for name, column in possible.items()}
         usable = {
             name: column
             for name, column in possible.items()
-            if column.codes < _NEARLY_ALL * survey.rows or not _is_nearly_key(ordered[name])
+            if column.codes < _NEARLY_ALL * rows or not _is_nearly_key(ordered[name])
         }
         tree = grow_tree([ordered[name] for name in usable], sample.values, least, most_leaves)
         self._budget.check_cells(tree.leaves * values, survey.rows)
@@ -284,7 +287,8 @@ def _whole(plan: Plan, survey: Survey) -> Partition:
     if partition is None:
         raise SelfCheckError("a plan without a partition")
     quotas = dict(zip(plan.problem.values, partition.quotas, strict=True))
-    return Partition(partition.setting, tuple(quotas[text] for text in survey.sensitive.texts))
+    values = survey.sensitive.texts[: survey.sensitive.applying]
+    return Partition(partition.setting, tuple(quotas[text] for text in values))
 
 
 def _is_nearly_key(codes: npt.NDArray[np.integer]) -> bool:

@@ -43,6 +43,7 @@ def true_counts(
     by: Sequence[str] = (),
     null_value: str | None = None,
     most_groups: int = 100_000,
+    missing: Sequence[str] = (),
 ) -> GroupCounts:
     """Count the records of `source` that meet a condition in checked SQL (from `ReleaseTables.conditions`).
 
@@ -58,7 +59,7 @@ def true_counts(
         scratch = stack.enter_context(scratch_folder())
         connection = connect(scratch, stack, _MEMORY)
         with plain_errors():
-            columns_sql = [_as_published(tables, name, null_value) for name in needed]
+            columns_sql = [_as_published(tables, name, null_value, missing) for name in needed]
             stream = opened.relation.project(", ".join([*columns_sql, "0 AS nothing"])).to_arrow_reader(_BATCH_ROWS)
             connection.register("truth", stream)
             lock(connection)
@@ -76,11 +77,14 @@ def true_counts(
     return GroupCounts({same_group(row[:-2]): int(row[-2]) for row in rows}, sum(int(row[-1]) for row in rows))
 
 
-def _as_published(tables: ReleaseTables, name: str, null_value: str | None) -> str:
+def _as_published(tables: ReleaseTables, name: str, null_value: str | None, missing: Sequence[str]) -> str:
     """A column of the table in its type in the release."""
     identifier = tables.identifiers[name]
     data_type = tables.types[identifier]
-    value = f"CAST({quote_name(name)} AS {data_type})"
+    own = quote_name(name)
+    if identifier == "s" and missing:
+        own = f"CASE WHEN CAST({own} AS VARCHAR) NOT IN ({', '.join(map(literal, missing))}) THEN {own} END"
+    value = f"CAST({own} AS {data_type})"
     if identifier == "s" and null_value is not None:
         # nulls are published as this value if the type has one with this text; otherwise they stay nulls
         null = f"TRY_CAST({literal(null_value)} AS {data_type})"
@@ -111,7 +115,9 @@ def _counts(
     columns = frozenset[str]().union(*(condition.columns for condition in conditions))
     sql = both(*(condition.sql for condition in conditions))
     null_value = counter.manifest.null_value
-    counted = true_counts(counter.tables, source, table, sql, columns, by, null_value, MOST_GROUPS)
+    counted = true_counts(
+        counter.tables, source, table, sql, columns, by, null_value, MOST_GROUPS, counter.manifest.missing
+    )
     if counted.total != counter.manifest.rows:
         raise InputError(
             f"the table has {counted.total:,} rows and the release {counter.manifest.rows:,}",

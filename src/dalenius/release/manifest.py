@@ -13,16 +13,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 
 from dalenius.errors import MemoryLimitError, ReleaseError
 from dalenius.model.groups import LONGEST_NAME
 from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
-from dalenius.model.problem import MOST_VALUES
+from dalenius.model.problem import MOST_CODES, MOST_VALUES
 from dalenius.release.admission import LARGEST_MANIFEST, require_modest
 from dalenius.release.earlier_formats import in_its_own_format, in_this_format
-from dalenius.release.two_tables import Count, Entry, Tables
+from dalenius.release.two_tables import Count, Entry, Place, Ratio, Tables
 from dalenius.tables.delimited import require_regular
 
 FORMAT: Literal[5] = 5
@@ -36,18 +36,7 @@ _FIRST_STRICT = 4  # the format since which there is one spelling
 _MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
 
 
-def _is_limit(text: str) -> str:
-    numerator, _, denominator = text.partition("/")
-    if int(denominator or 1) == 0 or not 0 < Fraction(int(numerator), int(denominator or 1)) <= 1:
-        raise ValueError("a limit is above 0 and at most 1")
-    return text
-
-
-Ratio = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[0-9]{1,200})?$"), AfterValidator(_is_limit)]
-
-
 Number = Annotated[str, Field(pattern=r"^-?[0-9]{1,400}(\.[0-9]{1,400}|/[1-9][0-9]{0,399})?$")]
-Place = Annotated[int, Field(ge=0, lt=MOST_VALUES)]
 
 
 class Program(Entry):
@@ -97,6 +86,7 @@ class Value(Entry):
     limit: Annotated[Ratio, Field(description="The exact limit: 1/50, or 1.")]
     worst: Worst
     group: Annotated[Place | None, Field(description="The lowest group that it is in, a place in `groups`, if any.")]
+    applies: Annotated[bool, Field(description="False if it says that there is no value to be known: not applicable.")]
 
 
 class GroupEntry(Entry):
@@ -152,6 +142,10 @@ class Stratum(Entry):
         list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
     ]
 
+    applies: Annotated[
+        bool, Field(description="False of the last stratum, if it has the records whose values do not apply.")
+    ]
+
     @property
     def buckets(self) -> int:
         """How many buckets it has."""
@@ -184,6 +178,10 @@ class Manifest(Entry):
     tables: Tables
     columns: Columns
     null_value: Annotated[str | None, Field(description="The name under which nulls of the sensitive column count.")]
+    missing: Annotated[
+        list[Annotated[str, Field(max_length=LONGEST_NAME)]],
+        Field(max_length=MOST_CODES, fail_fast=True, description="Texts of the source that count as nulls, in order."),
+    ]
     rows: Annotated[Count, Field(description="Records: the rows of QIT.")]
     buckets: Count
     setting: Annotated[
@@ -238,6 +236,19 @@ class Manifest(Entry):
     def slots(self) -> int:
         """What ST has rows for: the records and the fake values."""
         return self.rows + self.adversary.fake_values * self.buckets
+
+    @property
+    def apart(self) -> Stratum | None:
+        """The last stratum, if it has the records whose values do not apply."""
+        last = self.strata.strata[-1] if self.strata is not None else None
+        return last if last is not None and not last.applies else None
+
+    @property
+    def own_setting(self) -> list[SizeGroupPart]:
+        """The buckets of all other records, stratum by stratum."""
+        if self.strata is None or self.apart is None:
+            return self.setting
+        return [group for stratum in self.strata.strata if stratum.applies for group in stratum.setting]
 
     def to_json(self) -> str:
         """The text of manifest.json; of an earlier format that has one spelling, in that."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from dalenius.model.problem import MOST_VALUES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +28,17 @@ _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
 _FIXED = re.compile(r"fixed_size_binary\[([0-9]+)\]")
 _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>")
 _LONGEST_NAME = 80  # of a type, in messages
+
+
+def _is_limit(text: str) -> str:
+    numerator, _, denominator = text.partition("/")
+    if int(denominator or 1) == 0 or not 0 < Fraction(int(numerator), int(denominator or 1)) <= 1:
+        raise ValueError("a limit is above 0 and at most 1")
+    return text
+
+
+Ratio = Annotated[str, Field(pattern=r"^[0-9]{1,200}(/[0-9]{1,200})?$"), AfterValidator(_is_limit)]
+Place = Annotated[int, Field(ge=0, lt=MOST_VALUES)]
 
 
 class Entry(BaseModel):

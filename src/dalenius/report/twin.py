@@ -85,7 +85,7 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "status": str(manifest.status),
         "bound": manifest.bound,
         "gap": _finite(manifest.gap),
-        "strata": _strata_object(manifest.strata) if manifest.strata is not None else None,
+        "strata": _strata_object(manifest.strata) if manifest.strata is not None and _is_cut(manifest) else None,
         "groups": _groups_object(manifest),
         "values": sorted((_value_object(value, manifest) for value in manifest.values), key=_nearness, reverse=True),
     }
@@ -156,10 +156,15 @@ def _nearness(value: dict[str, Any]) -> float:
     return math.inf if share is None else float(share)
 
 
+def _is_cut(manifest: Manifest) -> bool:
+    """Whether there is more than one stratum beside that of people who are set apart."""
+    return manifest.strata is not None and (manifest.apart is None or len(manifest.strata.strata) > 2)
+
+
 def _strata_object(strata: Strata) -> dict[str, Any]:
     """How many strata there are and which columns cut them; the manifest has the cuts themselves."""
     leaves = Counter(node.stratum for node in strata.tree if isinstance(node, Leaf))
-    rows = [stratum.rows for stratum in strata.strata]
+    rows = [stratum.rows for stratum in strata.strata if stratum.applies]
     return {
         "number": len(rows),
         "leaves": leaves.total(),

@@ -16,7 +16,7 @@ import pyarrow
 
 from dalenius.errors import TooManyValuesError
 from dalenius.model.problem import MOST_VALUES
-from dalenius.tables.connections import connect, quote_name
+from dalenius.tables.connections import connect, named_nulls, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import out_of_memory, plain_errors
@@ -71,20 +71,22 @@ class SourceTable:
             ]
             return _left_over(self._connection, keys)
 
-    def difference_of_values(self, release: pyarrow.RecordBatchReader, null_value: str | None) -> Difference:
-        """The sensitive values by their texts; nulls are alike, and the same as the name that they have."""
+    def difference_of_values(
+        self, release: pyarrow.RecordBatchReader, null_value: str | None, missing: Sequence[str] = ()
+    ) -> Difference:
+        """The sensitive values by their texts; nulls, and what is `missing`, are the same as the name they have."""
         (column,) = release.schema.names
         with self._both_sides([column], release):
             types = {column_types(self._connection, side)[column] for side in ("source", "release")}
-            return _left_over(self._connection, [_text(column, null_value, types <= set(_FLOATING))])
+            return _left_over(self._connection, [_text(column, null_value, missing, types <= set(_FLOATING))])
 
-    def counts_of_values(self, column: str, null_value: str | None) -> dict[str, int]:
+    def counts_of_values(self, column: str, null_value: str | None, missing: Sequence[str] = ()) -> dict[str, int]:
         """How many rows of the table have each text of a column; nulls count under their name alone."""
         self.require_columns([column])
         with plain_errors():
             relation = self._table.relation
             floating = str(dict(zip(relation.columns, relation.types, strict=True))[column]) in _FLOATING
-            counted = relation.aggregate(f"{_text(column, null_value, floating)} AS text, count(*) AS n")
+            counted = relation.aggregate(f"{_text(column, null_value, missing, floating)} AS text, count(*) AS n")
             rows = counted.limit(MOST_VALUES + 1).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
@@ -114,11 +116,11 @@ def _within_memory() -> Iterator[None]:
         raise out_of_memory() from None
 
 
-def _text(column: str, null_value: str | None, floating: bool) -> str:
+def _text(column: str, null_value: str | None, missing: Sequence[str], floating: bool) -> str:
     """The text of a value; all NaNs have one, whatever their sign."""
     text = f"CAST({quote_name(column)} AS VARCHAR)"
     text = f"replace({text}, '-nan', 'nan')" if floating else text
-    return text if null_value is None else f"coalesce({text}, '{null_value.replace(chr(39), chr(39) * 2)}')"
+    return named_nulls(text, null_value, missing)
 
 
 def column_types(connection: duckdb.DuckDBPyConnection, side: str) -> dict[str, str]:

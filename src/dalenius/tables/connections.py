@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -64,6 +64,21 @@ def literal_path(path: Path) -> str:
 def quote_name(name: str) -> str:
     """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def named_nulls(text: str, null_value: str | None, missing: Sequence[str] = ()) -> str:
+    """SQL for a text under the name of nulls where it is null, or a code for what is missing."""
+    if null_value is None:
+        return text
+    name = literal(null_value)
+    if missing:
+        text = f"CASE WHEN {text} IN ({literals(missing)}) THEN {name} ELSE {text} END"
+    return f"coalesce({text}, {name})"
+
+
+def literals(texts: Sequence[str]) -> str:
+    """Texts as a list in SQL."""
+    return ", ".join(map(literal, texts))
 
 
 def attach(path: Path, connection: duckdb.DuckDBPyConnection) -> None:

@@ -12,18 +12,32 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from dalenius.errors import InputError, NoSuchColumnError, NullsError, TooManyValuesError, UsageError
+from dalenius.errors import (
+    AbsentCodesError,
+    InputError,
+    NoSuchColumnError,
+    NullsError,
+    TooManyValuesError,
+    UsageError,
+)
 from dalenius.model.problem import MOST_VALUES, ValueCounts
-from dalenius.tables.connections import attach, attached_table, attached_tables, connect, literal_path, lock, quote_name
+from dalenius.tables.connections import (
+    attach,
+    attached_table,
+    attached_tables,
+    connect,
+    literal_path,
+    lock,
+    quote_name,
+)
 from dalenius.tables.delimited import check_names, read_header, readable, require_regular
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.parquet_folders import PARQUET_SUFFIXES, parquet_folder
@@ -39,8 +53,6 @@ _FOLDER = "a folder"  # in the place of a suffix
 _VIEW = f"dalenius_{secrets.token_hex(8)}"  # a name that no view of somebody's file can mean
 Connect = Callable[[], duckdb.DuckDBPyConnection]
 
-MOST_NUMBERS = 2**24  # different ones: 256 MB
-_NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|U?INTEGER|FLOAT|DOUBLE|DECIMAL\([^)]*\)")
 _SCALAR = re.compile(r"[^(\[]*|DECIMAL\([^)]*\)|ENUM\(.*\)", re.IGNORECASE | re.DOTALL)
 
 
@@ -64,10 +76,13 @@ class Table:
             raise InputError("the table cannot be read")
         return relation
 
-    def count_by_value(self, column: str, null_value: str | None = None) -> ValueCounts:
+    def count_by_value(
+        self, column: str, null_value: str | None = None, missing: Sequence[str] = (), allow_absent: bool = False
+    ) -> ValueCounts:
         """How many records carry each value of the sensitive column.
 
-        Nulls are refused unless `null_value` gives them a name, under which they count as a value like any other.
+        Nulls are refused unless `null_value` gives them a name, under which they count as a value like any other. So
+        do the texts that are `missing`; one that no record has is an error, unless `allow_absent`.
         """
         self.require_column(column)
         data_type = self.types[self.columns.index(column)]
@@ -82,54 +97,16 @@ class Table:
             rows = self.query(query).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
-        nulls = sum(count for value, count in rows if value is None)
-        pairs = {value: count for value, count in rows if value is not None}
+        absent = [code for code in missing if code not in {value for value, _ in rows}]
+        if absent and not allow_absent:
+            raise AbsentCodesError.of(absent, "missing", [value for value, _ in rows if value is not None])
+        nulls = sum(count for value, count in rows if value is None or value in missing)
+        pairs = {value: count for value, count in rows if value is not None and value not in missing}
         if nulls and null_value is None:
             raise NullsError.in_column(column, nulls, nulls + sum(pairs.values()))
         if nulls and null_value is not None:
             pairs[null_value] = pairs.get(null_value, 0) + nulls
         return ValueCounts.of(pairs.items())
-
-    def count_numbers(self, column: str) -> NumberCounts:
-        """How many records have each number of a column; text counts as the number that it is."""
-        import numpy  # here, because most tables are counted by value
-
-        self.require_column(column)
-        data_type = self.types[self.columns.index(column)]
-        name = quote_name(column)
-        if data_type == "VARCHAR":
-            found = f"coalesce(TRY_CAST({name} AS BIGINT), TRY_CAST({name} AS DOUBLE))"
-        elif _NUMBERS.fullmatch(data_type):
-            found = name
-        else:
-            raise _no_numbers(column, data_type)
-        query = f"""SELECT {found} AS number, count(*) AS records, count({name}) AS texts FROM source
-            GROUP BY 1 ORDER BY 1 NULLS LAST LIMIT {MOST_NUMBERS + 2}"""  # noqa: S608
-        with naming_column(lambda: column), plain_errors():
-            answer = self.query(query).fetchnumpy()
-        numbers, records, texts = answer["number"], answer["records"], answer["texts"]
-        missing = numpy.ma.getmaskarray(numbers)
-        if (texts[missing] > 0).any():
-            raise _no_numbers(column, "text that is no number")
-        if len(numbers) > MOST_NUMBERS:
-            raise TooManyValuesError.in_column(column, MOST_NUMBERS)
-        return NumberCounts(numpy.ma.getdata(numbers)[~missing], records[~missing], int(records[missing].sum()))
-
-
-@dataclass(frozen=True, eq=False)
-class NumberCounts:
-    """Different numbers in ascending order, the records of each, and of nulls."""
-
-    numbers: Any
-    counts: Any
-    nulls: int
-
-
-def _no_numbers(column: str, found: str) -> InputError:
-    return InputError(
-        f"bands need numbers, and the sensitive column {column!r} has {found}",
-        "Give groups of values instead; or make numbers of it, and nulls of what is no number.",
-    )
 
 
 def cast_to_text(values: pyarrow.Array) -> list[str | None]:

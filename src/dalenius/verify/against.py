@@ -7,6 +7,9 @@ never with more than the rule gives for all rows of ST with the value, since a r
 note says so. A policy of explicit limits for all values depends on no counts: a publisher who has resolved a rule
 already uses it to have a release compared with exactly that.
 
+If the policy says what the groups of values are, the manifest must have these groups, on the same levels, with the same
+values and the same limits. If it does not, those of the manifest hold.
+
 The table (`check_source`). The quasi-identifiers, and apart from them the sensitive values, are compared row by row.
 With fake values ST has rows that are not the table's: exactly as many as the manifest says, and none of the table's own
 is missing.
@@ -15,27 +18,40 @@ is missing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from dalenius.errors import CountsError, PolicyError
+from dalenius.model.groups import NO_GROUP, Groups
 from dalenius.model.problem import ValueCounts
+from dalenius.policy.grouping import limit_groups, policy_of_bands, resolve_groups
 from dalenius.policy.limits import LimitPolicy, refuse_absent, resolve_limits
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
 from dalenius.verify.findings import LIMITS, SOURCE, Report, plural, quote
 from dalenius.verify.release_files import Watch
+from dalenius.verify.stated_groups import StatedGroups
 
 if TYPE_CHECKING:
     from dalenius.tables.compare import Difference, SourceTable
 
+_BY_COUNTS = ("odds", "theta", "beta")  # rules
+
+
+@dataclass(frozen=True)
+class GivenLimits:
+    """The limits of values, in their order, and those of the manifest's groups; None if these are the manifest's."""
+
+    values: list[Fraction]
+    groups: tuple[Fraction | None, ...] | None = None
+
 
 @dataclass(frozen=True)
 class PublishersLimits:
-    """A policy, and if its rule needs them and ST does not show them, the table's counts."""
+    """A policy, and if its rules need them and ST does not show them, the table's counts."""
 
     policy: LimitPolicy
     manifest: Manifest
@@ -43,70 +59,184 @@ class PublishersLimits:
 
     @classmethod
     def of(cls, policy: LimitPolicy, manifest: Manifest, source: SourceTable | None) -> PublishersLimits:
-        """Counts the values of the table, if there is one and it is needed."""
+        """Counts the values of the table, if there is one and it is needed. What is missing is in no group."""
+        policy = policy.ungrouping(manifest.null_value)
+        if policy.grouping is not None and policy.grouping.bands is not None and manifest.bands is not None:
+            policy = policy_of_bands(policy)  # bands are the values of such a release
         if source is None or not policy.goes_by_counts or not manifest.adversary.fake_values:
             return cls(policy, manifest)
         column = manifest.columns.sensitive.name
-        return cls(policy, manifest, source.counts_of_values(column, manifest.null_value))
+        return cls(policy, manifest, source.counts_of_values(column, manifest.null_value, manifest.missing))
 
-    def limits(self, held: Sequence[tuple[str, int]], report: Report) -> list[Fraction] | None:
+    def limits(self, held: Sequence[tuple[str, int]], report: Report) -> GivenLimits | None:
         """The limits in the order of the values, each with its rows of ST; None, and a finding, if there are none."""
+        apart = {value.value for value in self.manifest.values if not value.applies}
+        everything, held = held, [(value, count) for value, count in held if value not in apart]
         try:
-            if not self.manifest.adversary.fake_values or not self.policy.goes_by_counts:
-                return _in_order(self.policy, held)
-            if self.table_counts is not None:
-                return self._by_table(self.table_counts, held)
-            return self._by_manifest(held, report)
+            hidden = self.manifest.adversary.fake_values and self.policy.goes_by_counts and self.table_counts is None
+            by_value, tree = self._by_manifest(held, report) if hidden else self._by_counts(held)
         except (PolicyError, CountsError) as error:
             report.fail(LIMITS, f"by the limits given, {error.message}")
             return None
+        values = [by_value.get(value, Fraction(1)) for value, _ in everything]
+        return GivenLimits(values, self._compare(tree, held, report) if tree is not None else None)
 
-    def _by_table(self, counts: dict[str, int], held: Sequence[tuple[str, int]]) -> list[Fraction]:
-        """What the rule gives for the table. A value that is nowhere in it is as one with no records."""
-        nowhere = [value for value, _ in held if value not in counts]
-        explicit = {value: self._least(value, sum(counts.values())) for value in nowhere}
-        policy = LimitPolicy(values={**explicit, **self._resolve(counts)}, allow_absent=True)
-        return _in_order(policy, held)
+    def _by_counts(self, held: Sequence[tuple[str, int]]) -> tuple[dict[str, Fraction], Tree | None]:
+        """What the rules give for the table's counts, or for those of ST. A value that is not in the table counts 0."""
+        counts = dict(held) if self.table_counts is None else {value: 0 for value, _ in held} | self.table_counts
+        if not any(counts.values()):
+            raise CountsError("there are no records")
+        table = ValueCounts(tuple(sorted(counts)), tuple(counts[value] for value in sorted(counts)))
+        if self.policy.has_limits:
+            resolved = resolve_limits(self.policy, table)
+            limits, groups = dict(zip(table.values, resolved.limits, strict=True)), resolved.groups
+        else:
+            limits, groups = self._stated(table.values), self._tree(table.values, table.counts)
+        return limits, _by_name(groups, table.values) if groups is not None else None
 
-    def _resolve(self, counts: dict[str, int]) -> dict[str, Fraction]:
-        table = ValueCounts.of(counts.items())
-        return dict(zip(table.values, resolve_limits(self.policy, table).limits, strict=True))
-
-    def _least(self, value: str, total: int) -> Fraction:
-        limit = self.policy.values.get(value) or self.policy.rule_limit(0, max(1, total))
-        if not limit:
-            raise PolicyError(f"{quote(value)}, which no record of the table has, has no limit above 0")
-        return limit
-
-    def _by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> list[Fraction]:
-        """The manifest's limits where the rule is needed, and at most what the rule can give."""
-        refuse_absent(self.policy, ValueCounts.of(held))
-        stated = {value.value: Fraction(value.limit) for value in self.manifest.values}
-        limits: list[Fraction] = []
-        ruled = 0
+    def _by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> tuple[dict[str, Fraction], Tree | None]:
+        """The manifest's limits where the rules are needed, and at most what the rules can give."""
+        policy, rows = self.policy, self.manifest.rows
+        refuse_absent(policy, ValueCounts.of(held))
+        stated, limits, ruled = self._stated([value for value, _ in held]), dict[str, Fraction](), 0
         for value, count in held:
-            own = self.policy.values.get(value)
-            if own is None:
-                ruled += 1
-                most = self.policy.rule_limit(min(count, self.manifest.rows), self.manifest.rows)
-                own = min(stated.get(value, Fraction(1)), Fraction(1) if most is None else most)
-            limits.append(own)
-        if any(limit <= 0 for limit in limits):
+            most = policy.rule_limit(min(count, rows), rows)
+            own = policy.values.get(value, Fraction(1) if most is None else most)
+            if value not in policy.values and policy.rule in _BY_COUNTS:
+                ruled, own = ruled + 1, min(stated[value], own)
+            limits[value] = own
+        if any(limit <= 0 for limit in limits.values()):
             raise PolicyError("a rule gives a value the limit 0, and a limit must be above 0")
         if ruled:
-            rule = next(name for name in ("odds", "theta", "beta") if getattr(self.policy, name) is not None)
-            report.note(
-                f"{rule} goes by how many records a value has, which a release with fake values does not show: for "
-                f"{plural(ruled, 'value')} the manifest's limit is taken, if {rule} can give as much; compare with the "
-                "table to have it worked out"
+            report.note(_hidden(str(policy.rule), plural(ruled, "value")))
+        return limits, self._tree_by_manifest(held, report) if policy.grouping is not None else None
+
+    def _tree_by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> Tree | None:
+        """The same for groups: what depends on counts is the manifest's."""
+        policy, grouping = self.policy, self.policy.grouping
+        if grouping is None or grouping.goes_by_counts:
+            report.note("quantiles go by counts, which fake values hide: the groups are those of the manifest")
+            return None
+        none = LimitPolicy()
+        levels = {level: policy.levels.get(level, policy).rule for level in grouping.levels}
+        ruled = {level: none for level, rule in levels.items() if rule in _BY_COUNTS}
+        table = ValueCounts.of(held)
+        fixed, _ = limit_groups(replace(policy, values={}, levels={**policy.levels, **ruled}), grouping, table)
+        stated = {group.name: group.limit for group in self.manifest.groups or ()}
+        by_name = {grouping.full_name(name) for name in policy.groups}
+        limited = []
+        for group, count in zip(fixed.groups, fixed.sums(table.counts), strict=True):
+            if group.level in ruled and group.name not in by_name:
+                rule = policy.levels.get(group.level, policy)
+                most = rule.rule_limit(min(count, self.manifest.rows), self.manifest.rows) or Fraction(1)
+                group = replace(group, limit=min(most, Fraction(stated.get(group.name) or 1)))
+            limited.append(group)
+        here = sum(1 for group in limited if group.level in ruled and group.name not in by_name)
+        if here:
+            rules = ", ".join(dict.fromkeys(str(levels[level]) for level in ruled))
+            report.note(_hidden(rules, plural(here, "group")))
+        return _by_name(replace(fixed, groups=tuple(limited)), table.values)
+
+    def _compare(
+        self, tree: Tree, held: Sequence[tuple[str, int]], report: Report
+    ) -> tuple[Fraction | None, ...] | None:
+        """Add where the manifest has other groups. Gives the limits of its own groups, if it has the same ones."""
+        stated = StatedGroups.of(self.manifest)
+        if stated is None and self.manifest.groups is not None:
+            return None  # no tree, as another check says
+        groups = self.manifest.groups or []
+        listed = {value.value: value.group for value in self.manifest.values}
+        own = Tree(
+            {
+                group.name: (group.level, None if group.parent is None else groups[group.parent].name)
+                for group in groups
+            },
+            {value: None if place is None else groups[place].name for value, place in listed.items()},
+            {group.name: None if group.limit is None else Fraction(group.limit) for group in groups},
+        )
+        problems = [*tree.differences(own, [value for value, _ in held if value in listed])]
+        if self.policy.has_limits and not problems:
+            problems = [*tree.other_limits(own)]
+        for problem, count in problems:
+            report.fail(LIMITS, f"by the limits given, {problem}", count)
+        if stated is None or not self.policy.has_limits or not own.groups.keys() <= tree.groups.keys():
+            return None
+        return tuple(tree.limits[name] for name in stated.names)
+
+    def _stated(self, values: Sequence[str]) -> dict[str, Fraction]:
+        stated = {value.value: Fraction(value.limit) for value in self.manifest.values}
+        return {value: stated.get(value, Fraction(1)) for value in values}
+
+    def _tree(self, values: Sequence[str], counts: Sequence[int]) -> Groups | None:
+        grouping = self.policy.grouping
+        return resolve_groups(grouping, values, counts, self.policy.allow_absent) if grouping is not None else None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Groups by their names: the level and the parent of each, the lowest group of every value, and limits."""
+
+    groups: dict[str, tuple[str, str | None]]
+    of_value: dict[str, str | None]
+    limits: dict[str, Fraction | None]
+
+    def differences(self, stated: Tree, values: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """How the manifest's groups differ from these, and in how many cases, each kind with its first case."""
+        missing = sorted(self.groups.keys() - stated.groups.keys())
+        extra = sorted(stated.groups.keys() - self.groups.keys())
+        if missing:
+            yield f"the manifest lacks {plural(len(missing), 'group')}; the first: {quote(missing[0])}", len(missing)
+        if extra:
+            more = plural(len(extra), "group")
+            yield f"the manifest has {more} that should not be; the first: {quote(extra[0])}", len(extra)
+        both = sorted(self.groups.keys() & stated.groups.keys())
+        for place, what in enumerate(("is on another level", "is part of another group")):
+            other = [name for name in both if self.groups[name][place] != stated.groups[name][place]]
+            for name in other[:1]:
+                has, wanted = (_named(tree.groups[name][place]) for tree in (stated, self))
+                yield f"the group {quote(name)} {what} in the manifest: {has}, not {wanted}", len(other)
+        moved = [value for value in values if self.of_value.get(value) != stated.of_value.get(value)]
+        for value in moved[:1]:
+            has, wanted = (_named(tree.of_value.get(value)) for tree in (stated, self))
+            are = plural(len(moved), "value is", "values are")
+            yield (
+                f"{are} in another group in the manifest; the first: {quote(value)}, in {has}, not {wanted}",
+                len(moved),
             )
-        return limits
+
+    def other_limits(self, stated: Tree) -> Iterator[tuple[str, int]]:
+        """Where the limits of groups differ."""
+        other = [name for name in sorted(self.limits) if self.limits[name] != stated.limits[name]]
+        for name in other[:1]:
+            has, wanted = (tree.limits[name] or "none" for tree in (stated, self))
+            more = plural(len(other), "group has", "groups have")
+            yield f"{more} another limit in the manifest; the first: {quote(name)}, {has}, not {wanted}", len(other)
 
 
-def _in_order(policy: LimitPolicy, held: Sequence[tuple[str, int]]) -> list[Fraction]:
-    counts = ValueCounts.of(held)
-    by_value = dict(zip(counts.values, resolve_limits(policy, counts).limits, strict=True))
-    return [by_value[value] for value, _ in held]
+def _by_name(groups: Groups, values: Sequence[str]) -> Tree:
+    names = [group.name for group in groups.groups]
+    return Tree(
+        {
+            group.name: (group.level, names[group.parent] if group.parent != NO_GROUP else None)
+            for group in groups.groups
+        },
+        {
+            value: names[place] if place != NO_GROUP else None
+            for value, place in zip(values, groups.of_value, strict=True)
+        },
+        {group.name: group.limit for group in groups.groups},
+    )
+
+
+def _named(name: str | None) -> str:
+    return "none" if name is None else quote(name)
+
+
+def _hidden(rule: str, what: str) -> str:
+    return (
+        f"{rule} goes by how many records a value has, which a release with fake values does not show: for {what} the "
+        f"manifest's limit is taken, if {rule} can give as much; compare with the table to have it worked out"
+    )
 
 
 def check_source(release: ReleaseFolder, source: SourceTable, tables: Sequence[TableName], watch: Watch) -> Report:
@@ -119,7 +249,7 @@ def check_source(release: ReleaseFolder, source: SourceTable, tables: Sequence[T
         _add(difference, "quasi-identifiers", release.name("qit"), report)
     if "st" in tables:
         values = _reader(release, "st", [columns.sensitive.name], watch)
-        difference = source.difference_of_values(values, release.manifest.null_value)
+        difference = source.difference_of_values(values, release.manifest.null_value, release.manifest.missing)
         fakes = release.manifest.adversary.fake_values * release.manifest.buckets
         _add(difference, "sensitive values", release.name("st"), report, fakes)
     for table in ("qit", "st"):

@@ -33,9 +33,9 @@ def as_job(job: Job | str | os.PathLike[str]) -> Job:
 
 
 def limits_of(job: Job) -> LimitPolicy | None:
-    """The limits that a job gives; None if it gives none, and those of the manifest hold."""
+    """The limits that a job gives, and the groups; None if it gives neither, and those of the manifest hold."""
     policy = job.policy()
-    return policy if set(BY_LIMITS[:-1]) & set(job.said()) else None
+    return policy if policy.has_limits or policy.grouping is not None else None
 
 
 def check_job(job: Job, manifest: Manifest, report: Report) -> None:
@@ -45,6 +45,8 @@ def check_job(job: Job, manifest: Manifest, report: Report) -> None:
         if key in BY_MANIFEST:
             for problem in BY_MANIFEST[key](asked, manifest):
                 report.fail(JOB, problem)
+    for problem in _not_applicable(job, manifest):
+        report.fail(JOB, problem)
     unseen = [key for key in said if key in UNSEEN]
     if unseen:
         report.note(f"cannot be seen in a release, and was not compared with the job: {', '.join(unseen)}")
@@ -62,7 +64,7 @@ def check_clear_values(job: Job, manifest: Manifest, exposure: Exposure | None, 
     nothing of this, unless it says so.
     """
     allowed = job.limits.publish_in_the_clear
-    if not allowed and (limits_of(job) is not None or allowed is not None):
+    if not allowed and (job.policy().has_limits or allowed is not None):
         if exposure is None:
             report.not_checked([JOB], "the sensitive values cannot be read")
         else:
@@ -82,7 +84,7 @@ def _clear_values(job: Job, manifest: Manifest, exposure: Exposure) -> Iterator[
         more = " and others" if len(clear) > _VALUES_NAMED else ""
         have = "person has" if people == 1 else "people have"
         yield f"{people:,} of {manifest.rows:,} {have} their value published outright ({names}{more})"
-    alone = sum(group.buckets for group in manifest.setting if group.size == 1)
+    alone = sum(group.buckets for group in manifest.own_setting if group.size == 1)
     if alone:
         yield f"{plural(alone, 'bucket holds', 'buckets hold')} a single record"
 
@@ -117,12 +119,34 @@ def _null_value(asked: str, manifest: Manifest) -> Iterator[str]:
         yield f"the job says that nulls count as {quote(asked)}, and the release counts them as {has}"
 
 
+def _missing(asked: list[str], manifest: Manifest) -> Iterator[str]:
+    """As with nulls, a manifest has the codes only if something is missing."""
+    stated = set(manifest.missing)
+    for code in asked:
+        if manifest.null_value is not None and code not in stated:
+            yield f"the job says that {quote(code)} stands for a missing value, and the release counts it as a value"
+    others = sorted(stated - set(asked))
+    if others:
+        yield f"the release counts {_listed(others)} as missing, and the job does not say so"
+
+
+def _not_applicable(job: Job, manifest: Manifest) -> Iterator[str]:
+    """A value that does not apply is published outright: the job has to name it, and what it names has to be marked."""
+    named = set(job.table.not_applicable)
+    unnamed = [value.value for value in manifest.values if not value.applies and value.value not in named]
+    if unnamed:
+        yield f"the release sets people with {_listed(unnamed)} apart, and the job does not say not_applicable of it"
+    kept = [value.value for value in manifest.values if value.applies and value.value in named]
+    if kept:
+        yield f"the job says that {_listed(kept)} does not apply, and the release has it among the other values"
+
+
 def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
     """A table that cannot be cut is published as one, whatever was asked for."""
     word = asked.strip().casefold() if isinstance(asked, str) else ""
     if word == "auto" or manifest.strata is None:
         return
-    number = len(manifest.strata.strata)
+    number = sum(1 for stratum in manifest.strata.strata if stratum.applies)
     most = 1 if word == "none" else int(word) if _NUMBER.fullmatch(word) else asked
     if isinstance(most, int):
         if number > max(1, most):
@@ -142,11 +166,11 @@ def _method(asked: str, manifest: Manifest) -> Iterator[str]:
 
 
 def _min_size(asked: int, manifest: Manifest) -> Iterator[str]:
-    yield from _sizes(f"at least {asked:,}", sum(group.buckets for group in manifest.setting if group.size < asked))
+    yield from _sizes(f"at least {asked:,}", sum(group.buckets for group in manifest.own_setting if group.size < asked))
 
 
 def _max_size(asked: int, manifest: Manifest) -> Iterator[str]:
-    yield from _sizes(f"at most {asked:,}", sum(group.buckets for group in manifest.setting if group.size > asked))
+    yield from _sizes(f"at most {asked:,}", sum(group.buckets for group in manifest.own_setting if group.size > asked))
 
 
 def _sizes(asked: str, others: int) -> Iterator[str]:
@@ -186,6 +210,10 @@ def _note_adversary(job: Job, manifest: Manifest, report: Report) -> None:
     known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
     more = [plural(known, "known record")] if known and job.adversary.corrupted is None else []
     more += [plural(fakes, "fake value") + " in every bucket"] if fakes and job.adversary.fakes is None else []
+    if manifest.groups is not None and job.policy().grouping is None:
+        more.append(plural(len(manifest.groups), "group") + " of values")
+    if manifest.missing and not job.table.missing:
+        more.append(f"{_listed(manifest.missing)} as missing values")
     if more:
         report.note(f"the job says nothing of it, and the release was made with {' and '.join(more)}")
 
@@ -201,6 +229,7 @@ BY_MANIFEST: dict[str, Callable[[Any, Manifest], Iterator[str]]] = {
     "table.quasi_identifiers": _quasi_identifiers,
     "table.identifiers": _identifiers,
     "table.null_value": _null_value,
+    "table.missing": _missing,
     "table.strata": _strata,
     "solve.method": _method,
     "solve.min_size": _min_size,
@@ -219,15 +248,9 @@ BY_LIMITS = (
     "limits.l_diversity",
     "limits.beta",
     "limits.values",
-    "limits.allow_absent",  # the last, which is no limit
-)
-BY_EXPOSURE = ("limits.publish_in_the_clear",)
-# TODO: what a release will show once it has groups, bands and codes for missing values. Until then, a note names it.
-NOT_COMPARED_YET = (
-    "table.missing",
-    "table.not_applicable",
     "limits.groups",
     "limits.levels",
+    "limits.allow_absent",
     "groups.named",
     "groups.csv",
     "groups.prefix",
@@ -239,12 +262,12 @@ NOT_COMPARED_YET = (
     "groups.from",
     "groups.ungrouped",
 )
+BY_EXPOSURE = ("limits.publish_in_the_clear", "table.not_applicable")  # what is published outright
 # What leaves no trace in a release, or is not for it.
 UNSEEN = (
     "table.strict",
     "solve.time_limit",
     "adversary.avoid_ruled_out",
-    *NOT_COMPARED_YET,
     "report.title",
     "report.dataset",
     "report.controller",

@@ -177,10 +177,13 @@ class LimitsOfBuckets:
 
 
 class ExposureOfBuckets:
-    """Adds up how exposed the people of all buckets are, `fakes` of whose values are fake."""
+    """Adds up how exposed the people of all buckets are, `fakes` of whose values are fake.
 
-    def __init__(self, fakes: int, memory: ReadingMemory | None = None) -> None:
-        self._fakes, self._memory = fakes, memory
+    Values that do not apply, by their codes, are nobody's exposure.
+    """
+
+    def __init__(self, fakes: int, memory: ReadingMemory | None = None, left_out: Sequence[int] = ()) -> None:
+        self._fakes, self._memory, self._left_out = fakes, memory, list(left_out)
         self._bands: Floats = np.zeros((0, BANDS + 1))
         self._sums: Floats = np.zeros(0)
         self._highest: Floats = np.zeros(0)
@@ -189,6 +192,9 @@ class ExposureOfBuckets:
 
     def add(self, rows: int, codes: Codes, counts: Integers, values: int) -> None:
         """Buckets of so many rows each, run by run; `values` is how many values are known by now."""
+        if self._left_out:
+            own = np.flatnonzero(np.isin(codes, self._left_out, invert=True))
+            codes, counts = codes[own], counts[own]
         missing = max(0, values - len(self._sums))
         if missing:
             self._bands = np.concatenate((self._bands, np.zeros((missing, BANDS + 1))))
@@ -210,11 +216,12 @@ class ExposureOfBuckets:
 
     def conclude(self, texts: Sequence[str | None]) -> Exposure:
         """What it comes to."""
+        own = [place for place in range(len(texts)) if place not in self._left_out]
         return Exposure.of(
-            ["null" if text is None else text for text in texts],
-            self._bands.tolist(),
-            self._sums.tolist(),
-            [self._highest_of.get(place, (0, 1)) for place in range(len(texts))],
+            [texts[place] or ("null" if texts[place] is None else "") for place in own],
+            self._bands[own].tolist(),
+            self._sums[own].tolist(),
+            [self._highest_of.get(place, (0, 1)) for place in own],
             ((count, rows, people) for (count, rows), people in self._levels.items()),
         )
 

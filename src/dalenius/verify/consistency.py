@@ -33,6 +33,7 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *_adversary(manifest),
         *_values(manifest),
         *(_strata(manifest, manifest.strata) if manifest.strata is not None else ()),
+        *_apart(manifest),
         *(spelling_problems(manifest) if manifest.is_strict else ()),
     ):
         report.fail(MANIFEST, problem)
@@ -129,7 +130,8 @@ def _quality(manifest: Manifest) -> Iterator[str]:
 
 
 def _adversary(manifest: Manifest) -> Iterator[str]:
-    known, smallest = manifest.adversary.known_records, min(group.size for group in manifest.setting)
+    known, sizes = manifest.adversary.known_records, [group.size for group in manifest.own_setting]
+    smallest = min(sizes, default=known + 1)
     if smallest <= known:
         has = plural(smallest, "record")
         yield f"a bucket has {_shorten(has)}, and the adversary may know {known:,}: nothing is left to hide in"
@@ -141,12 +143,16 @@ def _values(manifest: Manifest) -> Iterator[str]:
     repeated = len(manifest.values) - len({value.value for value in manifest.values})
     if repeated:
         yield f"{plural(repeated, 'value')} listed more than once"
+    codes = {*manifest.missing} - {manifest.null_value}
+    listed = sum(1 for value in manifest.values if value.value in codes)
+    if listed:
+        yield f"{plural(listed, 'value is', 'values are')} also listed as codes for what is missing"
     for value in manifest.values:
         worst = value.worst
         case = f"the worst case of {quote(value.value)}, {_format(worst.count)} of {_format(worst.size)}"
         if worst.count > min(value.count, worst.size + fakes) or worst.size not in sizes:
             yield f"{case}, cannot be"
-        if worst.count > Fraction(value.limit) * (worst.size - known):
+        if worst.count > Fraction(value.limit) * (worst.size - known) and value.applies:
             less = f" less {known:,} known" if known else ""
             yield f"{case}{less}, is above its limit {_format(Fraction(value.limit))}"
 
@@ -173,6 +179,27 @@ def _strata(manifest: Manifest, strata: Strata) -> Iterator[str]:
         stated[group.size] += group.buckets
     if together != stated:
         yield "the strata's settings do not add up to the setting"
+
+
+def _apart(manifest: Manifest) -> Iterator[str]:
+    """Values that do not apply, and the last stratum, which has the records with them and nobody else."""
+    others = [value for value in manifest.values if not value.applies]
+    strata = manifest.strata.strata if manifest.strata is not None else []
+    if any(not stratum.applies for stratum in strata[:-1]):
+        yield "a stratum of values that do not apply comes before others"
+    if bool(others) != (manifest.apart is not None):
+        yield "there are values that do not apply and no stratum for them, or such a stratum and no such values"
+    if manifest.apart is None or not others:
+        return
+    if len(others) == len(manifest.values) or len(strata) == 1:
+        yield "no value applies to anybody"
+    if any(value.limit != "1" or value.group is not None for value in others):
+        yield "a value that does not apply has a limit, or a group"
+    rows, stated = sum(value.count for value in others), manifest.apart.rows
+    if rows != stated:
+        yield f"{_format(rows)} rows have values that do not apply, and their stratum has {_format(stated)}"
+    if manifest.adversary.fake_values:
+        yield "there are fake values, and values that do not apply"
 
 
 def note_other_limits(manifest: Manifest, limits: Sequence[Fraction], report: Report) -> None:

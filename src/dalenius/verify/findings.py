@@ -35,6 +35,7 @@ HOLDS = {
 _BEFORE_FORMAT_4 = {SCHEMA: "columns and types are as the manifest says"}
 _IF_ASKED = {SOURCE, JOB, SIGNATURE}
 _LONGEST_NAME = 60
+_VALUES_NAMED = 3
 _FORMAT = 2  # of the JSON object
 
 
@@ -89,7 +90,8 @@ class Report:
         """What it all adds up to; with the manifest, if it can be read."""
         with_strata = manifest is not None and manifest.strata is not None
         checks = self.checks(asked, with_strata, manifest is None or manifest.is_strict)
-        concerns = by_weight((*_failures(checks), *_in_the_clear(self.exposure, manifest), *_earlier_format(manifest)))
+        clear = (*_in_the_clear(self.exposure, manifest), *_set_apart(manifest))
+        concerns = by_weight((*_failures(checks), *clear, *_earlier_format(manifest)))
         if manifest is None:
             return Verdict(checks, tuple(self.notes), concerns=concerns)
         return Verdict(
@@ -117,7 +119,7 @@ def _in_the_clear(exposure: Exposure | None, manifest: Manifest | None) -> list[
     """Values that are published outright: against publication where people are alone, or where it is most of them."""
     if exposure is None or manifest is None or not exposure.outright:
         return []
-    alone = sum(group.buckets for group in manifest.setting if group.size == 1)
+    alone = sum(group.buckets for group in manifest.own_setting if group.size == 1)
     clear = sorted((value for value in exposure.values if value.outright), key=lambda value: -value.outright)
     single = f"; {plural(alone, 'bucket')} of a single record" if alone else ""
     return [
@@ -128,6 +130,26 @@ def _in_the_clear(exposure: Exposure | None, manifest: Manifest | None) -> list[
             "Publish again with limits below 1: --odds 8 never reaches 1.",
             people=round(exposure.outright),
             values=tuple(value.value for value in clear),
+        )
+    ]
+
+
+def _set_apart(manifest: Manifest | None) -> list[Concern]:
+    """People of whom it is published outright that the question does not apply to them."""
+    if manifest is None or manifest.apart is None:
+        return []
+    values = [value.value for value in manifest.values if not value.applies]
+    people, named = manifest.apart.rows, ", ".join(map(quote, values[:_VALUES_NAMED]))
+    more = " and others" if len(values) > _VALUES_NAMED else ""
+    return [
+        Concern(
+            "not-applicable",
+            Severity.LOOK,
+            f"{plural(people, 'person is', 'people are')} set apart, of {manifest.rows:,}: it is published outright "
+            f"that the question does not apply to them ({named}{more})",
+            "If that is nobody's secret, it is meant. If not, leave it out of not_applicable.",
+            people=people,
+            values=tuple(values),
         )
     ]
 

@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, TableName, open_release
 from dalenius.release.manifest import FILE
-from dalenius.verify.against import PublishersLimits, check_source
+from dalenius.verify.against import GivenLimits, PublishersLimits, check_source
 from dalenius.verify.against_job import as_job, check_clear_values, check_job, limits_of
 from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
 from dalenius.verify.findings import (
@@ -46,7 +47,7 @@ from dalenius.verify.release_files import (
     table_is_there,
 )
 from dalenius.verify.scan import RESTS_ON, Scan, Scanner
-from dalenius.verify.stated_bands import check_bands
+from dalenius.verify.stated_bands import check_bands, compare_bands
 from dalenius.verify.stated_groups import check_groups, compare_groups
 from dalenius.verify.stated_tree import check_tree
 
@@ -141,6 +142,8 @@ def _check(
     has_tree = check_tree(manifest, report)
     groups = check_groups(manifest, report)
     check_bands(manifest, report)
+    if policy is not None and policy.grouping is not None:
+        compare_bands(policy.grouping.bands, manifest, report)
     note_other_files(release, report)
     tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
     rows = (manifest.rows + manifest.slots) * (2 if with_source else 1)
@@ -220,23 +223,30 @@ def _check_publishers_limits(scanner: Scanner, publishers: PublishersLimits, val
     manifest = scanner.release.manifest
     stated = [(value.value, value.count) for value in manifest.values]
     resolving = Report()
-    limits = publishers.limits(stated, resolving)
-    scan = scanner.sensitive_values(values, limits)
+    given = publishers.limits(stated, resolving)
+    scan = _scan_under(scanner, values, given)
     if scan.complete:
         if Counter(scan.counts) != Counter(stated):
             resolving = _check_again(scanner, publishers, scan)
-        elif limits is not None:
-            note_other_limits(manifest, limits, resolving)
+        elif given is not None:
+            note_other_limits(manifest, given.values, resolving)
         compare_values(manifest, scan, False, resolving)
     scan.report.add(resolving)
     return scan
+
+
+def _scan_under(scanner: Scanner, values: Sequence[str], given: GivenLimits | None) -> Scan:
+    """ST against limits of values, and against those of groups, if they are given too."""
+    if given is not None and given.groups is not None and scanner.groups is not None:
+        scanner = replace(scanner, groups=scanner.groups.with_limits(given.groups))
+    return scanner.sensitive_values(values, given.values if given is not None else None)
 
 
 def _check_again(scanner: Scanner, publishers: PublishersLimits, scan: Scan) -> Report:
     """Replace what the scan says of the limits by what holds with the counts that it found."""
     resolving = Report()
     counts = [(text, count) for text, count in scan.counts if text is not None]
-    again = scanner.sensitive_values([text for text, _ in counts], publishers.limits(counts, resolving))
+    again = _scan_under(scanner, [text for text, _ in counts], publishers.limits(counts, resolving))
     others = [finding for finding in scan.report.findings if finding.check != LIMITS]
     scan.report.findings = others + [finding for finding in again.report.findings if finding.check == LIMITS]
     scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]

@@ -47,6 +47,8 @@ def spelling_problems(manifest: Manifest) -> Iterator[str]:
         yield "gap has other digits than (loss - bound) / loss"
     if manifest.null_value is not None and manifest.null_value not in {value.value for value in manifest.values}:
         yield "nulls have a name, and no value has it"
+    if manifest.missing != sorted(set(manifest.missing)) or (manifest.missing and manifest.null_value is None):
+        yield "codes for what is missing are not in order, or nothing is missing"
 
 
 def _is_plain_type(name: str) -> bool:

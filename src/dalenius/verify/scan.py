@@ -136,7 +136,8 @@ class Scanner:
         else:
             scan.complete = True
             return
-        report.not_checked(RESTS_ON[table], why)
+        apart = [STRATA] if table == "st" and self.release.manifest.apart is not None else []
+        report.not_checked([*RESTS_ON[table], *apart], why)
 
     def _order(self, table: TableName) -> OrderOfRows:
         """In strict files dictionaries are in order; text files have none."""
@@ -242,10 +243,18 @@ class _Shares:
         limits: Sequence[Fraction] | None,
         groups: StatedGroups | None,
     ) -> None:
-        known, fakes = release.manifest.adversary.known_records, release.manifest.adversary.fake_values
-        self._exposure = ExposureOfBuckets(fakes, release.memory)
-        caps = limits if limits is not None else [None] * len(values)
+        manifest = release.manifest
+        known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
+        others = {value.value for value in manifest.values if not value.applies}
+        self._apart = [code for code, value in enumerate(values) if value in others]
+        self._first_apart = manifest.buckets - (manifest.apart.buckets if manifest.apart is not None else 0) + 1
+        self._mixed = 0
+        self._exposure = ExposureOfBuckets(fakes, release.memory, self._apart)
+        caps: list[Fraction | None] = [*limits] if limits is not None else [None] * len(values)
+        for code in self._apart:
+            caps[code] = None
         self._values = LimitsOfBuckets(caps, known, fakes, self._exposure)
+        self._of_apart = LimitsOfBuckets([None] * len(values))  # of which nothing is to be hidden from anybody
         self._groups = groups
         if groups is not None:
             self._runs = GroupRuns(groups, values)
@@ -255,13 +264,26 @@ class _Shares:
     def add(self, buckets: WholeBuckets, values: int) -> None:
         """The next buckets; `values` is how many values are known by now."""
         self._values.add(buckets, values)
+        if self._apart:
+            self._of_apart.add(buckets, values)
+            numbers = buckets.of_runs(buckets.numbers)
+            mixed = np.isin(buckets.codes, self._apart) != (numbers >= self._first_apart)
+            self._mixed += len(np.unique(numbers[mixed]))
         if self._groups is not None:
             self._of_groups.add(self._runs.of(buckets, values), len(self._groups.names))
 
     def conclude(self, texts: Sequence[str | None], scan: Scan) -> None:
         """What it comes to."""
         self._values.conclude(texts, scan.report)
-        scan.worst = dict(zip(texts, self._values.worst(len(texts)), strict=True))
+        worst = self._values.worst(len(texts))
+        if self._apart:
+            unprotected = self._of_apart.worst(len(texts))
+            for code in self._apart:
+                worst[code] = unprotected[code]
+        if self._mixed:
+            hold = plural(self._mixed, "bucket holds", "buckets hold")
+            scan.report.fail(STRATA, f"{hold} values that do not apply beside others, or in their place", self._mixed)
+        scan.worst = dict(zip(texts, worst, strict=True))
         scan.report.exposure = self._exposure.conclude(texts)
         if self._groups is not None:
             self._of_groups.conclude(self._groups.names, scan.report)

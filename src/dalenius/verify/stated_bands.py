@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.model.memory import ReadingMemory
-from dalenius.policy.bands import exact_text
+from dalenius.policy.bands import BandSpec, exact_text
 from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import named_type
 from dalenius.verify.buckets import Codes, Integers
-from dalenius.verify.findings import MANIFEST, Report, quote
+from dalenius.verify.findings import LIMITS, MANIFEST, Report, quote
 from dalenius.verify.row_order import integers, nulls, order_keys, simple, words
 from dalenius.verify.sensitive_values import ValueCodes
 
@@ -34,6 +34,19 @@ def check_bands(manifest: Manifest, report: Report) -> None:
     if manifest.bands is not None:
         for problem in _problems(manifest, manifest.bands):
             report.fail(MANIFEST, problem)
+
+
+def compare_bands(spec: BandSpec | None, manifest: Manifest, report: Report) -> None:
+    """Add where a publisher's bands are not those of the manifest, as far as it can be said without the table."""
+    if spec is None:
+        return
+    if manifest.bands is None:
+        report.fail(LIMITS, "limits are to be on bands of numbers, and the release has no bands")
+    elif spec.cuts and [exact_text(cut) for cut in spec.cuts] != manifest.bands:
+        report.fail(LIMITS, "the cuts between bands are not those that are given")
+    elif not spec.cuts:
+        how = "quantiles" if spec.quantiles is not None else "a width"
+        report.note(f"{how} may come to other cuts between bands: those of the manifest are taken")
 
 
 def _problems(manifest: Manifest, texts: Sequence[str]) -> Iterator[str]:

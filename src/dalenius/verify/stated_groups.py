@@ -12,7 +12,7 @@ is to a bucket what a value is, and its limit is compared in the same way (`buck
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -50,6 +50,10 @@ class StatedGroups:
             paths=tuple(_paths(manifest.groups)),
             of_value={value.value: value.group for value in manifest.values if value.group is not None},
         )
+
+    def with_limits(self, limits: tuple[Fraction | None, ...]) -> StatedGroups:
+        """The same groups under other limits."""
+        return replace(self, limits=limits)
 
     def path_of(self, value: str) -> tuple[int, ...]:
         """The groups that hold a value, from the top down."""

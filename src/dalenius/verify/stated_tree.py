@@ -81,10 +81,10 @@ def _column_problems(manifest: Manifest, cuts: list[Cut]) -> Iterator[str]:
 
 def _leaf_problems(strata: Strata) -> Iterator[str]:
     """Strata that are not listed, or have no leaf."""
-    listed = len(strata.strata)
+    listed = sum(1 for stratum in strata.strata if stratum.applies)
     numbers = {node.stratum for node in strata.tree if isinstance(node, Leaf)}
     if unknown := sum(1 for number in numbers if number > listed):
-        yield f"leaves name {plural(unknown, 'stratum', 'strata')} beyond the {listed:,} that are listed"
+        yield f"leaves name {plural(unknown, 'stratum', 'strata')} beyond the {listed:,} that are listed for them"
     if missing := sum(1 for number in range(1, listed + 1) if number not in numbers):
         yield f"to {plural(missing, 'stratum', 'strata')} no leaf leads"
 
@@ -203,7 +203,8 @@ class StrataOfRows:
 
     def __init__(self, strata: Strata, tree: Tree) -> None:
         self._tree = tree
-        self._last_buckets = np.cumsum([stratum.buckets for stratum in strata.strata], dtype=np.int64)
+        by_tree = [stratum.buckets for stratum in strata.strata if stratum.applies]  # the last need not be
+        self._last_buckets = np.cumsum(by_tree, dtype=np.int64)
         self._wrong = 0
         self._first_wrong: tuple[int, int, int] | None = None
         # the leaves of each stratum; those that ask few questions first, since they are likely to have more rows

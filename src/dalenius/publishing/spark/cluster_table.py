@@ -73,7 +73,8 @@ class SparkCounts:
 
     def renumber(self, table: Numbers) -> SparkCounts:
         """Merge strata."""
-        merged = np.zeros((len(self.by_partition), int(table.max()) + 1), dtype=np.int64)
+        numbers = (int(table.max()) // self.values + 1) * self.values
+        merged = np.zeros((len(self.by_partition), numbers), dtype=np.int64)
         np.add.at(merged.T, table, self.by_partition.T)
         return SparkCounts(merged, self.values)
 
@@ -102,8 +103,9 @@ class SparkTable:
         self.names: Sequence[str] = list(frame.columns)
         check_names(list(self.names))
 
-    def numbers(self, column: str, key: bytes | None) -> NumberSample:  # noqa: ARG002 (no sample is drawn)
+    def numbers(self, column: str, key: bytes | None, missing: Sequence[str]) -> NumberSample:
         """Refused: a cluster does not take numbers along yet."""
+        del key, missing
         raise UsageError(
             f"{column!r} cannot be published as numbers in bands by Spark",
             "Use --engine duckdb; or publish the bands themselves, as text.",
@@ -115,7 +117,7 @@ class SparkTable:
         with plain_errors():
             self._chosen = SelectedColumns.of(self._frame, spec.quasi_identifiers, spec.sensitive)
             surveyor = Surveyor(self._chosen, spec.sensitive, self._untyped, self._budget, self._work(0))
-            survey, self._partitions = surveyor.survey(spec.null_value)
+            survey, self._partitions = surveyor.survey(spec.null_value, spec.missing)
             found = {name: self._occurrences([name], survey.rows) for name in spec.identifying}
         return replace(survey, identifying={name: one for name, one in found.items() if one is not None})
 
@@ -149,10 +151,10 @@ class SparkTable:
         """Count by partition; without strata the first reading has done so already."""
         self._drawn = None
         _, partitions = self._read()
-        values, published = len(survey.sensitive.texts), survey.sensitive.published
-        known = partitions.counts if published is None else partitions.counts[:, published]
+        values, dealt = len(survey.sensitive.texts), survey.sensitive.published
+        found = partitions.counts if dealt is None else partitions.counts[:, dealt]  # by code, as values are dealt now
         if cutter is None:
-            return SparkCounts(known, values)
+            return SparkCounts(found, values)
         self._check_room(len(partitions.rows), cutter.number * values)
         frame, records = self._records(survey, cutter, cutter.columns, keep=True)
         with plain_errors():
@@ -161,7 +163,7 @@ class SparkTable:
         for row in counted:
             counts[row["number"]] = np.frombuffer(row["counts"], dtype=np.int64)
         by_value = counts.reshape(len(counts), cutter.number, values).sum(axis=1)
-        if (by_value != known).any():
+        if (by_value != found).any():
             raise rows_moved()
         return SparkCounts(counts, values)
 
@@ -177,7 +179,8 @@ class SparkTable:
         packed = survey.layout(buckets)
         names = list(survey.domains)
         with plain_errors():
-            frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=packed is not None)
+            fits = packed is not None
+            frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=fits, placing=True)
             layout: Layout | WideLayout
             if packed is not None:
                 layout, rows = packed, piece_rows(survey.rows, survey.row_bytes)
@@ -218,7 +221,14 @@ class SparkTable:
             self._kept.unpersist()
 
     def _records(
-        self, survey: Survey, cutter: Cutter | None, names: Sequence[str], *, keep: bool, packed: bool = True
+        self,
+        survey: Survey,
+        cutter: Cutter | None,
+        names: Sequence[str],
+        *,
+        keep: bool,
+        packed: bool = True,
+        placing: bool = False,
     ) -> tuple[DataFrame, PackedRecordsOf | RawRecordsOf]:
         """The records as tasks will see them: as codes, kept on the cluster if they will be wanted again, or as is."""
         chosen, partitions = self._read()
@@ -230,9 +240,9 @@ class SparkTable:
                 frame = packed_frame(chosen, survey, layout, Check.of(partitions))
                 if keep:
                     frame = self._kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-            return frame, PackedRecordsOf(survey.sensitive, layout, cutter)
+            return frame, PackedRecordsOf(survey.sensitive, layout, cutter, placing)
         fields = tuple(survey.schema.field(name) for name in names)
-        records = RawRecordsOf(survey.sensitive, fields, cutter, Check.of(partitions))
+        records = RawRecordsOf(survey.sensitive, fields, cutter, Check.of(partitions), placing)
         return raw_frame(chosen, survey, names), records
 
     def _read(self) -> tuple[SelectedColumns, Partitions]:

@@ -130,11 +130,12 @@ class PackedRecordsOf:
     sensitive: SensitiveColumn
     layout: Layout
     cutter: Cutter | None
+    placing: bool = False
 
     @property
     def numbers(self) -> int:
         """How many numbers by stratum and value there are."""
-        return StratumValues(self.sensitive, self.cutter).number
+        return StratumValues(self.sensitive, self.cutter, self.placing).number
 
     def batches(self, batches: Batches) -> Iterator[tuple[int, Numbers, Codes]]:
         """The partition, and of each record the number and the codes."""
@@ -145,11 +146,10 @@ class PackedRecordsOf:
                 yield number, self._number(np.frombuffer(values, dtype=values_type), of_records), of_records
 
     def _number(self, values: Numbers, codes: Codes) -> Numbers:
-        if self.cutter is None:
-            return values
-        strata = self.cutter.strata_of_codes(self.layout.columns(codes, self.cutter.columns))
-        numbers: Numbers = strata * len(self.sensitive.counts) + values
-        return numbers
+        strata = None
+        if self.cutter is not None:
+            strata = self.cutter.strata_of_codes(self.layout.columns(codes, self.cutter.columns))
+        return StratumValues(self.sensitive, self.cutter, self.placing).of_codes(values, strata)
 
 
 @dataclass(frozen=True)
@@ -160,15 +160,16 @@ class RawRecordsOf:
     fields: tuple[pa.Field, ...]
     cutter: Cutter | None
     check: Check
+    placing: bool = False
 
     @property
     def numbers(self) -> int:
         """How many numbers by stratum and value there are."""
-        return StratumValues(self.sensitive, self.cutter).number
+        return StratumValues(self.sensitive, self.cutter, self.placing).number
 
     def batches(self, batches: Batches) -> Iterator[tuple[int, Numbers, list[pa.Array]]]:
         """The partition, and of each record the number and the columns, in the types that are published."""
-        number, virtual = partition_number(), StratumValues(self.sensitive, self.cutter)
+        number, virtual = partition_number(), StratumValues(self.sensitive, self.cutter, self.placing)
         rows = fingerprint = 0
         for batch in batches:
             _, *columns, sensitive = batch.columns

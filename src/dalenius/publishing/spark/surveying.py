@@ -147,7 +147,7 @@ class Surveyor:
         self._budget, self._work = budget, work
         self._others = [name for name in chosen.schema.names if name != sensitive]
 
-    def survey(self, null_value: str | None) -> tuple[Survey, Partitions]:
+    def survey(self, null_value: str | None, missing: Sequence[str] = ()) -> tuple[Survey, Partitions]:
         """What the table holds, and what each of its partitions does."""
         trackers = self._trackers()
         listed = {name: tracker for name, tracker in trackers.items() if tracker.needs_data}
@@ -157,7 +157,7 @@ class Surveyor:
         counter = SensitiveCounter(self._sensitive, schema.field(self._sensitive).type)
         for part in facts.parts:
             counter.add_totals(part.values, part.counts, part.nulls)
-        sensitive = counter.finish(null_value)
+        sensitive = counter.finish(null_value, missing)
         rows = sum(part.rows for part in facts.parts)
         domains: dict[str, Domain | None] = {name: trackers[name].domain() for name in self._others}
         if self._untyped:
