@@ -130,6 +130,14 @@ def test_of_very_many_groups_the_page_has_some(whole: Twin, monkeypatch: pytest.
     assert "Joints" not in page.section("values")
 
 
+def test_groups_deeper_than_any_release_has_are_shown_beside_each_other(whole: Twin) -> None:
+    chronic = whole["release"]["groups"][1]
+    deep = [{**chronic, "name": f"deep {k}", "parent": k - 1 if k else None} for k in range(groups.MOST_GROUPS)]
+    html = report_html({**whole, "release": {**whole["release"], "groups": deep}})
+    assert f"deep {groups.MOST_GROUPS - 1}" in html
+    assert html.count('<ul class="tree">') == 32
+
+
 def test_a_manifest_whose_groups_are_no_tree_still_has_a_report(tmp_path: Path) -> None:
     folder = grouped_hospital().write(tmp_path)
     edit_manifest(folder, lambda manifest: manifest["groups"][1].update(parent=2))

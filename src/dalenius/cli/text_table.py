@@ -27,6 +27,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 LONGEST_NOTE = 2000
 _LONGEST_NAME = 40
+_LONGEST_GROUP = 70  # names of groups end in their codes
 _BAR = 30  # characters
 _GROUPS = 12  # shown at most
 _MARKS = {Severity.STOP: "STOP", Severity.LOOK: "Look", Severity.NOTE: "Note"}
@@ -135,7 +136,7 @@ def show_groups(groups: Iterable[GroupShare]) -> None:
     limited.sort(key=lambda one: one[0].share / one[1], reverse=True)
     for group, limit in limited[:_GROUPS]:
         share = f"{group.count:,} of {group.size - group.known:,} = {percent(group.share)}"
-        table.add(printable(group.name), share, percent(limit))
+        table.add(printable(group.name, _LONGEST_GROUP), share, percent(limit))
     if len(limited) > _GROUPS:
         table.add(f"and {len(limited) - _GROUPS:,} further from their limits", "", "")
     table.show()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from dalenius.model.groups import MOST_LEVELS
 from dalenius.report.formatting import (
     chance,
     fine_percent,
@@ -45,16 +46,20 @@ def on_the_front_page(twin: Twin) -> str:
 
 
 def tree(twin: Twin) -> list[Twin]:
-    """The groups from the top, each with those within it; the first so many of them."""
+    """The groups from the top, each with those within it; the first so many of them.
+
+    The manifest of a broken release may have any number within each other. What is too deep is beside its parent.
+    """
     groups = twin["release"]["groups"][:MOST_GROUPS]
     counted = twin["verify"]["groups"]
-    top, nodes = list[Twin](), list[Twin]()
+    top, homes = list[Twin](), list[tuple[int, list[Twin]]]()  # by group: its depth, and the list for those within it
     for place, group in enumerate(groups):
         exposure = counted[place]["exposure"] if place < len(counted) else None
-        node = {"name": visible(group["name"]), "facts": _facts(group, exposure, twin["release"]), "within": []}
-        nodes.append(node)
+        node: Twin = {"name": visible(group["name"]), "facts": _facts(group, exposure, twin["release"]), "within": []}
         parent = group["parent"]
-        (nodes[parent]["within"] if parent is not None and parent < place else top).append(node)
+        depth, home = homes[parent] if parent is not None and parent < place else (0, top)
+        home.append(node)
+        homes.append((depth + 1, node["within"] if depth + 1 < MOST_LEVELS else home))
     return top
 
 

@@ -87,7 +87,7 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "gap": _finite(manifest.gap),
         "strata": _strata_object(manifest.strata) if manifest.strata is not None and _is_cut(manifest) else None,
         "groups": _groups_object(manifest),
-        "values": sorted((_value_object(value, manifest) for value in manifest.values), key=_nearness, reverse=True),
+        "values": sorted(_values_object(manifest), key=_nearness, reverse=True),
     }
 
 
@@ -96,22 +96,20 @@ def _size_object(group: SizeGroupPart) -> dict[str, int]:
     return {"size": group.size, "buckets": group.buckets, "records": records}
 
 
-def _value_object(value: Value, manifest: Manifest) -> dict[str, Any]:
-    """A value with its worst case, and the smallest limit of the groups that hold it."""
-    groups = manifest.groups or []
-    limits, place = list[Fraction](), value.group
-    while place is not None and place < len(groups):
-        group = groups[place]
-        limits += [Fraction(group.limit)] if group.limit is not None else []
-        place = group.parent if group.parent is not None and group.parent < place else None
-    return {
-        "value": value.value,
-        "count": value.count,
-        "limit": value.limit,
-        "group": value.group,
-        "group_limit": str(min(limits)) if limits else None,
-        **_worst_object(value, manifest.adversary.known_records),
-    }
+def _values_object(manifest: Manifest) -> list[dict[str, Any]]:
+    """Every value with its worst case, and the smallest limit of the groups that hold it."""
+    known, tightest = manifest.adversary.known_records, list[Fraction | None]()
+    for place, group in enumerate(manifest.groups or ()):
+        limits = [Fraction(group.limit)] if group.limit is not None else []
+        if group.parent is not None and group.parent < place and (above := tightest[group.parent]) is not None:
+            limits.append(above)
+        tightest.append(min(limits, default=None))
+    found = []
+    for value in manifest.values:
+        limit = tightest[value.group] if value.group is not None and value.group < len(tightest) else None
+        named = {"value": value.value, "count": value.count, "limit": value.limit, "group": value.group}
+        found.append({**named, "group_limit": None if limit is None else str(limit), **_worst_object(value, known)})
+    return found
 
 
 def _worst_object(entry: Value | GroupEntry, known: int) -> dict[str, Any]:
