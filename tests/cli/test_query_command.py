@@ -138,7 +138,7 @@ def incomes(run: Run) -> Run:
     return run
 
 
-FIGURE_KEYS = {"method", "estimate", "standard_error", "interval", "bounds", "exact"}
+FIGURE_KEYS = {"method", "estimate", "standard_error", "interval", "bounds", "exact", "at_random", "note"}
 
 
 def test_means_sums_and_quantiles(incomes: Run) -> None:

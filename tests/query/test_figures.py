@@ -21,8 +21,8 @@ import dalenius
 from dalenius.errors import DaleniusError, QueryError, UsageError
 from dalenius.model.estimate import Asked, Figure, Figures
 from dalenius.query.count import Counter
-from dalenius.query.figures import figures, figures_object, outwards
-from dalenius.release.folder import ReleaseFolder
+from dalenius.query.figures import NO_BANDS, figures, figures_object, outwards
+from dalenius.release.folder import ReleaseFolder, open_release
 from tests.effort import examples
 from tests.query.releases import write_release
 
@@ -305,6 +305,8 @@ def test_as_json(tmp_path: Path) -> None:
             "interval": [0.03, 0.09],
             "bounds": [0.03, 0.09],
             "exact": False,
+            "at_random": None,
+            "note": None,
         },
         "quantiles": [
             {
@@ -315,6 +317,8 @@ def test_as_json(tmp_path: Path) -> None:
                 "interval": [0.01, 0.02],
                 "bounds": [0.01, 0.02],
                 "exact": False,
+                "at_random": None,
+                "note": None,
             }
         ],
     }
@@ -323,7 +327,7 @@ def test_as_json(tmp_path: Path) -> None:
 def test_a_published_release_of_bands(tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     incomes = [int(x) if x < 60_000 else None for x in random.integers(10_000, 70_000, 600)]
-    table = pa.table({"age": random.integers(20, 60, 600), "income": pa.array(incomes, pa.int64())})
+    table = pa.table({"age": 5 * random.integers(4, 9, 600), "income": pa.array(incomes, pa.int64())})
     released = dalenius.publish(
         table,
         {"odds": 4, "grouping": "cuts:20000,30000,45000"},
@@ -349,3 +353,102 @@ def test_a_published_release_of_bands(tmp_path: Path) -> None:
     assert released.sum().bounds == (sum(numbers), sum(numbers))
     groups = released.mean("TRUE", "age")
     assert [group.group["age"] for group in groups] == sorted(set(table["age"].to_pylist()))
+    assert released.quantile(1, "age < 30").at_random is not None
+    assert released.quantile(1, "age < 30", learn=False).at_random is None
+
+
+def rising(rows: int) -> pa.Table:
+    """Incomes that rise with age."""
+    random = np.random.default_rng(3)
+    age = random.integers(20, 60, rows)
+    income = (400 * age + random.integers(0, 20_000, rows)).astype(np.int64)
+    return pa.table({"age": age, "income": income})
+
+
+def published(path: Path, table: pa.Table, cuts: str) -> ReleaseFolder:
+    limits = {"odds": 4, "grouping": cuts}
+    dalenius.publish(table, limits, sensitive="income", quasi_identifiers=["age"], strata="none", seed=1, out=path)
+    return open_release(path)
+
+
+def test_what_is_learned_is_what_counts_of_bands_say(tmp_path: Path) -> None:
+    """With two bands and n people, the mean is m_2 + (m_1 - m_2) N_1 / n, and N_1 is a count; the rest is at random."""
+    folder = published(tmp_path / "release", rising(3_000), "cuts:25000")
+    with Counter(folder) as counter:
+        (found,) = figures(counter, "age < 35", Asked(mean=True, sum=True, quantiles=(0.25,)), learn=True)
+        low = counter.count("age < 35 AND income < 25000", learn=True)
+    buckets: dict[int, tuple[int, list[int]]] = {}
+    for age, bucket in zip(*(folder.table("qit")[name].to_pylist() for name in ("age", "bucket")), strict=True):
+        buckets[bucket] = (buckets.get(bucket, (0, []))[0] + (age < 35), [])
+    for income, bucket in zip(*(folder.table("st")[name].to_pylist() for name in ("income", "bucket")), strict=True):
+        buckets[bucket][1].append(income)
+    shares = [(v, a / len(values)) for a, values in buckets.values() for v in values]
+    bands = [[(v, share) for v, share in shares if (v < 25_000) == is_low] for is_low in (True, False)]
+    expected = [sum(share for _, share in band) for band in bands]
+    means = [sum(v * share for v, share in band) / total for band, total in zip(bands, expected, strict=True)]
+    people = sum(a for a, _ in buckets.values())
+    learned = [low.estimate, people - low.estimate]
+    mean = sum(n * m for n, m in zip(learned, means, strict=True)) / people
+    rest = 0.0
+    for a, values in buckets.values():
+        residuals = np.array([v - means[v >= 25_000] for v in values])
+        rest += a * (len(values) - a) / max(1, len(values) - 1) * residuals.var()
+    error = math.hypot((means[1] - means[0]) * low.standard_error, math.sqrt(rest)) / people
+    assert found.mean is not None
+    assert found.sum is not None
+    assert found.mean.method == "learned"
+    assert found.mean.estimate == pytest.approx(mean)
+    assert found.mean.standard_error == pytest.approx(error, rel=1e-6)
+    assert found.mean.interval == pytest.approx((mean - 1.959964 * error, mean + 1.959964 * error), rel=1e-6)
+    assert found.sum.estimate == pytest.approx(mean * people)
+    assert found.mean.at_random is not None
+    assert found.mean.at_random.estimate == pytest.approx(sum(v * share for v, share in shares) / people)
+    weights: dict[int, float] = {}
+    for band, n, total in zip(bands, learned, expected, strict=True):
+        for v, share in band:
+            weights[v] = weights.get(v, 0.0) + share * n / total
+    up_to = np.cumsum([weights[v] for v in sorted(weights)])
+    assert found.quantiles[0.25].estimate == sorted(weights)[int(np.searchsorted(up_to, 0.25 * people - 1e-6))]
+
+
+def test_learning_finds_most_of_what_is_there_and_all_people_together(tmp_path: Path) -> None:
+    table = rising(20_000)
+    folder = published(tmp_path / "release", table, "cuts:18000,24000,30000,33000")
+    truth = float(np.mean(np.asarray(table["income"])[np.asarray(table["age"]) < 30]))
+    with Counter(folder) as counter:
+        (found,) = figures(counter, "age < 30", Asked(mean=True), learn=True)
+        learner, _ = counter.learner()
+        assert learner is not None
+        bands = learner.bands("q0 < 30")
+    assert found.mean is not None
+    assert found.mean.at_random is not None
+    assert abs(float(found.mean.estimate) - truth) < 0.3 * abs(float(found.mean.at_random.estimate) - truth)
+    assert sum(records for records, _ in bands.values()) == pytest.approx(found.records[0])
+    covariance = np.array([row for _, row in bands.values()])
+    assert len(covariance) == 5
+    assert covariance.sum(axis=1) == pytest.approx(np.zeros(5), abs=1e-6 * covariance.max())  # their sum is certain
+
+
+@pytest.mark.parametrize(
+    ("condition", "by", "reason"),
+    [
+        ("age < 30 AND income >= 25000", [], None),
+        ("age < 30 AND income > 30000", [], "cuts through a band"),
+        ("age < 30", ["income"], "not one by one"),
+    ],
+)
+def test_counts_of_whole_bands_are_learned(
+    tmp_path_factory: pytest.TempPathFactory, condition: str, by: list[str], reason: str | None
+) -> None:
+    folder = published(tmp_path_factory.mktemp("bands") / "release", rising(400), "cuts:25000")
+    with Counter(folder) as counter:
+        found = counter.count_by(condition, by, learn=True)[0].estimate if by else counter.count(condition, learn=True)
+    assert (found.method == "learned") == (reason is None)
+    assert (found.not_learned is None) if reason is None else (reason in str(found.not_learned))
+
+
+def test_without_bands_a_note_says_why_nothing_is_learned(tmp_path: Path) -> None:
+    with Counter(release(tmp_path, [("aab", [1, 2, 7])], "integers")) as counter:
+        (found,) = figures(counter, "A = 'a'", Asked(mean=True), learn=True)
+    assert found.mean is not None
+    assert (found.mean.method, found.mean.not_learned) == ("at random", NO_BANDS)

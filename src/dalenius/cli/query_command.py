@@ -93,8 +93,8 @@ def query_command(
     EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. The estimate is learned from all
     buckets together where that is possible. Its 95 % interval says how often intervals like it hold the truth.
 
-    With --mean, --sum, --median and --quantile, the answer is about the sensitive numbers of these records. These
-    estimates are from single buckets: nothing is learned, and how often intervals hold is not measured.
+    With --mean, --sum, --median and --quantile, the answer is about the sensitive numbers of these records. Estimates
+    are learned if the numbers are in bands. How often their intervals hold is not measured.
     """
     with report_errors(as_json):
         if (expression is None) == (queries_file is None):
@@ -106,7 +106,7 @@ def query_command(
         how = {"learn": learn, "measure": measure}
         levels = dict.fromkeys([0.5, *quantiles] if median else quantiles)
         asked = Asked(mean=mean, sum=total, quantiles=tuple(levels)) if mean or total or levels else None
-        work = partial(_answers, folder, texts, by, asked or how, allowance.engine, as_json)
+        work = partial(_answers, folder, texts, by, asked, how, allowance.engine, as_json)
         answers = _collected(in_child(work, allowance), lines)
         if as_json:
             _print_json(texts if queries_file is not None else None, answers)
@@ -142,7 +142,13 @@ def _read_queries(name: str) -> list[tuple[int | None, str]]:
 
 
 def _answers(
-    folder: Path, texts: Sequence[str], by: Sequence[str], how: Asked | dict[str, bool], memory: str, as_json: bool
+    folder: Path,
+    texts: Sequence[str],
+    by: Sequence[str],
+    asked: Asked | None,
+    how: dict[str, bool],
+    memory: str,
+    as_json: bool,
 ) -> Iterator[Any]:
     """None once the release is open, then one answer after the other. Libraries are imported by the child alone."""
     from dalenius.query.count import Counter, answer_object
@@ -152,8 +158,8 @@ def _answers(
     with Counter(open_release(folder), memory=memory) as counter:
         yield None
         for text in texts:
-            if isinstance(how, Asked):
-                found = figures(counter, text, how, by)
+            if asked is not None:
+                found = figures(counter, text, asked, by, learn=how["learn"])
                 objects = [figures_object(one) for one in found]
                 yield found if not as_json else objects if by else objects[0]
                 continue

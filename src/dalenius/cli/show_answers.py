@@ -11,6 +11,7 @@ from dalenius.cli.text_table import TextTable, printable, show_pairs
 from dalenius.model.estimate import (
     AT_RANDOM,
     FIGURES_AT_RANDOM,
+    FIGURES_LEARNED,
     LEARNED,
     MEASURED,
     NOT_MEASURED,
@@ -131,15 +132,15 @@ def _share(coverage: Coverage | None) -> str:
 
 def _show_figures(answers: Sequence[Figures]) -> None:
     by = [printable(name) for name in answers[0].group]
-    table = TextTable(
-        [*by, "figure", "estimate", "certain bounds", "standard error", "95 % interval", "records"],
-        left=[*by, "figure"],
-    )
+    learned = any(figure.method == "learned" for answer in answers for _, figure in _named(answer))
+    numbers = ["estimate", "certain bounds", "standard error", "95 % interval"]
+    beside = ["at random", "interval"] if learned else []
+    table = TextTable([*by, "figure", *numbers, *beside, "records"], left=[*by, "figure"])
     for answer in answers:
         names = ["" if value is None else printable(str(value)) for value in answer.group.values()]
         records = _range(*answer.records) if answer.records[0] < answer.records[1] else f"{answer.records[0]:,}"
         for name, figure in _named(answer):
-            table.add(*names, name, *_figure_cells(figure), records)
+            table.add(*names, name, *_figure_cells(figure, learned), records)
     table.show()
 
 
@@ -152,12 +153,15 @@ def _named(answer: Figures) -> Iterator[tuple[str, Figure]]:
         yield "median" if level == 0.5 else f"quantile {level:g}", figure
 
 
-def _figure_cells(figure: Figure) -> list[str]:
+def _figure_cells(figure: Figure, learned: bool) -> list[str]:
     if figure.exact:
         value = figure.estimate
-        return [f"{value:,.12g}" if isinstance(value, float) else _number(value), "exact", "0", "exact"]
+        shown = f"{value:,.12g}" if isinstance(value, float) else _number(value)
+        return [shown, "exact", "0", "exact", *(["", ""] if learned else [])]
     error = "" if figure.standard_error is None else _number(figure.standard_error)
-    return [_number(figure.estimate), _range(*figure.bounds), error, _range(*figure.interval)]
+    cells = [_number(figure.estimate), _range(*figure.bounds), error, _range(*figure.interval)]
+    beside = figure.at_random
+    return cells if beside is None else [*cells, _number(beside.estimate), _range(*beside.interval)]
 
 
 def _range(low: Number, high: Number) -> str:
@@ -177,5 +181,10 @@ def _figure_reservations(answers: Sequence[Figures]) -> Iterator[str]:
     """What to keep in mind about these figures."""
     if any(not answer.records[0] and (answer.mean or answer.quantiles) for answer in answers):
         yield _PERHAPS_NOBODY
-    if not all(figure.exact for answer in answers for _, figure in _named(answer)):
+    uncertain = [figure for answer in answers for _, figure in _named(answer) if not figure.exact]
+    for reason in dict.fromkeys(figure.not_learned for figure in uncertain if figure.not_learned is not None):
+        yield f"Note: nothing was learned. {reason}"
+    if any(figure.method == "learned" for figure in uncertain):
+        yield FIGURES_LEARNED
+    if any(figure.method == "at random" for figure in uncertain):
         yield FIGURES_AT_RANDOM

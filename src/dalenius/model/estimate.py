@@ -41,6 +41,11 @@ FIGURES_AT_RANDOM = (
     "The bounds always hold. Estimates assume that within a bucket every row is equally likely to own every value. "
     "Where quasi-identifiers and sensitive values go together, intervals are too narrow: the truth may lie outside."
 )
+FIGURES_LEARNED = (
+    "The bounds always hold. Estimates rest on what the buckets together show of how quasi-identifiers and bands of "
+    "numbers go together; within a band, every number is taken to be equally likely. How often the intervals hold was "
+    "not measured. They are too narrow where numbers of one band differ much from row to row."
+)
 
 Method = Literal["exact", "learned", "at random"]
 Number = int | float | Decimal
@@ -158,12 +163,21 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class RandomFigure:
+    """A figure estimated from single buckets, with rows and values matched at random in each."""
+
+    estimate: Number
+    interval: tuple[Number, Number]
+    standard_error: float | None
+
+
+@dataclass(frozen=True)
 class Figure:
     """A mean, a sum or a quantile of the sensitive numbers of the records that meet a condition.
 
     `bounds` always hold, if there are such records at all, and some assignment of the values to the rows attains each
-    of them. Estimate and interval are those of rows and values matched at random within buckets. Quantiles have no
-    standard error.
+    of them. Estimate and interval are learned from all buckets together where the numbers are in bands; those of single
+    buckets are then in `at_random`. Quantiles have no standard error.
     """
 
     estimate: Number
@@ -172,11 +186,13 @@ class Figure:
     standard_error: float | None
     exact: bool  # whether the release leaves one number alone
     records: tuple[int, int]  # certain bounds of how many records there are: with a number, and that meet the condition
+    at_random: RandomFigure | None = None
+    not_learned: str | None = None  # why nothing was learned, though it was asked for
 
     @property
     def method(self) -> Method:
         """Where the estimate comes from."""
-        return "exact" if self.exact else "at random"
+        return "exact" if self.exact else "at random" if self.at_random is None else "learned"
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _CHUNK = 2**20
 
 Result = TypeVar("Result")
+Names = str | Sequence[str]
 
 
 class Release:
@@ -247,65 +248,68 @@ class Release:
         return answer
 
     @overload
-    def mean(self, expression: str = "TRUE", *, timeout: float | None = None) -> Figure: ...
+    def mean(self, expression: str = "TRUE", *, learn: bool = True, timeout: float | None = None) -> Figure: ...
 
     @overload
     def mean(
-        self, expression: str, group_by: str | Sequence[str], *, timeout: float | None = None
+        self, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
     ) -> list[GroupFigure]: ...
 
     def mean(
-        self, expression: str = "TRUE", group_by: str | Sequence[str] = (), *, timeout: float | None = None
+        self, expression: str = "TRUE", group_by: Names = (), *, learn: bool = True, timeout: float | None = None
     ) -> Figure | list[GroupFigure]:
         """The mean of the sensitive numbers of the records that satisfy an SQL expression, with certain bounds.
 
-        Conditions that tie quasi-identifiers to the sensitive column are refused, and so is a condition that nobody
-        meets. With `group_by`, quasi-identifiers, there is a figure for every group that has numbers. `timeout` is as
-        for `count`. Estimate and interval assume that values are given to rows at random within buckets.
+        Estimate and interval are learned if the numbers are in bands, unless `learn` is False. A condition that ties
+        quasi-identifiers to the sensitive column is refused, and so is one that nobody meets. With `group_by`, some
+        quasi-identifiers, there is a figure for every group that has numbers. `timeout` is as for `count`.
         """
-        return self._figure({"mean": True}, expression, group_by, timeout)
+        return self._figure({"mean": True}, expression, group_by, learn, timeout)
 
     @overload
-    def sum(self, expression: str = "TRUE", *, timeout: float | None = None) -> Figure: ...
+    def sum(self, expression: str = "TRUE", *, learn: bool = True, timeout: float | None = None) -> Figure: ...
 
     @overload
     def sum(
-        self, expression: str, group_by: str | Sequence[str], *, timeout: float | None = None
+        self, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
     ) -> list[GroupFigure]: ...
 
     def sum(
-        self, expression: str = "TRUE", group_by: str | Sequence[str] = (), *, timeout: float | None = None
+        self, expression: str = "TRUE", group_by: Names = (), *, learn: bool = True, timeout: float | None = None
     ) -> Figure | list[GroupFigure]:
         """Their sum. The bounds of whole numbers and decimals are exact."""
-        return self._figure({"sum": True}, expression, group_by, timeout)
-
-    @overload
-    def quantile(self, level: float, expression: str = "TRUE", *, timeout: float | None = None) -> Figure: ...
+        return self._figure({"sum": True}, expression, group_by, learn, timeout)
 
     @overload
     def quantile(
-        self, level: float, expression: str, group_by: str | Sequence[str], *, timeout: float | None = None
+        self, level: float, expression: str = "TRUE", *, learn: bool = True, timeout: float | None = None
+    ) -> Figure: ...
+
+    @overload
+    def quantile(
+        self, level: float, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
     ) -> list[GroupFigure]: ...
 
     def quantile(
         self,
         level: float,
         expression: str = "TRUE",
-        group_by: str | Sequence[str] = (),
+        group_by: Names = (),
         *,
+        learn: bool = True,
         timeout: float | None = None,
     ) -> Figure | list[GroupFigure]:
         """A quantile of them, by its level from 0 to 1: the smallest number x such that this share of them is <= x."""
-        return self._figure({"quantiles": (level,)}, expression, group_by, timeout)
+        return self._figure({"quantiles": (float(level),)}, expression, group_by, learn, timeout)
 
     def _figure(
-        self, asked: dict[str, Any], expression: str, group_by: str | Sequence[str], timeout: float | None
+        self, asked: dict[str, Any], expression: str, group_by: Names, learn: bool, timeout: float | None
     ) -> Figure | list[GroupFigure]:
         from dalenius.model.estimate import Asked, GroupFigure
         from dalenius.query.figures import figures_once
 
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
-        answers = self._run(timeout, figures_once, self._folder, expression, Asked(**asked), columns)
+        answers = self._run(timeout, figures_once, self._folder, expression, Asked(**asked), columns, learn)
         found = [GroupFigure(a.group, next(f for f in (a.mean, a.sum, *a.quantiles.values()) if f)) for a in answers]
         return found if columns else found[0].figure
 

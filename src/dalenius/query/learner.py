@@ -35,6 +35,7 @@ MIXED = "The condition ties quasi-identifiers to the sensitive column. Only cond
 _SINGLE_NUMBERS = "Numbers in bands are learned by band, not one by one."
 _PART_OF_A_BAND = "The condition cuts through a band of numbers. Only conditions on whole bands are learned."
 _TEXT = "CAST(s AS VARCHAR)"
+_MOST_BANDS = 64  # whose covariances are found pair by pair
 _ROWS_AT_ONCE = 2**18
 _FETCHED_AT_ONCE = 10_000
 
@@ -135,10 +136,10 @@ class Learner:
         """For a condition on rows, and by band: how many records are expected, and their covariances with all bands.
 
         Posterior means and variances are linear and quadratic in what is wanted, so that those of single bands and of
-        pairs are enough: Cov(x, y) = (Var(x + y) - Var x - Var y) / 2. Raises UnsupportedError if there are no bands.
+        pairs are enough: Cov(x, y) = (Var(x + y) - Var x - Var y) / 2. Raises UnsupportedError if there are too many.
         """
-        if not self._banded:
-            raise UnsupportedError("Means and quantiles are learned by band, and the release has no bands.")
+        if len(self._codes) > _MOST_BANDS:
+            raise UnsupportedError(f"There are more than {_MOST_BANDS} bands.")
         names = {self._codes.code(text): text for text in self._codes.texts}
         ((_, matching),) = self._matching(rows, [], [()])
         one = np.eye(self._association.values)

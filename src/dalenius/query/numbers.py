@@ -159,7 +159,7 @@ class Numbers:
         low, high = (self._taken(end, self._beyond(end, Fraction(0)))[0] for end in ENDS)
         return low, high
 
-    def quantile_bounds(self, level: float) -> tuple[Number, Number]:
+    def quantile_bounds(self, level: float) -> tuple[Fraction, Fraction]:
         """The smallest and the largest quantile. There must be numbers."""
         q = Fraction(str(level)).limit_denominator(_MOST_PARTS)
         reached = (
@@ -171,7 +171,7 @@ class Numbers:
             f"""min(v) FILTER ({reached.format("low")}), min(v) FILTER ({reached.format("high")} OR high_above = 0)
             FROM running"""
         )
-        return self.kind.shown(Fraction(low)), self.kind.shown(Fraction(high))
+        return Fraction(low), Fraction(high)
 
     def reaching(self, least: Mapping[float, float]) -> dict[float, Number]:
         """For each number of records the smallest x up to which so many are expected; by the keys of `least`."""
@@ -182,12 +182,17 @@ class Numbers:
         row = self._row(f"{found} FROM running")
         return {key: self.kind.shown(Fraction(x)) for key, x in zip(least, row, strict=True)}
 
-    def deviations(self, sums: Sequence[str]) -> list[float]:
-        """Standard deviations of sums over the rows that match: sums of some y of s, in SQL."""
+    def deviations(self, sums: Sequence[str], less: Sequence[str] = ()) -> list[float]:
+        """Standard deviations of sums over the rows that match, values given to rows at random.
+
+        They are sums of some y of s, in SQL; y is 0 where a value is not asked about. From all values something may be
+        taken away.
+        """
         if not sums:
             return []
         spreads = ", ".join(
-            f"var_pop(CASE WHEN {self._wanted} THEN CAST({y} AS DOUBLE) ELSE 0 END) AS y{i}" for i, y in enumerate(sums)
+            f"var_pop(CASE WHEN {self._wanted} THEN CAST({y} AS DOUBLE) ELSE 0 END - {off}) AS y{i}"
+            for i, (y, off) in enumerate(zip(sums, less or ["0"] * len(sums), strict=True))
         )
         row = self._row(
             f"""{", ".join(f"coalesce(sum(weight * y{i}), 0)" for i in range(len(sums)))}
@@ -195,6 +200,26 @@ class Numbers:
                   FROM st JOIN (SELECT * FROM asked WHERE a < slots) USING (b) GROUP BY b)"""  # noqa: S608
         )
         return [math.sqrt(max(0.0, variance)) for variance in row]
+
+    def weigh(self, band: str, records: Mapping[str, float]) -> None:
+        """Expect so many records of each band; `band` is that of v in SQL. Within a band, shares stay as they are."""
+        with query_errors():
+            at_random = self._connection.execute(
+                f"""SELECT CAST({band.format("s")} AS VARCHAR), sum(share) FROM st JOIN asked USING (b) GROUP BY 1"""  # noqa: S608
+            ).fetchall()
+        factors = {name: max(0.0, records[name]) / share for name, share in at_random if name is not None}
+        factor = by_band(band.format("v"), factors)
+        self._create("numbers", f"SELECT * REPLACE (share * {factor} AS share) FROM numbers")  # noqa: S608
+        self._has_running = False
+
+    def by_band(self, band: str, sums: Sequence[str]) -> dict[str, list[float]]:
+        """For each band the expected sums of some y of v, in SQL."""
+        listed = ", ".join(f"sum(CAST({y} AS DOUBLE) * share)" for y in sums)
+        with query_errors():
+            rows = self._connection.execute(
+                f"SELECT CAST({band} AS VARCHAR), {listed} FROM numbers GROUP BY 1"  # noqa: S608
+            ).fetchall()
+        return {name: list(cells) for name, *cells in rows}
 
     def _beyond(self, end: End, x: Fraction) -> str:
         """The condition that v is below x, or above it."""
@@ -240,7 +265,7 @@ class Numbers:
 
 
 def band_sql(tables: ReleaseTables, manifest: Manifest, column: str) -> str:
-    """In SQL, how many of the cuts between bands are not above a number; null for nulls.
+    """In SQL, how many of the cuts between bands are not above a number: the number of its band. Null for nulls.
 
     A float is taken for the decimal that it is written as: it is below a cut if it is below the float next to the cut.
     """
@@ -258,6 +283,12 @@ def band_sql(tables: ReleaseTables, manifest: Manifest, column: str) -> str:
         return f"CASE WHEN {column} < {texts[middle]} THEN {among(first, middle)} ELSE {among(middle + 1, last)} END"
 
     return f"CASE WHEN {column} IS NOT NULL THEN {among(0, len(cuts))} END"
+
+
+def by_band(band: str, numbers: Mapping[str, float]) -> str:
+    """In SQL, the number of a band; 0 if it has none."""
+    cases = " ".join(f"WHEN {name} THEN CAST('{number!r}' AS DOUBLE)" for name, number in numbers.items())
+    return f"(CASE {band} {cases} ELSE 0 END)" if cases else "0"
 
 
 class _ExactSum:
