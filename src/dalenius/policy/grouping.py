@@ -99,7 +99,7 @@ def resolve_groups(
     unless `allow_absent`.
     """
     paths = _paths(grouping, values, counts)
-    unknown = [value for value in values if paths[value] is None]
+    unknown = _unknown(paths)
     if unknown:
         share = f"{len(unknown):,} of {len(values):,} sensitive values {'is' if len(unknown) == 1 else 'are'}"
         raise PolicyError(
@@ -126,6 +126,15 @@ def resolve_groups(
             "file's [limits].",
         )
     return Groups(tuple(groups), tuple(of_value))
+
+
+def unknown_values(grouping: Grouping, values: Sequence[str]) -> list[str]:
+    """The values that the grouping does not know: they are in no group, and nobody has said that it is meant."""
+    return _unknown(_paths(grouping, values, None))
+
+
+def _unknown(paths: Mapping[str, Path | None]) -> list[str]:
+    return [value for value, path in paths.items() if path is None]
 
 
 def limit_groups(policy: LimitPolicy, grouping: Grouping, counts: ValueCounts) -> tuple[Groups, list[str]]:
