@@ -1,6 +1,6 @@
 // How exposed people are: in figures, as a chart of people, and against the error of counts for the rule by odds.
 
-import { count, el, fill, percent, plural, say, sentence, set, svg } from "./dom.js";
+import { count, el, fill, percent, plural, say, sentence, set, shortened, svg } from "./dom.js";
 import { post } from "./server.js";
 
 const BANDS = 11; // tenths of probability, and certainty
@@ -48,6 +48,7 @@ export class Exposure {
       el("dl", { class: "figures" }, this.outright.box, this.mean.box),
       this.words,
       this.chart.node,
+      (this.groups = new GroupShares()).node,
     );
   }
 
@@ -67,6 +68,12 @@ export class Exposure {
     const people = plural(Math.round(outright), "person has", "people have");
     say(this.clearWords, `⚠ ${people} their value published outright. A limit of 1 hides nothing.`);
     this.#say();
+  }
+
+  /** Draw how much of a bucket groups take at most. */
+  showGroups(tree, own) {
+    const groups = tree?.names.map((name, at) => ({ name, share: tree.worst[at], limit: tree.limits[at] })) ?? [];
+    this.groups.show(groups, own);
   }
 
   /** The sentence is about what will be published, as soon as that is known. */
@@ -93,6 +100,61 @@ export function strataSentence(price, ofStrata, ofOne) {
   if (!price || price.stale !== false) return sentence(ofOne.sentence);
   return `With ${plural(price.strata, "stratum", "strata")}: ${ofStrata.sentence}.`;
 }
+
+const FEW_GROUPS = 6;
+
+/** The largest share of a bucket that a group takes, beside its limit. */
+export class GroupShares {
+  constructor(heading = "h3") {
+    this.rows = el("tbody");
+    this.summary = el("summary", { "data-test": "all-groups" });
+    this.rest = el("tbody");
+    this.more = el(
+      "details",
+      { class: "more", toggle: () => this.more.open && fill(this.rest, this.others.map(shareRow)) },
+      this.summary,
+      el("table", {}, el("caption", { class: "sr-only" }, "Other groups"), this.rest),
+    );
+    const head = (text, kind) => el("th", { scope: "col", class: kind }, text);
+    this.node = el(
+      "div",
+      { class: "group-shares", "data-test": "group-shares", hidden: true },
+      el(heading, {}, "Groups: largest share of a bucket"),
+      el(
+        "table",
+        {},
+        el("thead", {}, el("tr", {}, head("Group"), head("Share", "num"), head("Limit", "num"))),
+        this.rows,
+      ),
+      this.more,
+    );
+  }
+
+  /**
+   * Draw groups: a list of {name, share, limit}, of which the last two may be null. Those with a limit of their `own`
+   * come first, and then those of which a bucket shows most.
+   */
+  show(groups, own = {}) {
+    const limited = groups.filter(({ share, limit }) => share !== null && limit !== null);
+    const first = ({ name }) => (Object.hasOwn(own, name) ? 1 : 0);
+    limited.sort((a, b) => first(b) - first(a) || b.share - a.share);
+    this.node.hidden = limited.length === 0;
+    this.others = limited.slice(FEW_GROUPS);
+    fill(this.rows, limited.slice(0, FEW_GROUPS).map(shareRow));
+    this.more.hidden = this.others.length === 0;
+    say(this.summary, plural(this.others.length, "more group"));
+    if (this.more.open) fill(this.rest, this.others.map(shareRow));
+  }
+}
+
+const shareRow = ({ name, share, limit }) =>
+  el(
+    "tr",
+    { "data-group": name, "data-share": share, "data-limit": limit },
+    el("th", { scope: "row" }, el("bdi", {}, shortened(name, 80))),
+    el("td", { class: "num" }, percent(share)),
+    el("td", { class: "num" }, percent(limit)),
+  );
 
 /** People by the probability that the release gives to their own value. */
 class PeopleChart {
@@ -235,7 +297,8 @@ export class TradeOff {
   /** Nothing has changed for a while: ask for the curve, if it is not the one that is shown. */
   async ask() {
     const { solve, protection, limits } = this.draft;
-    const about = JSON.stringify([solve, protection.known_records, protection.fake_values, limits.floor]);
+    const { floor, grouping, levels } = limits;
+    const about = JSON.stringify([solve, protection.known_records, protection.fake_values, floor, grouping, levels]);
     this.host.classList.toggle("stale", about !== this.about);
     if (about === this.about) return;
     const stop = (this.stop = new AbortController());

@@ -233,6 +233,7 @@ function showPolicy(host, state, answer) {
           : chips([...roles.identifiers, ...left]),
       ),
       line("Limits", `${capital(policyWords(limits))}. `, limitsRange(answer)),
+      limits.grouping.source === "none" ? null : line("Groups", groupWords(state, answer)),
       line(
         "Buckets",
         bucketWords(answer),
@@ -312,6 +313,20 @@ function limitsRange(answer) {
   return least === most
     ? `${plural(answer.limits.length, "value")}, each at most ${percent(least)}.`
     : `${plural(answer.limits.length, "value")}, between ${percent(least)} and ${percent(most)}.`;
+}
+
+function groupWords({ limits: { grouping }, group_source: source }, answer) {
+  const words = { icd9: "By ICD-9", icd10: "By ICD-10", prefix: "By first characters" };
+  const from = words[grouping.source] ?? ["From ", named(source?.name ?? "", 40)];
+  if (!answer?.groups) return [from, "."];
+  const { names, limits } = answer.groups;
+  const limited = limits.filter((limit) => limit !== null).length;
+  const apart = grouping.ungrouped.length;
+  return [
+    from,
+    `: ${plural(names.length, "group")}, ${limited === names.length ? "all" : count(limited)} with a limit.`,
+    apart > 0 ? ` ${capital(plural(apart, "value is", "values are"))} in no group.` : "",
+  ];
 }
 
 function bucketWords(answer) {
