@@ -218,6 +218,19 @@ def test_from_a_file_of_groups_to_a_release(site: Site, table: Path, tmp_path: P
     assert by_name[0] == by_name[1]
 
 
+def test_groups_with_known_records_and_fake_values(site: Site) -> None:
+    given = limits(rule="odds", odds="8", floor="0.1", grouping={"source": "prefix"}, groups={"C": "0.3"})
+    protection = {"known_records": 1, "fake_values": 1, "strata": "none"}
+    found = site.send("/api/explore", {"limits": given, "protection": protection})
+    cancer = found["groups"]["names"].index("C")
+    assert 0 < found["groups"]["worst"][cancer] <= 0.3
+    release = site.work("/api/publish", {"name": "protected"})["release"]
+    verdict = site.work(f"/api/releases/{release}/verify", {"against": True})
+    assert verdict["verified"] is True
+    (group,) = [group for group in verdict["groups"] if group["name"] == "C"]
+    assert Fraction(group["worst"]["count"], group["worst"]["size"] - 1) <= Fraction("0.3")
+
+
 def test_a_file_that_cannot_be_used_says_why(site: Site) -> None:
     kept = len(list(site.studio.private.folder("groups").iterdir()))
     twice = send(site, FILE + b"C50,skin,any cancer\n")

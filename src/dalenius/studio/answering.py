@@ -23,7 +23,7 @@ from dalenius.model.plan import Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
 from dalenius.policy.grouping import limit_groups
 from dalenius.policy.limits import LimitPolicy
-from dalenius.solve.caps import Instance, most_values, smallest_size
+from dalenius.solve.caps import most_values, smallest_size
 from dalenius.solve.glance import Memory, glance
 from dalenius.solve.sizes import most_in_one_bucket
 from dalenius.studio.exploration import (
@@ -192,7 +192,7 @@ def _worst(problem: Problem, partition: Partition) -> np.typing.NDArray[np.float
     most = -(-records // buckets)
     if fakes:
         slots = -(-records * (sizes + fakes) // sizes)
-        most = np.minimum(-(-slots // buckets), Instance(problem).most_values(sizes))
+        most = np.minimum(-(-slots // buckets), most_values(problem.limits, sizes, problem.known_records))
     shares = np.where(records > 0, most, 0) / np.maximum(sizes - problem.known_records, 1)
     return np.asarray(shares.max(axis=1))
 

@@ -10,6 +10,8 @@ const MOST_VALUES = 100; // of a group that are shown at once
 const NO_GROUP = -1;
 const SHAPE = ["names", "parents", "of_value", "records"]; // what the rows depend on
 
+const CODES = /^(.+\s)(\([^()]{1,24}\))$/; // at the end of a name: they stay in one line
+
 /** Put a row into the tree, at a depth. How many rows there are is not known: some are closed. */
 function settle(row, at, depth) {
   row.bind(at, 0, 0);
@@ -31,7 +33,8 @@ class GroupRow extends LimitRow {
 
   place(at, depth, open) {
     settle(this, at, depth);
-    fill(this.name, el("bdi", {}, this.chart.nameOf(at)));
+    const [, title, codes] = CODES.exec(this.chart.nameOf(at)) ?? [null, this.chart.nameOf(at), null];
+    fill(this.name, el("bdi", {}, title, codes === null ? null : el("span", { class: "codes" }, codes)));
     set(this.button, "aria-expanded", open);
     set(this.button, "aria-label", `${open ? "Close" : "Open"} ${this.chart.nameOf(at)}`);
     say(this.button, open ? "▾" : "▸");
@@ -200,6 +203,8 @@ export class GroupTree {
     const moved = nodes.length !== host.children.length || nodes.some((node, at) => host.children[at] !== node);
     if (moved) fill(host, nodes);
     if (moved && host.contains(focused)) focused.focus({ preventScroll: true }); // moving it took the focus away
+    const frame = byId("tree");
+    frame.style.setProperty("--grid", `${Math.min(frame.clientHeight - 26, host.offsetHeight)}px`);
   }
 
   /** The rows of the values of a group, the most frequent first, as the page has them. */
