@@ -103,10 +103,10 @@ class ExactWorker:
             self._closed = True
             children, self._children = self._children, []
             pending, self._pending = self._pending, None
+            if pending is not None:  # before its process is gone, which would be an error
+                _fail(pending, Abandoned("the worker is closed"))
             for child in children:
                 child.kill()
-        if pending is not None:
-            _fail(pending, Abandoned("the worker is closed"))
         for child in children:
             child.join()
 
@@ -120,8 +120,8 @@ class ExactWorker:
         pending, self._pending = self._pending, None
         if pending is None or pending.done():
             return
+        _fail(pending, Abandoned("a newer question was asked, or none"))  # before its process is gone
         self._children.pop(0).kill()
-        _fail(pending, Abandoned("a newer question was asked, or none"))
         if self._most > 1:
             self._start_missing()
 
