@@ -178,6 +178,7 @@ def test_from_a_file_of_groups_to_a_release(site: Site, table: Path, tmp_path: P
     points = site.send("/api/trade-off")["points"]
     assert points[0]["exposure"] < points[-1]["exposure"]
 
+    assert 0.15 <= site.send("/api/strata-figures")["groups"]["any cancer"] <= 0.16
     release = site.work("/api/publish", {"name": "grouped"})["release"]
     verdict = site.work(f"/api/releases/{release}/verify", {"against": True})
     assert verdict["verified"] is True

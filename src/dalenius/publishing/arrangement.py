@@ -75,6 +75,7 @@ class StrataPrice:
     exposure: Exposure
     error: TypicalError
     in_the_clear: ClearValues | None = None
+    group_shares: tuple[GroupShare, ...] = ()
 
     def as_object(self) -> dict[str, Any]:
         """For JSON."""
@@ -90,6 +91,7 @@ class StrataPrice:
             "exposure_sentence": exposure_sentence(self.exposure),
             "count_error": self.error.as_object(),
             "in_the_clear": self.in_the_clear.as_object() if self.in_the_clear is not None else None,
+            "groups": [share.as_object() for share in self.group_shares],
         }
 
 
@@ -226,6 +228,7 @@ class Arrangement:
             exposure=self.exposure,
             error=self.error,
             in_the_clear=self.clear_values(policy),
+            group_shares=self.group_shares,
         )
 
 

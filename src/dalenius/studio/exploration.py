@@ -295,8 +295,9 @@ def _forcing(forcing: Forcing) -> dict[str, Any]:
 
 
 def price_object(price: StrataPrice) -> dict[str, Any]:
-    """The price of strata, with the exposure as an exploration has it."""
-    return {**price.as_object(), "exposure": exposure_object(price.exposure)}
+    """The price of strata, with the exposure as an exploration has it, and the largest share of each group by name."""
+    shares = {share.name: float(share.share) for share in price.group_shares}
+    return {**price.as_object(), "exposure": exposure_object(price.exposure), "groups": shares}
 
 
 def exposure_object(exposure: Exposure) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 // How exposed people are: in figures, as a chart of people, and against the error of counts for the rule by odds.
 
-import { count, el, fill, percent, plural, say, sentence, set, shortened, svg } from "./dom.js";
+import { count, el, fill, percent, plural, say, sentence, set, svg } from "./dom.js";
+import { GroupShares } from "./group_shares.js";
 import { post } from "./server.js";
 
 const BANDS = 11; // tenths of probability, and certainty
@@ -72,8 +73,16 @@ export class Exposure {
 
   /** Draw how much of a bucket groups take at most. */
   showGroups(tree, own) {
-    const groups = tree?.names.map((name, at) => ({ name, share: tree.worst[at], limit: tree.limits[at] })) ?? [];
-    this.groups.show(groups, own);
+    this.tree = tree ?? null;
+    this.own = own;
+    const strata = this.strata?.groups ?? null;
+    const groups = tree?.names.map((name, at) => ({
+      name,
+      share: tree.worst[at],
+      strata: strata && Object.hasOwn(strata, name) ? strata[name] : null,
+      limit: tree.limits[at],
+    }));
+    this.groups.show(groups ?? [], own, this.strata?.stale);
   }
 
   /** The sentence is about what will be published, as soon as that is known. */
@@ -92,6 +101,7 @@ export class Exposure {
     say(this.outright.strata, this.strata ? `with ${number}: ${outright > 0 ? count(outright) : "nobody"}` : "");
     say(this.mean.strata, this.strata ? `with ${number}: ${percent(mean)}` : "");
     if (this.live) this.#say();
+    if (this.tree) this.showGroups(this.tree, this.own);
   }
 }
 
@@ -100,61 +110,6 @@ export function strataSentence(price, ofStrata, ofOne) {
   if (!price || price.stale !== false) return sentence(ofOne.sentence);
   return `With ${plural(price.strata, "stratum", "strata")}: ${ofStrata.sentence}.`;
 }
-
-const FEW_GROUPS = 6;
-
-/** The largest share of a bucket that a group takes, beside its limit. */
-export class GroupShares {
-  constructor(heading = "h3") {
-    this.rows = el("tbody");
-    this.summary = el("summary", { "data-test": "all-groups" });
-    this.rest = el("tbody");
-    this.more = el(
-      "details",
-      { class: "more", toggle: () => this.more.open && fill(this.rest, this.others.map(shareRow)) },
-      this.summary,
-      el("table", {}, el("caption", { class: "sr-only" }, "Other groups"), this.rest),
-    );
-    const head = (text, kind) => el("th", { scope: "col", class: kind }, text);
-    this.node = el(
-      "div",
-      { class: "group-shares", "data-test": "group-shares", hidden: true },
-      el(heading, {}, "Groups: largest share of a bucket"),
-      el(
-        "table",
-        {},
-        el("thead", {}, el("tr", {}, head("Group"), head("Share", "num"), head("Limit", "num"))),
-        this.rows,
-      ),
-      this.more,
-    );
-  }
-
-  /**
-   * Draw groups: a list of {name, share, limit}, of which the last two may be null. Those with a limit of their `own`
-   * come first, and then those of which a bucket shows most.
-   */
-  show(groups, own = {}) {
-    const limited = groups.filter(({ share, limit }) => share !== null && limit !== null);
-    const first = ({ name }) => (Object.hasOwn(own, name) ? 1 : 0);
-    limited.sort((a, b) => first(b) - first(a) || b.share - a.share);
-    this.node.hidden = limited.length === 0;
-    this.others = limited.slice(FEW_GROUPS);
-    fill(this.rows, limited.slice(0, FEW_GROUPS).map(shareRow));
-    this.more.hidden = this.others.length === 0;
-    say(this.summary, plural(this.others.length, "more group"));
-    if (this.more.open) fill(this.rest, this.others.map(shareRow));
-  }
-}
-
-const shareRow = ({ name, share, limit }) =>
-  el(
-    "tr",
-    { "data-group": name, "data-share": share, "data-limit": limit },
-    el("th", { scope: "row" }, el("bdi", {}, shortened(name, 80))),
-    el("td", { class: "num" }, percent(share)),
-    el("td", { class: "num" }, percent(limit)),
-  );
 
 /** People by the probability that the release gives to their own value. */
 class PeopleChart {

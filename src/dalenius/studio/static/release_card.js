@@ -1,7 +1,7 @@
 // A release: the verdict on it, what was found, what can be done with it, and the same from a terminal.
 
 import { count, el, figure, fill, named } from "./dom.js";
-import { GroupShares } from "./exposure.js";
+import { GroupShares } from "./group_shares.js";
 import { audit, exposureChart, findingList, noteList, verdict, verdictBlock } from "./outcomes.js";
 import { read } from "./rules.js";
 import { get, post, text } from "./server.js";
