@@ -59,6 +59,10 @@ export class GroupTree {
       this.filter = event.target.value.trim().toLowerCase();
       this.#arrange();
     });
+    byId("clear-groups").addEventListener("click", (event) => {
+      this.draft.limits.groups = Object.create(null);
+      changed(event);
+    });
   }
 
   get scale() {
@@ -145,8 +149,8 @@ export class GroupTree {
     for (const id of ["tree", "groups-found"]) byId(id).hidden = true;
   }
 
-  /** The scale has changed. */
-  rescale() {
+  /** The scale has changed, or values have other names. */
+  redraw() {
     if (!this.tree) return;
     this.#drop();
     this.#arrange();
@@ -159,6 +163,7 @@ export class GroupTree {
     const bad = this.bad.reduce((sum, flag) => sum + flag, 0);
     const all = plural(this.tree.names.length, "group");
     say(byId("groups-count"), bad > 0 ? `${all} · ⚠ ${count(bad)} cannot be kept` : all);
+    byId("clear-groups").hidden = Object.keys(this.draft.limits.groups).length === 0;
   }
 
   /** Other groups, or other values in them. */

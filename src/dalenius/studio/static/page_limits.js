@@ -311,6 +311,7 @@ async function takeLabels({ target: field }) {
     const { labels, of } = await post("/api/labels", file);
     table.labels = (await get("/api/counts")).labels;
     chart.relabel();
+    groups.tree.redraw();
     showFound();
     announce(`${labels} of ${of} values have a name now.`);
   } catch (error) {
@@ -337,7 +338,7 @@ function listen() {
   for (const radio of document.querySelectorAll("input[name=scale]"))
     radio.addEventListener("change", () => {
       chart.setScale(radio.value);
-      groups.tree.rescale();
+      groups.tree.redraw();
     });
   byId("clear-exceptions").addEventListener("click", (event) => {
     draft.limits = copyLimits({ ...draft.limits, values: {} });
