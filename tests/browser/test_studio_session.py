@@ -7,11 +7,11 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Picture, Visits, faults
-from tests.browser.studio_process import studio
-from tests.browser.studio_steps import choose_roles, go, hook, settled
+from tests.browser.studio_process import plan, studio
+from tests.browser.studio_steps import choose_roles, draft_job, go, hook, settled
 
 
 def look(page: Page, picture: Picture, name: str) -> None:
@@ -132,15 +132,24 @@ def test_from_the_first_screen_to_figures(visits: Visits, picture: Picture, tmp_
 
 @pytest.fixture
 def codes(tmp_path: Path) -> Path:
-    """88 codes, one of them long, in 21,000 rows: an audit takes some seconds."""
+    """88 codes of ICD-10, one of which is none and long, in 21,000 rows: an audit takes some seconds."""
     path = tmp_path / "codes.csv"
     with path.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(["Age", "Code"])
         for row in range(21_000):
             code = row * row % 700
-            writer.writerow([row % 80, f"V{code:03d}" if code else "A code with a long name that ends in 000"])
+            known = f"{'CDEFGIJK'[code % 8]}{code // 8:02d}"
+            writer.writerow([row % 80, known if code else "A code with a long name that ends in 000"])
     return path
+
+
+CANCER = "Neoplasms (C00-D49)"
+
+
+def share_of(page: Page | Locator, group: str) -> Locator:
+    """The line that says how much of a bucket a group takes at most."""
+    return hook(page, "group-shares").locator(f'[data-group="{group}"]')
 
 
 def test_two_tabs_and_many_codes(visits: Visits, codes: Path, picture: Picture, tmp_path: Path) -> None:
@@ -152,11 +161,11 @@ def test_two_tabs_and_many_codes(visits: Visits, codes: Path, picture: Picture, 
 
         # names from a file, a search in them, and one limit for all that were found
         names = tmp_path / "names.csv"
-        names.write_text("code;name\nV001;Heart failure\nV004;Heart attack\nV009;Asthma\n", encoding="utf-8")
+        names.write_text("code;name\nD00;Heart failure\nG00;Heart attack\nD01;Asthma\n", encoding="utf-8")
         hook(page, "labels").set_input_files(names)
         hook(page, "search").fill("heart")
         expect(hook(page, "limit-row")).to_have_count(2)
-        expect(hook(page, "limit-row").first).to_contain_text("V001 · Heart failure")
+        expect(hook(page, "limit-row").first).to_contain_text("D00 · Heart failure")
         hook(page, "found-limit").fill("many")
         hook(page, "found-set").click()
         expect(page.locator("#found-error")).to_contain_text("2 %")
@@ -165,12 +174,29 @@ def test_two_tabs_and_many_codes(visits: Visits, codes: Path, picture: Picture, 
         hook(page, "search").fill("")
         expect(page.locator("#exceptions-text")).to_have_text("2 values have a limit of their own.")
         settled(page)
-        for sort, top in {"limit": "V001", "cost": "V001", "name": "A code with a long name that ends in 000"}.items():
+        for sort, top in {"limit": "D00", "cost": "D00", "name": "A code with a long name that ends in 000"}.items():
             hook(page, "sort").select_option(sort)
             expect(hook(page, "limit-row").first).to_have_attribute("data-value", top)
         settled(page)
         expect(hook(page, "mse-strata")).not_to_have_text("…")
         look(page, picture, "codes")
+
+        # groups: what they do not know is set apart with a click; a limit on any cancer changes the setting
+        hook(page, "grouping-icd10").check(force=True)
+        expect(hook(page, "groups-problem")).to_contain_text("1 of 88 sensitive values is unknown to icd10")
+        expect(hook(page, "unknown")).to_contain_text("A code with a long")
+        hook(page, "groups-offer").click()
+        cancer = page.locator(f'[data-test="group-row"][data-value="{CANCER}"]')
+        expect(cancer).to_contain_text("of a bucket")
+        before = settled(page)
+        cancer.locator('[data-test="group-field"]').fill("42,5 %")
+        expect(hook(page, "setting")).not_to_have_attribute("data-setting", before)
+        expect(share_of(page, CANCER)).to_have_attribute("data-limit", "0.425")
+        assert settled(page) == plan(codes, draft_job(page, tmp_path, "groups.toml"))
+        cancer.locator('[data-test="group-open"]').click()
+        page.locator('[data-test="group-row"][data-value$="(D00-D09)"] [data-test="group-open"]').click()
+        expect(page.locator('[data-test="member-row"][data-value="D00"]')).to_contain_text("Heart failure")
+        look(page, picture, "groups")
 
         # the second tab is told; the first is told of a change, cannot overwrite it, and takes it over
         other = page.context.new_page()
@@ -197,7 +223,12 @@ def test_two_tabs_and_many_codes(visits: Visits, codes: Path, picture: Picture, 
         # work that goes on is seen on other pages, and can be cancelled there
         go(page, "publish")
         hook(page, "publish").click()
-        expect(hook(page, "verified")).to_be_visible()
+        expect(hook(page, "verified")).to_have_attribute("data-verified", "true")
+        found = share_of(hook(page, "release-card"), CANCER)
+        assert (
+            0 < float(found.get_attribute("data-share") or 1) <= 0.425 == float(found.get_attribute("data-limit") or 0)
+        )
+        picture(page, "studio-groups-published")
         hook(page, "audit").click()
         expect(hook(page, "progress")).to_be_visible()
         go(page, "table")

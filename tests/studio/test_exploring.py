@@ -21,7 +21,7 @@ from dalenius.model.problem import BucketSetting, ValueCounts
 from dalenius.planning import compare_counts, plan_counts, prepare_problem
 from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.solve.two_size import find_two_size_setting
-from dalenius.studio.exploration import Exploration, exploration_object
+from dalenius.studio.exploration import Curve, Exploration, exploration_object
 from dalenius.studio.explorer import CURVE, Explorer
 from dalenius.studio.offers import rounded_up
 from tests.effort import examples
@@ -402,8 +402,8 @@ def test_the_object_has_everything_in_the_order_of_counts() -> None:
         assert exposure["by_value"]["highest"][at] == pytest.approx(float(by_value[value].highest), abs=1e-6)
     assert shown["count_error"] == plan.error.as_object()
     assert set(shown["peers"]) == set(shown["gain"]) == {"two-size", "anatomy"}
-    keys = """exact status n m values counts limits exact_limits eligible smallest worst setting loss mse bound gap
-        peers gain price forcing exposure count_error problem notes seconds"""
+    keys = """exact status n m values counts limits exact_limits eligible smallest worst groups setting loss mse bound
+        gap peers gain price forcing exposure count_error problem notes seconds"""
     assert set(shown) == set(keys.split())
 
 
@@ -420,7 +420,8 @@ def test_the_trade_off_is_that_of_plan() -> None:
     """More odds show more of people, and cost less."""
     counts, floor, options = generated(20, "zipf"), Fraction(1, 50), PlanOptions(known_records=1)
     explorer = Explorer(counts)
-    points = explorer.trade_off(floor, options)
+    curve = Curve(LimitPolicy.of(odds=1, floor=floor))
+    points = explorer.trade_off(curve, options)
     assert tuple(point.odds for point in points) == CURVE
     for point in points:
         plan = plan_counts(counts, LimitPolicy.of(odds=point.odds, floor=floor), options=options)
@@ -429,15 +430,15 @@ def test_the_trade_off_is_that_of_plan() -> None:
         assert point.exposure == pytest.approx(plan.exposure.mean, rel=0.1)
         assert point.error == pytest.approx(plan.error.typical, rel=0.05)
     assert points[0].exposure < points[-1].exposure
-    assert explorer.known_trade_off(floor, options) is None
-    explorer.learn_trade_off(floor, options, points)
-    assert explorer.known_trade_off(floor, options) == points
-    assert explorer.known_trade_off(floor, PlanOptions()) is None
+    assert explorer.known_trade_off(curve, options) is None
+    explorer.learn_trade_off(curve, options, points)
+    assert explorer.known_trade_off(curve, options) == points
+    assert explorer.known_trade_off(curve, PlanOptions()) is None
 
 
 def test_a_trade_off_leaves_out_what_cannot_be_kept() -> None:
     two = ValueCounts.of([("yes", 50), ("no", 50)])
-    points = Explorer(two).trade_off(Fraction(0), PlanOptions(max_size=2, known_records=1))
+    points = Explorer(two).trade_off(Curve(LimitPolicy.of(odds=1, floor=0)), PlanOptions(max_size=2, known_records=1))
     assert points == ()
 
 

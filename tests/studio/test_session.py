@@ -43,18 +43,18 @@ def test_percentages_and_decimal_commas_are_exact(digits: int, places: int, poin
 def test_other_texts_are_refused_as_numbers(text: str) -> None:
     assert plain_number(text) == text
     with pytest.raises(PolicyError):
-        LimitsForm(rule="uniform", uniform=text).policy()
+        LimitsForm(rule="uniform", uniform=text).policy(None)
 
 
 def test_every_number_of_a_limit_may_be_a_percentage() -> None:
     form = LimitsForm(rule="theta", theta="800 %", base="2%", values={"HIV": "0,5 %", "Flu": " 1 / 2 "})
-    policy = form.policy()
+    policy = form.policy(None)
     assert (policy.theta, policy.base) == (Fraction(8), Fraction(1, 50))
     assert policy.values == {"HIV": Fraction(1, 200), "Flu": Fraction(1, 2)}
 
 
 def test_a_new_draft_goes_by_odds() -> None:
-    assert LimitsForm().policy() == LimitPolicy.of(odds=4, floor="0.02")
+    assert LimitsForm().policy(None) == LimitPolicy.of(odds=4, floor="0.02")
 
 
 JOBS = [
@@ -65,6 +65,11 @@ JOBS = [
     "[limits]\nallow_absent = false\npublish_in_the_clear = false\n[limits.values]\nFlu = 1\nHIV = 0.1",
     "[table]\nstrict = true\nstrata = 'none'\n[solve]\ntime_limit = 5\ngap = 0.01\n[report]\ntitle = 'Ours'",
     "[limits]\nbeta = 3\n[adversary]\ncorrupted = 1\nfakes = 2\navoid_ruled_out = true",
+    "groups = 'icd10'\n[limits]\nodds = 8\n[limits.groups]\n'Neoplasms (C00-D49)' = '1/10'\n[limits.levels]\n"
+    "block = 'none'\n[limits.levels.chapter]\ntheta = 4\nbase = 0.1",
+    "[groups]\nprefix = [1, 3]\nungrouped = ['?']\n[limits.groups]\nC = 0.1",
+    "[groups]\nprefixes = {C = 'any cancer', D0 = 'any cancer'}\n[limits]\nuniform = 0.5",
+    "[groups.tree]\ngut = ['A04']\ncancer = {breast = ['C50'], skin = ['C43']}\n[limits.levels]\n'level 2' = 'none'",
 ]
 
 
@@ -72,8 +77,8 @@ JOBS = [
 def test_a_job_that_is_opened_and_saved_is_the_same_job(text: str) -> None:
     job = parse_job(text)
     saved = parse_job(job_text(Draft.of_job(job).job()))
-    wanted = LimitPolicy.of(odds=4) if job.limits == LimitsSection() else job.limits.policy()
-    assert saved.limits.policy() == wanted
+    wanted = LimitPolicy.of(odds=4) if job.limits == LimitsSection() else job.policy()
+    assert saved.policy() == wanted
     for name in ("allow_absent", "publish_in_the_clear"):
         assert getattr(saved.limits, name) == getattr(job.limits, name)
     assert (saved.solve, saved.report, saved.table.strict) == (job.solve, job.report, job.table.strict)
@@ -81,10 +86,22 @@ def test_a_job_that_is_opened_and_saved_is_the_same_job(text: str) -> None:
     assert Draft.of_job(saved) == Draft.of_job(job)
 
 
-@pytest.mark.parametrize("text", ["groups = 'icd10'", "[table]\nmissing = ['?']"])
-def test_a_job_that_a_draft_cannot_hold_is_refused(text: str) -> None:
-    with pytest.raises(JobFileError, match="Studio cannot open"):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("groups = 'quantiles:8'", "bands of numbers yet: it has groups.quantiles"),
+        ("[table]\nmissing = ['?']", "codes for missing values yet: it has table.missing"),
+        ("groups = 'icd9'\n[limits.groups]\nNeoplasms = 0.1\n'140-239' = 0.2", "give one group two limits"),
+    ],
+)
+def test_a_job_that_a_draft_cannot_hold_is_refused(text: str, why: str) -> None:
+    with pytest.raises(JobFileError, match=why):
         Draft.of_job(parse_job(text))
+
+
+def test_half_a_name_of_a_group_is_enough_in_a_job_file() -> None:
+    job = parse_job("groups = 'icd9'\n[limits.groups]\nNeoplasms = 0.1")
+    assert Draft.of_job(job).limits.groups == {"Neoplasms (140-239)": "0.1"}
 
 
 def test_consent_to_publish_outright_is_of_one_release() -> None:

@@ -6,7 +6,7 @@ buckets there are of each size, and so what they lose; a partition says which re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -103,6 +103,16 @@ class Problem:
     def tightest(self) -> tuple[Fraction, ...]:
         """For each value the smallest limit on it: its own, or that of a group that holds it."""
         return self.limits if self.groups is None else self.groups.tightest(self.limits)
+
+    def with_limits(self, values: Mapping[str, Fraction], groups: Mapping[str, Fraction]) -> Problem:
+        """The same with other limits for some values and some groups."""
+        own = zip(self.values, self.limits, strict=True)
+        limits = tuple(values.get(value, limit) for value, limit in own)
+        tree = self.groups
+        if tree is not None:
+            changed = (replace(group, limit=groups.get(group.name, group.limit)) for group in tree.groups)
+            tree = replace(tree, groups=tuple(changed))
+        return replace(self, limits=limits, groups=tree)
 
     def take(self, values: Sequence[int], counts: Sequence[int] | None = None) -> Problem:
         """The same limits for some of the values, in this order, with their counts or with others."""

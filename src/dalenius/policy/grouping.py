@@ -148,7 +148,7 @@ def _refuse_unpublishable(groups: Sequence[Group], levels: int) -> None:
 
 def _refuse_unknown(grouping: Grouping, values: Sequence[str], paths: Mapping[str, Path | None]) -> None:
     """An error if the grouping does not know some values."""
-    unknown = [value for value in values if paths[value] is None]
+    unknown = _unknown(paths)
     if unknown:
         share = f"{len(unknown):,} of {len(values):,} sensitive values {'is' if len(unknown) == 1 else 'are'}"
         raise PolicyError(
@@ -156,6 +156,15 @@ def _refuse_unknown(grouping: Grouping, values: Sequence[str], paths: Mapping[st
             "Correct the data or the groups, or name what is in no group: --ungrouped VALUE, or ungrouped = [...] in "
             "the job file's [groups].",
         )
+
+
+def unknown_values(grouping: Grouping, values: Sequence[str]) -> list[str]:
+    """The values that the grouping does not know: they are in no group, and nobody has said that it is meant."""
+    return _unknown(_paths(grouping, values, None))
+
+
+def _unknown(paths: Mapping[str, Path | None]) -> list[str]:
+    return [value for value, path in paths.items() if path is None]
 
 
 def limit_groups(policy: LimitPolicy, grouping: Grouping, counts: ValueCounts) -> tuple[Groups, list[str]]:

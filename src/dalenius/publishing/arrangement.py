@@ -77,6 +77,7 @@ class StrataPrice:
     error: TypicalError
     group_shares: tuple[GroupShare, ...] = ()
     in_the_clear: ClearValues | None = None
+    group_shares: tuple[GroupShare, ...] = ()
 
     def as_object(self) -> dict[str, Any]:
         """For JSON."""
@@ -92,6 +93,7 @@ class StrataPrice:
             "exposure_sentence": exposure_sentence(self.exposure),
             "count_error": self.error.as_object(),
             "in_the_clear": self.in_the_clear.as_object() if self.in_the_clear is not None else None,
+            "groups": [share.as_object() for share in self.group_shares],
         }
 
 
@@ -249,6 +251,7 @@ class Arrangement:
             error=self.error,
             group_shares=self.group_shares,
             in_the_clear=self.clear_values(policy),
+            group_shares=self.group_shares,
         )
 
 

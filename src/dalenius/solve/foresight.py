@@ -39,6 +39,7 @@ records, not with its root, and no formula knows it in advance. Strata make it s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -86,10 +87,13 @@ def foresee_groups(
     """The largest share of a bucket that each group of values will have; `groups` are above the lines of partitions.
 
     Dealt depth first, a group is spread as evenly as a value: at most ceil(slots / buckets) of it are in a bucket.
-    Groups without values are left out. Fakes that are not drawn yet are assumed in proportion to the records.
+    Groups without values are left out. Fakes that are not drawn yet are assumed in proportion to the records, as far as
+    the limits have room.
     """
     if groups is None:
         return ()
+    above = [[limit for at in path if (limit := groups.groups[at].limit) is not None] for path in groups.paths]
+    tightest = [min(limits, default=None) for limits in above]
     worst: dict[int, tuple[Fraction, int, int]] = {}
     for partition in partitions:
         fakes = partition.fake_values or fake_values
@@ -98,6 +102,8 @@ def foresee_groups(
             width = group.size if partition.fakes else group.size + fakes
             for place, slots in enumerate(groups.sums(column)):
                 count = -(-slots * width // (group.size * group.buckets))
+                if width > group.size and (limit := tightest[place]) is not None:
+                    count = min(count, math.floor(limit * (group.size - known_records)))
                 if count:
                     share = Fraction(count, max(1, group.size - known_records))
                     worst[place] = max(worst.get(place, (Fraction(0), 0, 1)), (share, count, group.size))

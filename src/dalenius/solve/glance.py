@@ -54,7 +54,11 @@ _ABOVE = 1.02  # times the relaxation's loss is good enough for a search
 
 @dataclass(frozen=True)
 class Memory:
-    """Cuts that mattered before, which hold for the same counts under any limits, and sizes to look at besides."""
+    """Cuts that mattered before, which hold for the same counts under any limits, and sizes to look at besides.
+
+    Limits of groups decide which values are one to the solvers, so problems that have them neither use cuts nor leave
+    any.
+    """
 
     cuts: tuple[Cut, ...] = ()
     units: int = 1
@@ -106,7 +110,7 @@ def _is_small(instance: Instance) -> bool:
 
 def _on_few_sizes(instance: Instance, memory: Memory, deadline: float) -> Glance:
     master = LinearMaster(instance, _choose_sizes(instance, memory.sizes))
-    if memory.units == instance.units:
+    if memory.units == instance.units and instance.forest is None:
         master.add_cuts(memory.cuts)
     try:
         answer = _relax(instance, master, deadline + _GRACE)
@@ -116,7 +120,7 @@ def _on_few_sizes(instance: Instance, memory: Memory, deadline: float) -> Glance
     if answer is None:
         proven = everything and _impossible(instance, master)
         return Glance(None, None, finished=proven, memory=memory, empty=True)
-    useful = Memory(_useful_cuts(master, answer), instance.units)
+    useful = Memory(_useful_cuts(master, answer), instance.units) if instance.forest is None else memory
     partition = (
         _round_with_room(instance, master, answer)
         or _search(instance, master, answer, max(deadline, time.monotonic() + _A_SEARCH))

@@ -3,7 +3,7 @@
 An exploration names the value that forces the large buckets. A value with the limit f' needs buckets of at least
 ceil(1 / f') records that nobody knows. Take the size group with the largest part of the loss among those that some
 value needs. It exists because of the value that needs most of its buckets: o_i records, at most cap[i, S] of them in
-each. Where there is time, the explorer tries out a higher limit for it.
+each. Where there is time, the explorer tries out a higher limit for it. A group with a limit is as good as a value.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.errors import DaleniusError
-from dalenius.model.exposure import Exposure
+from dalenius.errors import PolicyError
+from dalenius.model.exposure import Exposure, GroupShare
+from dalenius.model.groups import Groups
 from dalenius.model.plan import Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
+from dalenius.policy.grouping import limit_groups
 from dalenius.policy.limits import LimitPolicy
-from dalenius.solve.caps import Instance, smallest_size
+from dalenius.solve.caps import most_values, smallest_size
 from dalenius.solve.glance import Memory, glance
 from dalenius.solve.sizes import most_in_one_bucket
 from dalenius.studio.exploration import (
     Exploration,
     ExplorationStatus,
     ExploredGroup,
+    ExploredTree,
     Forcing,
     Obstacle,
     Peer,
@@ -75,6 +78,7 @@ class ValueOrder:
             worst=nothing,
             obstacle=obstacle,
             seconds=seconds,
+            tree=None if policy is None else self._tree_of_policy(policy),
         )
 
     def exploration(
@@ -111,6 +115,36 @@ class ValueOrder:
             obstacle=obstacle,
             notes=plan.notes,
             seconds=seconds,
+            tree=None
+            if problem.groups is None
+            else self._tree(problem.groups, problem.known_records, plan.group_shares),
+        )
+
+    def _tree_of_policy(self, policy: LimitPolicy) -> ExploredTree | None:
+        """The groups of a policy that has another fault; None if they are the fault."""
+        try:
+            groups = None if policy.grouping is None else limit_groups(policy, policy.grouping, self.counts)[0]
+        except PolicyError:
+            return None
+        return None if groups is None else self._tree(groups, 0)
+
+    def _tree(self, groups: Groups, known: int, shares: tuple[GroupShare, ...] = ()) -> ExploredTree:
+        records, unknown = groups.sums(self.counts.counts), self.counts.total - known
+        eligible = [
+            group.limit is None or group.limit * unknown >= count
+            for group, count in zip(groups.groups, records, strict=True)
+        ]
+        return ExploredTree(
+            groups=groups,
+            level_names=tuple(dict.fromkeys(group.level for group in groups.groups)),
+            of_value=tuple(groups.of_value[i] for i in self.order),
+            records=tuple(records),
+            smallest=tuple(
+                None if fits or count > unknown else Fraction(count, unknown)
+                for fits, count in zip(eligible, records, strict=True)
+            ),
+            eligible=tuple(eligible),
+            shares={share.name: share for share in shares},
         )
 
     def _ordered(self, numbers: np.typing.NDArray[np.float64]) -> tuple[float, ...]:
@@ -118,11 +152,6 @@ class ValueOrder:
 
     def _exposure(self, exposure: Exposure) -> Exposure:
         return replace(exposure, values=tuple(exposure.values[i] for i in self.order))
-
-
-def obstacle_of_error(error: DaleniusError) -> Obstacle:
-    """An error as the reason why there is no setting."""
-    return Obstacle(error.kind, error.message, error.hint)
 
 
 def _status(plan: Plan) -> ExplorationStatus:
@@ -163,7 +192,7 @@ def _worst(problem: Problem, partition: Partition) -> np.typing.NDArray[np.float
     most = -(-records // buckets)
     if fakes:
         slots = -(-records * (sizes + fakes) // sizes)
-        most = np.minimum(-(-slots // buckets), Instance(problem).most_values(sizes))
+        most = np.minimum(-(-slots // buckets), most_values(problem.limits, sizes, problem.known_records))
     shares = np.where(records > 0, most, 0) / np.maximum(sizes - problem.known_records, 1)
     return np.asarray(shares.max(axis=1))
 
@@ -171,7 +200,7 @@ def _worst(problem: Problem, partition: Partition) -> np.typing.NDArray[np.float
 def needed_sizes(problem: Problem) -> npt.NDArray[np.int64]:
     """The smallest bucket that may hold each value."""
     known = problem.known_records
-    return np.asarray([smallest_size(limit, known) for limit in problem.limits], dtype=np.int64)
+    return np.asarray([smallest_size(limit, known) for limit in problem.tightest], dtype=np.int64)
 
 
 def forcing_value(plan: Plan) -> Forcing | None:
@@ -187,28 +216,36 @@ def best_relaxation(plan: Plan) -> Forcing | None:
     memory = Memory(sizes=tuple(group.size for group in sorted(setting.groups, key=lambda group: -group.loss)))
     results = []
     for _, candidate in zip(range(_CANDIDATES), _candidates(plan), strict=False):
-        value = problem.values.index(candidate.value)
-        limits = (*problem.limits[:value], candidate.relaxed_limit, *problem.limits[value + 1 :])
-        partition = glance(replace(problem, limits=limits), 1e-4, time.monotonic() + _SECONDS, memory).partition
+        raised = {candidate.value: candidate.relaxed_limit}
+        relaxed = problem.with_limits({}, raised) if candidate.is_group else problem.with_limits(raised, {})
+        partition = glance(relaxed, 1e-4, time.monotonic() + _SECONDS, memory).partition
         saved = 0.0 if partition is None else max(0.0, (setting.loss - partition.setting.loss) / setting.loss)
         results.append(replace(candidate, saves=saved))
     return max(results, key=lambda one: one.saves or 0.0, default=None)
 
 
 def _candidates(plan: Plan) -> Iterator[Forcing]:
-    """Values that cause large parts of the loss, the largest part first: one for each size group."""
+    """Values and groups that cause large parts of the loss, the largest part first: one for each size group."""
     setting, problem = plan.solution.setting, plan.problem
     if setting is None or plan.solution.partition is None or not setting.loss:
         return
-    sizes = np.asarray([group.size for group in setting.groups], dtype=np.int64)
-    group_of = np.searchsorted(sizes, needed_sizes(problem))
-    caps = Instance(problem).most_values(sizes)
-    limited = np.asarray([limit.numerator < limit.denominator for limit in problem.limits])
+    names, counts, limits = list(problem.values), list(problem.counts), list(problem.limits)
+    if problem.groups is not None:
+        for group, records in zip(problem.groups.groups, problem.groups.sums(problem.counts), strict=True):
+            if group.limit is not None:
+                names, counts, limits = [*names, group.name], [*counts, records], [*limits, group.limit]
+    sizes, known = np.asarray([group.size for group in setting.groups], dtype=np.int64), problem.known_records
+    group_of = np.searchsorted(sizes, [smallest_size(limit, known) for limit in limits])
+    caps = most_values(tuple(limits), sizes, known)
+    limited = np.asarray([limit.numerator < limit.denominator for limit in limits])
     for j in sorted(range(len(sizes)), key=lambda j: -setting.groups[j].loss):
         own = np.flatnonzero((group_of == j) & limited)
         if sizes[j] > 1 and own.size:
-            counts = np.asarray(problem.counts, dtype=float)[own]
-            value = int(own[np.argmax(counts / caps[own, j])])
-            share = setting.groups[j].loss / setting.loss
-            doubled = min(Fraction(1), 2 * problem.limits[value])
-            yield Forcing(value=problem.values[value], size=int(sizes[j]), share_of_loss=share, relaxed_limit=doubled)
+            place = int(own[np.argmax(np.asarray(counts, dtype=float)[own] / caps[own, j])])
+            yield Forcing(
+                value=names[place],
+                size=int(sizes[j]),
+                share_of_loss=setting.groups[j].loss / setting.loss,
+                relaxed_limit=min(Fraction(1), 2 * limits[place]),
+                is_group=place >= len(problem.values),
+            )

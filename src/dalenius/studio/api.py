@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -25,7 +24,7 @@ from dalenius.publishing.flow import price_strata, publish_request
 from dalenius.release.folder import open_release
 from dalenius.studio.child import Count, Counted, ReadColumns
 from dalenius.studio.draft import Draft, Tab
-from dalenius.studio.exploration import exploration_object, price_object
+from dalenius.studio.exploration import Curve, exploration_object, price_object
 from dalenius.studio.forms import (
     CountForm,
     ExploreForm,
@@ -37,6 +36,7 @@ from dalenius.studio.forms import (
     plan_options,
     read_form,
 )
+from dalenius.studio.groups import grouping_in_force
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.offers import first_number
 from dalenius.studio.releases import new_id, on_card
@@ -97,7 +97,7 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
 
 def _policy_to_verify(studio: Studio, draft: Draft, table: TableEntry) -> LimitPolicy | None:
     """The publisher's limits: by rule, or one by one where fakes hide the counts that the rule needs."""
-    policy = draft.limits.policy()
+    policy = draft.policy()
     if not draft.protection.fake_values:
         return policy
     counts, _ = studio.counts.request(table, draft.roles.sensitive or "", draft.roles.null_value).ready()
@@ -193,7 +193,6 @@ class Exploring:
     async def explore(self, request: Request) -> Response:
         """POST /api/explore. It ends an older search for an exact answer, which is about other limits."""
         form = await read_form(request, ExploreForm)
-        form.limits.policy()
         draft = self._studio.take_over(form, tab_of(request))
         history = self._studio.history() if form.draft else None
         self._studio.abandon()
@@ -206,9 +205,10 @@ class Exploring:
         counts, _ = self._studio.column_counts().ready()
         given = form.limits.model_copy(update={"rule": form.rule})
         options = plan_options(form.solve, form.protection)
+        grouping = grouping_in_force(given.grouping, self._studio.groups.get(given.grouping))
 
         def policy(number: str) -> LimitPolicy:
-            return given.model_copy(update={form.rule: number}).policy()
+            return given.model_copy(update={form.rule: number}).policy(grouping)
 
         number = await run_in_threadpool(first_number, form.rule, getattr(given, form.rule), policy, counts, options)
         return json_answer({"number": number})
@@ -218,14 +218,15 @@ class Exploring:
         await read_form(request, NothingForm)
         draft = self._studio.draft
         counts, explorer = self._studio.column_counts().ready()
-        floor = LimitPolicy.of(odds=1, floor=draft.limits.floor).floor or Fraction(0)
-        points = explorer.known_trade_off(floor, draft.options)
+        levels = draft.policy().levels
+        curve = Curve(LimitPolicy.of(odds=1, floor=draft.limits.floor, grouping=draft.grouping, levels=levels))
+        points = explorer.known_trade_off(curve, draft.options)
         if points is None:
             try:
-                points = await asyncio.wrap_future(self._studio.ask_trade_off(counts, floor, draft))
+                points = await asyncio.wrap_future(self._studio.ask_trade_off(counts, curve, draft))
             except Abandoned:
                 raise RequestError(409, "abandoned", "newer limits came in") from None
-            explorer.learn_trade_off(floor, draft.options, points)
+            explorer.learn_trade_off(curve, draft.options, points)
         return json_answer({"points": [point.as_object() for point in points]})
 
     async def strata(self, request: Request) -> Response:
@@ -265,7 +266,7 @@ class Exploring:
 
     async def _quick(self, column: ColumnCounts, draft: Draft) -> dict[str, Any]:
         _, explorer = column.ready()
-        policy = draft.limits.policy()
+        policy = draft.policy()
         return await run_in_threadpool(lambda: exploration_object(explorer.quick(policy, draft.options)))
 
     async def _exact(self, column: ColumnCounts, draft: Draft) -> dict[str, Any]:
@@ -274,7 +275,7 @@ class Exploring:
             exploration = await asyncio.wrap_future(self._studio.ask(counts, draft))
         except Abandoned:
             raise RequestError(409, "abandoned", "newer limits came in") from None
-        explorer.learn(exploration, draft.limits.policy(), draft.options)
+        explorer.learn(exploration, draft.policy(), draft.options)
         return await run_in_threadpool(exploration_object, exploration)
 
     async def pin(self, request: Request) -> Response:

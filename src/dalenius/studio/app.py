@@ -148,6 +148,7 @@ def _api(studio: Studio, quit_server: Callable[[], None]) -> list[Route]:
         Route("/api/redo", step, methods=["POST"]),
         Route("/api/demo", uploads.demo, methods=["POST"]),
         Route("/api/labels", uploads.labels, methods=["POST"]),
+        Route("/api/groups", uploads.groups, methods=["POST"]),
         Route("/api/tables", uploads.receive, methods=["POST"]),
         Route("/api/tables/{id}", remove_table, methods=["DELETE"]),
         Route("/api/table", choose, methods=["POST"]),

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from dalenius.query.count import Counter
     from dalenius.query.release_tables import PublishedColumn
     from dalenius.release.folder import ReleaseFolder
-    from dalenius.studio.exploration import Exploration, TradeOffPoint
+    from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint
     from dalenius.studio.explorer import Explorer
 
 
@@ -79,10 +78,10 @@ class Counted:
     calibration: Calibration | None
 
 
-# Counts, limits and options for an exact answer; counts, the floor and options for the trade-off of the rule by odds; a
+# Counts, limits and options for an exact answer; the same with a curve for the trade-off of the rule by odds; a
 # request to publish for the price of its strata, or to look at its table; a question about a release.
 Question: TypeAlias = (
-    "tuple[ValueCounts, LimitPolicy | Fraction, PlanOptions] | PublishRequest | Look | ReadColumns | Count"
+    "tuple[ValueCounts, LimitPolicy | Curve, PlanOptions] | PublishRequest | Look | ReadColumns | Count"
 )
 Reply: TypeAlias = (  # or the type of an error, or an error of somebody who counts
     "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | tuple[Concern, ...] | Counted | str | DaleniusError"
@@ -132,7 +131,7 @@ class _Exploring:
         self._explorer: Explorer | None = None
         self._known: ValueCounts | None = None
 
-    def answer(self, counts: ValueCounts, asked: LimitPolicy | Fraction, options: PlanOptions) -> Reply:
+    def answer(self, counts: ValueCounts, asked: LimitPolicy | Curve, options: PlanOptions) -> Reply:
         from dalenius.studio.explorer import Explorer
 
         if self._explorer is None or counts != self._known:

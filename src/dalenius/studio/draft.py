@@ -15,10 +15,21 @@ from pydantic import ValidationError
 
 from dalenius.errors import JobFileError, NoSuchColumnError, UsageError
 from dalenius.model.plan import PlanOptions
+from dalenius.policy.grouping import Grouping
 from dalenius.policy.job import AdversarySection, Job, LimitsSection, ReportSection, SolveSection, TableSection
+from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.roles import Roles
 from dalenius.publishing.options import PublishOptions, StrataChoice
-from dalenius.studio.forms import LimitsForm, ProtectionForm, PublishForm, RolesForm, SolveForm, plan_options
+from dalenius.studio.forms import (
+    GroupingForm,
+    LimitsForm,
+    ProtectionForm,
+    PublishForm,
+    RolesForm,
+    SolveForm,
+    plan_options,
+)
+from dalenius.studio.groups import GroupSource, grouping_in_force, groups_section, limits_of_job, refuse_unreadable
 from dalenius.studio.messages import RequestError
 
 
@@ -34,7 +45,8 @@ class Unseen(NamedTuple):
 class Draft:
     """Everything that determines a release, except the table.
 
-    `unseen` is what a job file says that no page shows: it stays as it is.
+    `source` has the groups of values that the limits name by an ID, if they do. `unseen` is what a job file says that
+    no page shows: it stays as it is.
     """
 
     roles: RolesForm = field(default_factory=RolesForm)
@@ -42,11 +54,12 @@ class Draft:
     solve: SolveForm = field(default_factory=SolveForm)
     protection: ProtectionForm = field(default_factory=ProtectionForm)
     unseen: Unseen = field(default_factory=Unseen)
+    source: GroupSource | None = None
 
     @classmethod
     def of_job(cls, job: Job) -> Draft:
         """The draft of a job file. Studio ignores its method: it always looks for the optimum."""
-        _refuse_groups(job)
+        refuse_unreadable(job)
         table, solve, adversary = job.table, job.solve, job.adversary
         choice = StrataChoice.of(table.strata if table.strata is not None else "auto", table.quasi_identifiers)
         strata = (
@@ -57,6 +70,7 @@ class Draft:
             else choice.kind
         )
         try:
+            limits, source = limits_of_job(job)
             return cls(
                 roles=RolesForm(
                     sensitive=table.sensitive,
@@ -64,7 +78,7 @@ class Draft:
                     identifiers=list(table.identifiers),
                     null_value=table.null_value,
                 ),
-                limits=_limits_of(job.limits),
+                limits=limits,
                 solve=SolveForm(
                     min_size=solve.min_size,
                     max_size=solve.max_size,
@@ -77,6 +91,7 @@ class Draft:
                     strata=strata,
                 ),
                 unseen=Unseen(table.strict, solve.time_limit, job.report),
+                source=source,
             )
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"][:2])
@@ -86,6 +101,15 @@ class Draft:
     def options(self) -> PlanOptions:
         """The options of the search for a setting."""
         return plan_options(self.solve, self.protection)
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The groups of values in force; an error if they make no sense."""
+        return grouping_in_force(self.limits.grouping, self.source)
+
+    def policy(self) -> LimitPolicy:
+        """The limits of values and groups, checked."""
+        return self.limits.policy(self.grouping)
 
     @property
     def question(self) -> tuple[LimitsForm, PlanOptions]:
@@ -100,11 +124,13 @@ class Draft:
             raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
         limits, protection = self.limits, self.protection
         if roles.sensitive != self.roles.sensitive:
-            limits = limits.model_copy(update={"values": {}, "publish_in_the_clear": None})
+            of_column = {"values": {}, "grouping": GroupingForm(), "groups": {}, "levels": {}}
+            limits = limits.model_copy(update={**of_column, "publish_in_the_clear": None})
         if isinstance(protection.strata, list):
             columns = [name for name in protection.strata if name in roles.quasi_identifiers]
             protection = protection.model_copy(update={"strata": columns or "auto"})
-        return replace(self, roles=roles, limits=limits, protection=protection)
+        source = self.source if limits.grouping.source == "file" else None
+        return replace(self, roles=roles, limits=limits, protection=protection, source=source)
 
     def fitting(self, columns: Sequence[str]) -> Draft:
         """The part of the draft that fits a table with these columns."""
@@ -124,9 +150,11 @@ class Draft:
         protection = ProtectionForm(strata=strata if isinstance(strata, list) else "none")
         return Draft(roles, LimitsForm(rule="none"), protection=protection)
 
-    def with_limits(self, limits: LimitsForm, solve: SolveForm, protection: ProtectionForm) -> Draft:
-        """The draft with other limits and another protection."""
-        return replace(self, limits=limits, solve=solve, protection=protection)
+    def with_limits(
+        self, limits: LimitsForm, solve: SolveForm, protection: ProtectionForm, source: GroupSource | None
+    ) -> Draft:
+        """The draft with other limits, the source of their groups, and another protection."""
+        return replace(self, limits=limits, solve=solve, protection=protection, source=source)
 
     def to_publish(self) -> Roles:
         """The roles, complete."""
@@ -156,8 +184,11 @@ class Draft:
         """Without fakes there is nothing to avoid, whatever the box says."""
         return self.protection.avoid_ruled_out and self.protection.fake_values > 0
 
-    def job(self, head: ReportSection | None = None, in_the_clear: bool = False) -> Job:
-        """The job file with which the command line makes the same release, and its report with this head."""
+    def job(self, head: ReportSection | None = None, in_the_clear: bool = False, *, written: bool = False) -> Job:
+        """The job with which the command line makes the same release, and its report with this head.
+
+        If it is to be `written`, a file of groups that was uploaded is named as it is called elsewhere.
+        """
         roles, solve, protection = self.roles, self.solve, self.protection
         return Job(
             table=TableSection(
@@ -184,6 +215,7 @@ class Draft:
                 avoid_ruled_out=self._avoids_ruled_out or None,
             ),
             report=head or self.unseen.report,
+            groups=groups_section(self.limits.grouping, self.source, written=written),
         )
 
     def state(self) -> dict[str, Any]:
@@ -196,6 +228,7 @@ class Draft:
             "limits": self.limits.model_dump(),
             "solve": self.solve.model_dump(),
             "protection": self.protection.model_dump(),
+            "group_source": self.source.state() if self.source is not None else None,
         }
 
 
@@ -241,7 +274,8 @@ class History:
             return
         self.require_fresh(tab)
         if not gesture or gesture != self._gesture:
-            most = max(2, min(_MOST_STEPS, _MOST_LIMITS // (1 + len(draft.limits.values))))
+            kept = 1 + len(draft.limits.values) + len(draft.limits.groups) + len(draft.limits.grouping.ungrouped)
+            most = max(2, min(_MOST_STEPS, _MOST_LIMITS // kept))
             self._past = [*self._past, self.draft][-most:]
         self._undone.clear()
         self._move(draft, tab, gesture)
@@ -294,31 +328,3 @@ def require_columns(roles: RolesForm, columns: Sequence[str]) -> None:
     for name in (roles.sensitive, *roles.quasi_identifiers, *roles.identifiers):
         if name is not None and name not in columns:
             raise NoSuchColumnError.in_table(name, columns)
-
-
-def _refuse_groups(job: Job) -> None:
-    """An error for what a draft cannot hold: without it, a release would be made under fewer limits than the job's."""
-    others = ("table.missing", "table.not_applicable", "limits.groups", "limits.levels")
-    unknown = [key for key in job.said() if key.startswith("groups.") or key in others]
-    if unknown:
-        raise JobFileError(
-            f"Studio cannot open a job file with {', '.join(unknown)}", "Use the command line: dalenius publish --job."
-        )
-
-
-def _limits_of(section: LimitsSection) -> LimitsForm:
-    fields: dict[str, Any] = {}
-    for rule in ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta"):
-        number = getattr(section, rule)
-        if number is not None:
-            fields[rule] = str(number)
-            if rule not in ("floor", "base"):
-                fields["rule"] = rule
-    if "theta" in fields:
-        fields.setdefault("base", "0")
-    elif section.values and "rule" not in fields:
-        fields["rule"] = "none"
-    values = {value: str(limit) for value, limit in section.values.items()}
-    section.policy()  # refuses two rules, and texts that are not numbers
-    fields |= {"allow_absent": section.allow_absent, "publish_in_the_clear": section.publish_in_the_clear}
-    return LimitsForm(**fields, values=values)

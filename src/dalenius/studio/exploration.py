@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from dalenius.model.exposure import Exposure, TypicalError, exposure_sentence
+from dalenius.model.exposure import Exposure, GroupShare, TypicalError, exposure_sentence
+from dalenius.model.groups import Groups
 from dalenius.model.problem import BucketSetting, SizeGroup
+from dalenius.policy.limits import LimitPolicy
 
 if TYPE_CHECKING:  # importing publishing takes time, which exact answers do not have
     from dalenius.publishing.arrangement import StrataPrice
@@ -47,7 +49,7 @@ class Unprotected:
 
 @dataclass(frozen=True)
 class Forcing:
-    """The value whose limit costs most, and the buckets that it needs: their `size`, and their share of the loss.
+    """The value, or group, whose limit costs most, and the buckets that it needs: their size and share of the loss.
 
     `saves` is the share of the loss that is saved if its limit is raised to `relaxed_limit`; None if it is not known.
     """
@@ -57,6 +59,14 @@ class Forcing:
     share_of_loss: float
     relaxed_limit: Fraction
     saves: float | None = None
+    is_group: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The rule by odds with any number: this policy with other odds. It has no limits by name."""
+
+    policy: LimitPolicy
 
 
 @dataclass(frozen=True)
@@ -77,11 +87,17 @@ class TradeOffPoint:
 
 @dataclass(frozen=True)
 class Offer:
-    """Changes that make the limits feasible: limits of single values, as people write them, and solver options."""
+    """Changes that make the limits feasible: limits by name, as people write them, and solver options.
+
+    Or that make groups fit the values: those that are in no group, and whether groups may have no values.
+    """
 
     text: str
     values: Mapping[str, str] = field(default_factory=dict)
     solve: Mapping[str, int] | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    ungrouped: tuple[str, ...] = ()
+    allow_absent: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +109,23 @@ class Obstacle:
     hint: str | None = None
     values: tuple[str, ...] = ()
     offer: Offer | None = None
+
+
+@dataclass(frozen=True)
+class ExploredTree:
+    """The groups of the values, with their limits; all lists have a place for each group.
+
+    `of_value` has the lowest group of each value, in the order of the page. `records` are those of the table. `shares`
+    is the largest share of a bucket of the setting, if there is one. `smallest` is as in an exploration.
+    """
+
+    groups: Groups
+    level_names: tuple[str, ...]
+    of_value: tuple[int, ...]
+    records: tuple[int, ...]
+    smallest: tuple[Fraction | None, ...]
+    eligible: tuple[bool, ...]
+    shares: Mapping[str, GroupShare] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -126,6 +159,7 @@ class Exploration:
     obstacle: Obstacle | None = None
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    tree: ExploredTree | None = None
 
     @property
     def setting(self) -> BucketSetting | None:
@@ -148,6 +182,7 @@ def exploration_object(exploration: Exploration) -> dict[str, Any]:
         "eligible": list(exploration.eligible),
         "smallest": _texts(exploration.smallest),
         "worst": list(exploration.worst),
+        "groups": None if exploration.tree is None else _tree(exploration.tree),
         **_cost(exploration),
         **_comparison(exploration),
         "forcing": None if exploration.forcing is None else _forcing(exploration.forcing),
@@ -161,6 +196,25 @@ def exploration_object(exploration: Exploration) -> dict[str, Any]:
 
 def _texts(limits: tuple[Fraction | None, ...]) -> list[str | None]:
     return [None if limit is None else str(limit) for limit in limits]
+
+
+def _tree(tree: ExploredTree) -> dict[str, Any]:
+    groups = tree.groups.groups
+    shares = [tree.shares.get(group.name) for group in groups]
+    limits = tuple(group.limit for group in groups)
+    return {
+        "names": [group.name for group in groups],
+        "levels": [group.level for group in groups],
+        "parents": [group.parent for group in groups],
+        "level_names": list(tree.level_names),
+        "of_value": list(tree.of_value),
+        "records": list(tree.records),
+        "limits": [None if limit is None else float(limit) for limit in limits],
+        "exact_limits": _texts(limits),
+        "eligible": list(tree.eligible),
+        "smallest": _texts(tree.smallest),
+        "worst": [None if share is None else float(share.share) for share in shares],
+    }
 
 
 def _cost(exploration: Exploration) -> dict[str, Any]:
@@ -236,12 +290,14 @@ def _forcing(forcing: Forcing) -> dict[str, Any]:
         "share_of_loss": forcing.share_of_loss,
         "relaxed_limit": str(forcing.relaxed_limit),
         "saves": forcing.saves,
+        "is_group": forcing.is_group,
     }
 
 
 def price_object(price: StrataPrice) -> dict[str, Any]:
-    """The price of strata, with the exposure as an exploration has it."""
-    return {**price.as_object(), "exposure": exposure_object(price.exposure)}
+    """The price of strata, with the exposure as an exploration has it, and the largest share of each group by name."""
+    shares = {share.name: float(share.share) for share in price.group_shares}
+    return {**price.as_object(), "exposure": exposure_object(price.exposure), "groups": shares}
 
 
 def exposure_object(exposure: Exposure) -> dict[str, Any]:
@@ -273,6 +329,9 @@ def _obstacle(obstacle: Obstacle) -> dict[str, Any]:
         else {
             "text": offer.text,
             "values": dict(offer.values),
+            "groups": dict(offer.groups),
+            "ungrouped": list(offer.ungrouped),
+            "allow_absent": offer.allow_absent,
             "solve": None if offer.solve is None else dict(offer.solve),
         },
     }

@@ -31,9 +31,9 @@ from dalenius.solve.methods import infeasible_solution, one_bucket_solution, sol
 from dalenius.solve.optimal import Optimum
 from dalenius.solve.sizes import fakes_can_be_in_proportion, larger_size
 from dalenius.solve.two_size import find_two_size_setting
-from dalenius.studio.answering import ValueOrder, best_relaxation, forcing_value, obstacle_of_error
-from dalenius.studio.exploration import Exploration, Peer, TradeOffPoint, Unprotected
-from dalenius.studio.offers import obstacle_of
+from dalenius.studio.answering import ValueOrder, best_relaxation, forcing_value
+from dalenius.studio.exploration import Curve, Exploration, Peer, TradeOffPoint, Unprotected
+from dalenius.studio.offers import obstacle_of, obstacle_of_error
 
 TWO_SIZE, ANATOMY = "two-size", "anatomy"
 CURVE = ("1.5", "2", "3", "4", "6", "8", "12", "16")  # odds, of the trade-off between exposure and error
@@ -125,7 +125,7 @@ class Explorer:
                 plan, exact = self._glance_until(problem, options, started + seconds)
             plan = with_notes(plan, resolved)
         except DaleniusError as error:
-            return self._order.refusal(obstacle_of_error(error), policy, time.monotonic() - started)
+            return self.refusal(error, policy, time.monotonic() - started)
         obstacle = obstacle_of(plan, options, _OFFER_SECONDS)
         answer = self._order.exploration(
             plan,
@@ -139,9 +139,9 @@ class Explorer:
             self._keep_price(policy, options, answer.setting)
         return replace(answer, seconds=time.monotonic() - started)
 
-    def refusal(self, error: DaleniusError) -> Exploration:
-        """The answer to an invalid question, such as limits that are not numbers."""
-        return self._order.refusal(obstacle_of_error(error))
+    def refusal(self, error: DaleniusError, policy: LimitPolicy | None = None, seconds: float = 0.0) -> Exploration:
+        """The answer to an invalid question, such as limits that are not numbers, or groups of other values."""
+        return self._order.refusal(obstacle_of_error(error, policy, self._counts), policy, seconds)
 
     def learn(self, answer: Exploration, policy: LimitPolicy, options: PlanOptions | None = None) -> None:
         """Remember an exact answer, wherever it came from."""
@@ -156,24 +156,24 @@ class Explorer:
             self._remember(answer.setting)
             self._keep_price(policy, options, answer.setting)
 
-    def trade_off(self, floor: Fraction, options: PlanOptions) -> tuple[TradeOffPoint, ...]:
+    def trade_off(self, curve: Curve, options: PlanOptions) -> tuple[TradeOffPoint, ...]:
         """Exposure against error for the rule by odds, for a few numbers. It takes as long as as many quick answers."""
         points = []
         for odds in CURVE:
-            answer = self.quick(LimitPolicy.of(odds=odds, floor=floor), options)
+            answer = self.quick(replace(curve.policy, odds=Fraction(odds)), options)
             if answer.exposure is not None and answer.count_error is not None:
                 points.append(TradeOffPoint(odds, answer.exposure.mean, answer.count_error.typical))
         return tuple(points)
 
-    def known_trade_off(self, floor: Fraction, options: PlanOptions) -> tuple[TradeOffPoint, ...] | None:
+    def known_trade_off(self, curve: Curve, options: PlanOptions) -> tuple[TradeOffPoint, ...] | None:
         """The trade-off, if somebody has found it before."""
         with self._lock:
-            return self._curves.get((floor, options))
+            return self._curves.get(_key(curve.policy, options))
 
-    def learn_trade_off(self, floor: Fraction, options: PlanOptions, points: tuple[TradeOffPoint, ...]) -> None:
+    def learn_trade_off(self, curve: Curve, options: PlanOptions, points: tuple[TradeOffPoint, ...]) -> None:
         """Remember a trade-off, wherever it came from."""
         with self._lock:
-            self._curves[floor, options] = points
+            self._curves[_key(curve.policy, options)] = points
             while len(self._curves) > _KEPT_CURVES:
                 self._curves.popitem(last=False)
 
@@ -189,7 +189,7 @@ class Explorer:
             _, problem = prepare_problem(self._counts, policy, options)
             plan = Plan(problem, infeasible_solution(problem, Method.OPTIMAL), NoSolution("undecided"))
         except DaleniusError as error:
-            return self._order.refusal(obstacle_of_error(error), policy, time.monotonic() - started)
+            return self.refusal(error, policy, time.monotonic() - started)
         without = plan.unprotected
         answer = self._order.exploration(
             plan,
@@ -286,5 +286,10 @@ def _priced(setting: BucketSetting) -> Unprotected:
 
 
 def _key(policy: LimitPolicy, options: PlanOptions) -> Hashable:
-    rule = (policy.odds, policy.floor, policy.theta, policy.base, policy.uniform, policy.l_diversity, policy.beta)
-    return rule, tuple(sorted(policy.values.items())), policy.allow_absent, options
+    levels = tuple((level, _rule(rule)) for level, rule in sorted(policy.levels.items()))
+    by_name = tuple(tuple(sorted(limits.items())) for limits in (policy.values, policy.groups))
+    return _rule(policy), by_name, policy.allow_absent, policy.grouping, levels, options
+
+
+def _rule(policy: LimitPolicy) -> Hashable:
+    return policy.odds, policy.floor, policy.theta, policy.base, policy.uniform, policy.l_diversity, policy.beta

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
 from dalenius.model.plan import PlanOptions
 from dalenius.policy.exact import format_fraction
-from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.grouping import Grouping
+from dalenius.policy.limits import NO_RULE, LimitPolicy
 from dalenius.studio.messages import RequestError
 
 LARGEST_BODY = 8 * 10**6  # bytes: 100,000 limits by name fit
@@ -43,6 +44,9 @@ def plain_number(text: str) -> str:
 Name = Annotated[str, Field(max_length=10_000)]
 Number = Annotated[str, Field(max_length=100), AfterValidator(plain_number)]
 Rule = Literal["odds", "theta", "uniform", "l_diversity", "beta", "none"]
+RuleNumber: TypeAlias = Literal["odds", "floor", "theta", "base", "uniform", "l_diversity", "beta"]
+RULE_NUMBERS: tuple[RuleNumber, ...] = get_args(RuleNumber)
+LevelRule: TypeAlias = dict[RuleNumber, Number]
 _SECOND = {"odds": "floor", "theta": "base"}  # the other number of a rule that has two
 _FEW = Field(default=0, ge=0, le=10**6)
 
@@ -60,9 +64,19 @@ class RolesForm(_Form):
     null_value: Name | None = None
 
 
+class GroupingForm(_Form):
+    """Where groups of values come from: lengths of `prefix` as they were typed, and a `file` by its ID."""
+
+    source: Literal["none", "icd9", "icd10", "prefix", "file"] = "none"
+    prefix: Annotated[str, Field(max_length=100)] = "1"
+    file: Name | None = None
+    ungrouped: list[Name] = Field(default_factory=list)
+
+
 class LimitsForm(_Form):
     """Every rule with the numbers last typed for it; `rule` is the one in force.
 
+    `groups` are limits by name, and `levels` rules for groups of a level, of which an empty one gives no limits.
     `allow_absent` and `publish_in_the_clear` are as in a job file, where they may be left out.
     """
 
@@ -75,18 +89,25 @@ class LimitsForm(_Form):
     l_diversity: Number = "5"
     beta: Number = "3"
     values: dict[Name, Number] = Field(default_factory=dict)
+    grouping: GroupingForm = GroupingForm()
+    groups: dict[Name, Number] = Field(default_factory=dict)
+    levels: dict[Name, LevelRule] = Field(default_factory=dict)
     allow_absent: bool | None = None
     publish_in_the_clear: bool | None = None
 
     def in_force(self) -> dict[str, Any]:
-        """The rule in force and the limits by value, by the names of [limits] in a job file."""
+        """The rule in force and the limits by value, group and level, by the names of [limits] in a job file."""
         names = [name for name in (self.rule, _SECOND.get(self.rule)) if name is not None and name != "none"]
         rule = {name: getattr(self, name) for name in names}
-        return {**rule, "values": dict(self.values), "allow_absent": self.allow_absent}
+        of_groups: dict[str, Any] = {}
+        if self.grouping.source != "none":
+            levels = {level: dict(own) or NO_RULE for level, own in self.levels.items()}
+            of_groups = {"groups": dict(self.groups), "levels": levels}
+        return {**rule, **of_groups, "values": dict(self.values), "allow_absent": self.allow_absent}
 
-    def policy(self) -> LimitPolicy:
-        """The limits, checked; PolicyError for a text that is not a number."""
-        return LimitPolicy.of(**self.in_force())
+    def policy(self, grouping: Grouping | None) -> LimitPolicy:
+        """The limits with the groups in force, checked; PolicyError for a text that is not a number."""
+        return LimitPolicy.of(**self.in_force(), grouping=grouping)
 
 
 class SolveForm(_Form):

@@ -1,6 +1,7 @@
-"""The nearest limits that can be kept, where the given ones cannot.
+"""The nearest limits that can be kept, where the given ones cannot, and groups that fit the values.
 
-1. A value that is more frequent than its limit gets the smallest limit that can be kept (Lemma 1): o_i / (n - Q).
+1. A value or a group that is more frequent than its limit gets the smallest limit that can be kept (Lemma 1):
+   o_i / (n - Q).
 2. If the limits of all values together leave no room for the fake values, they all rise by the smallest factor that
    makes room.
 3. If no setting has buckets within the largest size, that size grows. If larger buckets do not help either, all limits
@@ -14,15 +15,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
-from dalenius.errors import DaleniusError
+from dalenius.errors import DaleniusError, PolicyError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
 from dalenius.model.problem import Problem, ValueCounts
 from dalenius.planning import plan_without_search, prepare_problem
-from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.grouping import unknown_values
+from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.solve.glance import glance
 from dalenius.solve.sizes import HIDING_SIZE, LARGEST_SIZE, least_min_size, why_impossible
 from dalenius.studio.exploration import Obstacle, Offer
@@ -34,6 +36,47 @@ _LARGEST_FACTOR = 1 << 40
 _START_SECONDS = 1.0
 _STEPS = 1000  # of a uniform limit
 _WORD = {"not-eligible": "Raise these limits.", "no-room-for-fakes": "Raise the limits, or use fewer fake values."}
+
+
+@dataclass(frozen=True)
+class _Raised:
+    """Higher limits of values and of groups, as people write them."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values) + len(self.groups)
+
+    def and_more(self, other: _Raised) -> _Raised:
+        return _Raised(self.values | other.values, self.groups | other.groups)
+
+
+def obstacle_of_error(error: DaleniusError, policy: LimitPolicy | None, counts: ValueCounts) -> Obstacle:
+    """An error as the reason why there is no setting. Groups that do not fit the values can be made to."""
+    if policy is None or not isinstance(error, PolicyError):
+        return Obstacle(error.kind, error.message, error.hint)
+    unknown = [] if policy.grouping is None else unknown_values(policy.grouping, counts.values)
+    if not unknown:
+        return Obstacle(error.kind, error.message, error.hint, offer=_offer_without_values(policy, counts))
+    if 2 * len(unknown) > len(counts):
+        return Obstacle(
+            error.kind, error.message, "Choose other groups: these are not for such values.", tuple(unknown)
+        )
+    text = "Correct the data or the groups. If these values belong to no group, set them apart: then only their own "
+    text += "limits hold for them."
+    return Obstacle(error.kind, error.message, None, tuple(unknown), Offer(text, ungrouped=tuple(unknown)))
+
+
+def _offer_without_values(policy: LimitPolicy, counts: ValueCounts) -> Offer | None:
+    """Limits and groups that the data have no values for may stay, if that is all that is wrong with them."""
+    if policy.allow_absent:
+        return None
+    try:
+        resolve_limits(replace(policy, allow_absent=True), counts)
+    except PolicyError:
+        return None
+    return Offer("They may stay, if that is meant. They have no effect on this table.", allow_absent=True)
 
 
 def obstacle_of(plan: Plan, options: PlanOptions, seconds: float) -> Obstacle | None:
@@ -105,8 +148,11 @@ def _message(problem: Problem, why: NoSolution) -> str:
         names = ", ".join(repr(one.value) for one in why.ineligible[:_NAMES])
         more = f" and {number - _NAMES:,} more" if number > _NAMES else ""
         known = f", if {problem.known_records:,} records of a bucket are known" if problem.known_records else ""
-        verb = f"value{'s' if of > 1 else ''} {'is' if number == 1 else 'are'}"
-        return f"{number:,} of {of:,} {verb} more frequent than the limit allows{known}: {names}{more}"
+        groups = sum(one.is_group for one in why.ineligible)
+        parts = [f"{number - groups:,} of {of:,} value{'s' if of > 1 else ''}"] if number > groups else []
+        parts += [f"{groups:,} group{'s' if groups > 1 else ''}"] if groups else []
+        verb = "is" if number == 1 else "are"
+        return f"{' and '.join(parts)} {verb} more frequent than the limit allows{known}: {names}{more}"
     if why.reason == "no-room-for-fakes":
         return (
             f"the limits of all values together have no room for {problem.fake_values:,} fake values beside "
@@ -136,39 +182,43 @@ def _offer(problem: Problem, why: NoSolution, options: PlanOptions, deadline: fl
         return None
     relaxed = _with_limits(problem, raised, options)
     if raised and _works(relaxed, options, deadline):
-        return Offer(_sentence(raised), raised)
+        return Offer(_sentence(raised), raised.values, groups=raised.groups)
     if why_impossible(relaxed) is None and (size := _working_size(relaxed, options, deadline)) is not None:
         needed = f"Buckets of up to {size:,} records are needed."
-        return Offer(f"{_sentence(raised)} {needed}" if raised else needed, raised, {"max_size": size})
+        text = f"{_sentence(raised)} {needed}" if raised else needed
+        return Offer(text, raised.values, {"max_size": size}, raised.groups)
     if (factored := _raise_all(relaxed, options, deadline)) is not None:
         factor, limits = factored
-        return Offer(f"All limits times {float(factor):g}, with none above 1, can be kept.", raised | limits)
+        every = raised.and_more(limits)
+        text = f"All limits times {float(factor):g}, with none above 1, can be kept."
+        return Offer(text, every.values, groups=every.groups)
     return None
 
 
-def _eligible(why: NoSolution) -> dict[str, str] | None:
-    """The smallest limits of the values that are too frequent; None if even 1 is too small for one of them."""
-    smallest = {one.value: one.smallest_limit for one in why.ineligible}
-    if None in smallest.values():
-        return None
-    return {value: rounded_up(limit) for value, limit in smallest.items() if limit is not None}
+def _eligible(why: NoSolution) -> _Raised | None:
+    """The smallest limits of what is too frequent; None if even 1 is too small for one of them."""
+    raised = _Raised()
+    for one in why.ineligible:
+        if one.smallest_limit is None:
+            return None
+        (raised.groups if one.is_group else raised.values)[one.value] = rounded_up(one.smallest_limit)
+    return raised
 
 
-def _sentence(raised: dict[str, str]) -> str:
+def _sentence(raised: _Raised) -> str:
     if len(raised) > _NAMES:
-        return f"The smallest change that works: higher limits for these {len(raised):,} values."
-    listed = ", ".join(f"{limit} for {value!r}" for value, limit in raised.items())
+        things = "values" if not raised.groups else "values and groups" if raised.values else "groups"
+        return f"The smallest change that works: higher limits for these {len(raised):,} {things}."
+    listed = ", ".join(f"{limit} for {name!r}" for name, limit in [*raised.values.items(), *raised.groups.items()])
     return f"The smallest limits that can be kept: {listed}."
 
 
-def _with_limits(problem: Problem, limits: dict[str, str], options: PlanOptions) -> Problem:
+def _with_limits(problem: Problem, raised: _Raised, options: PlanOptions) -> Problem:
     """The problem under other limits, with the range of sizes that they need."""
-    changed = tuple(
-        Fraction(limits[value]) if value in limits else limit
-        for value, limit in zip(problem.values, problem.limits, strict=True)
-    )
-    least = max(least_min_size(changed, problem.known_records), options.min_size or HIDING_SIZE)
-    return replace(problem, limits=changed, min_size=least)
+    values, groups = ({name: Fraction(text) for name, text in one.items()} for one in (raised.values, raised.groups))
+    changed = problem.with_limits(values, groups)
+    least = max(least_min_size(changed.tightest, problem.known_records), options.min_size or HIDING_SIZE)
+    return replace(changed, min_size=least)
 
 
 def _works(problem: Problem, options: PlanOptions, deadline: float) -> bool:
@@ -186,15 +236,18 @@ def _works(problem: Problem, options: PlanOptions, deadline: float) -> bool:
         return False
 
 
-def _raise_all(problem: Problem, options: PlanOptions, deadline: float) -> tuple[Fraction, dict[str, str]] | None:
+def _raise_all(problem: Problem, options: PlanOptions, deadline: float) -> tuple[Fraction, _Raised] | None:
     """The smallest factor, in few digits, by which all limits must rise, and the new limits; None if none works."""
 
-    def limits(factor: int) -> dict[str, str]:
+    def limits(factor: int) -> _Raised:
         times = Fraction(factor, _FACTOR_DIGITS)
-        return {
-            value: rounded_up(min(Fraction(1), limit * times))
-            for value, limit in zip(problem.values, problem.limits, strict=True)
-        }
+
+        def raised(limit: Fraction) -> str:
+            return rounded_up(min(Fraction(1), limit * times))
+
+        values = {value: raised(limit) for value, limit in zip(problem.values, problem.limits, strict=True)}
+        groups = problem.groups.groups if problem.groups is not None else ()
+        return _Raised(values, {group.name: raised(group.limit) for group in groups if group.limit is not None})
 
     def works(factor: int) -> bool:
         return _works(_with_limits(problem, limits(factor), options), options, deadline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import threading
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,16 @@ from dalenius.attack.audit import audit_object
 from dalenius.errors import UsageError
 from dalenius.model.attack_result import ATTACKS
 from dalenius.model.concern import Concern, advise, by_weight
-from dalenius.policy.job import AdversarySection, Job, LimitsSection, ReportSection, TableSection, job_text
+from dalenius.model.groups import NO_GROUP, Group, Groups
+from dalenius.policy.job import (
+    AdversarySection,
+    GroupsSection,
+    Job,
+    LimitsSection,
+    ReportSection,
+    TableSection,
+    job_text,
+)
 from dalenius.release.folder import open_release
 from dalenius.release.manifest import Manifest
 from dalenius.release.staging import abandon, is_staged, remove_left_behind
@@ -139,6 +149,7 @@ def card_object(release: StudioRelease) -> dict[str, Any]:
     return {
         "card": card,
         "verify": verdict_object(known.verdict) if known.verdict is not None else None,
+        "own_groups": list(release.draft.limits.groups) if release.draft is not None else [],
         "audit": audit,
         "attackers": [{"name": name, "who": who} for name, who in ATTACKS.items() if audit and name in audit],
         "notes": list(release.notes),
@@ -166,6 +177,13 @@ def job_of(release: StudioRelease) -> str:
 
 def _job_of(manifest: Manifest, head: ReportSection) -> str:
     """A job file from a manifest, with the limits one by one."""
+    groups = manifest.groups or []
+    tree = Groups(
+        tuple(Group(group.name, _limit(group.limit), _place(group.parent)) for group in groups),
+        tuple(_place(value.group) for value in manifest.values),
+    )
+    by_groups = tree.tightest([Fraction(1)] * len(manifest.values))
+    own = [value for value, above in zip(manifest.values, by_groups, strict=True) if value.limit != "1" or above == 1]
     return job_text(
         Job(
             table=TableSection(
@@ -174,10 +192,46 @@ def _job_of(manifest: Manifest, head: ReportSection) -> str:
                 null_value=manifest.null_value,
                 strata="auto" if manifest.strata is not None else "none",
             ),
-            limits=LimitsSection(values={value.value: value.limit for value in manifest.values}),
+            limits=LimitsSection(
+                values={value.value: value.limit for value in own},
+                groups={group.name: group.limit for group in groups if group.limit is not None},
+            ),
             adversary=AdversarySection(
                 corrupted=manifest.adversary.known_records, fakes=manifest.adversary.fake_values
             ),
             report=head,
+            groups=_tree_by_hand(manifest) if groups else GroupsSection(),
         )
     )
+
+
+def _tree_by_hand(manifest: Manifest) -> GroupsSection:
+    """The groups as a tree. Values beside groups get a group of their own, without a limit: a tree has either."""
+    groups = manifest.groups or []
+    inside: dict[int | None, list[int]] = {}
+    values: dict[int | None, list[str]] = {}
+    for place, group in enumerate(groups):
+        inside.setdefault(group.parent, []).append(place)
+    for value in manifest.values:
+        values.setdefault(value.group, []).append(value.value)
+    taken = {group.name for group in groups}
+
+    def below(place: int) -> dict[str, Any] | list[str]:
+        if place not in inside:
+            return values.get(place, [])
+        name = f"{groups[place].name}: other values"
+        while name in taken:
+            name += "'"
+        rest = {name: values[place]} if place in values else {}
+        return {groups[at].name: below(at) for at in inside[place]} | rest
+
+    top = {groups[at].name: below(at) for at in inside.get(None, [])}
+    return GroupsSection(tree=top, ungrouped=values.get(None, []))
+
+
+def _limit(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)
+
+
+def _place(number: int | None) -> int:
+    return NO_GROUP if number is None else number

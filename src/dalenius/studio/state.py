@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ from dalenius.policy.job import Job, job_text
 from dalenius.publishing.arrangement import StrataPrice
 from dalenius.publishing.options import PublishRequest
 from dalenius.studio.draft import Draft, History, Tab, require_columns
-from dalenius.studio.exploration import Exploration, TradeOffPoint, price_object
+from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint, price_object
 from dalenius.studio.forms import RELEASE, ExploreForm, LimitsForm, PublishForm, RolesForm
+from dalenius.studio.groups import GroupSources
 from dalenius.studio.messages import RequestError
 from dalenius.studio.releases import Releases
 from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, Stamp, TableEntry, Tables
@@ -67,7 +67,8 @@ class Studio:
         self.counts = Counts()
         self.releases = Releases(options.out, self.private.folder("releases"), (options.job or Job()).report)
         self._lock = threading.RLock()
-        self._history = History(Draft.of_job(options.job) if options.job is not None else Draft())
+        draft = Draft.of_job(options.job) if options.job is not None else Draft()
+        self._history, self.groups = History(draft), GroupSources(self.private.folder("groups"), draft.source)
         self._chosen_id: str | None = None
         self._last: LastExploration | None = None
         self._pinned: tuple[CountKey, dict[str, Any]] | None = None
@@ -198,11 +199,11 @@ class Studio:
 
     def ask(self, counts: ValueCounts, draft: Draft) -> Future[Exploration]:
         """The exact answer, from another process. A search for another one ends."""
-        return self._worker.submit(counts, draft.limits.policy(), draft.options)
+        return self._worker.submit(counts, draft.policy(), draft.options)
 
-    def ask_trade_off(self, counts: ValueCounts, floor: Fraction, draft: Draft) -> Future[tuple[TradeOffPoint, ...]]:
+    def ask_trade_off(self, counts: ValueCounts, curve: Curve, draft: Draft) -> Future[tuple[TradeOffPoint, ...]]:
         """The trade-off of the rule by odds, from another process. A search for an exact answer ends."""
-        return self._worker.trade_off(counts, floor, draft.options)
+        return self._worker.trade_off(counts, curve, draft.options)
 
     def look(self, roles: RolesForm) -> Future[tuple[Concern, ...]]:
         """What to know about the table before it is published with these roles, from another process."""
@@ -217,7 +218,7 @@ class Studio:
             PublishRequest,
             table=table.path,
             roles=draft.to_publish(),
-            limits=draft.limits.policy(),
+            limits=draft.policy(),
             solving=draft.options,
             options=draft.publish_options(table.table, form),
         )
@@ -258,7 +259,9 @@ class Studio:
     def take_over(self, form: ExploreForm, tab: Tab | None = None) -> Draft:
         """The draft with other limits. It becomes the draft of Studio if the form says so."""
         with self._lock:
-            draft = self._history.draft.with_limits(form.limits, form.solve, form.protection)
+            source = self.groups.get(form.limits.grouping)
+            draft = self._history.draft.with_limits(form.limits, form.solve, form.protection, source)
+            draft.policy()  # limits that are none do not become the draft's
             if form.draft:
                 self._history.change(draft, tab, form.gesture)
         return draft
@@ -269,9 +272,7 @@ class Studio:
             if draft.question != self._history.draft.question:  # it is not about the draft
                 return
             if complete or self.known_exploration(key, draft, complete=True) is None:
-                self._last = LastExploration(
-                    key=key, question=draft.question, complete=complete, exploration=exploration
-                )
+                self._last = LastExploration(key, draft.question, complete, exploration)
 
     def known_exploration(self, key: CountKey, draft: Draft, *, complete: bool = False) -> dict[str, Any] | None:
         """The exploration of these counts and this draft, if it was the last one."""
@@ -284,8 +285,7 @@ class Studio:
     def pin(self, label: str, key: CountKey, draft: Draft, exploration: dict[str, Any]) -> None:
         """Pin limits, to compare others with them."""
         with self._lock:
-            pinned = {"label": label, "limits": draft.limits.model_dump(), "exploration": exploration}
-            self._pinned = (key, pinned)
+            self._pinned = (key, {"label": label, "limits": draft.limits.model_dump(), "exploration": exploration})
 
     def unpin(self) -> None:
         """Unpin."""
@@ -300,7 +300,7 @@ class Studio:
         words += ["--format", form.format] if form.format != "parquet" else []
         command = "".join(c if c.isprintable() else "?" for c in shlex.join(words))
         head = self.releases.head(table)
-        return f"# {command}\n\n{job_text(draft.job(head, form.in_the_clear))}"
+        return f"# {command}\n\n{job_text(draft.job(head, form.in_the_clear, written=True))}"
 
     def state(self) -> dict[str, Any]:
         """GET /api/state. It reads files, so the thread that answers everybody must not call it."""

@@ -257,6 +257,14 @@ class Uploads:
         self._studio.label(known)
         return json_answer({"labels": len(known), "of": len(counts), "others": len(labels) - len(known)})
 
+    async def groups(self, request: Request) -> Response:
+        """POST /api/groups?name=FILENAME: a CSV file that says which values are in which groups."""
+        require_type(request, "application/octet-stream")
+        name = _display_name(request.query_params.get("name", "")) or "groups.csv"
+        content = await read_body(request)
+        source = await run_in_threadpool(self._studio.groups.receive, name, content)
+        return json_answer(source.state(), 201)
+
     async def _stream(self, request: Request, path: Path) -> None:
         received, checked, waiting = 0, 0, bytearray()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

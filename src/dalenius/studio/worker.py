@@ -19,7 +19,6 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from fractions import Fraction
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy
 from dalenius.studio.child import Count, Counted, Look, Question, ReadColumns, Reply
-from dalenius.studio.exploration import Exploration, TradeOffPoint
+from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint
 from dalenius.tables.killable import Allowance, Watch, python_process
 
 if TYPE_CHECKING:
@@ -68,11 +67,9 @@ class ExactWorker:
         """Ask for the exact exploration. A question that is not answered yet is abandoned."""
         return self._ask((counts, policy, options or PlanOptions()))
 
-    def trade_off(
-        self, counts: ValueCounts, floor: Fraction, options: PlanOptions
-    ) -> Future[tuple[TradeOffPoint, ...]]:
+    def trade_off(self, counts: ValueCounts, curve: Curve, options: PlanOptions) -> Future[tuple[TradeOffPoint, ...]]:
         """Ask for the trade-off of the rule by odds. A question that is not answered yet is abandoned."""
-        return self._ask((counts, floor, options))
+        return self._ask((counts, curve, options))
 
     def price(self, request: PublishRequest) -> Future[StrataPrice]:
         """Ask what strata cost. A question that is not answered yet is abandoned."""
@@ -106,10 +103,10 @@ class ExactWorker:
             self._closed = True
             children, self._children = self._children, []
             pending, self._pending = self._pending, None
+            if pending is not None:  # before its process is gone, which would be an error
+                _fail(pending, Abandoned("the worker is closed"))
             for child in children:
                 child.kill()
-        if pending is not None:
-            _fail(pending, Abandoned("the worker is closed"))
         for child in children:
             child.join()
 
@@ -123,8 +120,8 @@ class ExactWorker:
         pending, self._pending = self._pending, None
         if pending is None or pending.done():
             return
+        _fail(pending, Abandoned("a newer question was asked, or none"))  # before its process is gone
         self._children.pop(0).kill()
-        _fail(pending, Abandoned("a newer question was asked, or none"))
         if self._most > 1:
             self._start_missing()
 

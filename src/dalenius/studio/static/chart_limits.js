@@ -32,6 +32,22 @@ function logarithmic(smallest) {
   return { kind: "log", place, value, ticks };
 }
 
+/** The ticks of an axis. */
+export function drawTicks(host, { ticks }) {
+  fill(
+    host,
+    ticks.map((tick) => {
+      const node = el(
+        "span",
+        { class: `tick ${tick.label === "" ? "minor" : tick.place === 0 ? "first" : ""}` },
+        tick.label,
+      );
+      node.style.left = `${100 * tick.place}%`;
+      return node;
+    }),
+  );
+}
+
 const clamp = (place) => Math.min(1, Math.max(0, place));
 
 const LONG = 18; // characters of a name
@@ -130,18 +146,7 @@ export class LimitChart {
   /** Linear or log. */
   setScale(kind) {
     this.scale = scale(kind, this.floor);
-    fill(
-      this.nodes.axis,
-      this.scale.ticks.map((tick) => {
-        const node = el(
-          "span",
-          { class: `tick ${tick.label === "" ? "minor" : tick.place === 0 ? "first" : ""}` },
-          tick.label,
-        );
-        node.style.left = `${100 * tick.place}%`;
-        return node;
-      }),
-    );
+    drawTicks(this.nodes.axis, this.scale);
     this.#rebind();
   }
 

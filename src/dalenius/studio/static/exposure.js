@@ -1,6 +1,7 @@
 // How exposed people are: in figures, as a chart of people, and against the error of counts for the rule by odds.
 
 import { count, el, fill, percent, plural, say, sentence, set, svg } from "./dom.js";
+import { GroupShares } from "./group_shares.js";
 import { post } from "./server.js";
 
 const BANDS = 11; // tenths of probability, and certainty
@@ -48,6 +49,7 @@ export class Exposure {
       el("dl", { class: "figures" }, this.outright.box, this.mean.box),
       this.words,
       this.chart.node,
+      (this.groups = new GroupShares()).node,
     );
   }
 
@@ -69,6 +71,20 @@ export class Exposure {
     this.#say();
   }
 
+  /** Draw how much of a bucket groups take at most. */
+  showGroups(tree, own) {
+    this.tree = tree ?? null;
+    this.own = own;
+    const strata = this.strata?.groups ?? null;
+    const groups = tree?.names.map((name, at) => ({
+      name,
+      share: tree.worst[at],
+      strata: strata && Object.hasOwn(strata, name) ? strata[name] : null,
+      limit: tree.limits[at],
+    }));
+    this.groups.show(groups ?? [], own, this.strata?.stale);
+  }
+
   /** The sentence is about what will be published, as soon as that is known. */
   #say() {
     say(this.words, strataSentence(this.strata, this.strata?.exposure, this.live));
@@ -85,6 +101,7 @@ export class Exposure {
     say(this.outright.strata, this.strata ? `with ${number}: ${outright > 0 ? count(outright) : "nobody"}` : "");
     say(this.mean.strata, this.strata ? `with ${number}: ${percent(mean)}` : "");
     if (this.live) this.#say();
+    if (this.tree) this.showGroups(this.tree, this.own);
   }
 }
 
@@ -235,7 +252,8 @@ export class TradeOff {
   /** Nothing has changed for a while: ask for the curve, if it is not the one that is shown. */
   async ask() {
     const { solve, protection, limits } = this.draft;
-    const about = JSON.stringify([solve, protection.known_records, protection.fake_values, limits.floor]);
+    const { floor, grouping, levels } = limits;
+    const about = JSON.stringify([solve, protection.known_records, protection.fake_values, floor, grouping, levels]);
     this.host.classList.toggle("stale", about !== this.about);
     if (about === this.about) return;
     const stop = (this.stop = new AbortController());

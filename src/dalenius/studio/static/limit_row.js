@@ -15,8 +15,11 @@ const STEPS = {
 };
 
 export class LimitRow {
-  /** `chart` holds the model, and gets every change. */
-  constructor(chart) {
+  /**
+   * `chart` holds the model, and gets every change. Where it `mayLack` limits, a row without one is no fault.
+   * `test` is what the row is called in tests.
+   */
+  constructor(chart, test = "limit") {
     this.chart = chart;
     this.at = -1; // which value is shown, a position in the counts
     this.name = el("span", { class: "name" });
@@ -31,7 +34,7 @@ export class LimitRow {
       "aria-valuemin": "0",
       "aria-valuemax": "1",
       "aria-describedby": "handle-help",
-      "data-test": "limit-handle",
+      "data-test": `${test}-handle`,
     });
     this.field = el("input", {
       type: "text",
@@ -39,7 +42,7 @@ export class LimitRow {
       inputmode: "decimal",
       autocomplete: "off",
       spellcheck: "false",
-      "data-test": "limit-field",
+      "data-test": `${test}-field`,
     });
     this.raise = el("button", { type: "button", class: "small raise", "data-test": "raise", hidden: true });
     this.reset = el(
@@ -49,8 +52,8 @@ export class LimitRow {
     );
     this.node = el(
       "div",
-      { class: "row", role: "listitem", "data-test": "limit-row" },
-      el("div", { class: "row-name" }, this.name, this.share),
+      { class: "row", role: "listitem", "data-test": `${test}-row` },
+      (this.nameBox = el("div", { class: "row-name" }, this.name, this.share)),
       el("div", { class: "plot" }, this.bar, this.short, this.worst, this.handle),
       this.field,
       el("div", { class: "row-actions" }, this.raise, this.reset),
@@ -84,20 +87,22 @@ export class LimitRow {
     const own = chart.ownLimit(at);
     const bad = chart.bad[at] === 1;
     const missing = Number.isNaN(limit);
+    const none = missing && chart.mayLack === true;
     this.node.classList.toggle("by-hand", own !== undefined);
+    this.node.classList.toggle("no-limit", none);
     const outright = chart.outright?.[at] ?? 0; // people
     this.node.classList.toggle("bad", bad);
     this.node.classList.toggle("clear", outright > 0);
     this.node.classList.toggle("marked", chart.marked.has(at));
     say(
       this.share,
-      missing
+      missing && !none
         ? "⚠ no limit"
         : bad
           ? `⚠ cannot be kept (${percent(share)})`
           : outright > 0
             ? `⚠ ${count(outright)} outright`
-            : `${count(table.counts[at])} · ${percent(share)}`,
+            : `${count(table.counts[at])} · ${percent(share)}${chart.more?.(at) ?? ""}`,
     );
     const place = missing ? 1 : scale.place(limit);
     this.handle.style.left = `${100 * place}%`;
@@ -117,7 +122,7 @@ export class LimitRow {
     if (document.activeElement !== this.field) {
       const text = own ?? (missing ? "" : threeDigits(limit));
       if (this.field.value !== text) this.field.value = text;
-      set(this.field, "aria-invalid", missing || readLimit(this.field.value) === null);
+      set(this.field, "aria-invalid", !none && (missing || readLimit(this.field.value) === null));
     }
     const enough = bad ? chart.smallest(at) : null;
     this.raise.hidden = enough === null;

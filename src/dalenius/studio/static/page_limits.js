@@ -3,12 +3,23 @@
 import { LimitChart } from "./chart_limits.js";
 import { byId, count, el, fill, percent, plural, say, sentence, set } from "./dom.js";
 import { TradeOff } from "./exposure.js";
+import { Groups } from "./groups.js";
 import { Compare, Results } from "./results.js";
 import { allLimits, atLeast, faults, HOW_TO_WRITE, read, readLimit, RuleControls, threeDigits } from "./rules.js";
 import { chosenTable, fresh, get, initial, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain } from "./shell.js";
-import { copyLimits, Draft, markLimits, MOST_ROWS, showAsking, showFailure, showStanding, Solving } from "./solving.js";
+import {
+  copyLimits,
+  Draft,
+  markLimits,
+  MOST_ROWS,
+  showAsking,
+  showFailure,
+  showStanding,
+  Solving,
+  takeOffer,
+} from "./solving.js";
 
 const draft = new Draft(initial);
 let pinned = initial.pinned;
@@ -29,9 +40,10 @@ const chart = new LimitChart(
   table,
   limitChanged,
 );
+const groups = new Groups(draft, table, chart, { changed, take, failed: complain }, initial.group_source);
 const tradeOff = new TradeOff(byId("trade-off"), draft, useOdds);
 const results = new Results(byId("shown"), byId("answer"), {
-  relax: limitChanged,
+  relax: (name, text, event, isGroup) => (isGroup ? groupChanged : limitChanged)(name, text, event),
   useOdds: hideEverybody,
   pointed: (names) => chart.mark(names.map((name) => table.values.indexOf(name))),
 });
@@ -39,7 +51,10 @@ const compare = new Compare(table);
 const canPrice = initial.roles.quasi_identifiers.length > 0 && chosenTable(initial).rows <= MOST_ROWS;
 const solving = new Solving(draft, {
   answered,
-  failed: showFailure,
+  failed: (error) => {
+    showFailure(error);
+    if (error.status === 400) groups.showRefusal(error);
+  },
   asking: showAsking,
   rested: () => tradeOff.ask(),
   priced: canPrice ? (price) => results.showStrata(price, draft.protection.strata) : null,
@@ -90,6 +105,11 @@ function limitChanged(value, text, event) {
   changed(event);
 }
 
+function groupChanged(name, text, event) {
+  draft.limits.groups[name] = text;
+  changed(event);
+}
+
 /** Take the rule by odds, with this number. */
 function useOdds(odds, event) {
   draft.limits.odds = odds;
@@ -105,7 +125,13 @@ function hideEverybody(odds, event) {
 
 function showLimits() {
   const { limits, protection } = draft;
-  chart.showLimits(allLimits(limits, table), limits.values, limits.rule !== "none", protection.known_records);
+  groups.showLimits();
+  const all = allLimits(limits, table);
+  if (limits.rule === "none") all.forEach((limit, at) => {
+    if (Number.isNaN(limit) && groups.tree.covers(at)) all[at] = 1; // that of its group holds for it
+  });
+  chart.showLimits(all, limits.values, limits.rule !== "none", protection.known_records);
+  groups.tree.refresh();
   const number = Object.keys(limits.values).length;
   byId("exceptions").hidden = number === 0 || limits.rule === "none";
   say(
@@ -117,6 +143,7 @@ function showLimits() {
 /** Show another draft, from the server. */
 function showDraft(state) {
   draft.replace(state);
+  groups.replaced(state.group_source);
   fromRule = Object.create(null);
   tradeOff.drop();
   rule.show();
@@ -170,18 +197,19 @@ function answered(got, overtaken) {
   clear();
   answer = got;
   chart.showAnswer(got, !overtaken);
-  results.show(got, pinned?.exploration);
+  groups.showAnswer(got, !overtaken);
+  if (draft.limits.rule === "none" && got.groups) showLimits(); // groups cover values
+  results.show(got, pinned?.exploration, draft.limits.groups);
   tradeOff.mark(got);
-  showStanding(got, takeOffer);
+  showStanding(got, take);
   if (pinned) compare.show(pinned, draft, got);
   markLimits(got);
   summarize(got);
   if (got.exact && !overtaken) announce(spoken(got));
 }
 
-function takeOffer(offer, event) {
-  Object.assign(draft.limits.values, offer.values ?? {});
-  if (offer.solve) Object.assign(draft.solve, offer.solve);
+function take(offer, event) {
+  takeOffer(draft, offer);
   showSizesRange();
   changed(event);
 }
@@ -221,7 +249,7 @@ function sizeChanged(key, field, event) {
 
 /** The same answer, beside another pinned one or none. */
 function showAgain() {
-  results.show(answer, pinned?.exploration);
+  results.show(answer, pinned?.exploration, draft.limits.groups);
 }
 
 async function pin() {
@@ -283,6 +311,7 @@ async function takeLabels({ target: field }) {
     const { labels, of } = await post("/api/labels", file);
     table.labels = (await get("/api/counts")).labels;
     chart.relabel();
+    groups.tree.redraw();
     showFound();
     announce(`${labels} of ${of} values have a name now.`);
   } catch (error) {
@@ -307,7 +336,10 @@ function listen() {
     byId("sort").focus();
   });
   for (const radio of document.querySelectorAll("input[name=scale]"))
-    radio.addEventListener("change", () => chart.setScale(radio.value));
+    radio.addEventListener("change", () => {
+      chart.setScale(radio.value);
+      groups.tree.redraw();
+    });
   byId("clear-exceptions").addEventListener("click", (event) => {
     draft.limits = copyLimits({ ...draft.limits, values: {} });
     changed(event);

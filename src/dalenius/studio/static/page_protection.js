@@ -5,7 +5,7 @@ import { byId, el, figure, fill, listed, named, plural, probability, say, senten
 import { chosenTable, initial, post, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, follow, mark, ready, runningTask } from "./shell.js";
-import { Draft, markLimits, MOST_ROWS, showAsking, showFailure, showStanding, Solving } from "./solving.js";
+import { Draft, markLimits, MOST_ROWS, showAsking, showFailure, showStanding, Solving, takeOffer } from "./solving.js";
 
 const MOST = { known: 1000, fakes: 1000 };
 const OWN_WORDS = /^(With [\d,]+ strata the loss|The price of protection)/i; // the page says these in its own words
@@ -156,7 +156,7 @@ function listen() {
 
 function answered(got, overtaken) {
   clear();
-  showStanding(got, takeOffer);
+  showStanding(got, take);
   markLimits(got);
   figures.classList.toggle("stale", !got.setting);
   figures.inert = !got.setting;
@@ -194,9 +194,8 @@ function priceWords(got) {
     : `With ${what}, the loss is ${probability(got.price.ratio)} times as large: ${figure(got.loss)} instead of ${figure(got.price.loss)}.`;
 }
 
-function takeOffer(offer, event) {
-  Object.assign(draft.limits.values, offer.values ?? {});
-  if (offer.solve) Object.assign(draft.solve, offer.solve);
+function take(offer, event) {
+  takeOffer(draft, offer);
   solving.changed(event);
 }
 

@@ -3,7 +3,7 @@
 import { byId, capital, count, el, figure, fill, listed, named, percent, plural, sentence } from "./dom.js";
 import { findingList } from "./outcomes.js";
 import { plainName, ReleaseCard } from "./release_card.js";
-import { policyWords } from "./rules.js";
+import { levelWords, policyWords } from "./rules.js";
 import { chosenTable, fresh, initial, post, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear as clearNotices, complain, follow, mark, ready, runningTask } from "./shell.js";
@@ -233,6 +233,7 @@ function showPolicy(host, state, answer) {
           : chips([...roles.identifiers, ...left]),
       ),
       line("Limits", `${capital(policyWords(limits))}. `, limitsRange(answer)),
+      limits.grouping.source === "none" ? null : line("Groups", groupWords(state, answer)),
       line(
         "Buckets",
         bucketWords(answer),
@@ -312,6 +313,26 @@ function limitsRange(answer) {
   return least === most
     ? `${plural(answer.limits.length, "value")}, each at most ${percent(least)}.`
     : `${plural(answer.limits.length, "value")}, between ${percent(least)} and ${percent(most)}.`;
+}
+
+function groupWords({ limits: { grouping, levels }, group_source: source }, answer) {
+  const words = { icd9: "By ICD-9", icd10: "By ICD-10", prefix: "By first characters" };
+  const from = words[grouping.source] ?? ["From ", named(source?.name ?? "", 40)];
+  if (!answer?.groups) return [from, "."];
+  const { names, limits } = answer.groups;
+  const limited = limits.filter((limit) => limit !== null).length;
+  const apart = grouping.ungrouped.length;
+  const rules = Object.entries(levels).map(([level, own]) => [
+    ` Level ${level}: `,
+    Object.keys(own).length > 0 ? levelWords(own) : "no rule",
+    ".",
+  ]);
+  return [
+    from,
+    `: ${plural(names.length, "group")}, ${limited === names.length ? "all" : count(limited)} with a limit.`,
+    rules,
+    apart > 0 ? ` ${capital(plural(apart, "value is", "values are"))} in no group.` : "",
+  ];
 }
 
 function bucketWords(answer) {

@@ -1,7 +1,9 @@
 // A release: the verdict on it, what was found, what can be done with it, and the same from a terminal.
 
 import { count, el, figure, fill, named } from "./dom.js";
+import { GroupShares } from "./group_shares.js";
 import { audit, exposureChart, findingList, noteList, verdict, verdictBlock } from "./outcomes.js";
+import { read } from "./rules.js";
 import { get, post, text } from "./server.js";
 import { announce, complain, follow, runningTask } from "./shell.js";
 
@@ -49,6 +51,7 @@ export class ReleaseCard {
     this.asked = 0; // questions about what is known; only the last answer is shown
     this.parts = Object.fromEntries(["verdict", "notes", "audit", "verify"].map((name) => [name, el("div")]));
     this.truth = release.with_truth;
+    this.known_records = release.known_records;
     this.node = el(
       "article",
       { class: "panel release", "data-test": "release-card", "data-release": release.id },
@@ -101,6 +104,7 @@ export class ReleaseCard {
             verdictBlock(card.verdict, card.advice),
             card.exposure ? el("p", { class: "exposure", "data-test": "exposure" }, card.exposure) : null,
             card.people ? exposureChart(card.people, card.bands) : null,
+            groupShares(known.verify.groups, this.known_records, known.own_groups),
             card.findings.length ? el("h4", {}, "What was found") : null,
             findingList(card.findings, (finding) => this.#actFor(finding)),
             card.counts.map((text) => el("p", { class: "hint" }, text)),
@@ -246,6 +250,20 @@ export class ReleaseCard {
       ),
     ];
   }
+}
+
+/** How much of a bucket each group takes at most, as it was verified, beside its limit; limits by name come first. */
+function groupShares(groups, known, own) {
+  const shares = new GroupShares("h4");
+  shares.show(
+    groups.map(({ name, limit, worst: { count: most, size } }) => ({
+      name,
+      share: most / Math.max(1, size - known),
+      limit: limit === null ? null : read(limit),
+    })),
+    Object.fromEntries(own.map((name) => [name, true])),
+  );
+  return groups.length > 0 ? shares.node : null;
 }
 
 function facts(release) {

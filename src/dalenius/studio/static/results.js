@@ -23,7 +23,7 @@ import { allLimits, policyWords, read, threeDigits } from "./rules.js";
 /** The figures beside the chart. Nodes are made once; every answer only changes what differs. */
 export class Results {
   /**
-   * `relax(value, text, event)` raises a limit; `pointed(names)` gets the values under the pointer; `useOdds` is what
+   * `relax(name, text, event, isGroup)` raises a limit; `pointed(names)` gets the values under the pointer; `useOdds` is what
    * Exposure wants. `shown` is the upper part of the page, `host` the lower one.
    */
   constructor(shown, host, { relax, pointed, useOdds }) {
@@ -74,8 +74,8 @@ export class Results {
     this.parts = [shown, host];
   }
 
-  /** Draw an exploration; `pinned` is the one to compare with, or null. */
-  show(answer, pinned) {
+  /** Draw an exploration; `pinned` is the one to compare with, or null, and `own` has groups with limits of their own. */
+  show(answer, pinned, own) {
     const feasible = answer.setting !== null && answer.setting !== undefined;
     for (const part of this.parts) {
       part.classList.toggle("stale", !feasible);
@@ -84,6 +84,7 @@ export class Results {
     }
     if (!feasible) return;
     this.exposure.show(answer.exposure, pinned?.exposure);
+    this.exposure.showGroups(answer.groups, own);
     this.error = answer.count_error;
     set(this.counts, "data-number", this.error.typical);
     this.#count();
@@ -128,7 +129,7 @@ export class Results {
   #force(forcing) {
     if (!isNew(this.forcing, forcing)) return;
     if (!forcing) return;
-    const { value, size, share_of_loss: share, relaxed_limit: relaxed, saves } = forcing;
+    const { value, size, share_of_loss: share, relaxed_limit: relaxed, saves, is_group: isGroup } = forcing;
     const text = relaxed === null || relaxed === undefined ? null : threeDigits(read(String(relaxed)));
     fill(
       this.forcing.body,
@@ -142,7 +143,7 @@ export class Results {
       saves > 0.0005 && text !== null
         ? el(
             "button",
-            { type: "button", class: "small", "data-test": "relax", click: (event) => this.relax(value, text, event) },
+            { type: "button", class: "small", "data-test": "relax", click: (event) => this.relax(value, text, event, isGroup) },
             `Try ${text}`,
           )
         : null,
@@ -261,31 +262,39 @@ export class Compare {
     this.charts.b.show(answer.setting);
     this.cannot.hidden = Boolean(answer.setting);
     FIGURES.forEach(([, of, words], at) => this.figures[at].show(of(pinned.exploration), of(answer), words));
-    this.#limits(allLimits(draft.limits, this.table));
+    this.#limits(allLimits(draft.limits, this.table), limitsByGroup(pinned.exploration), limitsByGroup(answer));
     byId("compare").dataset.a = settingText(pinned.exploration.setting);
     byId("compare").dataset.b = settingText(answer.setting);
   }
 
-  #limits(now) {
-    const before = this.pinnedLimits;
-    const places = [];
-    for (let at = 0; at < now.length; at += 1) if (!(Math.abs(now[at] - before[at]) <= 1e-12)) places.push(at);
-    const change = (at) => Math.abs(Math.log(now[at] / before[at]));
-    places.sort((x, y) => change(y) - change(x) || x - y);
+  #limits(ofValues, groupsBefore, groupsNow) {
+    const other = [];
+    const compare = (name, before, now) => {
+      if (Number.isNaN(before) && Number.isNaN(now)) return;
+      const change = Math.abs(Math.log(now / before));
+      if (Math.abs(now - before) <= 1e-12) return;
+      other.push({ name, before, now, change: Number.isNaN(change) ? Infinity : change });
+    };
+    for (const name of new Set([...groupsBefore.keys(), ...groupsNow.keys()]))
+      compare(name, groupsBefore.get(name) ?? NaN, groupsNow.get(name) ?? NaN);
+    ofValues.forEach((now, at) => compare(nameText(this.table.values[at]), this.pinnedLimits[at], now));
+    other.sort((x, y) => (x.change === y.change ? 0 : y.change - x.change));
     say(
       this.summary,
-      places.length === 0
+      other.length === 0
         ? "All limits are the same."
-        : `${plural(places.length, "limit differs", "limits differ")}${places.length > MOST_LISTED ? `; these ${MOST_LISTED} differ most` : ""}:`,
+        : `${plural(other.length, "limit differs", "limits differ")}${other.length > MOST_LISTED ? `; these ${MOST_LISTED} differ most` : ""}:`,
     );
-    this.list.hidden = places.length === 0;
+    this.list.hidden = other.length === 0;
     this.differing.forEach((row, at) => {
-      row.node.hidden = at >= places.length;
-      if (!row.node.hidden)
-        row.show(before[places[at]], now[places[at]], probability, nameText(this.table.values[places[at]]));
+      row.node.hidden = at >= other.length;
+      if (!row.node.hidden) row.show(other[at].before, other[at].now, probability, other[at].name);
     });
   }
 }
+
+/** The limits of groups by name, NaN for none. */
+const limitsByGroup = ({ groups }) => new Map(groups?.names.map((name, at) => [name, groups.limits[at] ?? NaN]) ?? []);
 
 function lines(title, rows) {
   const head = (text) => el("th", { scope: "col", class: "num" }, text);

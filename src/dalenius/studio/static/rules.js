@@ -113,13 +113,35 @@ export function allLimits(limits, table) {
   });
 }
 
+const RULES = ["odds", "theta", "uniform", "l_diversity", "beta"];
+
+/** The rule of a level, which has numbers alone. What is left out is as on the command line. */
+const levelRule = (numbers) => {
+  const rule = RULES.find((name) => name in numbers) ?? "none";
+  return { floor: "0.02", base: "0", ...numbers, rule };
+};
+
+/** The limit of every group: its own, or that of the rule of its level, or else that of all; NaN for none. */
+export function groupLimits(limits, tree, total) {
+  const everywhere = ruleLimit(limits);
+  const rules = new Map(Object.entries(limits.levels).map(([level, own]) => [level, ruleLimit(levelRule(own))]));
+  return Float64Array.from(tree.names, (name, at) => {
+    if (Object.hasOwn(limits.groups, name)) return readLimit(limits.groups[name]) ?? NaN;
+    return (rules.get(tree.levels[at]) ?? everywhere)(tree.records[at] / total);
+  });
+}
+
+/** A rule of a level in a few words. */
+export const levelWords = (numbers) => policyWords({ ...levelRule(numbers), values: {} });
+
 /** Whether one bucket with everybody would keep the limit against somebody who knows this many records. */
 export const canBeKept = (limit, count, total, known) => limit * (total - known) >= count * ROOM;
 
 /** A policy in a few words. */
 export function policyWords(limits) {
-  const exceptions = Object.keys(limits.values ?? {}).length;
-  if (limits.rule === "none") return `by value only, ${plural(exceptions, "limit")}`;
+  const named = Object.keys(limits.groups ?? {}).length;
+  const exceptions = Object.keys(limits.values ?? {}).length + named;
+  if (limits.rule === "none") return `by ${named > 0 ? "name" : "value"} only, ${plural(exceptions, "limit")}`;
   const rule = {
     odds: `odds ${limits.odds}, floor ${limits.floor}`,
     theta: `theta ${limits.theta}, base ${limits.base}`,

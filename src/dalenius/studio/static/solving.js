@@ -40,9 +40,11 @@ export class Draft {
 
 const ONE_GESTURE = 1000; // milliseconds between changes of one control that belong together
 
-/** A copy of limits. Values may have any name, even "constructor", so the copy has no prototype. */
+/** A copy of limits. Values and groups may have any name, even "constructor", so the copies have no prototype. */
 export function copyLimits(limits) {
-  return { ...limits, values: Object.assign(Object.create(null), limits.values) };
+  const bare = (named) => Object.assign(Object.create(null), named);
+  const [values, groups, levels] = [limits.values, limits.groups, limits.levels].map(bare);
+  return { ...limits, values, groups, levels, grouping: structuredClone(limits.grouping) };
 }
 
 // User Timing entries say how long a change takes until its answer is on the screen:
@@ -280,8 +282,6 @@ function showProblem(problem, take) {
   host.dataset.problem = JSON.stringify(problem);
   if (!problem) return fill(host);
   const offer = problem.offer ?? null;
-  const title =
-    Object.keys(offer?.values ?? {}).length > 0 ? "Use the nearest feasible limits" : "Allow larger buckets";
   fill(
     host,
     el("p", {}, el("strong", {}, sentence(problem.message))),
@@ -294,11 +294,28 @@ function showProblem(problem, take) {
           el(
             "button",
             { type: "button", class: "primary", "data-test": "offer", click: (event) => take(offer, event) },
-            title,
+            offerTitle(offer),
           ),
         )
       : null,
   );
+}
+
+/** What the button says that takes an offer. */
+export function offerTitle({ values, groups, ungrouped, allow_absent: absent }) {
+  if (ungrouped.length > 0) return "Set them apart: in no group";
+  if (absent) return "Let them stay";
+  const limits = Object.keys(values).length + Object.keys(groups).length;
+  return limits > 0 ? "Use the nearest feasible limits" : "Allow larger buckets";
+}
+
+/** Change a draft as an offer says. */
+export function takeOffer(draft, { values, groups, ungrouped, allow_absent: absent, solve }) {
+  Object.assign(draft.limits.values, values);
+  Object.assign(draft.limits.groups, groups);
+  draft.limits.grouping.ungrouped.push(...ungrouped);
+  if (absent) draft.limits.allow_absent = true;
+  if (solve) Object.assign(draft.solve, solve);
 }
 
 /** A question failed: wait for new counts, show the refusal, or report an error. */

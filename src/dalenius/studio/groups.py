@@ -1,0 +1,169 @@
+"""Limits and groups of values in a draft: where groups come from, here and in job files that Studio reads and writes.
+
+A form names a classification or lengths of prefixes by itself. What does not fit into it, a file or the tree of a job
+file, stays here, and pages know it by an ID. A file is read once, when it arrives.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dalenius.errors import JobFileError
+from dalenius.policy.group_sources import grouping_of
+from dalenius.policy.grouping import Grouping
+from dalenius.policy.job import GroupsSection, Job, RuleSection
+from dalenius.studio.forms import RULE_NUMBERS, GroupingForm, LevelRule, LimitsForm
+from dalenius.studio.messages import not_found
+
+_OF_THE_JOB = "job"  # the ID of what a job file brought along: there is one job file
+_BANDS = ("groups.cuts", "groups.quantiles", "groups.width")
+_CODES = ("table.missing", "table.not_applicable")
+
+
+@dataclass(frozen=True)
+class GroupSource:
+    """A file of groups, or the tree of a job file: its ID, its name for people, and its groups.
+
+    `section` is what a job says of it on this machine. `written` is what a job file says that goes elsewhere: a file
+    that was uploaded is looked for beside it.
+    """
+
+    id: str
+    name: str
+    grouping: Grouping
+    section: GroupsSection
+    written: GroupsSection
+
+    def state(self) -> dict[str, str]:
+        """As GET /api/state has it."""
+        return {"id": self.id, "name": self.name}
+
+
+def refuse_unreadable(job: Job) -> None:
+    """An error for what a draft cannot hold: without it, a release would be made under fewer limits than the job's."""
+    said = job.said()
+    bands, codes = [key for key in _BANDS if key in said], [key for key in _CODES if key in said]
+    if bands:
+        raise JobFileError(
+            f"Studio cannot open a job file with bands of numbers yet: it has {' and '.join(bands)}",
+            "Use the command line: dalenius publish --job.",
+        )
+    if codes:
+        raise JobFileError(
+            f"Studio cannot open a job file that names codes for missing values yet: it has {' and '.join(codes)}",
+            "Use the command line: dalenius publish --job.",
+        )
+
+
+def limits_of_job(job: Job) -> tuple[LimitsForm, GroupSource | None]:
+    """The limits of a job file as a draft has them, and the source of its groups if they do not fit into a form."""
+    section, fields = job.limits, dict[str, Any]()
+    for rule in RULE_NUMBERS:
+        number = getattr(section, rule)
+        if number is not None:
+            fields[rule] = str(number)
+            if rule not in ("floor", "base"):
+                fields["rule"] = rule
+    if "theta" in fields:
+        fields.setdefault("base", "0")
+    elif (section.values or section.groups or section.levels) and "rule" not in fields:
+        fields["rule"] = "none"
+    policy = job.policy()  # refuses two rules, and texts that are not numbers
+    grouping, source = _groups_of(job.groups)
+    full_name = policy.grouping.full_name if policy.grouping is not None else str
+    groups = {full_name(name): str(limit) for name, limit in section.groups.items()}
+    if len(groups) < len(section.groups):
+        raise JobFileError("the job file's limits.groups give one group two limits", "Keep one of them.")
+    levels = {level: _rule_of(rule) for level, rule in section.levels.items()}
+    fields |= {"allow_absent": section.allow_absent, "publish_in_the_clear": section.publish_in_the_clear}
+    values = {value: str(limit) for value, limit in section.values.items()}
+    return LimitsForm(**fields, values=values, grouping=grouping, groups=groups, levels=levels), source
+
+
+def _rule_of(rule: RuleSection) -> LevelRule:
+    numbers = {name: getattr(rule, name) for name in RULE_NUMBERS}
+    return {name: str(number) for name, number in numbers.items() if number is not None}
+
+
+def _groups_of(section: GroupsSection) -> tuple[GroupingForm, GroupSource | None]:
+    """The groups of a job file, as a draft has them."""
+    grouping, ungrouped = section.grouping(), list(section.ungrouped)
+    if grouping is None:
+        return GroupingForm(), None
+    if grouping.kind == "prefix":
+        lengths = ", ".join(map(str, grouping.prefix))
+        return GroupingForm(source="prefix", prefix=lengths, ungrouped=ungrouped), None
+    if section.named is not None:
+        return GroupingForm.model_validate({"source": grouping.kind, "ungrouped": ungrouped}), None
+    name = Path(section.csv).name if section.csv is not None else "the job file"
+    kept = section.model_copy(update={"ungrouped": []})
+    source = GroupSource(_OF_THE_JOB, name, replace(grouping, ungrouped=()), kept, kept)
+    return GroupingForm(source="file", file=source.id, ungrouped=ungrouped), source
+
+
+def grouping_in_force(form: GroupingForm, source: GroupSource | None) -> Grouping | None:
+    """The groups of a draft; an error if they make no sense."""
+    if form.source == "file" and source is not None:
+        return replace(source.grouping, ungrouped=tuple(form.ungrouped))
+    section = _section(form)
+    return grouping_of(section) if section else None
+
+
+def groups_section(form: GroupingForm, source: GroupSource | None, *, written: bool) -> GroupsSection:
+    """What a job says of the groups: one for this machine, or one that is written to go elsewhere."""
+    if form.source == "file" and source is not None:
+        section = source.written if written else source.section
+        return section.model_copy(update={"ungrouped": list(form.ungrouped)})
+    return GroupsSection(**_section(form))
+
+
+def _section(form: GroupingForm) -> Mapping[str, Any]:
+    if form.source in ("icd9", "icd10"):
+        return {"named": form.source, "ungrouped": list(form.ungrouped)}
+    if form.source == "prefix":
+        lengths = [int(part) if part.isdecimal() else part for part in map(str.strip, form.prefix.split(","))]
+        return {"prefix": lengths, "ungrouped": list(form.ungrouped)}
+    return {}
+
+
+class GroupSources:
+    """The files of groups that arrived, and what the job file brought along. Threads may share it."""
+
+    def __init__(self, folder: Path, of_job: GroupSource | None) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._sources = {of_job.id: of_job} if of_job is not None else {}
+
+    def receive(self, name: str, content: bytes) -> GroupSource:
+        """Keep a CSV file with groups; an error if it is not one."""
+        identifier = secrets.token_urlsafe(12)
+        path = self._folder / f"{secrets.token_hex(12)}.csv"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
+        try:
+            grouping = grouping_of({"csv": str(path)})
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            raise
+        source = GroupSource(identifier, name, grouping, GroupsSection(csv=str(path)), GroupsSection(csv=name))
+        with self._lock:
+            self._sources[identifier] = source
+        return source
+
+    def get(self, form: GroupingForm) -> GroupSource | None:
+        """What a form names by its ID; None if it names nothing."""
+        if form.source != "file":
+            return None
+        with self._lock:
+            source = self._sources.get(form.file or "")
+        if source is None:
+            raise not_found()
+        return source
