@@ -13,9 +13,9 @@ import numpy as np
 from dalenius.errors import CountsError, NullsError, UndecidedError, UsageError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions, Solution, Status
 from dalenius.model.problem import Problem, ValueCounts, name_of_nulls
+from dalenius.policy.banding import bands_to_offer, with_bands_as_values
 from dalenius.policy.bands import BandSpec, resolve_bands
 from dalenius.policy.exact import label
-from dalenius.policy.grouping import bands_to_offer, with_bands_as_values
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, bands_in, resolve_limits
 from dalenius.policy.not_applicable import (
     apart_sentence,

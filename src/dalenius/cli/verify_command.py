@@ -174,7 +174,7 @@ def _check_certificate(
     arguments: dict[str, Any],
     as_json: bool,
 ) -> bool:
-    from dalenius.policy.grouping import with_bands_as_values
+    from dalenius.policy.banding import with_bands_as_values
     from dalenius.policy.limits import resolve_limits
     from dalenius.policy.not_applicable import without_not_applicable
     from dalenius.verify.certificate_file import read_certificate

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numbers
 import re
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
 from dalenius.errors import InputError, PolicyError
+from dalenius.model.problem import ValueCounts
 
 Number = str | int | float | Decimal | Fraction
 
@@ -88,3 +90,16 @@ def quote_names(values: Sequence[str]) -> str:
     """The values in quotes: the first ten, and how many more there are."""
     listed = ", ".join(repr(value) for value in values[:MOST_LISTED])
     return listed + (f" and {len(values) - MOST_LISTED} more" if len(values) > MOST_LISTED else "")
+
+
+def look_alikes(counts: ValueCounts) -> list[str]:
+    """Notes on values that differ only in case, blanks or character encoding: perhaps one value written in two ways."""
+    groups: dict[str, list[str]] = {}
+    for value in counts.values:
+        folded = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
+        groups.setdefault(folded, []).append(value)
+    return [
+        f"{quote_names(alike)} differ only in case or blanks, and count as different values"
+        for alike in groups.values()
+        if len(alike) > 1
+    ]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dalenius.errors import PolicyError, did_you_mean
 from dalenius.model.groups import LONGEST_NAME, MOST_LEVELS, NO_GROUP, Group, Groups
 from dalenius.model.problem import ValueCounts
-from dalenius.policy.bands import Bands, BandSpec, exact_text, resolve_bands, suggest_bands
+from dalenius.policy.bands import Bands, BandSpec, resolve_bands
 from dalenius.policy.exact import exact_fraction, format_fraction, quote_names
 from dalenius.policy.icd import LEVELS, SYSTEMS, groups_of, path_of
 
@@ -108,8 +108,8 @@ def resolve_groups(
     Groups of a classification that the data do not have are left out. A listed group without values is an error,
     unless `allow_absent`.
     """
-    paths = _paths(grouping, values, counts)
-    _refuse_unknown(grouping, values, paths)
+    paths = paths_of(grouping, values, counts)
+    refuse_unknown(grouping, values, paths)
     places: dict[str, int] = {}
     groups: list[Group] = []
     of_value: list[int] = []
@@ -146,7 +146,7 @@ def _refuse_unpublishable(groups: Sequence[Group], levels: int) -> None:
         )
 
 
-def _refuse_unknown(grouping: Grouping, values: Sequence[str], paths: Mapping[str, Path | None]) -> None:
+def refuse_unknown(grouping: Grouping, values: Sequence[str], paths: Mapping[str, Path | None]) -> None:
     """An error if the grouping does not know some values."""
     unknown = _unknown(paths)
     if unknown:
@@ -160,7 +160,7 @@ def _refuse_unknown(grouping: Grouping, values: Sequence[str], paths: Mapping[st
 
 def unknown_values(grouping: Grouping, values: Sequence[str]) -> list[str]:
     """The values that the grouping does not know: they are in no group, and nobody has said that it is meant."""
-    return _unknown(_paths(grouping, values, None))
+    return _unknown(paths_of(grouping, values, None))
 
 
 def _unknown(paths: Mapping[str, Path | None]) -> list[str]:
@@ -228,7 +228,7 @@ def settle_bands(
         return grouping, ()
     total: dict[Fraction, int] = {}
     for value, count in zip(values, counts or [1] * len(values), strict=True):
-        number = _number(value) if value not in grouping.ungrouped else None
+        number = number_of(value) if value not in grouping.ungrouped else None
         if number is not None:
             total[number] = total.get(number, 0) + count
     different = sorted(total, key=lambda number: (float(number), number))  # floats are quick to compare
@@ -236,66 +236,7 @@ def settle_bands(
     return replace(grouping, bands=BandSpec(cuts=bands.cuts)), bands.notes
 
 
-def count_by_band(grouping: Grouping, counts: ValueCounts) -> tuple[Bands, ValueCounts]:
-    """The bands of numbers that are given as texts, and the records of each; `ungrouped` values stay what they are."""
-    settled, notes = settle_bands(grouping, counts.values, counts.counts)
-    if settled.bands is None:
-        raise ValueError(f"{grouping.kind} has no bands")
-    bands = Bands(settled.bands.cuts, notes)
-    totals: dict[str, int] = {}
-    paths = _paths(settled, counts.values, counts.counts)
-    _refuse_unknown(grouping, counts.values, paths)
-    for value, count in zip(counts.values, counts.counts, strict=True):
-        path = paths[value]
-        name = path[-1][0] if path else value
-        totals[name] = totals.get(name, 0) + count
-    return bands, ValueCounts.of(totals.items(), are_bands=True)
-
-
-def bands_to_offer(counts: ValueCounts) -> str | None:
-    """How to put the numbers of a column into bands, cut at round ones; None if not all values are numbers."""
-    totals: dict[Fraction, int] = {}
-    for value, count in zip(counts.values, counts.counts, strict=True):
-        number = _number(value)
-        if number is None:
-            return None
-        totals[number] = totals.get(number, 0) + count
-    different = sorted(totals)
-    cuts = suggest_bands(different, [totals[number] for number in different]).cuts
-    if not cuts:
-        return None
-    listed = ",".join(map(exact_text, cuts))
-    return f"let limits be on bands of numbers, and publish exact numbers all the same: --groups cuts:{listed}"
-
-
-def with_bands_as_values(policy: LimitPolicy, counts: ValueCounts) -> tuple[LimitPolicy, ValueCounts, tuple[str, ...]]:
-    """A policy about bands as one about values, the counts by band, and notes; any other policy as it is."""
-    if policy.grouping is None or policy.grouping.bands is None:
-        return policy, counts, ()
-    notes: tuple[str, ...] = ()
-    if not counts.are_bands:
-        bands, counts = count_by_band(policy.grouping, counts)
-        notes = bands.notes
-    return policy_of_bands(policy), counts, notes
-
-
-def policy_of_bands(policy: LimitPolicy) -> LimitPolicy:
-    """A policy about bands as one about values, which bands are once numbers are counted by them.
-
-    A band may have its limit under `groups` or under `values`, and the rule of the level "band" is the rule.
-    """
-    twice = next((name for name in policy.groups if name in policy.values), None)
-    if twice is not None:
-        raise PolicyError(f"the band {twice!r} has two limits", "Keep one of them.")
-    unknown = next((level for level in policy.levels if level != "band"), None)
-    if unknown is not None:
-        raise PolicyError(f"the groups have no level {unknown!r}", did_you_mean(unknown, ["band"]))
-    rule = policy.levels.get("band", policy)
-    values = {**policy.values, **policy.groups}
-    return replace(rule, grouping=None, groups={}, levels={}, values=values, allow_absent=policy.allow_absent)
-
-
-def _paths(grouping: Grouping, values: Sequence[str], counts: Sequence[int] | None) -> Mapping[str, Path | None]:
+def paths_of(grouping: Grouping, values: Sequence[str], counts: Sequence[int] | None) -> Mapping[str, Path | None]:
     """The path of each value: empty if it is in no group, and None if the grouping does not know it."""
     ungrouped = frozenset(grouping.ungrouped)
     known: dict[str, Path | None] = dict.fromkeys((value for value in values if value in ungrouped), ())
@@ -330,13 +271,14 @@ def _band_finder(bands: Bands) -> Callable[[str], Path | None]:
     names = bands.names
 
     def of_number(value: str) -> Path | None:
-        number = _number(value)
+        number = number_of(value)
         return None if number is None else ((names[bisect_right(bands.cuts, number)], "band"),)
 
     return of_number
 
 
-def _number(value: str) -> Fraction | None:
+def number_of(value: str) -> Fraction | None:
+    """The number that a text is; None if it is none."""
     try:
         return exact_fraction(value, "a value")
     except PolicyError:

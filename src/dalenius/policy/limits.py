@@ -21,7 +21,6 @@ A sensitive value is known by its text, whatever its type: the same text that re
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -37,6 +36,7 @@ from dalenius.policy.exact import (
     exact_limit,
     format_fraction,
     label,
+    look_alikes,
     not_negative,
     quote_names,
 )
@@ -269,19 +269,6 @@ def resolve_limits(policy: LimitPolicy, counts: ValueCounts) -> ResolvedLimits:
                 "Give a floor above 0." if policy.odds is not None else "Give a base above 0.",
             )
     return ResolvedLimits(tuple(limits), (*_absent_notes(policy, counts), *notes, *look_alikes(counts)), groups)
-
-
-def look_alikes(counts: ValueCounts) -> list[str]:
-    """Notes on values that differ only in case, blanks or character encoding: perhaps one value written in two ways."""
-    groups: dict[str, list[str]] = {}
-    for value in counts.values:
-        folded = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
-        groups.setdefault(folded, []).append(value)
-    return [
-        f"{quote_names(alike)} differ only in case or blanks, and count as different values"
-        for alike in groups.values()
-        if len(alike) > 1
-    ]
 
 
 def _level_rule(level: str, rule: Any) -> LimitPolicy:

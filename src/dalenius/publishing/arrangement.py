@@ -77,7 +77,6 @@ class StrataPrice:
     error: TypicalError
     group_shares: tuple[GroupShare, ...] = ()
     in_the_clear: ClearValues | None = None
-    group_shares: tuple[GroupShare, ...] = ()
 
     def as_object(self) -> dict[str, Any]:
         """For JSON."""
@@ -251,7 +250,6 @@ class Arrangement:
             error=self.error,
             group_shares=self.group_shares,
             in_the_clear=self.clear_values(policy),
-            group_shares=self.group_shares,
         )
 
 

@@ -10,8 +10,9 @@ from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress
 from dalenius.place.banded import NumberBands
 from dalenius.place.survey import Survey
+from dalenius.policy.banding import policy_of_bands
 from dalenius.policy.bands import resolve_bands
-from dalenius.policy.grouping import policy_of_bands, resolve_groups
+from dalenius.policy.grouping import resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy, bands_in
 from dalenius.policy.not_applicable import apart_sentence, refuse_not_applicable, without_not_applicable
 from dalenius.policy.roles import Roles, identifying_columns

@@ -18,7 +18,7 @@ from dalenius.infer.giveaways import determining_concerns, repeated_people
 from dalenius.model.concern import Concern, Severity, by_weight, percent, quoted
 from dalenius.model.progress import Progress
 from dalenius.place.survey import Survey
-from dalenius.policy.grouping import bands_to_offer
+from dalenius.policy.banding import bands_to_offer
 from dalenius.policy.roles import Roles
 from dalenius.publishing.engine import OpenTable, SampleCodes
 from dalenius.publishing.missing_codes import is_number, missing_code_concerns

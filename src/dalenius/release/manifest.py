@@ -22,6 +22,11 @@ from dalenius.model.plan import Method, Status
 from dalenius.model.problem import MOST_CODES, MOST_VALUES
 from dalenius.release.admission import LARGEST_MANIFEST, require_modest
 from dalenius.release.earlier_formats import in_its_own_format, in_this_format
+from dalenius.release.strata_entries import Cut as Cut
+from dalenius.release.strata_entries import Leaf as Leaf
+from dalenius.release.strata_entries import SizeGroupPart as SizeGroupPart
+from dalenius.release.strata_entries import Strata as Strata
+from dalenius.release.strata_entries import Stratum as Stratum
 from dalenius.release.two_tables import Count, Entry, Place, Ratio, Tables
 from dalenius.tables.delimited import require_regular
 
@@ -60,13 +65,6 @@ class Columns(Entry):
     bucket: Annotated[str, Field(description="The name of the bucket column in both tables; int64, numbered from 1.")]
     quasi_identifiers: Annotated[list[Column], Field(fail_fast=True)]
     sensitive: Column
-
-
-class SizeGroupPart(Entry):
-    """So many buckets of this size."""
-
-    size: Annotated[Count, Field(description="Records in a bucket, that is its rows in QIT; fake values do not count.")]
-    buckets: Count
 
 
 class Worst(Entry):
@@ -117,53 +115,6 @@ class Adversary(Entry):
     fake_values: Annotated[
         int, Field(ge=0, le=MOST_IN_A_BUCKET, description="Fake sensitive values in each bucket, in ST alone.")
     ]
-
-
-class Cut(Entry):
-    """A question to a row: is its value at most this one? Then go on at `below`; if not, or null or NaN, at `above`."""
-
-    column: Annotated[str, Field(description="A quasi-identifier.")]
-    at_most: Annotated[str, Field(description="The text of a value, in the order of the column's type.")]
-    below: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
-    above: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
-
-
-class Leaf(Entry):
-    """Where a row arrives. Leaves that were merged have the same stratum."""
-
-    stratum: Annotated[Count, Field(description="The number of the stratum, from 1.")]
-
-
-class Stratum(Entry):
-    """The records of some leaves, in buckets of their own: those that follow on the buckets of the stratum before."""
-
-    rows: Count
-    setting: Annotated[
-        list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
-    ]
-
-    applies: Annotated[
-        bool, Field(description="False of the last stratum, if it has the records whose values do not apply.")
-    ]
-
-    @property
-    def buckets(self) -> int:
-        """How many buckets it has."""
-        return sum(group.buckets for group in self.setting)
-
-
-class Strata(Entry):
-    """How the table was cut. The stratum of a record is a function of its quasi-identifiers."""
-
-    tree: Annotated[list[Cut | Leaf], Field(min_length=1, fail_fast=True, description="Every row starts at place 0.")]
-    margin: Annotated[
-        Ratio,
-        Field(
-            description="A leaf in which the share of a value, or of a group, is above f + margin * (limit - f), with "
-            "f its share in the table and a limit below 1, was merged with others."
-        ),
-    ]
-    strata: Annotated[list[Stratum], Field(min_length=1, fail_fast=True, description="In the order of their buckets.")]
 
 
 class Manifest(Entry):

@@ -27,7 +27,8 @@ import pyarrow as pa
 from dalenius.errors import CountsError, PolicyError
 from dalenius.model.groups import NO_GROUP, Groups
 from dalenius.model.problem import ValueCounts
-from dalenius.policy.grouping import limit_groups, policy_of_bands, resolve_groups
+from dalenius.policy.banding import policy_of_bands
+from dalenius.policy.grouping import limit_groups, resolve_groups
 from dalenius.policy.limits import LimitPolicy, refuse_absent, resolve_limits
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest

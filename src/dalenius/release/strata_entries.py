@@ -1,0 +1,63 @@
+"""The parts of a manifest that say how a table was cut into strata, and how many buckets of which sizes each has."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from dalenius.release.two_tables import Count, Entry, Ratio
+
+
+class SizeGroupPart(Entry):
+    """So many buckets of this size."""
+
+    size: Annotated[Count, Field(description="Records in a bucket, that is its rows in QIT; fake values do not count.")]
+    buckets: Count
+
+
+class Cut(Entry):
+    """A question to a row: is its value at most this one? Then go on at `below`; if not, or null or NaN, at `above`."""
+
+    column: Annotated[str, Field(description="A quasi-identifier.")]
+    at_most: Annotated[str, Field(description="The text of a value, in the order of the column's type.")]
+    below: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
+    above: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
+
+
+class Leaf(Entry):
+    """Where a row arrives. Leaves that were merged have the same stratum."""
+
+    stratum: Annotated[Count, Field(description="The number of the stratum, from 1.")]
+
+
+class Stratum(Entry):
+    """The records of some leaves, in buckets of their own: those that follow on the buckets of the stratum before."""
+
+    rows: Count
+    setting: Annotated[
+        list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
+    ]
+
+    applies: Annotated[
+        bool, Field(description="False of the last stratum, if it has the records whose values do not apply.")
+    ]
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets it has."""
+        return sum(group.buckets for group in self.setting)
+
+
+class Strata(Entry):
+    """How the table was cut. The stratum of a record is a function of its quasi-identifiers."""
+
+    tree: Annotated[list[Cut | Leaf], Field(min_length=1, fail_fast=True, description="Every row starts at place 0.")]
+    margin: Annotated[
+        Ratio,
+        Field(
+            description="A leaf in which the share of a value, or of a group, is above f + margin * (limit - f), with "
+            "f its share in the table and a limit below 1, was merged with others."
+        ),
+    ]
+    strata: Annotated[list[Stratum], Field(min_length=1, fail_fast=True, description="In the order of their buckets.")]
