@@ -36,7 +36,7 @@ from dalenius.studio.forms import (
     plan_options,
     read_form,
 )
-from dalenius.studio.groups import grouping_in_force
+from dalenius.studio.group_choice import grouping_in_force
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.offers import first_number
 from dalenius.studio.releases import new_id, on_card

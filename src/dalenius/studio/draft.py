@@ -29,7 +29,13 @@ from dalenius.studio.forms import (
     SolveForm,
     plan_options,
 )
-from dalenius.studio.groups import GroupSource, grouping_in_force, groups_section, limits_of_job, refuse_unreadable
+from dalenius.studio.group_choice import (
+    GroupSource,
+    grouping_in_force,
+    groups_section,
+    limits_of_job,
+    refuse_unreadable,
+)
 from dalenius.studio.messages import RequestError
 
 

@@ -21,7 +21,7 @@ from dalenius.publishing.options import PublishRequest
 from dalenius.studio.draft import Draft, History, Tab, require_columns
 from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint, price_object
 from dalenius.studio.forms import RELEASE, ExploreForm, LimitsForm, PublishForm, RolesForm
-from dalenius.studio.groups import GroupSources
+from dalenius.studio.group_choice import GroupSources
 from dalenius.studio.messages import RequestError
 from dalenius.studio.releases import Releases
 from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, Stamp, TableEntry, Tables
