@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dalenius.report import groups
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html
 from dalenius.report.twin import report_object

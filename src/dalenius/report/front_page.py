@@ -24,7 +24,7 @@ from dalenius.report.formatting import (
     tenths,
     visible,
 )
-from dalenius.report.groups import on_the_front_page
+from dalenius.report.group_tree import on_the_front_page
 from dalenius.report.statements import compared, measured
 
 Twin = dict[str, Any]
