@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dalenius.report import group_tree
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html
 from dalenius.report.twin import report_object
@@ -123,7 +124,7 @@ def test_names_of_groups_are_text(whole: Twin) -> None:
 
 
 def test_of_very_many_groups_the_page_has_some(whole: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "MOST_GROUPS", 2)
+    monkeypatch.setattr(group_tree, "MOST_GROUPS", 2)
     page = read(report_html(whole))
     assert "The first 2 are below; the JSON twin of this report lists them all." in page.section("values")
     assert "Joints" not in page.section("values")
@@ -131,10 +132,10 @@ def test_of_very_many_groups_the_page_has_some(whole: Twin, monkeypatch: pytest.
 
 def test_groups_deeper_than_any_release_has_are_shown_beside_each_other(whole: Twin) -> None:
     chronic = whole["release"]["groups"][1]
-    deep = [{**chronic, "name": f"deep {k}", "parent": k - 1 if k else None} for k in range(groups.MOST_GROUPS)]
+    deep = [{**chronic, "name": f"deep {k}", "parent": k - 1 if k else None} for k in range(group_tree.MOST_GROUPS)]
     html = report_html({**whole, "release": {**whole["release"], "groups": deep}})
-    assert f"deep {groups.MOST_GROUPS - 1}" in html
-    assert html.count('<ul class="tree">') == 32
+    assert f"deep {group_tree.MOST_GROUPS - 1}" in html
+    assert html.count('<ul class="tree">') == MOST_LEVELS
 
 
 def test_a_manifest_whose_groups_are_no_tree_still_has_a_report(tmp_path: Path) -> None:

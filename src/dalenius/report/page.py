@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import MissingExtraError
 from dalenius.model.attack_result import ATTACKS
-from dalenius.report import attackers, charts, groups, words
+from dalenius.report import attackers, charts, group_tree, words
 from dalenius.report.formatting import (
     NOTHING,
     fine_percent,
@@ -222,9 +222,9 @@ def _release(twin: Twin) -> Twin:
         "example": words.example(release),
         "nearest": words.nearest(release),
         "limited_groups": len(limited_groups(release)),
-        "nearest_groups": groups.nearest(release),
-        "groups_in_words": groups.in_words(twin),
-        "groups": groups.tree(twin),
+        "nearest_groups": group_tree.nearest(release),
+        "groups_in_words": group_tree.in_words(twin),
+        "groups": group_tree.tree(twin),
         "values": [
             _value_row(value, release["known_records"], release["fake_values"])
             for value in release["values"][:MOST_ROWS]
