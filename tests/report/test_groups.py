@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dalenius.model.groups import MOST_LEVELS
 from dalenius.report import group_tree
 from dalenius.report.facts import collect
 from dalenius.report.page import report_html

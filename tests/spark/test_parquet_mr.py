@@ -127,9 +127,10 @@ def _gather(written: Path, out: Path, like: Path) -> None:
 
 def _as_in_format_3(manifest: dict[str, Any]) -> None:
     manifest["format"] = 3
-    del manifest["groups"]
+    for key in ("groups", "bands", "missing"):
+        del manifest[key]
     for value in manifest["values"]:
-        del value["group"]
+        del value["group"], value["applies"]
     for column in (*manifest["columns"]["quasi_identifiers"], manifest["columns"]["sensitive"]):
         del column["nulls"]
 

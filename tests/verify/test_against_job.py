@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel
 
+import dalenius
 from dalenius import publish
 from dalenius.cli.main import main
 from dalenius.errors import PolicyError, SelfCheckError
@@ -29,7 +31,7 @@ from tests.effort import cases
 from tests.handmade import Handmade, edit_manifest, hospital, rewrite, three_strata
 
 LIMITS = "[limits.values]\nHIV = '1/4'\nFlu = '1/2'\nCold = '1/2'\nGout = '3/4'\n"
-Make = Callable[..., Handmade]
+Make = Callable[..., "Handmade | Aged"]
 
 
 def keys_of_a_job() -> set[str]:
@@ -90,18 +92,19 @@ def diagnosed() -> Handmade:
     )
 
 
-def aged(cut: int = 3) -> Handmade:
-    """Numbers from 1 to 4 in two bands."""
-    names = f"below {cut}", f"{cut} and above"
-    numbers = {"Flu": 1, "Cold": 2, "HIV": 3, "Gout": 4}
-    return chronic(
-        values=[numbers[value] for value in hospital().values],
-        sensitive=pa.int64(),
-        limits={},
-        groups=[(name, None, None) for name in names],
-        group_of={str(number): names[number >= cut] for number in numbers.values()},
-        levels=["band"],
-    )
+@dataclass(frozen=True)
+class Aged:
+    """Numbers from 1 to 8 in bands."""
+
+    groups: str
+
+    def write(self, folder: Path) -> Path:
+        """A release of them."""
+        table = pa.table({"Age": list(range(64)), "Number": [1 + k % 8 for k in range(64)]})
+        limits = {"uniform": "1", "grouping": self.groups}
+        asked: dict[str, Any] = {"sensitive": "Number", "quasi_identifiers": ["Age"], "publish_in_the_clear": True}
+        dalenius.publish(table, limits, out=folder / "aged", **asked)
+        return folder / "aged"
 
 
 def test_every_key_of_a_job_has_its_comparison() -> None:
@@ -269,14 +272,18 @@ CASES = {
         "limits",
     ),
     "groups.named": Case("groups = 'icd10'", "groups = 'icd9'", "unknown to icd9", diagnosed, "limits"),
-    "groups.cuts": Case("[groups]\ncuts = [3]", "[groups]\ncuts = [4]", "lacks", aged, "limits"),
-    "groups.quantiles": Case("[groups]\nquantiles = 2", "[groups]\nquantiles = 3", "lacks", lambda: aged(2), "limits"),
-    "groups.width": Case("[groups]\nwidth = 3", "[groups]\nwidth = 2", "lacks", aged, "limits"),
+    "groups.cuts": Case("[groups]\ncuts = [3]", "[groups]\ncuts = [4]", "the cuts", lambda: Aged("cuts:3"), "limits"),
+    "groups.quantiles": Case(
+        "[groups]\nquantiles = 4", "[groups]\nquantiles = 3", "more bands", lambda: Aged("quantiles:4"), "limits"
+    ),
+    "groups.width": Case(
+        "[groups]\nwidth = 3", "[groups]\nwidth = 2", "not 2 apart", lambda: Aged("width:3"), "limits"
+    ),
     "groups.from": Case(
-        "[groups]\nwidth = 2\nfrom = 3",
-        "[groups]\nwidth = 2\nfrom = 2",
-        "lacks",
-        aged,
+        "[groups]\nwidth = 3\nfrom = 3",
+        "[groups]\nwidth = 3\nfrom = 2",
+        "do not start",
+        lambda: Aged("cuts:3,6"),
         "limits",
     ),
 }

@@ -152,13 +152,14 @@ def _answers(
 ) -> Iterator[Any]:
     """None once the release is open, then one answer after the other. Libraries are imported by the child alone."""
     from dalenius.query.count import Counter, answer_object
-    from dalenius.query.figures import figures, figures_object
     from dalenius.release.folder import open_release
 
     with Counter(open_release(folder), memory=memory) as counter:
         yield None
         for text in texts:
             if asked is not None:
+                from dalenius.query.figures import figures, figures_object  # here, because counts need no arrays
+
                 found = figures(counter, text, asked, by, learn=how["learn"])
                 objects = [figures_object(one) for one in found]
                 yield found if not as_json else objects if by else objects[0]

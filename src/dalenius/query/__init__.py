@@ -2,6 +2,7 @@
 
 `count` answers a condition. `conditions` and `sql` turn its text into checked SQL; `release_tables` holds the two
 tables under DuckDB; `pairs` counts conditions that tie quasi-identifiers to the sensitive column; `learner` learns
-across buckets, and `calibration` measures how often intervals hold. `true_count` counts in the table itself. `workload`
-measures the errors of the paper's queries, on the arrays of `bitsets`.
+across buckets, and `calibration` measures how often intervals hold. `figures` gives means, sums and quantiles of
+sensitive numbers, with the bounds of `numbers`. `true_count` counts in the table itself. `workload` measures the errors
+of the paper's queries, on the arrays of `bitsets`.
 """

@@ -42,11 +42,23 @@ def compare_bands(spec: BandSpec | None, manifest: Manifest, report: Report) -> 
         return
     if manifest.bands is None:
         report.fail(LIMITS, "limits are to be on bands of numbers, and the release has no bands")
-    elif spec.cuts and [exact_text(cut) for cut in spec.cuts] != manifest.bands:
+        return
+    cuts = [Fraction(text) for text in manifest.bands]
+    if spec.cuts and tuple(cuts) != spec.cuts:
         report.fail(LIMITS, "the cuts between bands are not those that are given")
-    elif not spec.cuts:
-        how = "quantiles" if spec.quantiles is not None else "a width"
-        report.note(f"{how} may come to other cuts between bands: those of the manifest are taken")
+    if spec.quantiles is not None:
+        if len(cuts) >= spec.quantiles:
+            report.fail(LIMITS, f"there are more bands than {spec.quantiles}")
+        report.note("quantiles go by the numbers of the table: the cuts between bands are those of the manifest")
+    if spec.width is not None:
+        _compare_width(cuts, spec.width, spec.start, report)
+
+
+def _compare_width(cuts: Sequence[Fraction], width: Fraction, start: Fraction | None, report: Report) -> None:
+    if any(high - low != width for low, high in pairwise(cuts)):
+        report.fail(LIMITS, f"the cuts between bands are not {exact_text(width)} apart")
+    elif cuts and (cuts[0] != start if start is not None else cuts[0] % width):
+        report.fail(LIMITS, "the bands do not start where they should")
 
 
 def _problems(manifest: Manifest, texts: Sequence[str]) -> Iterator[str]:
