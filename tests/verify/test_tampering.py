@@ -618,7 +618,7 @@ STRATA_EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
     "the total": (lambda m: m.update(setting=[{"size": 2, "buckets": 4}, {"size": 4, "buckets": 1}]), {"manifest"}),
     "one leaf for three strata": (lambda m: m["strata"].update(ONE_LEAF), {"manifest"}),
     "one stratum of all": (
-        lambda m: m.update(strata={**ONE_LEAF, "strata": [{"rows": 12, "setting": m["setting"]}]}),
+        lambda m: m.update(strata={**ONE_LEAF, "strata": [{"rows": 12, "setting": m["setting"], "applies": True}]}),
         set(),
     ),
 }
