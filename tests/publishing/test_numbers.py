@@ -176,3 +176,30 @@ def test_what_cannot_be(
             out=tmp_path / "r",
         )
     assert not (tmp_path / "r").exists()
+
+
+def test_codes_for_what_is_missing_and_people_set_apart(tmp_path: Path) -> None:
+    """Numbers in a text file with a code, and a number that is a code: nulls in ST, which may be set apart."""
+    numbers = whole()
+    coded = [None if k % 9 == 0 else -99 if k % 9 == 1 else n for k, n in enumerate(numbers)]
+    made = table(pa.array(coded))
+    texts = made.set_column(1, "number", pa.array(["N" if n is None else str(n) for n in coded]))
+    pyarrow.csv.write_csv(texts, tmp_path / "t.csv")
+    absent = sum(n in (None, -99) for n in coded)
+    asked: dict[str, Any] = {"sensitive": "number", "quasi_identifiers": ["key"], "limits": POLICY}
+    for source, codes in ((tmp_path / "t.csv", ["N", "-99"]), (made, ["-99"])):
+        for apart in ([], ["missing"]):
+            out = tmp_path / f"{len(codes)}{len(apart)}"
+            released = dalenius.publish(source, missing=codes, not_applicable=apart, out=out, **asked)
+            st = [row["number"] for row in published(released)[1]]
+            assert st.count(None) == absent
+            assert sorted(n for n in st if n is not None) == sorted(n for n in coded if n not in (None, -99))
+            stated = {value.value: (value.count, value.applies) for value in released.manifest.values}
+            assert stated["missing"] == (absent, not apart)
+            assert released.verify(against=source).verified
+            plan = dalenius.plan(source, POLICY, sensitive="number", missing=codes, not_applicable=apart)
+            assert ("missing" in plan.problem.values) is not bool(apart)
+    with pytest.raises(UsageError, match="a band of numbers applies"):
+        dalenius.publish(made, missing=["-99"], not_applicable=["100 and above"], **asked)
+    with pytest.raises(InputError, match="987654"):
+        dalenius.publish(made, missing=["987654"], **asked)
