@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import dalenius
-from dalenius.errors import InputError, PolicyError, UsageError
+from dalenius.errors import AbsentCodesError, InputError, PolicyError, UsageError
 from dalenius.place.budget import Budget
 
 CUTS = "cuts:-5,0,10.5,100"
@@ -201,5 +201,5 @@ def test_codes_for_what_is_missing_and_people_set_apart(tmp_path: Path) -> None:
             assert ("missing" in plan.problem.values) is not bool(apart)
     with pytest.raises(UsageError, match="a band of numbers applies"):
         dalenius.publish(made, missing=["-99"], not_applicable=["100 and above"], **asked)
-    with pytest.raises(InputError, match="987654"):
+    with pytest.raises(AbsentCodesError, match="987654"):
         dalenius.publish(made, missing=["987654"], **asked)
