@@ -101,7 +101,7 @@ def diagnoses(data: Path) -> dict[str, Any]:
 def incomes(rows: int, step: int, folder: Path) -> tuple[Path, Path, int]:
     """A table with numbers, the same with the names of their bands, and how many numbers differ."""
     rng = np.random.default_rng(18)
-    wide = 3.0 if step == 1 else 0.9  # a million different numbers need a long tail
+    wide = 1.75 if step == 1 else 0.9  # a million different numbers need a long tail
     income = np.minimum(rng.lognormal(10.5, wide, rows), 40_000_000).astype(np.int64) // step * step
     columns = {
         "age": pa.array(rng.integers(18, 90, rows).astype(np.int16)),

@@ -526,10 +526,15 @@ def test_the_manifest_is_what_its_schema_says(tmp_path: Path) -> None:
     assert set(made) == set(schema["properties"]) == set(schema["required"])
 
 
-def test_pandas_is_not_imported_for_files(tmp_path: Path) -> None:
-    pyarrow.parquet.write_table(PEOPLE, tmp_path / "people.parquet")
+@pytest.mark.parametrize(
+    ("sensitive", "limits"),
+    [("Disease", {"uniform": "1/2"}), ("Income", {"uniform": "1/2", "grouping": {"cuts": [20, 30]}})],
+)
+def test_pandas_is_not_imported_for_files(sensitive: str, limits: Any, tmp_path: Path) -> None:
+    people = PEOPLE.append_column("Income", pa.array(range(10, 10 + 5 * len(PEOPLE), 5)))
+    pyarrow.parquet.write_table(people, tmp_path / "people.parquet")
     code = (
-        "import dalenius, sys; dalenius.publish('people.parquet', {'uniform': '1/2'}, sensitive='Disease',"
+        f"import dalenius, sys; dalenius.publish('people.parquet', {limits!r}, sensitive={sensitive!r},"
         " quasi_identifiers=['Gender', 'Zipcode'], out='release'); print('pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)

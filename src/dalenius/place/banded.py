@@ -265,14 +265,19 @@ def _threshold(cut: Fraction, data_type: pa.DataType) -> int | None:
     if pa.types.is_integer(data_type):
         ends = np.iinfo(data_type.to_pandas_dtype())
         least = min(max(math.ceil(cut), int(ends.min)), int(ends.max) + 1)
-        return None if least > ends.max else int(to_integers(pa.array([least], data_type))[0])
+        return None if least > ends.max else _as_integer(least, data_type)
     kind: Any = data_type.to_pandas_dtype()
     with np.errstate(over="ignore"):
         near = kind(float(cut)) if abs(cut) < 2**1023 else kind(np.inf if cut > 0 else -np.inf)
         if near == -np.inf or (near < np.inf and Fraction(str(near)) < cut):
             near = np.nextafter(near, kind(np.inf))
     near = kind(-0.0) if near == 0 else near  # both zeros are the number 0
-    return int(to_integers(pa.array([near], data_type))[0])
+    return _as_integer(near, data_type)
+
+
+def _as_integer(number: Any, data_type: pa.DataType) -> int:
+    one = np.asarray([number], dtype=data_type.to_pandas_dtype())  # pa.array([number]) would load pandas
+    return int(to_integers(arrow_array(one, None, data_type))[0])
 
 
 def is_number(data_type: pa.DataType) -> bool:

@@ -178,7 +178,7 @@ def distinct_values(array: pa.Array) -> pa.Array:
     """The distinct values that occur in an array, nulls aside; integer-like types as their integers."""
     if pa.types.is_dictionary(array.type):
         array = dictionary_of(array)
-        used = np.unique(numpy_array(array.indices.drop_null()))
+        used = np.flatnonzero(np.bincount(numpy_array(array.indices.drop_null())))
         return array.dictionary.take(arrow_array(used)).unique()
     return dictionary_of(array).dictionary
 

@@ -182,9 +182,9 @@ def _sorted_within(buckets: Integers, codes: Codes) -> Codes:
     Neighbouring buckets of one size are rows of a matrix, and all rows are sorted at once: for small ones by a network,
     whose comparisons are between whole columns.
     """
-    starts = np.flatnonzero(np.diff(buckets, prepend=buckets[:1] - 1))
+    starts = np.append(0, np.flatnonzero(buckets[1:] != buckets[:-1]) + 1)
     sizes = np.diff(starts, append=len(buckets))
-    changes = np.flatnonzero(np.diff(sizes, prepend=0))
+    changes = np.append(0, np.flatnonzero(sizes[1:] != sizes[:-1]) + 1)
     codes = codes.copy()
     for first, last in zip(changes, np.append(changes[1:], len(starts)), strict=True):
         size, number = int(sizes[first]), int(last - first)

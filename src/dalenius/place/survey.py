@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from dalenius.errors import InputError, SelfCheckError
 from dalenius.place.banded import BandCounter, BandedColumn, NumberBands, SourceWithNulls
-from dalenius.place.budget import Budget
+from dalenius.place.budget import Budget, in_parallel
 from dalenius.place.columns import RangeTracker, Tracker, cast_to_published, lossless_types, published_field, tracker_of
 from dalenius.place.domains import Domain, Listing, distinct_values
 from dalenius.place.occurrences import OccurrenceCounter, Occurrences
@@ -258,7 +259,8 @@ def _read(
     reading = [name for name, tracker in trackers.items() if tracker.needs_data or sample is not None]
     fields = [schema.field(name) for name in (*reading, counter.name)]
     rows = 0
-    for batch in source.batches([*(field.name for field in fields), *identifying], batch_rows):
+
+    def look(batch: pa.RecordBatch) -> int:
         *others, last = (
             cast_to_published(column, field.type) for column, field in zip(batch.columns, fields, strict=False)
         )
@@ -272,8 +274,13 @@ def _read(
                 trackers[name].add(column)
         if sample is not None:
             sample.add(pa.RecordBatch.from_arrays([*others, last], names=[field.name for field in fields]))
-        rows += batch.num_rows
-        advance(batch.num_rows)
+        return int(batch.num_rows)
+
+    batches = source.batches([*(field.name for field in fields), *identifying], batch_rows)
+    with ThreadPoolExecutor(1) as counting:  # one batch after the other, and the next is read meanwhile
+        for seen in in_parallel(look, batches, counting, ahead=2):
+            rows += seen
+            advance(seen)
     return rows
 
 

@@ -30,7 +30,6 @@ Places = npt.NDArray[np.integer[Any]]
 
 STEPS = 128  # steps between buckets come in blocks of a multiple of this
 _NARROW = 2**16
-_SIGNED = {2: pa.int16(), 4: pa.int32(), 8: pa.int64(), 1: pa.int8()}
 _NOTHING = pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
 _NAN = {2: 0x7E00, 4: 0x7FC00000, 8: 0x7FF8000000000000}  # the one NaN there is, as bits, by the width in bytes
 _INFINITY = {2: 0x7C00, 4: 0x7F800000, 8: 0x7FF0000000000000}
@@ -169,31 +168,23 @@ def _listed_numbers(column: ColumnLayout, values: pa.Array) -> tuple[tuple[int, 
         there[offsets] = 1
         distinct = np.flatnonzero(there).astype(numbers.dtype) + numbers.dtype.type(low)
         places: Places = (np.cumsum(there, dtype=np.uint32) - 1).astype(np.uint16).take(offsets)
-    elif (high - low).bit_length() + (len(numbers) - 1).bit_length() <= 64:
-        distinct, places = _sorted_numbers(numbers, low)
     else:
-        coded = pa.Array.from_buffers(_SIGNED[numbers.dtype.itemsize], len(numbers), [None, pa.py_buffer(numbers)])
-        coded = coded.dictionary_encode()
-        listed = _numbers(coded.dictionary).view(numbers.dtype)
-        order = np.argsort(listed)
-        ranks = np.empty(len(order), np.uint32)
-        ranks[order] = np.arange(len(order), dtype=np.uint32)
-        distinct, places = listed[order], ranks.take(_numbers(coded.indices))
+        distinct, places = _sorted_numbers(numbers, low, high)
     return (len(distinct), _plain_numbers(column, distinct)), places
 
 
-def _sorted_numbers(numbers: npt.NDArray[Any], low: int) -> tuple[npt.NDArray[Any], Places]:
-    """The different numbers in order, and the place of each, where a number and its row fit into 64 bits together."""
-    bits = np.uint64((len(numbers) - 1).bit_length())
-    keys = (numbers.astype(np.int64).view(np.uint64) - np.uint64(low % 2**64)) << bits
-    keys |= np.arange(len(numbers), dtype=np.uint64)
-    keys.sort()
-    rows = (keys & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.uint32)
-    keys >>= bits
-    new = np.append(True, keys[1:] != keys[:-1])
+def _sorted_numbers(numbers: npt.NDArray[Any], low: int, high: int) -> tuple[npt.NDArray[Any], Places]:
+    """The different numbers in order, and the place of each: sorted by 16 bits at a time, which is NumPy's fastest."""
+    offsets = (numbers.astype(np.int64).view(np.uint64) - np.uint64(low % 2**64)).astype(np.min_scalar_type(high - low))
+    order = np.argsort(offsets.astype(np.uint16), kind="stable")
+    for shift in range(16, (high - low).bit_length(), 16):
+        digits = (offsets >> offsets.dtype.type(shift)).astype(np.uint16)
+        order = order.take(np.argsort(digits.take(order), kind="stable"))
+    offsets = offsets.take(order)
+    new = np.append(True, offsets[1:] != offsets[:-1])
     places = np.empty(len(numbers), np.uint32)
-    places[rows] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
-    return (keys[new] + np.uint64(low % 2**64)).view(np.int64).astype(numbers.dtype), places
+    places[order] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
+    return (offsets[new].astype(np.uint64) + np.uint64(low % 2**64)).view(np.int64).astype(numbers.dtype), places
 
 
 def _ordered_numbers(values: pa.Array) -> npt.NDArray[Any]:

@@ -19,7 +19,7 @@ fit together in every bucket, and neither table has to wait for the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -207,8 +207,7 @@ class ExposureOfBuckets:
             code, share = int(codes[place]), int(counts[place]) / rows
             if share > self._highest[code]:
                 self._highest[code], self._highest_of[code] = share, (int(counts[place]), rows)
-        different, place_of = np.unique(counts, return_inverse=True)
-        for count, with_it in zip(different.tolist(), np.bincount(place_of, people).tolist(), strict=True):
+        for count, with_it in _added_up(counts, people):
             self._levels[count, rows] = self._levels.get((count, rows), 0.0) + with_it
         if self._memory is not None:
             needed = len(self._levels) * _LEVEL_BYTES
@@ -286,6 +285,16 @@ class SizesOfTable:
 def _extend(array: Integers, length: int, filler: int) -> Integers:
     missing = length - len(array)
     return np.append(array, np.full(missing, filler, np.int64)) if missing > 0 else array
+
+
+def _added_up(counts: Integers, people: npt.NDArray[np.floating[Any]]) -> Iterator[tuple[int, float]]:
+    """The different counts, and the people of each."""
+    if int(counts.max(initial=0)) <= 2 * len(counts):  # a table of all counts is small, and far faster than sorting
+        different, with_it = np.flatnonzero(np.bincount(counts)), np.bincount(counts, people)
+        yield from zip(different.tolist(), with_it[different].tolist(), strict=True)
+        return
+    different, place_of = np.unique(counts, return_inverse=True)
+    yield from zip(different.tolist(), np.bincount(place_of, people).tolist(), strict=True)
 
 
 def _short(limit: Fraction | None) -> str:
