@@ -62,7 +62,7 @@ fuzz: setup ## Random input for whatever reads files; ARGS="--cases 20000 --seco
 	@$(RUN) python -m fuzz $(ARGS)
 
 bench-solvers: setup ## Measure the solvers against the paper's searches and a direct MILP; writes bench/results/
-	@$(RUN) --group bench python -m bench.solvers
+	@$(RUN) --group bench python -m bench.solvers $(ARGS)
 
 bench-publish: setup ## Measure publishing against a plain copy; ARGS=--no-100m leaves the largest table out
 	@$(RUN) --group bench python -m bench.publish $(ARGS)

@@ -1,16 +1,20 @@
 """make bench-solvers: the solvers against the paper's searches and against the direct MILP.
 
-Everything is measured in one run on the same counts; results and a plot go to bench/results/.
+Everything is measured in one run on the same counts; results and a plot go to bench/results/. With `--before`, the
+solvers of another checkout have their turn as well, and must find the same settings and bounds.
 
-    python -m bench.solvers [--quick] [--peer-seconds 60]
+    python -m bench.solvers [--quick] [--peer-seconds 60] [--before CHECKOUT]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +29,7 @@ from bench.charts import line_chart, save
 from bench.direct_milp import by_highs, by_scip
 from bench.instances import THETA, scaled_domain, scaled_size
 from bench.machine import machine
-from dalenius.model.problem import Problem
+from dalenius.model.problem import BucketSetting, Problem
 from dalenius.solve.multi_size import find_multi_size_setting
 from dalenius.solve.optimal import find_optimum, lower_bound
 from dalenius.solve.two_size import find_two_size_setting
@@ -48,6 +52,53 @@ def timed(run: Callable[[], Any], repeats: int) -> tuple[float, Any]:
         answer = run()
         times.append(time.perf_counter() - started)
     return statistics.median(times), answer
+
+
+def answers() -> Rows:
+    """What our solvers find on every instance, and the processor time that each took, of several runs the shortest."""
+    rows: Rows = []
+    problems = [(f"{c} theta {t}", acs(c, 300, t)) for c in COLUMNS for t in (2, 8, 32)]
+    problems += [(f"{c} x {g}", scaled_domain(c, g)) for c in COLUMNS for g in (2, 4, 8, 16, 32, 64)]
+    problems += [(f"Occupation 10^{exponent}", scaled_size("Occupation", 10**exponent)) for exponent in range(5, 11)]
+    solvers: dict[str, Callable[[Problem], tuple[BucketSetting | None, int | None]]] = {
+        "two-size": lambda problem: (find_two_size_setting(problem), None),
+        "multi-size": lambda problem: (find_multi_size_setting(problem), None),
+        "lower bound": lambda problem: (None, lower_bound(problem).bound),
+        "optimal": lambda problem: ((best := find_optimum(problem, GAP)).setting, best.bound),
+    }
+    for instance, problem in problems:
+        for method, solver in solvers.items():
+            times = []
+            for _ in range(4):
+                started = time.process_time()
+                setting, bound = solver(problem)
+                times.append(time.process_time() - started)
+            groups = None if setting is None else [[group.size, group.buckets] for group in setting.groups]
+            found = {"setting": groups, "bound": bound}
+            rows.append({"instance": instance, "method": method, "seconds": min(times), "found": found})
+    return rows
+
+
+def before_and_after(checkout: Path) -> Rows:
+    """Every method in another checkout and in this one, in turn: processor time in all, and how much is the same."""
+    runs: dict[str, list[Rows]] = {"before": [], "after": []}
+    for _ in range(3):
+        for name, source in (("before", checkout / "src"), ("after", Path(__file__).parent.parent / "src")):
+            words = [sys.executable, "-m", "bench.solvers", "--answers"]
+            environment = {**os.environ, "PYTHONPATH": str(source)}
+            done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment)
+            runs[name].append(json.loads(done.stdout))
+    rows: Rows = []
+    for method in dict.fromkeys(one["method"] for one in runs["after"][0]):
+        seconds, found = {}, {}
+        for name, several in runs.items():
+            own = [[one for one in answered if one["method"] == method] for answered in several]
+            seconds[name] = sum(min(one["seconds"] for one in same) for same in zip(*own, strict=True))
+            found[name] = [one["found"] for one in own[0]]
+        same = sum(a == b for a, b in zip(found["before"], found["after"], strict=True))
+        rows.append({"method": method, "instances": len(found["after"]), "same": same, **seconds})
+        print(f"  {method:28} {json.dumps(rows[-1])}", flush=True)
+    return rows
 
 
 def row(instance: str, problem: Problem, method: str, seconds: float, loss: int | None, **more: Any) -> dict[str, Any]:
@@ -131,6 +182,14 @@ def summary(results: dict[str, Any]) -> str:
     lines += ["", "### Losses", "", *_losses(results["domain"])]
     lines += ["", "### Growth with the number of records", ""]
     lines += _pivot(results["size"], ["two-size", "optimal", "optimal, gap 0"], None)
+    if results.get("before"):
+        lines += ["", "### Before limits on groups and after", ""]
+        lines += ["Processor seconds for all instances, of three runs in turn the shortest for each.", ""]
+        lines += ["| method | instances | same settings and bounds | before | after |", "|---" * 5 + "|"]
+        lines += [
+            f"| {r['method']} | {r['instances']} | {r['same']} | {r['before']:.3f} | {r['after']:.3f} |"
+            for r in results["before"]
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -174,22 +233,35 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="a few instances only")
     options.add_argument("--peer-seconds", type=float, default=60.0, help="limit for each run of a direct MILP")
     options.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
-    options.add_argument("--show", action="store_true", help="only draw the results of an earlier run again")
+    options.add_argument("--show", action="store_true", help="draw the results of an earlier run again")
+    options.add_argument("--before", type=Path, help="another checkout, whose solvers are compared with these")
+    options.add_argument("--answers", action="store_true", help="only print what our solvers find, as JSON")
     asked = options.parse_args()
-    if asked.show:
-        show(json.loads((asked.out / "solvers.json").read_text(encoding="utf-8")), asked.out)
+    if asked.answers:
+        print(json.dumps(answers()))
         return
-    asked.out.mkdir(parents=True, exist_ok=True)
-    print("Two sizes")
-    two = two_size_rows(asked.quick)
-    print("Growth with the number of records")
-    size = size_rows(asked.quick)
-    print("All solvers")
-    domain = domain_rows(asked.quick, asked.peer_seconds)
-    results = {"machine": machine(**versions()), "gap": GAP, "peer_seconds": asked.peer_seconds}
-    results |= {"two_size": two, "domain": domain, "size": size}
+    if asked.show:
+        results = json.loads((asked.out / "solvers.json").read_text(encoding="utf-8"))
+    else:
+        asked.out.mkdir(parents=True, exist_ok=True)
+        results = measured(asked.quick, asked.peer_seconds)
+    if asked.before is not None:
+        print("Before and after")
+        results["before"] = before_and_after(asked.before)
     (asked.out / "solvers.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     show(results, asked.out)
+
+
+def measured(quick: bool, peer_seconds: float) -> dict[str, Any]:
+    """Ours and the others', on all instances."""
+    print("Two sizes")
+    two = two_size_rows(quick)
+    print("Growth with the number of records")
+    size = size_rows(quick)
+    print("All solvers")
+    domain = domain_rows(quick, peer_seconds)
+    results = {"machine": machine(**versions()), "gap": GAP, "peer_seconds": peer_seconds}
+    return results | {"two_size": two, "domain": domain, "size": size}
 
 
 def show(results: dict[str, Any], out: Path) -> None:
