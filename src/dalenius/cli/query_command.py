@@ -94,7 +94,7 @@ def query_command(
     buckets together where that is possible. Its 95 % interval says how often intervals like it hold the truth.
 
     With --mean, --sum, --median and --quantile, the answer is about the sensitive numbers of these records. Estimates
-    are learned if the numbers are in bands. How often their intervals hold is not measured.
+    are learned if the numbers are in bands. Their intervals are too narrow.
     """
     with report_errors(as_json):
         if (expression is None) == (queries_file is None):

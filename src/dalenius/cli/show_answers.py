@@ -133,7 +133,7 @@ def _share(coverage: Coverage | None) -> str:
 def _show_figures(answers: Sequence[Figures]) -> None:
     by = [printable(name) for name in answers[0].group]
     learned = any(figure.method == "learned" for answer in answers for _, figure in _named(answer))
-    numbers = ["estimate", "certain bounds", "standard error", "95 % interval"]
+    numbers = ["estimate", "certain bounds", "standard error", "model's interval"]
     beside = ["at random", "interval"] if learned else []
     table = TextTable([*by, "figure", *numbers, *beside, "records"], left=[*by, "figure"])
     for answer in answers:
