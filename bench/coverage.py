@@ -30,8 +30,7 @@ from bench.machine import machine
 from bench.publish import DOCS, RESULTS
 from dalenius.infer.association import Posterior
 from dalenius.query.calibration import Calibration
-from dalenius.query.learner import Dictionary
-from dalenius.query.workload import Answers, answer, calibration_of, encode, generate, learned_answers
+from dalenius.query.workload import Answers, answer, calibration_of, encode, generate, learned_answers, value_dictionary
 from dalenius.release.folder import open_release
 
 LEAST = Fraction(1, 50)
@@ -142,7 +141,7 @@ def measured(case: Case, data: Path, strata: str, queries: int) -> Rows:
         seed=1,
     )
     folder = open_release(release.path)
-    kinds = Dictionary(folder.manifest.null_value)
+    kinds = value_dictionary(folder.manifest)
     truth, coded = encode(folder, table, None, kinds)
     started = time.process_time()
     calibration = calibration_of(folder, kinds)

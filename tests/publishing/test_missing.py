@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -20,6 +21,7 @@ from dalenius.errors import AbsentCodesError, UsageError
 from dalenius.place.budget import Budget
 from dalenius.query.count import Counter as QueryCounter
 from dalenius.query.true_count import true_count
+from dalenius.query.workload import encode, evaluate
 from dalenius.release.folder import open_release
 from dalenius.verify.judge import verify
 from tests.handmade import edit_manifest
@@ -72,6 +74,18 @@ def test_a_code_that_is_the_name_too() -> None:
     release = dalenius.publish(TABLE, {"odds": 6}, missing=["?", "Unknown"], null_value="?", **ROLES)
     assert Counter(release.st["Disease"].to_pylist())["?"] == WANTED["missing"]
     assert release.verify(against=TABLE).verified
+
+
+@pytest.mark.parametrize("name", ["missing", "?"])
+def test_a_workload_counts_them_as_the_release_does(name: str, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"missing": ["?", "Unknown"], "null_value": name}
+    dalenius.publish(TABLE, {"odds": 6}, out=tmp_path / "r", **asked, **ROLES)
+    truth, release = encode(open_release(tmp_path / "r"), TABLE)
+    assert truth.sensitive_domain == len(WANTED)
+    assert sorted(np.bincount(truth.sensitive)) == sorted(np.bincount(release.values)) == sorted(WANTED.values())
+    numbers = TABLE.set_column(2, "Disease", pa.array([k % 7 if k % 5 else -9 for k in range(120)]))
+    dalenius.publish(numbers, {"odds": 6}, missing=["-9"], out=tmp_path / "n", **ROLES)
+    assert evaluate(open_release(tmp_path / "n"), numbers, queries=20).bounds_hold == 20
 
 
 def test_a_code_that_no_record_has(tmp_path: Path) -> None:

@@ -301,7 +301,10 @@ class _Auditor:
 
 
 def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None) -> list[Concern]:
-    """What the table gives away by itself, if it is given. Fake values make the counts of the manifest too large."""
+    """What the table gives away by itself, if it is given; that a value does not apply is no secret.
+
+    Fake values make the counts of the manifest too large.
+    """
     if truth is None:
         return []
     columns = release.manifest.columns
@@ -310,7 +313,7 @@ def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None) -> li
         table,
         [column.name for column in columns.quasi_identifiers],
         columns.sensitive.name,
-        {entry.value: entry.count for entry in release.manifest.values},
+        {entry.value: entry.count for entry in release.manifest.values if entry.applies},
         release.manifest.null_value,
         *others_of(release.manifest),
     )

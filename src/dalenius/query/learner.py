@@ -191,11 +191,14 @@ class Learner:
 
 
 class Dictionary:
-    """The codes of one column, from 0 in order of first appearance. A null is -1, or counts as the null's name."""
+    """The codes of one column, from 0 in order of first appearance. A null is -1, or counts as the null's name.
 
-    def __init__(self, null_name: str | None = None) -> None:
+    Texts that are codes for what is `missing` are nulls: a table may have them, and its release has none.
+    """
+
+    def __init__(self, null_name: str | None = None, missing: Sequence[str] = ()) -> None:
         self._codes: dict[str, int] = {}
-        self._null_name = null_name
+        self._null_name, self._missing = null_name, frozenset(missing)
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -207,19 +210,21 @@ class Dictionary:
 
     def code(self, text: str | None) -> int:
         """The code of a text that has appeared."""
-        name = self._null_name if text is None else text
+        name = self._name(text)
         return -1 if name is None else self._codes[name]
 
     def encode(self, texts: Any) -> Codes:
         """The codes of a column of texts."""
         encoded = texts.dictionary_encode()
-        known = [self._codes.setdefault(text, len(self._codes)) for text in encoded.dictionary.to_pylist()]
-        null = -1
-        if self._null_name is not None and encoded.null_count:
-            null = self._codes.setdefault(self._null_name, len(self._codes))
-        places = pc.fill_null(encoded.indices, len(known)).to_numpy(zero_copy_only=False)
-        codes: Codes = np.array([*known, null], dtype=np.int32)[places]
+        listed = [*encoded.dictionary.to_pylist(), *([None] if encoded.null_count else [])]
+        names = [self._name(text) for text in listed]
+        known = [-1 if name is None else self._codes.setdefault(name, len(self._codes)) for name in names]
+        places = pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+        codes: Codes = np.array(known, dtype=np.int32)[places]
         return codes
+
+    def _name(self, text: str | None) -> str | None:
+        return self._null_name if text is None or text in self._missing else text
 
 
 def table_codes(table: Table, columns: Sequence[str], dictionaries: Sequence[Dictionary]) -> list[Codes]:

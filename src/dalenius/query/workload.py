@@ -35,6 +35,7 @@ from dalenius.query.calibration import Calibration
 from dalenius.query.count import open_tables
 from dalenius.query.learner import Codes, Dictionary, measured, release_codes, table_codes
 from dalenius.release.folder import ReleaseFolder
+from dalenius.release.manifest import Manifest
 from dalenius.tables.open_table import open_table
 
 QUERIES = 5_000
@@ -225,12 +226,17 @@ def evaluate(
 
     Learned intervals are widened as `query` does it: by what simulated truths need.
     """
-    kinds = Dictionary(folder.manifest.null_value)
+    kinds = value_dictionary(folder.manifest)
     truth, release = encode(folder, source, table, kinds)
     pool = generate(truth.domains, truth.sensitive_domain, queries, selectivity, seed)
     return summarise(
         answer(truth, release, pool, learn=learn, calibration=calibration_of(folder, kinds) if learn else None)
     )
+
+
+def value_dictionary(manifest: Manifest) -> Dictionary:
+    """For the sensitive values of a table and of its release."""
+    return Dictionary(manifest.null_value, manifest.missing)
 
 
 def calibration_of(folder: ReleaseFolder, kinds: Dictionary) -> Calibration | None:
@@ -254,7 +260,7 @@ def encode(
     names = [column.name for column in columns.quasi_identifiers]
     sensitive = columns.sensitive.name
     dictionaries = [Dictionary() for _ in names]
-    kinds = kinds if kinds is not None else Dictionary(folder.manifest.null_value)
+    kinds = kinds if kinds is not None else value_dictionary(folder.manifest)
     with open_table(source, table) as opened:
         for name in [*names, sensitive]:
             opened.require_column(name)
