@@ -24,8 +24,12 @@ from dalenius.place.budget import Budget
 from dalenius.publishing.arrangement import _in_pairs
 from dalenius.query.count import Counter as QueryCounter
 from dalenius.release.folder import open_release
+from dalenius.report.facts import collect
+from dalenius.report.page import report_html
+from dalenius.report.twin import report_object
 from dalenius.verify.judge import verify
 from tests.handmade import Handmade, edit_manifest, restate_hashes, rewrite
+from tests.report.reading import read
 
 
 def town(rows: int = 401, children: int = 90, also: int = 0) -> pa.Table:
@@ -309,3 +313,15 @@ def test_what_is_wrong_with_it_is_found(name: str, tmp_path: Path) -> None:
     change, where, words = BROKEN[name]
     edit_manifest(folder, change)
     assert words in " ".join(found.message for found in verify(folder)[where].findings)
+
+
+def test_the_report_says_who_is_set_apart(tmp_path: Path) -> None:
+    whole = apart(tree=[1], buckets=[1, 1, 1, 1, 2, 2, 2])
+    twin = report_object(collect(whole.write(tmp_path / "r")))
+    assert twin["release"]["not_applicable"] == [{"value": "N", "count": 3}]
+    assert [value["value"] for value in twin["release"]["values"]] == ["low", "top"]
+    seen = read(report_html(twin)).text.replace("\u2068", "").replace("\u2069", "")  # around names
+    assert "The question does not apply to 3 of 7 people (“N”). This is published outright" in seen
+    assert "with 2 values and 1 that means that the question does not apply" in seen
+    assert "Beside people to whom the question does not apply, it was not cut into strata" in seen
+    assert "no limit" not in seen

@@ -43,8 +43,8 @@ FIGURES_AT_RANDOM = (
 )
 FIGURES_LEARNED = (
     "The bounds always hold. Estimates rest on what the buckets together show of how quasi-identifiers and bands of "
-    "numbers go together; within a band, every number is taken to be equally likely. The intervals are the model's, and "
-    "too narrow: in trials, 54 to 88 of 100 held."
+    "numbers go together; within a band, every number is taken to be equally likely. The intervals are the model's, "
+    "and too narrow: in trials, 54 to 88 of 100 held."
 )
 
 Method = Literal["exact", "learned", "at random"]

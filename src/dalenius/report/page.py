@@ -219,6 +219,7 @@ def _release(twin: Twin) -> Twin:
         "linked": words.linked(twin),
         "limits": words.limits_in_words(release),
         "free_values": words.free_values(release),
+        "set_apart": words.set_apart(release),
         "example": words.example(release),
         "nearest": words.nearest(release),
         "limited_groups": len(limited_groups(release)),

@@ -88,6 +88,7 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "strata": _strata_object(manifest.strata) if manifest.strata is not None and _is_cut(manifest) else None,
         "groups": _groups_object(manifest),
         "values": sorted(_values_object(manifest), key=_nearness, reverse=True),
+        "not_applicable": [{"value": one.value, "count": one.count} for one in _set_apart(manifest)],
     }
 
 
@@ -97,19 +98,27 @@ def _size_object(group: SizeGroupPart) -> dict[str, int]:
 
 
 def _values_object(manifest: Manifest) -> list[dict[str, Any]]:
-    """Every value with its worst case, and the smallest limit of the groups that hold it."""
+    """Every value that applies with its worst case, and the smallest limit of the groups that hold it."""
     known, tightest = manifest.adversary.known_records, list[Fraction | None]()
     for place, group in enumerate(manifest.groups or ()):
         limits = [Fraction(group.limit)] if group.limit is not None else []
         if group.parent is not None and group.parent < place and (above := tightest[group.parent]) is not None:
             limits.append(above)
         tightest.append(min(limits, default=None))
-    found = []
+    found, apart = [], _set_apart(manifest)
     for value in manifest.values:
+        if value in apart:
+            continue
         limit = tightest[value.group] if value.group is not None and value.group < len(tightest) else None
         named = {"value": value.value, "count": value.count, "limit": value.limit, "group": value.group}
         found.append({**named, "group_limit": None if limit is None else str(limit), **_worst_object(value, known)})
     return found
+
+
+def _set_apart(manifest: Manifest) -> list[Value]:
+    """The values that do not apply; of a manifest without any that does, which is broken, none."""
+    apart = [value for value in manifest.values if not value.applies]
+    return apart if len(apart) < len(manifest.values) else []
 
 
 def _worst_object(entry: Value | GroupEntry, known: int) -> dict[str, Any]:

@@ -52,6 +52,20 @@ def free_values(release: Twin) -> str:
     return f"{free_in_words(release)}: nothing is promised about {them} (section 7)." if free else ""
 
 
+def set_apart(release: Twin) -> str:
+    """What is published of people to whom the question does not apply; empty if there are none."""
+    apart = release["not_applicable"]
+    if not apart:
+        return ""
+    people, names = sum(one["count"] for one in apart), [_quoted(one["value"]) for one in apart]
+    return (
+        f"The question does not apply to {number(people)} of {plural(release['rows'], 'person', 'people')} "
+        f"({listed(names)}). This is published outright: "
+        "they have buckets of their own, without limits, and hide nobody else. What is said here of limits and of "
+        "exposure is about the others."
+    )
+
+
 def limits_in_words(release: Twin) -> str:
     """The range of the limits, of values and of groups."""
     limits = [Fraction(value["limit"]) for value in release["values"]]
@@ -199,7 +213,10 @@ def strata_in_words(release: Twin) -> list[str]:
     """How the table was cut into strata."""
     strata = release["strata"]
     if strata is None:
-        return ["The table was not cut into strata: anybody may share a bucket with anybody."]
+        whose = (
+            "The table" if not release["not_applicable"] else "Beside people to whom the question does not apply, it"
+        )
+        return [f"{whose} was not cut into strata: anybody may share a bucket with anybody."]
     columns = listed([_quoted(name) for name in strata["columns"]])
     number_of = plural(strata["number"], "stratum", "strata")
     by = f" by {columns}" if strata["columns"] else ""
