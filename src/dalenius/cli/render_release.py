@@ -141,12 +141,15 @@ def _values_table(manifest: Manifest) -> TextTable:
     title = f"{len(manifest.values):,} sensitive value{'s' if len(manifest.values) > 1 else ''}"
     table = TextTable(("value", records, "worst inference", "limit"), left=("value",), title=title)
     known = manifest.adversary.known_records
-    nearest = sorted(manifest.values, key=lambda value: _worst(value, known) / Fraction(value.limit), reverse=True)
+    own, apart = ([value for value in manifest.values if value.applies is applies] for applies in (True, False))
+    nearest = sorted(own, key=lambda value: _worst(value, known) / Fraction(value.limit), reverse=True)
     for value in nearest[:_ROWS]:
         worst = f"{value.worst.count} of {value.worst.size - known} = {percent(_worst(value, known))}"
         table.add(printable(value.value), f"{value.count:,}", worst, percent(Fraction(value.limit)))
     if len(nearest) > _ROWS:
         table.add(f"and {len(nearest) - _ROWS:,} further from their limits", "", "", "")
+    for value in apart[:_ROWS]:
+        table.add(printable(value.value), f"{value.count:,}", "", "does not apply")
     return table
 
 
