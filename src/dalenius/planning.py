@@ -16,6 +16,7 @@ from dalenius.model.problem import Problem, ValueCounts, name_of_nulls
 from dalenius.policy.banding import bands_to_offer, with_bands_as_values
 from dalenius.policy.bands import BandSpec, resolve_bands
 from dalenius.policy.exact import label
+from dalenius.policy.icd import groups_to_offer
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, as_policy, bands_in, resolve_limits
 from dalenius.policy.not_applicable import (
     apart_sentence,
@@ -193,9 +194,13 @@ def prepare_problem(counts: ValueCounts, policy: LimitPolicy, options: PlanOptio
     check_options(options, counts.total)
     was_grouped = policy.grouping is not None
     policy, counts, notes = with_bands_as_values(policy, counts)
-    if not was_grouped and len(counts) > _MANY_NUMBERS:
-        offer = bands_to_offer(counts)
-        notes = (f"a limit on each of {len(counts):,} numbers says little: {offer}",) if offer is not None else ()
+    if not was_grouped:
+        bands = bands_to_offer(counts) if len(counts) > _MANY_NUMBERS else None
+        codes = groups_to_offer(counts.values) if bands is None else None
+        offers = (("numbers says little", bands), ("codes is none on a chapter", codes))
+        notes = tuple(
+            f"a limit on each of {len(counts):,} {but}: {offer}" for but, offer in offers if offer is not None
+        )
     resolved = resolve_limits(policy, counts)
     resolved = replace(resolved, notes=(*notes, *resolved.notes))
     return resolved, _problem(counts.values, counts.counts, resolved, options)

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
-from dalenius.policy.icd import SYSTEMS, IcdGroup, groups_of, path_of
+from dalenius.policy.group_sources import as_grouping
+from dalenius.policy.grouping import resolve_groups
+from dalenius.policy.icd import SYSTEMS, IcdGroup, groups_of, groups_to_offer, path_of, system_of
 
 
 def names(system: str, code: str) -> list[str] | None:
@@ -100,3 +104,34 @@ def test_blocks_begin_and_end_with_their_chapter(system: str) -> None:
             last = max(high for group in inside for _, high in group.ranges)
             assert first == chapter.ranges[0][0]
             assert last == chapter.ranges[-1][1] or chapter.codes == "U00-U99"
+
+
+NINE = [f"{number}" for number in (8, 38, 162, 174, 250, 250.83, 276, 401, 410, 414, 427, 428, 434, 486, 491, 518, 562)]
+TEN = [f"{letter}{number}" for letter in "ACEI" for number in ("10", "11.9", "20", "25", "50", "64", "79.1")]
+
+
+@pytest.mark.parametrize(
+    ("values", "system"),
+    [
+        ([*NINE, "V57", "V58", "E909"], "icd9"),
+        ([*NINE, *NINE[3:6]], None),  # numbers alone could be anything
+        ([str(number) for number in range(1, 133)], None),
+        (TEN, "icd10"),
+        ([*TEN, "?", "unknown"], "icd10"),
+        (TEN[:15], None),  # too few to tell
+        ([*TEN, *(f"value {k}" for k in range(9))], None),
+        (["low", "high"] * 20, None),
+    ],
+)
+def test_what_looks_like_codes(values: list[str], system: str | None) -> None:
+    assert system_of(values) == system
+
+
+def test_groups_are_offered_with_what_is_in_none() -> None:
+    assert groups_to_offer(TEN) == "let chapters and blocks of codes have limits too: --groups icd10"
+    offer = groups_to_offer([*TEN, "?", "not known"])
+    assert offer is not None
+    assert offer.endswith("--groups icd10 --ungrouped '?' --ungrouped 'not known'")
+    words = shlex.split(offer.partition(": ")[2])
+    section = {"named": words[1], "ungrouped": [words[3], words[5]]}
+    assert resolve_groups(as_grouping(section), [*TEN, "?", "not known"]).groups

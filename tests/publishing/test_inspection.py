@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,14 @@ from dalenius.publishing.flow import inspect_table
 from dalenius.publishing.options import PublishOptions, PublishRequest
 
 ROWS = 3000
-CODES = ("determining-column", "repeated-people", "nearly-all-different", "unique-people", "missing-codes")
+CODES = (
+    "determining-column",
+    "repeated-people",
+    "nearly-all-different",
+    "codes-without-groups",
+    "unique-people",
+    "missing-codes",
+)
 
 
 def hospital(**columns: Any) -> pa.Table:
@@ -40,13 +48,17 @@ def hospital(**columns: Any) -> pa.Table:
 
 
 def concerns(
-    table: pa.Table, quasi_identifiers: tuple[str, ...], identifiers: tuple[str, ...] = (), **options: Any
+    table: pa.Table,
+    quasi_identifiers: tuple[str, ...],
+    identifiers: tuple[str, ...] = (),
+    limits: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> dict[str, list[Concern]]:
     """By code, after a look alone."""
     request = PublishRequest(
         table=table,
         roles=Roles("chapter", quasi_identifiers, identifiers),
-        limits={"theta": 2, "base": "0.1"},
+        limits={"theta": 2, "base": "0.1"} | dict(limits or {}),
         options=PublishOptions(**options),
     )
     found = inspect_table(request)
@@ -166,6 +178,17 @@ def test_values_that_are_nearly_all_different() -> None:
     (found,) = concerns(hospital(chapter=amounts // 12), ("age", "sex"))["nearly-all-different"]
     assert found.severity is Severity.LOOK
     assert "nearly-all-different" not in concerns(hospital(chapter=amounts // 100), ("age", "sex"))
+
+
+def test_codes_without_limits_on_their_chapters() -> None:
+    codes = [f"{letter}{10 * k + letter_place}" for letter_place, letter in enumerate("CEI") for k in range(1, 9)]
+    table = hospital(chapter=np.random.default_rng(3).choice([*codes, "?"], ROWS))
+    (found,) = concerns(table, ("age", "sex"))["codes-without-groups"]
+    assert found.severity is Severity.LOOK
+    assert "25 values that look like diagnosis codes" in found.message
+    assert found.answer == "Let chapters and blocks of codes have limits too: --groups icd10 --ungrouped '?'."
+    limits = {"grouping": {"named": "icd10", "ungrouped": ["?"]}}
+    assert "codes-without-groups" not in concerns(table, ("age", "sex"), limits=limits)
 
 
 def test_people_who_are_alone() -> None:

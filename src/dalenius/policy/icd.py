@@ -12,6 +12,8 @@ if it has its dot or no more than three digits: "8.45" and "38" are 008.45 and 0
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,6 +23,7 @@ LEVELS = ("chapter", "block")
 
 _ICD9 = re.compile(r"(?P<number>\d{1,3})(\.\d{0,2})?|(?P<long>\d{3})\d{1,2}|V(?P<v>\d\d)\.?\d{0,2}|E(?P<e>\d{3})\.?\d?")
 _ICD10 = re.compile(r"(?P<letter>[A-Z])(?P<tens>\d)(?P<ones>[0-9AB])(\.?[0-9A-Z]{1,4})?[+*!†]?")
+_MANY, _NEARLY_ALL, _SOME = 20, 0.9, 3
 _LETTER, _TENS = 1000, 20  # how far apart categories with other letters are, and with other tens
 
 
@@ -90,6 +93,29 @@ def category_of(system: str, code: str) -> int | None:
     if found is None:
         return None
     return (ord(found["letter"]) - ord("A")) * _LETTER + int(found["tens"]) * _TENS + int(found["ones"], 12)
+
+
+def system_of(values: Sequence[str]) -> str | None:
+    """The system whose codes nearly all of the values are, if they are many; None if there is none.
+
+    Most whole numbers are codes of ICD-9, so that some have to begin with V or E.
+    """
+    for system in SYSTEMS:
+        codes = [value for value in values if path_of(system, value) is not None]
+        lettered = sum(code.strip()[0] in "VvEe" for code in codes) if system == "icd9" else len(codes)
+        if len(codes) >= max(_MANY, _NEARLY_ALL * len(values)) and lettered >= _SOME:
+            return system
+    return None
+
+
+def groups_to_offer(values: Sequence[str]) -> str | None:
+    """How to let groups of codes have limits, where the values are codes; None if they are not."""
+    system = system_of(values)
+    if system is None:
+        return None
+    others = [value for value in values if path_of(system, value) is None]
+    besides = "".join(f" --ungrouped {shlex.quote(other)}" for other in others if len(others) <= _SOME)
+    return f"let chapters and blocks of codes have limits too: --groups {system}{besides}"
 
 
 def _range(system: str, text: str) -> tuple[int, int]:

@@ -233,11 +233,17 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
     return LimitPolicy.of(**{key: limits[key] for key in rules if key != "values"}, values=_by_label(values))
 
 
-def bands_in(limits: LimitPolicy | Mapping[Any, Any]) -> BandSpec | None:
-    """The bands that limits, as Python callers give them, are about; None if they are about other groups, or none."""
+def grouping_in(limits: LimitPolicy | Mapping[Any, Any]) -> Grouping | None:
+    """Where the groups come from that limits, as Python callers give them, are about."""
     grouping = limits.grouping if isinstance(limits, LimitPolicy) else None
     if isinstance(limits, Mapping) and isinstance(limits.get("grouping"), Grouping | str | Mapping):
         grouping = as_grouping(limits["grouping"])
+    return grouping
+
+
+def bands_in(limits: LimitPolicy | Mapping[Any, Any]) -> BandSpec | None:
+    """The bands that limits are about; None if they are about other groups, or none."""
+    grouping = grouping_in(limits)
     return grouping.bands if grouping is not None else None
 
 

@@ -2,12 +2,13 @@
 
 `inspect` makes concerns of what the first reading found and of a sample of records, the heaviest first. It looks at
 columns that say the sensitive value, people who are there more than once, sensitive values that are nearly all
-different, people who are alone with their quasi-identifiers, and codes for what is missing.
+different, diagnosis codes without limits on their chapters, people who are alone with their quasi-identifiers, and
+codes for what is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,8 @@ from dalenius.model.concern import Concern, Severity, by_weight, percent, quoted
 from dalenius.model.progress import Progress
 from dalenius.place.survey import Survey
 from dalenius.policy.banding import bands_to_offer
-from dalenius.policy.roles import Roles
+from dalenius.policy.icd import groups_to_offer
+from dalenius.policy.limits import grouping_in
 from dalenius.publishing.engine import OpenTable, SampleCodes
 from dalenius.publishing.missing_codes import is_number, missing_code_concerns
 from dalenius.publishing.options import PublishRequest
@@ -31,9 +33,7 @@ _GROUP_THEM = "Group the values: --groups takes a file, prefixes of codes, or ba
 _MANY_VALUES, _MANY_NUMBERS, _FEW_PEOPLE = 50, 1000, 20
 
 
-def inspect(
-    survey: Survey, sample: SampleCodes, roles: Roles, strata_columns: Sequence[str] = ()
-) -> tuple[Concern, ...]:
+def inspect(survey: Survey, sample: SampleCodes, request: PublishRequest) -> tuple[Concern, ...]:
     """All that there is to say about a table, the heaviest first. Strata by a column answer what it rules out."""
     if survey.sensitive.apart:  # nothing is to be hidden of people to whom the question does not apply
         sample = sample.only(survey.sensitive)
@@ -44,9 +44,10 @@ def inspect(
     columns = {name: numbered(codes) for name, codes in sample.codes.items()}
     return by_weight(
         [
-            *determining_concerns(survey.sensitive, columns, sample.values, strata_columns),
-            *repeated_people(survey.identifying, roles.identifiers),
+            *determining_concerns(survey.sensitive, columns, sample.values, request.strata.columns),
+            *repeated_people(survey.identifying, request.roles.identifiers),
             *_nearly_all_different(survey),
+            *_ungrouped_codes(survey, request),
             *_unique_people(survey, columns, sample),
             *missing_code_concerns(survey, sample),
         ]
@@ -56,7 +57,7 @@ def inspect(
 def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
     """Look at an open table, and say what weighs before the work goes on; an error if the publisher is strict."""
     progress.stage("Looking", survey.rows)
-    concerns = inspect(survey, table.sample(survey), request.roles, request.strata.columns)
+    concerns = inspect(survey, table.sample(survey), request)
     heavy = [one for one in concerns if one.severity is not Severity.NOTE]
     if heavy and request.options.strict:
         number = "1 concern" if len(heavy) == 1 else f"{len(heavy)} concerns"
@@ -109,6 +110,23 @@ def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
         people=once,
         columns=(sensitive.name,),
     )
+
+
+def _ungrouped_codes(survey: Survey, request: PublishRequest) -> Iterator[Concern]:
+    """Diagnosis codes that have limits one by one, and their chapters none."""
+    sensitive = survey.sensitive
+    offer = groups_to_offer(sensitive.texts) if grouping_in(request.limits) is None else None
+    if offer is not None:
+        yield Concern(
+            code="codes-without-groups",
+            severity=Severity.LOOK,
+            message=(
+                f"{quoted(sensitive.name)} has {len(sensitive.texts):,} values that look like diagnosis codes, and a "
+                "limit on each of them is none on a chapter: all values of a bucket may be heart diseases, or cancers"
+            ),
+            answer=f"{offer[0].upper()}{offer[1:]}.",
+            columns=(sensitive.name,),
+        )
 
 
 def _unique_people(survey: Survey, columns: dict[str, Integers], sample: SampleCodes) -> Iterator[Concern]:
