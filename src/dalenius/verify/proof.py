@@ -3,7 +3,7 @@
 `dalenius plan --certificate` writes a certificate, a proof that no valid setting loses less than some bound. The
 arithmetic is stated in `model.plan.Certificate`. The judge takes counts, limits and the adversary from the publisher
 and not from the file; from the file it takes the rows, the range of bucket sizes, and the claims to compare with.
-Whatever the rows are, they prove a true bound, so a file that somebody changed proves a poorer one or is refused.
+Whatever the rows are, they prove a true bound. A file that states another one than it proves is refused.
 Rows of a problem with groups of values have a form of their own (`group_rows`).
 
 Nothing is imported from `solve`: the judge must not share the author's bugs.
@@ -170,7 +170,8 @@ def check_certificate(
     _check_range(problem)
     proven = certified_bound(problem, claim.certificate)
     others = _other_groups(stated, counts, groups)
-    findings = (*_differences(stated, problem), *others, *_shortfall(claim.certificate, proven))
+    exactly = (problem.min_size, problem.max_size) == (stated.min_size, stated.max_size)
+    findings = (*_differences(stated, problem), *others, *_shortfall(claim.certificate, proven, exactly))
     return ProofVerdict(
         problem=problem,
         proves=claim.certificate.proves,
@@ -290,12 +291,16 @@ def _limit(limit: Fraction | None) -> str:
     return "none" if limit is None else format_fraction(limit)
 
 
-def _shortfall(certificate: Certificate, proven: Fraction) -> Iterator[str]:
-    """What the certificate says of its bound and does not prove."""
-    if proven < certificate.bound:
+def _shortfall(certificate: Certificate, proven: Fraction, exactly: bool) -> Iterator[str]:
+    """What the certificate says of its bound and does not prove.
+
+    Of the range of sizes that it is about it proves `exactly` that, and not more: else it is not as it was written.
+    """
+    if proven < certificate.bound or (exactly and proven > certificate.bound):
         stated = _number(certificate.bound)
-        less = _number(proven) if _number(proven) != stated else "a little less"
-        yield f"the certificate says that its bound is {stated}, and it proves {less}"
+        beside = "a little less" if proven < certificate.bound else "a little more"
+        found = _number(proven) if _number(proven) != stated else beside
+        yield f"the certificate says that its bound is {stated}, and it proves {found}"
     if certificate.proves == "no-setting" and proven <= 0:
         yield f"only a bound above 0 proves that there is no setting, and the certificate proves {_number(proven)}"
 
