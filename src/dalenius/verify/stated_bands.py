@@ -49,6 +49,8 @@ def compare_bands(spec: BandSpec | None, manifest: Manifest, report: Report) -> 
     bands = bands_meant(spec, manifest)
     if spec.cuts and bands.cuts != spec.cuts:
         report.fail(LIMITS, "the cuts between bands are not those that are given")
+    if manifest.groups and not any(bands.coarser):
+        report.fail(LIMITS, "the release has bands within coarser ones, and these are not given")
     if spec.quantiles is not None:
         for level, cuts in zip((*spec.coarser, spec), bands.levels, strict=True):
             if level.quantiles is not None and len(cuts) >= level.quantiles:
