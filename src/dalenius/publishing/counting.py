@@ -11,13 +11,13 @@ from dalenius.model.progress import Progress
 from dalenius.place.banded import NumberBands
 from dalenius.place.survey import Survey
 from dalenius.policy.banding import policy_of_bands
-from dalenius.policy.bands import Bands, resolve_bands
+from dalenius.policy.bands import Bands
 from dalenius.policy.grouping import resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy, bands_in
 from dalenius.policy.not_applicable import apart_sentence, refuse_not_applicable, without_not_applicable
 from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.publishing.description import check_values
-from dalenius.publishing.engine import OpenTable, SurveySpec
+from dalenius.publishing.engine import OpenTable, SurveySpec, bands_of_numbers
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.stratify import Stratifier
 
@@ -94,14 +94,9 @@ def apart_notes(survey: Survey) -> tuple[str, ...]:
 def _bands(table: OpenTable, request: PublishRequest) -> tuple[Bands, NumberBands] | None:
     """The bands that sensitive numbers count by, of all levels and the finest; None if that is not asked for."""
     spec = bands_in(request.limits)
-    if spec is None:
-        return None
-    if request.solving.fake_values:
+    if spec is not None and request.solving.fake_values:
         raise UsageError(
             "fake values are not made for numbers: an invented number may be one that nobody could have",
             "Leave out --fakes, or publish bands as text instead of numbers.",
         )
-    key = None if spec.cuts else request.key
-    seen = table.numbers(request.roles.sensitive, key, request.options.missing)
-    bands = resolve_bands(spec, seen.numbers, seen.counts)
-    return bands, NumberBands(seen.data_type, bands.cuts, bands.names)
+    return bands_of_numbers(table, request.roles.sensitive, spec, request.key, request.options.missing)
