@@ -141,7 +141,7 @@ def count_in_bands(found: NumberCounts, spec: BandSpec, column: str, null_value:
         raise NullsError.in_column(column, found.nulls, found.nulls + sum(count for _, count in pairs))
     if found.nulls and null_value is not None:
         pairs.append((null_value, found.nulls))
-    return ValueCounts.of(pairs, are_bands=True)
+    return ValueCounts.of(pairs, cuts=bands.levels)
 
 
 def plan_counts(

@@ -62,6 +62,9 @@ def test_groups_and_their_limits() -> None:
         ("cuts:-1,0.5", {"cuts": [-1, "0.5"]}),
         ("quantiles:8", {"quantiles": 8}),
         ("width:2.5", {"width": "2.5"}),
+        ("cuts:1/3 : 0,1/3,0.5", {"cuts": [["1/3"], [0, "1/3", "0.5"]]}),
+        ("quantiles:2:4:8", {"quantiles": [2, 4, 8]}),
+        ("width:5:2.5", {"width": [5, "2.5"]}),
     ],
 )
 def test_where_groups_come_from(spec: str, section: dict[str, Any]) -> None:

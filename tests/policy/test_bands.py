@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,18 @@ def test_bands_of_one_width(spec: dict[str, Any], cuts: list[str]) -> None:
         ({"quantiles": "2.5"}, "got 2.5"),
         ({"width": 0}, "above 0"),
         ({"cuts": [1], "start": 0}, "from needs a width"),
+        ({"cuts": 5}, "a list of numbers"),
+        ({"cuts": [5, [1, 5]]}, "numbers beside lists"),
+        ({"cuts": [[5], []]}, "a list of numbers"),
+        ({"cuts": [[[5]]]}, "a cut must be a number"),
+        ({"cuts": [[5, 7], [4, 5, 6]]}, "the cut 7 of level 1 is none"),
+        ({"cuts": [[5], [5, "1/3"]]}, "1/3 comes after 5"),
+        ({"cuts": [[5], [5]]}, "level 1 has the same bands"),
+        ({"quantiles": [2, 8, 12]}, "8 quantiles cannot be cut into 12"),
+        ({"quantiles": [8, 2]}, "8 quantiles cannot be cut into 2"),
+        ({"quantiles": []}, "quantiles is an empty list"),
+        ({"width": [50, 20]}, "bands of width 50 cannot be cut into bands of width 20"),
+        ({"width": [10, 50]}, "bands of width 10 cannot be cut"),
     ],
 )
 def test_specifications_that_make_no_sense(spec: dict[str, Any], message: str) -> None:
@@ -145,3 +158,41 @@ def test_suggested_bands_for_shares() -> None:
     cuts = suggest_bands(shares, [1] * 998).cuts
     assert len(cuts) == 7
     assert all((20 * cut).denominator == 1 for cut in cuts)
+
+
+def names_of(found: Bands) -> list[tuple[str, ...]]:
+    return [tuple(name for name, _ in path) for path in found.paths]
+
+
+def test_bands_within_bands() -> None:
+    found = resolved([], [], cuts=[[50], [50, 100], [10, 50, 100]])
+    assert names_of(found) == [
+        ("below 50", "below 50", "below 10"),
+        ("below 50", "below 50", "10 to below 50"),
+        ("50 and above", "50 to below 100", "50 to below 100"),
+        ("50 and above", "100 and above", "100 and above"),
+    ]
+    assert [level for _, level in found.paths[0]] == ["level 1", "level 2", "band"]
+
+
+@given(
+    st.dictionaries(st.integers(-99, 99), st.integers(1, 50), min_size=1, max_size=30),
+    st.sampled_from([{"quantiles": [2, 4, 12]}, {"width": [60, 20, 5]}, {"width": [60, 20, 5], "start": -7}]),
+)
+def test_coarser_cuts_are_among_the_finer(counted: dict[int, int], spec: dict[str, Any]) -> None:
+    """Also where cuts fall together; and every level is what it would be by itself."""
+    numbers = sorted(counted)
+    records = [counted[number] for number in numbers]
+    found = resolved(numbers, records, **spec)
+    for coarse, fine in pairwise(found.levels):
+        assert set(coarse) <= set(fine)
+    (several,) = (given for key, given in spec.items() if key != "start")
+    for alone, cuts in zip(several, found.levels, strict=True):
+        assert resolved(numbers, records, **{key: alone if key != "start" else spec[key] for key in spec}).cuts == cuts
+
+
+def test_a_level_whose_cuts_fall_together_is_left_out() -> None:
+    found = resolved([1, 2, 3], [98, 1, 1], quantiles=[2, 4])
+    assert names_of(found) == [("below 2", "below 2"), ("2 and above", "2 and above")]
+    assert found.notes == ("there are 2 bands and not 4: too many records have the same number",)
+    assert names_of(resolved([5], [9], quantiles=[2, 4])) == [("any number",)]

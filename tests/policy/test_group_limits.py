@@ -11,6 +11,7 @@ from dalenius.errors import PolicyError
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.planning import prepare_problem
+from dalenius.policy.banding import with_bands_as_values
 from dalenius.policy.limits import LimitPolicy, ResolvedLimits, resolve_limits
 
 COUNTS = ValueCounts.of([("C50", 6), ("C51", 4), ("A01", 20), ("A02", 60), ("E11", 10)])  # A01, A02, C50, C51, E11
@@ -167,3 +168,54 @@ def test_the_smallest_bucket_goes_by_the_tightest_limits() -> None:
     _, problem = prepare_problem(COUNTS, policy, PlanOptions())
     assert (problem.min_size, problem.max_size) == (60, 60)
     assert problem.limits == (Fraction(1),) * 5
+
+
+NESTED = {"cuts": [[50], [50, 100], [10, 50, 100]]}
+
+
+def of_bands(pairs: dict[str, int], **given: Any) -> tuple[dict[str, Fraction], dict[str, Fraction | None]]:
+    """The limits of bands and of the coarser ones above them, for numbers given as texts."""
+    policy, counts, _ = with_bands_as_values(LimitPolicy.of(**given).ungrouping("?"), ValueCounts.of(pairs.items()))
+    found = resolve_limits(policy, counts)
+    coarser = {group.name: group.limit for group in found.groups.groups} if found.groups is not None else {}
+    return dict(zip(counts.values, found.limits, strict=True)), coarser
+
+
+def test_coarser_bands_are_groups_of_bands() -> None:
+    numbers = {"5": 10, "20": 20, "60": 30, "200": 30, "?": 10}
+    bands, coarser = of_bands(numbers, beta=1, grouping=NESTED)
+    share = {"below 10": 10, "10 to below 50": 20, "50 to below 100": 30, "100 and above": 30, "?": 10}
+    assert bands == {name: Fraction(2 * count, 100) for name, count in share.items()}
+    sums = {"below 50": 30, "50 and above": 60, "50 to below 100": 30, "100 and above": 30}
+    assert coarser == {name: min(1, Fraction(2 * count, 100)) for name, count in sums.items()}
+
+
+def test_rules_of_levels_of_bands() -> None:
+    """A rule that is only for one level leaves the others their own; a band of two levels has the tightest."""
+    numbers = {"5": 10, "20": 20, "60": 30, "200": 40}
+    levels = {"band": {"uniform": "0.9"}, "level 1": "none"}
+    bands, coarser = of_bands(numbers, uniform="0.8", grouping=NESTED, levels=levels)
+    assert set(bands.values()) == {Fraction(9, 10)}
+    assert coarser["50 and above"] is None
+    assert coarser["below 50"] == coarser["50 to below 100"] == Fraction(8, 10), "of level 2 too"
+    _, coarser = of_bands(numbers, uniform="0.8", grouping=NESTED, levels={"level 1": {"uniform": "0.7"}})
+    assert coarser["below 50"] == Fraction(7, 10)
+    with pytest.raises(PolicyError, match="the groups have no level 'level 3'"):
+        of_bands(numbers, uniform="0.8", grouping=NESTED, levels={"level 3": "none"})
+
+
+def test_coarser_bands_have_limits_by_name() -> None:
+    numbers = {"5": 10, "20": 20, "60": 30, "200": 40}
+    groups = {"50 and above": "0.75", "100 and above": "0.5", "below 10": "0.25"}
+    bands, coarser = of_bands(numbers, uniform="0.9", grouping=NESTED, groups=groups)
+    assert (bands["below 10"], bands["100 and above"]) == (Fraction(1, 4), Fraction(1, 2))
+    assert (coarser["50 and above"], coarser["100 and above"]) == (Fraction(3, 4), Fraction(1, 2)), "on every level"
+    assert of_bands(numbers, grouping=NESTED, levels={"level 1": {"uniform": "0.9"}})[1]["below 50"] == Fraction(9, 10)
+    with pytest.raises(PolicyError, match="there is no group '50 or above'") as error:
+        of_bands(numbers, uniform="0.9", grouping=NESTED, groups={"50 or above": "0.75"})
+    assert error.value.hint == "Did you mean '50 and above'?"
+    with pytest.raises(PolicyError, match="10 to below 60"):
+        of_bands(numbers, uniform="0.9", grouping=NESTED, groups={"10 to below 60": "0.75"})
+    with pytest.raises(PolicyError, match="'below 50', and no value of the data"):
+        of_bands({"60": 30, "200": 40}, uniform="0.9", grouping=NESTED, groups={"below 50": "0.75"})
+    of_bands(numbers, uniform="0.9", grouping=NESTED, groups={"50 or above": "0.75"}, allow_absent=True)

@@ -28,6 +28,9 @@ GROUPS: list[dict[str, Any]] = [
     {"cuts": [0, Decimal("0.5")]},
     {"quantiles": 8},
     {"width": "2.5", "from": 0},
+    {"cuts": [["1/3"], [0, "1/3", Decimal("0.5")]]},
+    {"quantiles": [2, 8]},
+    {"width": ["5", Decimal("2.5")], "from": 0},
 ]
 
 

@@ -14,6 +14,7 @@ import pytest
 import dalenius
 from dalenius.errors import NoSuchColumnError, NullsError, UsageError
 from dalenius.planning import count_values as counted
+from dalenius.policy.limits import bands_in
 from dalenius.publishing.engine import count_on_engine
 from dalenius.publishing.options import PublishOptions, choose_engine
 
@@ -84,6 +85,14 @@ def test_spark_that_is_not_installed(tmp_path: Path) -> None:
         assert '"kind": "missing-extra"' in done.stdout
         assert "dalenius[spark]" in done.stdout
         assert [path.name for path in tmp_path.iterdir()] == ["people.parquet"]
+
+
+def test_an_engine_counts_numbers_in_bands_as_plan_does() -> None:
+    table = pa.table({"s": [None, *(k * k % 97 for k in range(200))]})
+    for grouping in ("quantiles:2:8", "cuts:50:20,50", "width:40:10"):
+        bands = bands_in({"grouping": grouping})
+        found = count_on_engine(table, "s", PublishOptions(null_value="none"), bands=bands)
+        assert found == counted(table, "s", "none", bands=bands)
 
 
 @pytest.mark.parametrize("sensitive", PEOPLE.schema.names)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dalenius
 from dalenius.errors import AbsentCodesError, InputError, PolicyError, UsageError
 from dalenius.place.budget import Budget
+from tests.effort import examples
 
 CUTS = "cuts:-5,0,10.5,100"
 POLICY = {"odds": 6, "grouping": CUTS}
@@ -203,3 +209,43 @@ def test_codes_for_what_is_missing_and_people_set_apart(tmp_path: Path) -> None:
         dalenius.publish(made, missing=["-99"], not_applicable=["100 and above"], **asked)
     with pytest.raises(AbsentCodesError, match="987654"):
         dalenius.publish(made, missing=["987654"], **asked)
+
+
+@st.composite
+def nested(draw: st.DrawFn) -> tuple[list[int | None], list[list[int]]]:
+    """Some numbers, a few of them missing, and cuts of two or three levels."""
+    numbers = draw(st.lists(st.none() | st.integers(0, 9), min_size=30, max_size=60))
+    levels = [sorted(draw(st.sets(st.integers(1, 9), min_size=3, max_size=6)))]
+    for _ in range(draw(st.integers(1, 2))):
+        levels.insert(0, sorted(draw(st.sets(st.sampled_from(levels[0]), min_size=1, max_size=len(levels[0])))))
+    return numbers, [cuts for place, cuts in enumerate(levels) if not place or cuts != levels[place - 1]]
+
+
+@given(nested())
+@settings(max_examples=examples(24))
+def test_no_bucket_has_more_of_a_band_of_any_level_than_its_limit(
+    case: tuple[list[int | None], list[list[int]]],
+) -> None:
+    """Against an oracle: every range between neighbouring cuts of every level, counted number by number."""
+    numbers, levels = case
+    asked: dict[str, Any] = {"sensitive": "number", "quasi_identifiers": ["key"], "null_value": "missing"}
+    policy = {"odds": 3, "grouping": {"cuts": levels}}
+    with tempfile.TemporaryDirectory() as folder:
+        made = table(pa.array(numbers, pa.int64()))
+        released = dalenius.publish(made, policy, out=f"{folder}/r", publish_in_the_clear=True, **asked)
+        _, rows = published(released)
+        assert released.verify(against=made).verified
+    buckets = by_bucket(rows, lambda row: row["number"])
+    stated = {group.name: group.count for group in released.manifest.groups or ()}
+    for cuts in levels:
+        ends = [-99, *cuts, 99]
+        for low, high in pairwise(ends):
+            inside = [low <= n < high for n in numbers if n is not None]
+            share = Fraction(sum(inside), len(numbers))
+            limit = max(Fraction(1, 50), 3 * share / (1 - share + 3 * share))
+            name = f"{low} to below {high}" if low > -99 else f"below {high}"
+            name = name if high < 99 else f"{low} and above"
+            if cuts != levels[-1]:
+                assert stated.get(name, 0) == sum(inside)
+            for held in buckets.values():
+                assert sum(n is not None and low <= n < high for n in held) <= limit * len(held)

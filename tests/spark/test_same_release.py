@@ -78,6 +78,50 @@ def test_any_wish(local: dict[str, dalenius.Release], name: str, tmp_path: Path)
     check_release(release, table)
 
 
+NUMBERS: dict[str, tuple[pa.Array, dict[str, Any], str | dict[str, Any]]] = {
+    "whole, with strata": (
+        pa.array([None if k % 11 == 0 else -99 if k % 13 == 0 else k * k % 700 for k in range(900)], pa.int32()),
+        {"missing": ["-99"], "not_applicable": ["missing"], "strata": ["Gender"]},
+        "quantiles:2:8",
+    ),
+    "text, in wide records": (
+        pa.array(["" if k % 9 == 0 else f"{k % 50 / 4}" for k in range(900)]),
+        {"missing": [""]},
+        {"cuts": [[5], ["2.5", 5]]},
+    ),
+    "floats": (pa.array([(-1) ** k * 1.7 ** (k % 97) for k in range(900)]), {}, {"cuts": ["-1e9", 0, "1e9"]}),
+    "decimals": (pa.array([Decimal(k * 7919 % 1000) / 8 for k in range(900)], pa.decimal128(12, 3)), {}, "width:50:25"),
+}
+
+
+@pytest.mark.parametrize("name", cases(*NUMBERS, usually=2))
+@pytest.mark.usefixtures("spark")
+def test_numbers_go_with_their_records(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both engines have the same bands in every bucket, and every bucket has the numbers of its own records."""
+    if "wide" in name:
+        monkeypatch.setattr("dalenius.publishing.spark.cluster_table.layout_of", lambda *_: None)
+    numbers, wish, grouping = NUMBERS[name]
+    table = town(900).set_column(2, "id", pa.array(range(900))).set_column(3, "Number", numbers)
+    files = 1 if "wide" in name else 3
+    source = written(table, tmp_path / "table", files=files)
+    asked = {**wish, "sensitive": "Number", "limits": {"odds": 6, "grouping": grouping}, "seed": 7}
+    local, release = (publish(source, engine=engine, **asked) for engine in ("duckdb", "spark"))
+    assert compared(release) == compared(local)
+    check_release(release, table)
+    own = dict(zip(table["id"].to_pylist(), numbers.to_pylist(), strict=True))
+    codes = wish.get("missing", ())
+    shown, expected = dict[int, list[Any]](), dict[int, list[Any]]()
+    for row in release.st.to_pylist():
+        shown.setdefault(row["bucket"], []).append(row["Number"])
+    for row in release.qit.to_pylist():
+        number = None if str(own[row["id"]]) in codes else own[row["id"]]
+        expected.setdefault(row["bucket"], []).append(float(number) if isinstance(number, str) else number)
+    assert shown == {k: sorted(some, key=lambda n: (n is None, n or 0)) for k, some in expected.items()}
+    if files == 1:  # then records come in the same order, and the same ones are in each bucket
+        assert release.st.equals(local.st)
+        assert release.qit.equals(local.qit)
+
+
 @pytest.mark.usefixtures("spark")
 def test_a_seed_and_partitions_give_the_same_rows_and_other_partitions_do_not(tmp_path: Path) -> None:
     table = town(1500, flu=0.3)

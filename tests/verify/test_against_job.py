@@ -328,6 +328,63 @@ def test_a_release_that_contradicts_the_job(key: str, tmp_path: Path) -> None:
         assert any("options of publish override the job" in note for note in verdict.notes)
 
 
+@pytest.mark.parametrize(
+    ("made", "agrees", "contradicts", "says"),
+    [
+        (
+            "cuts:5:3,5,7",
+            "cuts = [[5], [3, 5, 7]]",
+            "cuts = [[7], [3, 5, 7]]",
+            "the manifest lacks 2 groups; the first: '7 and above'",
+        ),
+        ("cuts:5:3,5,7", "cuts = [[5], [3, 5, 7]]", "cuts = [3, 5, 7]", "bands within coarser ones"),
+        ("cuts:3,5,7", "cuts = [3, 5, 7]", "cuts = [[5], [3, 5, 7]]", "the manifest lacks 2 groups"),
+        ("cuts:5:3,5,7", "cuts = [[5], [3, 5, 7]]", "cuts = [[5], [3, 5]]", "the cuts"),
+        ("quantiles:2:4", "quantiles = [2, 4]", "quantiles = 4", "bands within coarser ones"),
+        ("quantiles:4:8", "quantiles = [4, 8]", "quantiles = [2, 8]", "more bands than 2"),
+        ("width:4:2", "width = [4, 2]", "width = [6, 2]", "the manifest lacks"),
+    ],
+)
+def test_coarser_bands(made: str, agrees: str, contradicts: str, says: str, tmp_path: Path) -> None:
+    release = Aged(made).write(tmp_path)
+    verdict = verify(release, job=parse_job(f"[groups]\n{agrees}"))
+    assert verdict.verified, verdict.findings
+    verdict = verify(release, job=parse_job(f"[groups]\n{contradicts}"))
+    assert not verdict.verified
+    assert says in " ".join(str(finding) for finding in verdict.findings)
+
+
+def test_the_limit_of_a_coarser_band_that_was_changed(tmp_path: Path) -> None:
+    release = Aged("cuts:5:3,5,7").write(tmp_path)
+    job = parse_job("[groups]\ncuts = [[5], [3, 5, 7]]\n[limits]\nuniform = 1\npublish_in_the_clear = true")
+    assert verify(release, job=job).verified
+    edit_manifest(release, lambda manifest: manifest["groups"][0].update(limit="3/4"))
+    assert verify(release).verified, "if nobody knows better"
+    verdict = verify(release, job=job)
+    assert (
+        "1 group has another limit in the manifest; the first: '5 and above', 3/4, not 1" in verdict["limits"].summary
+    )
+    edit_manifest(release, lambda manifest: manifest["groups"][0].update(limit="1/9"))
+    assert not verify(release).verified
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "says"),
+    [
+        (("groups", 0), {"name": "4 and above"}, "'4 and above' is no range between cuts"),
+        (("groups", 0), {"name": "any number"}, "'any number' is no range between cuts"),
+        (("groups", 0), {"name": "3 and above"}, "'3 and above' does not hold the bands"),
+        (("values", 1), {"group": 0}, "'5 and above' does not hold the bands"),
+    ],
+)
+def test_a_coarser_band_is_what_its_name_says(
+    place: tuple[str, int], change: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    release = Aged("cuts:5:3,5,7").write(tmp_path)
+    edit_manifest(release, lambda manifest: manifest[place[0]][place[1]].update(change))
+    assert says in " ".join(str(finding) for finding in verify(release).findings)
+
+
 UNSEEN_JOBS = {
     "table.strict": "[table]\nstrict = true",
     "solve.time_limit": "[solve]\ntime_limit = 5",

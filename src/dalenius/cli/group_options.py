@@ -54,7 +54,7 @@ def group_options(command: Command) -> Command:
                 shell_complete=lambda _context, _option, begun: [w for w in _BEGINNINGS if w.startswith(begun)],
                 help="Limit groups of values too: icd9 or icd10 (chapters and blocks), a .csv file (columns value, "
                 "group, ...), codes by their first characters (prefix:3, prefix:1,3), or bands of numbers "
-                "(cuts:0,10000 or quantiles:8 or width:5000).",
+                "(cuts:0,10000 or quantiles:8 or width:5000), also in coarser bands (quantiles:4:16).",
             ),
             click.option(
                 "--group-limit",

@@ -175,6 +175,7 @@ def _counts(
     if counts_file is not None:
         raise UsageError("--counts needs no engine", "Leave out the Spark options.")
     sensitive = plan_request.require_sensitive()
+    from dalenius.policy.limits import bands_in
     from dalenius.publishing.engine import count_on_engine
     from dalenius.publishing.options import PublishOptions
 
@@ -185,7 +186,8 @@ def _counts(
         **engine_fields(arguments),
     )
     with _working("Counting", as_json):
-        return count_on_engine(table, sensitive, options, plan_request.policy.allow_absent)
+        policy = plan_request.policy
+        return count_on_engine(table, sensitive, options, policy.allow_absent, bands_in(policy))
 
 
 def _working(what: str, as_json: bool) -> AbstractContextManager[Any]:

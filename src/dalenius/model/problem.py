@@ -33,15 +33,16 @@ def name_of_nulls(null_value: str | None, missing: Sequence[str]) -> str | None:
 class ValueCounts:
     """The sensitive values of a table and how many records carry each; sorted by value, so file order is gone.
 
-    `are_bands` says that they are bands of numbers, by which a table of numbers was counted.
+    If they are bands of numbers, by which a table of numbers was counted, `cuts` has the cuts between them, after those
+    between coarser bands, the outermost first.
     """
 
     values: tuple[str, ...]
     counts: tuple[int, ...]
-    are_bands: bool = False
+    cuts: tuple[tuple[Fraction, ...], ...] = ()
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, int]], *, are_bands: bool = False) -> ValueCounts:
+    def of(cls, pairs: Iterable[tuple[str, int]], *, cuts: tuple[tuple[Fraction, ...], ...] = ()) -> ValueCounts:
         """Counts from (value, count) pairs: checked, sorted by value, values without records left out."""
         seen: dict[str, int] = {}
         for value, count in pairs:
@@ -64,7 +65,12 @@ class ValueCounts:
         total = sum(count for _, count in present)
         if total > LARGEST_TOTAL:
             raise CountsError(f"{total:,} records are more than the {LARGEST_TOTAL:,} that Dalenius can count exactly")
-        return cls(tuple(value for value, _ in present), tuple(count for _, count in present), are_bands)
+        return cls(tuple(value for value, _ in present), tuple(count for _, count in present), cuts)
+
+    @property
+    def are_bands(self) -> bool:
+        """Whether a table of numbers was counted by bands."""
+        return bool(self.cuts)
 
     @cached_property
     def total(self) -> int:

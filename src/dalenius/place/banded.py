@@ -71,18 +71,22 @@ class SourceWithNulls:
             if place is None:
                 yield batch
                 continue
-            values = self._with_nulls(batch.column(place))
+            values = with_nulls(batch.column(place), self._codes, self.found)
             arrays = [values if at == place else array for at, array in enumerate(batch.columns)]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def _with_nulls(self, values: pa.Array) -> pa.Array:
-        coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-        named = texts(coded.dictionary)
-        self.found |= set(self._codes).intersection(text for text in named if text is not None)
-        absent = np.array([*(text is None or text in self._codes for text in named), True], dtype=np.bool_)
-        nulls = absent.take(filled(coded.indices, len(named)))
-        indices = arrow_array(filled(coded.indices, 0), nulls)
-        return pa.DictionaryArray.from_arrays(indices, coded.dictionary).dictionary_decode()
+
+def with_nulls(values: pa.Array, codes: Sequence[str], found: set[str]) -> pa.Array:
+    """The same with nulls in the place of values whose texts are codes; those that are there go into `found`."""
+    if not codes:
+        return values
+    coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    named = texts(coded.dictionary)
+    found |= set(codes).intersection(text for text in named if text is not None)
+    absent = np.array([*(text is None or text in codes for text in named), True], dtype=np.bool_)
+    nulls = absent.take(filled(coded.indices, len(named)))
+    indices = arrow_array(filled(coded.indices, 0), nulls)
+    return pa.DictionaryArray.from_arrays(indices, coded.dictionary).dictionary_decode()
 
 
 def sample_numbers(source: Source, column: str, sample: Sampler | None) -> NumberSample:
@@ -90,23 +94,37 @@ def sample_numbers(source: Source, column: str, sample: Sampler | None) -> Numbe
 
     Without a sample to fill, it is only read if that is needed to know the type.
     """
-    data_type = published_field(source.schema([column]).field(column)).type
+    kinds = kinds_of_numbers(column, published_field(source.schema([column]).field(column)).type)
+    if sample is None and len(kinds) == 1:
+        return drawn_numbers(kinds[0], [])
+    for batch in source.batches([column]):
+        kinds = kinds_left(column, kinds, batch.column(0))
+        if sample is not None:
+            sample.add(batch)
+    return drawn_numbers(kinds[0], [] if sample is None else [one.column(0) for one in sample.batches()])
+
+
+def kinds_of_numbers(column: str, data_type: pa.DataType) -> list[pa.DataType]:
+    """The types that the numbers of a column may have, the first that all of them have is theirs."""
     kinds = [pa.int64(), pa.float64()] if _is_text(data_type) else [data_type]
     if not is_number(kinds[0]):
         raise _no_numbers(column, str(data_type))
-    if sample is None and len(kinds) == 1:
+    return kinds
+
+
+def kinds_left(column: str, kinds: Sequence[pa.DataType], values: pa.Array) -> list[pa.DataType]:
+    """Those of some types that some values can have; an error if there are none."""
+    left = [kind for kind in kinds if _can_be(values, kind)]
+    if not left:
+        raise _no_numbers(column, "text that is no number")
+    return left
+
+
+def drawn_numbers(data_type: pa.DataType, values: Sequence[pa.Array]) -> NumberSample:
+    """A sample of these numbers."""
+    if not values:
         return NumberSample(data_type, [], np.zeros(0, dtype=np.int64))
-    for batch in source.batches([column]):
-        values = batch.column(0)
-        kinds = [kind for kind in kinds if _can_be(values, kind)]
-        if not kinds:
-            raise _no_numbers(column, "text that is no number")
-        if sample is not None:
-            sample.add(batch)
-    data_type = kinds[0]
-    if sample is None:
-        return NumberSample(data_type, [], np.zeros(0, dtype=np.int64))
-    drawn = [cast_to_published(one.column(0), data_type).drop_null() for one in sample.batches()]
+    drawn = [cast_to_published(one, data_type).drop_null() for one in values]
     integers = np.concatenate([np.zeros(0, dtype=np.int64), *(to_integers(one) for one in drawn)]).astype(np.int64)
     different, counts = np.unique(integers, return_counts=True)
     if pa.types.is_decimal(data_type):
@@ -207,6 +225,21 @@ class BandCounter:
             )
         bands = _bands_of(to_integers(numbers), self._thresholds)
         self._counts += np.bincount(bands, minlength=len(self._counts))
+
+    def merge(self, other: BandCounter) -> None:
+        """Add what another counter of the same column has counted."""
+        self._counts += other._counts
+        self._nulls += other._nulls
+        self._tracker.merge(other._tracker)
+
+    def counts_in_order(self, column: BandedColumn) -> Integers:
+        """What was counted, in the order of the codes of the column that has all of it."""
+        ordered = np.zeros(len(column.texts), dtype=np.int64)
+        known = column.code_of_band >= 0
+        ordered[column.code_of_band[known]] = self._counts[known]
+        if column.null_code is not None:
+            ordered[column.null_code] += self._nulls
+        return ordered
 
     def finish(self, null_value: str | None, found: Collection[str] = ()) -> BandedColumn:
         """The column, once every batch is counted; `found` are codes for what is missing."""

@@ -2,6 +2,10 @@
 
 Cut points c_1 < ... < c_k part the numbers into k + 1 bands: below c_1, c_i to below c_(i+1), and c_k and above. They
 are exact, and so is every comparison: a float is the decimal that it prints as, and 0.3 is not below a cut at 0.3.
+
+Bands may be parts of coarser ones: [10000, 25000) of [0, 50000). Every cut between coarser bands is one between finer
+ones too, so each band is in exactly one band of every level above. Levels are given from the outermost to the finest,
+which is called "band"; those above it are "level 1", "level 2" and so on.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -32,41 +36,71 @@ _SUGGESTED = 8
 class BandSpec:
     """How numbers are parted: at `cuts`, into `quantiles` bands of about as many records, or every `width`.
 
-    Bands of one width begin at multiples of it, or at `start`, below which everything is one band.
+    Bands of one width begin at multiples of it, or at `start`, below which everything is one band. `coarser` says the
+    same of the levels above, each by itself and the outermost first.
     """
 
     cuts: tuple[Fraction, ...] = ()
     quantiles: int | None = None
     width: Fraction | None = None
     start: Fraction | None = None
+    coarser: tuple[BandSpec, ...] = ()
 
     @classmethod
     def of(
         cls,
-        cuts: Sequence[Number] | None = None,
-        quantiles: Number | None = None,
-        width: Number | None = None,
+        cuts: Sequence[Number] | Sequence[Sequence[Number]] | None = None,
+        quantiles: Number | Sequence[Number] | None = None,
+        width: Number | Sequence[Number] | None = None,
         start: Number | None = None,
     ) -> BandSpec:
-        """A specification from numbers as people write them, checked."""
+        """A specification from numbers as people write them, checked. Several levels are a list, outermost first."""
         if sum(given is not None for given in (cuts, quantiles, width)) != 1:
             raise PolicyError("bands need cuts, quantiles or a width, and one of them only", "Write cuts = [0, 10000].")
         if start is not None and width is None:
             raise PolicyError("from needs a width: bands of that width begin there", "Give a width too.")
-        return cls(
-            cuts=_ascending(cuts) if cuts is not None else (),
-            quantiles=_number_of_bands(quantiles) if quantiles is not None else None,
-            width=_positive(width) if width is not None else None,
-            start=exact_fraction(start, "from") if start is not None else None,
-        )
+        first = exact_fraction(start, "from") if start is not None else None
+        if cuts is not None:
+            levels = [cls(cuts=_ascending(some)) for some in _lists_of_cuts(cuts)]
+        elif quantiles is not None:
+            levels = [cls(quantiles=_number_of_bands(number)) for number in _listed(quantiles, "quantiles")]
+        else:
+            levels = [cls(width=_positive(number), start=first) for number in _listed(width, "width")]
+        for place, (coarse, fine) in enumerate(pairwise(levels), 1):
+            _refuse_crossing(coarse, fine, place)
+        return replace(levels[-1], coarser=tuple(levels[:-1]))
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """What the bands of each level are called, from the outermost on."""
+        return (*(f"level {number}" for number in range(1, len(self.coarser) + 1)), "band")
 
 
 @dataclass(frozen=True)
 class Bands:
-    """Bands by their cut points, in ascending order, and what the publisher should know about them."""
+    """Bands by their cut points, in ascending order, and what the publisher should know about them.
+
+    `coarser` has the cuts of the levels above, the outermost first: all of them are among `cuts`.
+    """
 
     cuts: tuple[Fraction, ...]
     notes: tuple[str, ...] = ()
+    coarser: tuple[tuple[Fraction, ...], ...] = ()
+
+    @classmethod
+    def at(cls, spec: BandSpec) -> Bands:
+        """The bands of a specification by cuts."""
+        return cls(spec.cuts, coarser=tuple(above.cuts for above in spec.coarser))
+
+    @property
+    def levels(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The cuts of every level, the finest last."""
+        return (*self.coarser, self.cuts)
+
+    @property
+    def spec(self) -> BandSpec:
+        """The cuts as a specification."""
+        return BandSpec(cuts=self.cuts, coarser=tuple(BandSpec(cuts=cuts) for cuts in self.coarser))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,6 +110,20 @@ class Bands:
         texts = [exact_text(cut) for cut in self.cuts]
         between = [f"{low} to below {high}" for low, high in pairwise(texts)]
         return (f"below {texts[0]}", *between, f"{texts[-1]} and above")
+
+    @property
+    def paths(self) -> list[tuple[tuple[str, str], ...]]:
+        """For each band the coarser ones that hold it, from the outermost on, and itself: the name and level of each.
+
+        A band with the same ends on several levels is named on each of them. Levels above without a cut are left out.
+        """
+        paths: list[list[tuple[str, str]]] = [[] for _ in self.names]
+        for number, cuts in enumerate(self.coarser, 1):
+            names = Bands(cuts).names
+            for band, path in enumerate(paths if cuts else []):
+                place = bisect_right(cuts, self.cuts[band - 1]) if band else 0  # where its lower end is
+                path.append((names[place], f"level {number}"))
+        return [(*path, (name, "band")) for path, name in zip(paths, self.names, strict=True)]
 
     def of(self, numbers: Numbers) -> NDArray[np.intp]:
         """For each number the place of its band in `names`."""
@@ -99,6 +147,14 @@ class Bands:
 
 def resolve_bands(spec: BandSpec, numbers: Numbers, counts: Counts) -> Bands:
     """The bands for a column, from its different numbers in ascending order and how many records have each."""
+    *above, finest = [_resolved(level, numbers, counts) for level in (*spec.coarser, replace(spec, coarser=()))]
+    notes = [f"on level {number} {note}" for number, level in enumerate(above, 1) for note in level.notes]
+    return Bands(finest.cuts, (*finest.notes, *notes), tuple(level.cuts for level in above))
+
+
+def _resolved(spec: BandSpec, numbers: Numbers, counts: Counts) -> Bands:
+    """The bands of one level. A cut of quantiles, or of a width, depends on where it should be and on nothing else of
+    its level, so the coarser of two levels has no cut that the finer one has not."""
     if not len(numbers):
         return Bands(spec.cuts)
     if spec.quantiles is not None:
@@ -202,8 +258,49 @@ def _float_threshold(cut: Fraction, kind: np.dtype[Any]) -> Any:
     return near if Fraction(str(near)) >= cut else np.nextafter(near, kind.type(np.inf))
 
 
+def _lists_of_cuts(cuts: Any) -> list[Any]:
+    """The cuts of each level: one list of numbers is one level."""
+    lists = [_is_list(some) for some in cuts] if _is_list(cuts) else []
+    if any(lists) and not all(lists):
+        raise PolicyError("cuts have numbers beside lists", "Write a list for each level: cuts = [[50], [10, 50]].")
+    return list(cuts) if lists and lists[0] else [cuts]
+
+
+def _listed(numbers: Any, name: str) -> list[Any]:
+    """The number of each level: one number is one level."""
+    if _is_list(numbers) and not numbers:
+        raise PolicyError(f"{name} is an empty list", f"Write {name} = 8, or a number for each level.")
+    return list(numbers) if _is_list(numbers) else [numbers]
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _refuse_crossing(coarse: BandSpec, fine: BandSpec, number: int) -> None:
+    """An error if a cut of the coarser level is none of the next finer one, or if both are the same."""
+    if coarse == fine:
+        raise PolicyError(f"level {number} has the same bands as the finer level after it", "Leave one of them out.")
+    lost = next((cut for cut in coarse.cuts if cut not in fine.cuts), None)
+    if lost is not None:
+        raise PolicyError(
+            f"the cut {exact_text(lost)} of level {number} is none of the finer level after it",
+            "Every level needs the cuts of the levels before it, and more: cuts = [[50], [10, 50]].",
+        )
+    if coarse.quantiles is not None and fine.quantiles is not None and fine.quantiles % coarse.quantiles:
+        raise PolicyError(
+            f"{coarse.quantiles} quantiles cannot be cut into {fine.quantiles}, which is no multiple",
+            f"Give the coarser level first, and multiples: quantiles = [{coarse.quantiles}, {2 * coarse.quantiles}].",
+        )
+    if coarse.width is not None and fine.width is not None and (coarse.width / fine.width).denominator != 1:
+        raise PolicyError(
+            f"bands of width {exact_text(coarse.width)} cannot be cut into bands of width {exact_text(fine.width)}",
+            "Give the coarser level first, and divisors: width = [50000, 10000].",
+        )
+
+
 def _ascending(cuts: Sequence[Number]) -> tuple[Fraction, ...]:
-    if isinstance(cuts, str) or not cuts:
+    if not _is_list(cuts) or not cuts:
         raise PolicyError("cuts must be a list of numbers in ascending order", "Write cuts = [0, 10000, 25000].")
     exact = tuple(exact_fraction(cut, "a cut") for cut in cuts)
     wrong = next(((low, high) for low, high in pairwise(exact) if low >= high), None)

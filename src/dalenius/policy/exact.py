@@ -43,6 +43,24 @@ def exact_fraction(number: Number, name: str) -> Fraction:
     raise PolicyError(f"{name} must be a decimal, an integer or a ratio, got {text!r}", 'Write 0.02, 1 or "17/100".')
 
 
+def written_number(value: object) -> object:
+    """A number of a job file as it is written, for `exact_fraction` to read; refuse anything else."""
+    real = isinstance(value, str | int | Decimal) and not isinstance(value, bool)
+    if not real or (isinstance(value, Decimal) and not value.is_finite()):
+        raise ValueError("expected a number: 8, 0.02 or a quoted ratio such as '17/100'")
+    return value
+
+
+def written_numbers(value: object) -> object:
+    """The same of numbers in lists. Whether lists make sense is checked with the groups."""
+    if isinstance(value, list):
+        for entry in value:
+            written_numbers(entry)
+    elif value is not None:
+        written_number(value)
+    return value
+
+
 def exact_limit(number: Number, name: str) -> Fraction:
     """A limit: an exact fraction in (0, 1]."""
     limit = exact_fraction(number, name)

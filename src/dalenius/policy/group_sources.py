@@ -9,6 +9,7 @@ prefix = [1, 3]                     # groups of codes with the same first charac
 prefixes = {C = "any cancer", D0 = "any cancer"}
 tree = {"any cancer" = ["C50", "C51"]}
 cuts = [0, 10000, 25000]            # bands of numbers; or quantiles = 8; or width = 5000, and from = 0
+cuts = [[0], [0, 10000, 25000]]     # bands in bands, the coarser first; quantiles = [2, 8]; width = [50000, 5000]
 ungrouped = ["?"]                   # what is in no group
 """
 
@@ -45,17 +46,25 @@ def as_grouping(given: Grouping | str | Mapping[str, Any]) -> Grouping:
 
 
 def parse_groups(text: str) -> dict[str, Any]:
-    """The keys of a [groups] section from one text: icd10, diagnoses.csv, prefix:1,3, cuts:0,10000, ..."""
+    """The keys of a [groups] section from one text: icd10, diagnoses.csv, prefix:1,3, cuts:0,10000, ...
+
+    Between levels of bands are colons, the coarser first: quantiles:4:16. (1/3 is a number.)
+    """
     if text.strip().casefold() in SYSTEMS:
         return {"named": text.strip().casefold()}
     if text.casefold().endswith(".csv"):
         return {"csv": text}
     key, colon, rest = text.partition(":")
-    if colon and key in ("quantiles", "width"):
-        return {key: rest.strip()}
-    if colon and key in ("prefix", "cuts"):
-        return {key: [part.strip() for part in rest.split(",")]}
+    if colon and key == "prefix":
+        return {key: _parts(rest, ",")}
+    if colon and key in ("cuts", "quantiles", "width"):
+        levels = [_parts(level, ",") if key == "cuts" else level for level in _parts(rest, ":")]
+        return {key: levels if len(levels) > 1 else levels[0]}
     raise PolicyError(f"there are no groups {text!r}", _WAYS)
+
+
+def _parts(text: str, separator: str) -> list[str]:
+    return [part.strip() for part in text.split(separator)]
 
 
 def grouping_of(section: Mapping[str, Any]) -> Grouping:

@@ -35,8 +35,8 @@ class Grouping:
     """Where groups come from. `kind` is icd9, icd10, csv, tree, prefix, prefixes or bands.
 
     `paths` has the groups of each value from the top down (csv, tree), and `level_names` what the groups of each depth
-    are called. `prefix` has lengths, `prefixes` the group of each prefix. `ungrouped` values are in no group, and that
-    is meant.
+    are called. `prefix` has lengths, `prefixes` the group of each prefix. Bands have a specification, or, where the
+    values are bands, `paths` to coarser ones. `ungrouped` values are in no group, and that is meant.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class Grouping:
         for value, path in self.paths:
             if value in self.ungrouped:
                 raise PolicyError(f"{value!r} is under ungrouped, and in the group {path[-1]!r}", "Keep one of them.")
-            for depth, name in enumerate(path):
+            for depth, name in enumerate(path if self.kind != "bands" else ()):  # which may be the same on two levels
                 above = path[depth - 1] if depth else ""
                 if name in path[:depth] or parents.setdefault(name, above) != above:
                     raise PolicyError(
@@ -68,7 +68,9 @@ class Grouping:
             return LEVELS
         if self.kind == "prefix":
             return tuple(f"prefix {length}" for length in self.prefix)
-        return {"prefixes": ("group",), "bands": ("band",)}.get(self.kind, self.level_names)
+        if self.bands is not None:
+            return self.bands.levels
+        return ("group",) if self.kind == "prefixes" else self.level_names
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -175,10 +177,11 @@ def limit_groups(policy: LimitPolicy, grouping: Grouping, counts: ValueCounts) -
     grouping, of_bands = settle_bands(grouping, counts.values, counts.counts)
     tree = resolve_groups(grouping, counts.values, counts.counts, policy.allow_absent)
     by_name, notes = _limits_by_name(policy, grouping, tree)
-    limited = []
+    limited, levels_of = [], _levels_of_bands(grouping)
     for group, records in zip(tree.groups, tree.sums(counts.counts), strict=True):
-        rule = policy.levels.get(group.level, policy)
-        limit = by_name.get(group.name, rule.rule_limit(records, counts.total))
+        rules = [policy.levels.get(level, policy) for level in levels_of.get(group.name, [group.level])]
+        ruled = [limit for rule in rules if (limit := rule.rule_limit(records, counts.total)) is not None]
+        limit = by_name.get(group.name, min(ruled, default=None))
         if limit is not None and limit <= 0:
             raise PolicyError(
                 f"the rule gives the group {group.name!r} the limit {format_fraction(limit)}; a limit must be above 0",
@@ -186,6 +189,18 @@ def limit_groups(policy: LimitPolicy, grouping: Grouping, counts: ValueCounts) -
             )
         limited.append(replace(group, limit=limit))
     return replace(tree, groups=tuple(limited)), [*notes, *of_bands]
+
+
+def _levels_of_bands(grouping: Grouping) -> dict[str, list[str]]:
+    """The levels of each band: it may be one on several, and then the tightest of their rules is its rule."""
+    if grouping.kind != "bands":
+        return {}
+    levels: dict[str, list[str]] = {}
+    paths = [tuple(zip(path, grouping.level_names, strict=True)) for _, path in grouping.paths]
+    paths = Bands.at(grouping.bands).paths if grouping.bands is not None else paths
+    for name, level in dict.fromkeys(step for path in paths for step in path):
+        levels.setdefault(name, []).append(level)
+    return levels
 
 
 def _limits_by_name(policy: LimitPolicy, grouping: Grouping, tree: Groups) -> tuple[dict[str, Fraction], list[str]]:
@@ -233,7 +248,7 @@ def settle_bands(
             total[number] = total.get(number, 0) + count
     different = sorted(total, key=lambda number: (float(number), number))  # floats are quick to compare
     bands = resolve_bands(grouping.bands, different, [total[number] for number in different])
-    return replace(grouping, bands=BandSpec(cuts=bands.cuts)), bands.notes
+    return replace(grouping, bands=bands.spec), bands.notes
 
 
 def paths_of(grouping: Grouping, values: Sequence[str], counts: Sequence[int] | None) -> Mapping[str, Path | None]:
@@ -254,7 +269,7 @@ def _finder(grouping: Grouping) -> Callable[[str], Path | None]:
 
         return of_code
     if grouping.bands is not None:
-        return _band_finder(Bands(grouping.bands.cuts))
+        return _band_finder(Bands.at(grouping.bands))
     if grouping.kind == "prefix":
         return lambda value: tuple((value[:n], f"prefix {n}") for n in grouping.prefix if n <= len(value)) or None
     if grouping.kind == "prefixes":
@@ -268,11 +283,11 @@ def _finder(grouping: Grouping) -> Callable[[str], Path | None]:
 
 
 def _band_finder(bands: Bands) -> Callable[[str], Path | None]:
-    names = bands.names
+    paths = bands.paths
 
     def of_number(value: str) -> Path | None:
         number = number_of(value)
-        return None if number is None else ((names[bisect_right(bands.cuts, number)], "band"),)
+        return None if number is None else paths[bisect_right(bands.cuts, number)]
 
     return of_number
 

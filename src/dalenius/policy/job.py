@@ -55,18 +55,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from dalenius.errors import JobFileError, MissingExtraError, PolicyError, UsageError, did_you_mean
 from dalenius.model.plan import Method
+from dalenius.policy.exact import written_number, written_numbers
 from dalenius.policy.group_sources import grouping_of, parse_groups
 from dalenius.policy.grouping import Grouping
 from dalenius.policy.limits import LimitPolicy
 from dalenius.tables.delimited import require_regular
-
-
-def _number(value: object) -> object:
-    """Keep numbers as they are written, for `exact_fraction` to read; refuse anything else."""
-    real = isinstance(value, str | int | Decimal) and not isinstance(value, bool)
-    if not real or (isinstance(value, Decimal) and not value.is_finite()):
-        raise ValueError("expected a number: 8, 0.02 or a quoted ratio such as '17/100'")
-    return value
 
 
 def _strata(value: object) -> object:
@@ -103,7 +96,8 @@ def _groups(value: object) -> object:
     raise ValueError("expected a text such as 'icd10', or a section")
 
 
-ExactNumber = Annotated[str | int | Decimal, BeforeValidator(_number)]
+ExactNumber = Annotated[str | int | Decimal, BeforeValidator(written_number)]
+OneOrMore = Annotated[str | int | Decimal | list[Any], BeforeValidator(written_numbers)]
 
 
 class _Section(BaseModel):
@@ -180,9 +174,9 @@ class GroupsSection(_Section):
     prefix: Annotated[str | int | list[str | int] | None, BeforeValidator(_prefix)] = None
     prefixes: dict[str, str] = Field(default_factory=dict)
     tree: dict[str, Any] = Field(default_factory=dict)
-    cuts: list[ExactNumber] = Field(default_factory=list)
-    quantiles: ExactNumber | None = None
-    width: ExactNumber | None = None
+    cuts: Annotated[list[Any], BeforeValidator(written_numbers)] = Field(default_factory=list)
+    quantiles: OneOrMore | None = None
+    width: OneOrMore | None = None
     start: ExactNumber | None = Field(default=None, alias="from")
     ungrouped: list[str] = Field(default_factory=list)
 

@@ -23,7 +23,7 @@ def without_not_applicable(counts: ValueCounts, named: Sequence[str]) -> ValueCo
             f"every record has a value that does not apply: {quote_names(list(counts.values))}",
             "At least one value must be left to protect: name fewer under not_applicable.",
         )
-    return ValueCounts.of(own, are_bands=counts.are_bands)
+    return ValueCounts.of(own, cuts=counts.cuts)
 
 
 def refuse_not_applicable(policy: LimitPolicy, values: Collection[str], named: Sequence[str]) -> None:

@@ -11,13 +11,13 @@ from dalenius.model.progress import Progress
 from dalenius.place.banded import NumberBands
 from dalenius.place.survey import Survey
 from dalenius.policy.banding import policy_of_bands
-from dalenius.policy.bands import resolve_bands
+from dalenius.policy.bands import Bands
 from dalenius.policy.grouping import resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy, bands_in
 from dalenius.policy.not_applicable import apart_sentence, refuse_not_applicable, without_not_applicable
 from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.publishing.description import check_values
-from dalenius.publishing.engine import OpenTable, SurveySpec
+from dalenius.publishing.engine import OpenTable, SurveySpec, bands_of_numbers
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.stratify import Stratifier
 
@@ -43,7 +43,7 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tupl
         request.options.null_name,
         stratifier.sample,
         identifying_columns(roles, table.names),
-        bands,
+        bands[1] if bands is not None else None,
         missing=request.options.missing,
     )
     survey = table.survey(spec, progress)
@@ -58,7 +58,7 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tupl
     refuse_not_applicable(policy, counts, named)
     apart = [place for place, text in enumerate(sensitive.texts) if text in named]
     if bands is not None:
-        return _with_numbers(survey, policy, apart)
+        return _with_numbers(survey, policy_of_bands(policy, bands[0]), apart)
     if policy.grouping is None and not apart:
         return survey, policy
     order = [place for place, text in enumerate(sensitive.texts) if text not in named]
@@ -70,14 +70,17 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tupl
 
 
 def _with_numbers(survey: Survey, policy: LimitPolicy, apart: Sequence[int]) -> tuple[Survey, LimitPolicy]:
-    """A survey of numbers in bands, and the policy for the bands. Of their values, nulls alone may not apply."""
+    """A survey of numbers in bands, which are dealt in ascending order: that is depth first, whatever holds them.
+
+    Of their values, nulls alone may not apply.
+    """
     sensitive = survey.sensitive
     if any(place != sensitive.null_code for place in apart):
         raise UsageError(
             "a band of numbers applies to whoever has such a number",
             "Only what is missing may not apply: name its codes with --missing, and --not-applicable missing.",
         )
-    return replace(survey, sensitive=replace(sensitive, apart=len(apart))), policy_of_bands(policy)
+    return replace(survey, sensitive=replace(sensitive, apart=len(apart))), policy
 
 
 def apart_notes(survey: Survey) -> tuple[str, ...]:
@@ -88,17 +91,12 @@ def apart_notes(survey: Survey) -> tuple[str, ...]:
     return () if sentence is None else (sentence,)
 
 
-def _bands(table: OpenTable, request: PublishRequest) -> NumberBands | None:
-    """The bands that sensitive numbers count by; None if that is not asked for."""
+def _bands(table: OpenTable, request: PublishRequest) -> tuple[Bands, NumberBands] | None:
+    """The bands that sensitive numbers count by, of all levels and the finest; None if that is not asked for."""
     spec = bands_in(request.limits)
-    if spec is None:
-        return None
-    if request.solving.fake_values:
+    if spec is not None and request.solving.fake_values:
         raise UsageError(
             "fake values are not made for numbers: an invented number may be one that nobody could have",
             "Leave out --fakes, or publish bands as text instead of numbers.",
         )
-    key = None if spec.cuts else request.key
-    seen = table.numbers(request.roles.sensitive, key, request.options.missing)
-    bands = resolve_bands(spec, seen.numbers, seen.counts)
-    return NumberBands(seen.data_type, bands.cuts, bands.names)
+    return bands_of_numbers(table, request.roles.sensitive, spec, request.key, request.options.missing)

@@ -13,9 +13,10 @@ records of a value get their ranks is its own.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -27,9 +28,11 @@ from dalenius.place.banded import NumberBands, NumberSample
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.occurrences import Occurrences
+from dalenius.place.permutation import KEY_BYTES
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
+from dalenius.policy.bands import Bands, BandSpec, resolve_bands
 from dalenius.publishing.arrangement import Arrangement, Numbers, StratumCounts
 from dalenius.publishing.options import LOCAL, PublishOptions, choose_engine
 from dalenius.release.folder import ReleaseFolder
@@ -175,8 +178,10 @@ def open_engine(table: Any, options: PublishOptions, budget: Budget) -> Iterator
         yield engine
 
 
-def count_on_engine(table: Any, sensitive: str, options: PublishOptions, allow_absent: bool = False) -> ValueCounts:
-    """How often each sensitive value occurs, as the engine of the options counts it."""
+def count_on_engine(
+    table: Any, sensitive: str, options: PublishOptions, allow_absent: bool = False, bands: BandSpec | None = None
+) -> ValueCounts:
+    """How often each sensitive value occurs, or each band of numbers, as the engine of the options counts it."""
     options = choose_engine(table, options)
     with (
         open_engine(table, options, Budget.of(options.memory)) as engine,
@@ -184,7 +189,20 @@ def count_on_engine(table: Any, sensitive: str, options: PublishOptions, allow_a
     ):
         if sensitive not in opened.names:
             raise NoSuchColumnError.in_table(sensitive, opened.names)
-        spec = SurveySpec(sensitive, (), options.null_name, missing=options.missing)
+        found = bands_of_numbers(opened, sensitive, bands, secrets.token_bytes(KEY_BYTES), options.missing)
+        numbers = found[1] if found is not None else None
+        spec = SurveySpec(sensitive, (), options.null_name, bands=numbers, missing=options.missing)
         column = opened.survey(spec, Silent()).sensitive
         column.refuse_absent_codes(options.missing, allow_absent)
-        return column.value_counts
+        return replace(column.value_counts, cuts=found[0].levels if found is not None else ())
+
+
+def bands_of_numbers(
+    table: OpenTable, column: str, spec: BandSpec | None, key: bytes, missing: Sequence[str]
+) -> tuple[Bands, NumberBands] | None:
+    """The bands that the numbers of a column count by, of all levels and the finest; None if that is not asked for."""
+    if spec is None:
+        return None
+    seen = table.numbers(column, None if spec.cuts else key, missing)
+    bands = resolve_bands(spec, seen.numbers, seen.counts)
+    return bands, NumberBands(seen.data_type, bands.cuts, bands.names)

@@ -34,6 +34,7 @@ from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
 from dalenius.verify.findings import LIMITS, SOURCE, Report, plural, quote
 from dalenius.verify.release_files import Watch
+from dalenius.verify.stated_bands import bands_meant
 from dalenius.verify.stated_groups import StatedGroups
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ class PublishersLimits:
     def of(cls, policy: LimitPolicy, manifest: Manifest, source: SourceTable | None) -> PublishersLimits:
         """Counts the values of the table, if there is one and it is needed. What is missing is in no group."""
         policy = policy.ungrouping(manifest.null_value)
-        if policy.grouping is not None and policy.grouping.bands is not None and manifest.bands is not None:
-            policy = policy_of_bands(policy)  # bands are the values of such a release
+        spec = policy.grouping.bands if policy.grouping is not None else None
+        if spec is not None and manifest.bands is not None:  # bands are the values of such a release
+            policy = policy_of_bands(policy, bands_meant(spec, manifest))
         if source is None or not policy.goes_by_counts or not manifest.adversary.fake_values:
             return cls(policy, manifest)
         column = manifest.columns.sensitive.name

@@ -2,11 +2,13 @@
 
 With cuts c_1 < ... < c_k, a number is in the band after as many cuts as are not above it. Whole numbers and decimals
 are compared as they are, and a float as the shortest decimal that is read back as it.
+
+The groups of such a release are coarser bands: each is named by its ends, which are cuts, and holds the bands between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -17,13 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.model.memory import ReadingMemory
-from dalenius.policy.bands import BandSpec, exact_text
+from dalenius.policy.bands import Bands, BandSpec, exact_text
 from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import named_type
 from dalenius.verify.buckets import Codes, Integers
 from dalenius.verify.findings import LIMITS, MANIFEST, Report, quote
 from dalenius.verify.row_order import integers, nulls, order_keys, simple, words
 from dalenius.verify.sensitive_values import ValueCodes
+from dalenius.verify.stated_groups import StatedGroups
 
 _LAST = 2**63 - 1
 _FEW = 16  # cuts that are compared one by one
@@ -43,15 +46,40 @@ def compare_bands(spec: BandSpec | None, manifest: Manifest, report: Report) -> 
     if manifest.bands is None:
         report.fail(LIMITS, "limits are to be on bands of numbers, and the release has no bands")
         return
-    cuts = [Fraction(text) for text in manifest.bands]
-    if spec.cuts and tuple(cuts) != spec.cuts:
+    bands = bands_meant(spec, manifest)
+    if spec.cuts and bands.cuts != spec.cuts:
         report.fail(LIMITS, "the cuts between bands are not those that are given")
+    if manifest.groups and not any(bands.coarser):
+        report.fail(LIMITS, "the release has bands within coarser ones, and these are not given")
     if spec.quantiles is not None:
-        if len(cuts) >= spec.quantiles:
-            report.fail(LIMITS, f"there are more bands than {spec.quantiles}")
+        for level, cuts in zip((*spec.coarser, spec), bands.levels, strict=True):
+            if level.quantiles is not None and len(cuts) >= level.quantiles:
+                report.fail(LIMITS, f"there are more bands than {level.quantiles}")
         report.note("quantiles go by the numbers of the table: the cuts between bands are those of the manifest")
     if spec.width is not None:
-        _compare_width(cuts, spec.width, spec.start, report)
+        _compare_width(bands.cuts, spec.width, spec.start, report)
+
+
+def bands_meant(spec: BandSpec, manifest: Manifest) -> Bands:
+    """The bands of a manifest, within the coarser ones that a publisher means: which of its cuts are cuts of these.
+
+    Only of quantiles nobody can say so without the table. Theirs are the ends of the manifest's groups, level by level;
+    a band that is one on several levels is a group of the first.
+    """
+    texts = sorted(manifest.bands or [], key=Fraction)
+    cuts = [Fraction(text) for text in texts]
+    coarser, ends = [], set[str]()
+    for name, level in zip(spec.levels, spec.coarser, strict=False):
+        of_level = [group.name for group in manifest.groups or () if group.level == name]
+        ends |= {end for group in of_level for end in _ends(group) if end is not None}
+        if level.quantiles is not None:
+            own = [cut for cut, text in zip(cuts, texts, strict=True) if text in ends]
+        elif level.width is not None:
+            own = [cut for cut in cuts if (cut - (level.start or 0)) % level.width == 0]
+        else:
+            own = [cut for cut in cuts if cut in level.cuts]
+        coarser.append(tuple(own))
+    return Bands(tuple(cuts), coarser=tuple(coarser))
 
 
 def _compare_width(cuts: Sequence[Fraction], width: Fraction, start: Fraction | None, report: Report) -> None:
@@ -77,6 +105,40 @@ def _problems(manifest: Manifest, texts: Sequence[str]) -> Iterator[str]:
         yield f"{quote(strange)} is none of the bands"
     elif any(order[low.value] >= order[high.value] for low, high in pairwise(manifest.values)):
         yield "the bands are not in ascending order"
+    else:
+        yield from _group_problems(manifest, order, texts)
+
+
+def _group_problems(manifest: Manifest, order: Mapping[str, int], texts: Sequence[str]) -> Iterator[str]:
+    """Groups that are no coarser bands, given the place of each value among all bands."""
+    groups = StatedGroups.of(manifest)
+    if groups is None:
+        return
+    cuts = {text: number for number, text in enumerate(texts)}
+    listed = [order[value.value] for value in manifest.values]
+    held: list[list[int]] = [[] for _ in groups.names]
+    for value in manifest.values:
+        for group in groups.path_of(value.value):
+            held[group].append(order[value.value])
+    for name, members in zip(groups.names, held, strict=True):
+        low, high = _ends(name)
+        ends = {end for end in (low, high) if end is not None}
+        if not ends or not ends <= cuts.keys():
+            yield f"the group {quote(name)} is no range between cuts"
+            continue
+        first, last = 0 if low is None else cuts[low] + 1, len(texts) if high is None else cuts[high]
+        if members != [place for place in listed if first <= place <= last]:
+            yield f"the group {quote(name)} does not hold the bands that it should, by its name"
+
+
+def _ends(name: str) -> tuple[str | None, str | None]:
+    """The cuts between which a band is, by its name; None for an end that it does not have."""
+    low, between, high = name.partition(" to below ")
+    if between:
+        return low, high
+    if name.startswith("below "):
+        return None, name.removeprefix("below ")
+    return (name.removesuffix(" and above"), None) if name.endswith(" and above") else (None, None)
 
 
 def band_names(texts: Sequence[str]) -> list[str]:

@@ -10,38 +10,50 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from dalenius.errors import SelfCheckError, UsageError
+from dalenius.model.problem import SizeGroup
 from dalenius.model.progress import Progress, Silent
-from dalenius.place.banded import NumberSample
+from dalenius.place.banded import NumberSample, drawn_numbers, kinds_of_numbers
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
 from dalenius.place.occurrences import Occurrences, scaled_up
 from dalenius.place.packed import Layout, Pieces
 from dalenius.place.slots import Placement
-from dalenius.place.survey import Survey, smallest_numbers
+from dalenius.place.survey import Survey, layout_of, smallest_numbers
 from dalenius.place.wide import WideLayout
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.spark.frames import SelectedColumns, quoted
-from dalenius.publishing.spark.placing import PLACED, PlaceTask, Ranks
+from dalenius.publishing.spark.placing import (
+    ENCODED,
+    PLACED,
+    PieceEncoder,
+    PlaceTask,
+    Ranks,
+    SortTask,
+    ValuesTask,
+)
 from dalenius.publishing.spark.rereading import (
     Check,
     CountTask,
     PackedRecordsOf,
     RawRecordsOf,
     SampleTask,
+    layout_of_numbers,
     packed_frame,
     raw_frame,
     rows_moved,
 )
 from dalenius.publishing.spark.spark_errors import plain_errors
-from dalenius.publishing.spark.surveying import Partitions, Surveyor
+from dalenius.publishing.spark.surveying import NumbersTask, Partitions, Surveyor, numbers_in
 from dalenius.publishing.spark.watching import ClusterWork
 from dalenius.tables.delimited import check_names
+
+TablesAsFiles = tuple[tuple[DataFrame, Pieces], tuple[DataFrame, Pieces]]  # QIT and ST, a file a piece
 
 _FEWEST_PIECES = 8
 _LEAST_PIECE_ROWS, _MOST_PIECE_ROWS = 2**14, 2**20
@@ -49,6 +61,7 @@ _PIECE_BYTES = 2**26
 _DRAWN_AT_ONCE = 2**22
 _MOST_HASHES = 2**18
 _FEW_TASKS = 8
+_SAMPLED_NUMBERS = 2**20
 
 
 def piece_rows(rows: int, row_bytes: int) -> int:
@@ -86,7 +99,32 @@ class SparkPlacement:
     frame: DataFrame
     pieces: Pieces
     layout: Layout | WideLayout
-    fake_values: int
+    arrangement: Arrangement
+
+    @contextmanager
+    def tables(self, spark: SparkSession, qit: PieceEncoder, st: PieceEncoder) -> Iterator[TablesAsFiles]:
+        """QIT by the one shuffle and sort that there is; ST, which needs no record, by itself.
+
+        Where records carry their numbers, ST is made of the same pieces, which are kept until both are written.
+        """
+        shuffled = self.frame.repartitionById(len(self.pieces), "piece")
+        survey, fakes = self.arrangement.survey, self.arrangement.fake_values
+        if survey.numbers:
+            shuffled = shuffled.persist(StorageLevel.DISK_ONLY)
+            try:
+                others = SortTask(self.pieces, self.layout, qit, "all but numbers")
+                numbers = SortTask(self.pieces, self.layout, st, "numbers")
+                made = shuffled.mapInArrow(others, ENCODED), shuffled.mapInArrow(numbers, ENCODED)
+                yield (made[0], self.pieces), (made[1], self.pieces)
+            finally:
+                shuffled.unpersist()
+            return
+        slots = [SizeGroup(group.size + fakes, group.buckets) for group in self.arrangement.groups]
+        pieces = Pieces.of(slots, piece_rows(sum(group.size * group.buckets for group in slots), 16))
+        buckets = sum(group.buckets for group in slots)
+        values = ValuesTask(self.arrangement.partitions, survey.sensitive, pieces, buckets, st)
+        of_st = spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(values, ENCODED)
+        yield (shuffled.mapInArrow(SortTask(self.pieces, self.layout, qit), ENCODED), self.pieces), (of_st, pieces)
 
 
 class SparkTable:
@@ -104,12 +142,22 @@ class SparkTable:
         check_names(list(self.names))
 
     def numbers(self, column: str, key: bytes | None, missing: Sequence[str]) -> NumberSample:
-        """Refused: a cluster does not take numbers along yet."""
-        del key, missing
-        raise UsageError(
-            f"{column!r} cannot be published as numbers in bands by Spark",
-            "Use --engine duckdb; or publish the bands themselves, as text.",
-        )
+        """The numbers of a column, all of them up to `_SAMPLED_NUMBERS`, or only their type."""
+        with plain_errors():
+            chosen = SelectedColumns.of(self._frame, (), column)
+            kinds = kinds_of_numbers(column, chosen.schema.field(column).type)
+            if key is None and len(kinds) == 1:
+                return drawn_numbers(kinds[0], [])
+            frame, work = chosen.frame.select(chosen.column(column)), self._work(0)
+            looked = work.rows(frame.mapInArrow(NumbersTask(column, kinds, missing, {}), NumbersTask.schema))
+            rows = np.zeros(max((row["number"] + 1 for row in looked), default=0), dtype=np.int64)
+            for row in looked:
+                rows[row["number"]] += row["rows"]
+            kind = kinds[max((row["kinds"] for row in looked), default=0)]
+            if key is None:
+                return drawn_numbers(kind, [])
+            task = NumbersTask(column, [kind], missing, _places(key, rows, _SAMPLED_NUMBERS))
+            return drawn_numbers(kind, [numbers_in(row) for row in work.rows(frame.mapInArrow(task, task.schema))])
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
         """Read the table for the first time."""
@@ -117,7 +165,7 @@ class SparkTable:
         with plain_errors():
             self._chosen = SelectedColumns.of(self._frame, spec.quasi_identifiers, spec.sensitive)
             surveyor = Surveyor(self._chosen, spec.sensitive, self._untyped, self._budget, self._work(0))
-            survey, self._partitions = surveyor.survey(spec.null_value, spec.missing)
+            survey, self._partitions = surveyor.survey(spec.null_value, spec.missing, spec.bands)
             found = {name: self._occurrences([name], survey.rows) for name in spec.identifying}
         return replace(survey, identifying={name: one for name, one in found.items() if one is not None})
 
@@ -176,20 +224,25 @@ class SparkTable:
             raise SelfCheckError("records were counted by another engine")
         self._check_room(*counts.by_partition.shape)
         buckets = sum(group.buckets for group in groups)
-        packed = survey.layout(buckets)
+        together = {**survey.domains, **survey.numbers}
+        packed = layout_of(together, buckets)
         names = list(survey.domains)
         with plain_errors():
             fits = packed is not None
             frame, records = self._records(survey, arrangement.cutter, names, keep=False, packed=fits, placing=True)
+            if isinstance(records, RawRecordsOf):
+                records = replace(records, carries=bool(survey.numbers))
+            elif survey.numbers:
+                records = replace(records, alone=layout_of_numbers(survey), carried=packed)
             layout: Layout | WideLayout
             if packed is not None:
                 layout, rows = packed, piece_rows(survey.rows, survey.row_bytes)
             else:
-                schema = pa.schema([*(survey.schema.field(name) for name in names), ("bucket", pa.int64())])
+                schema = pa.schema([*(survey.schema.field(name) for name in together), ("bucket", pa.int64())])
                 layout, rows = WideLayout(schema, survey.domains), piece_rows(survey.rows, 6 * survey.row_bytes + 40)
             pieces = Pieces.of(groups, rows)
             task = PlaceTask(records, Ranks.of(counts.by_partition), placement, pieces, layout)
-            placed = SparkPlacement(frame.mapInArrow(task, PLACED), pieces, layout, arrangement.fake_values)
+            placed = SparkPlacement(frame.mapInArrow(task, PLACED), pieces, layout, arrangement)
         yield placed
 
     def _occurrences(self, columns: Sequence[str], rows: int) -> Occurrences | None:

@@ -31,14 +31,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from dalenius.errors import OutputError, SelfCheckError, UsageError
-from dalenius.model.problem import SizeGroup
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.packed import Pieces
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.engine import TableSpec
 from dalenius.publishing.spark.cluster_files import ConnectFiles, Files, files_at, literal
-from dalenius.publishing.spark.cluster_table import SparkPlacement, piece_rows
-from dalenius.publishing.spark.placing import ENCODED, PieceEncoder, SortTask, ValuesTask
+from dalenius.publishing.spark.cluster_table import SparkPlacement
+from dalenius.publishing.spark.placing import PieceEncoder
 from dalenius.publishing.spark.spark_errors import plain_errors
 from dalenius.publishing.spark.watching import ClusterWork
 from dalenius.release.atomic import writable
@@ -217,7 +216,7 @@ class SparkOutput:
     def write(
         self, arrangement: Arrangement, placed: SparkPlacement, qit: TableSpec, st: TableSpec, progress: Progress
     ) -> tuple[TableFile, TableFile]:
-        """QIT by the one shuffle and sort that there is; ST, which needs no record, by itself."""
+        """QIT, and then ST."""
         if self._written and not self._files.can_remove:
             raise UsageError(
                 "fakes are exchanged by writing again, and through Spark Connect nothing can be removed",
@@ -226,22 +225,11 @@ class SparkOutput:
         before = list(self._written)
         token, rows = secrets.token_hex(8), arrangement.survey.rows
         progress.stage("Placing", rows)
-        sorting = SortTask(placed.pieces, placed.layout, _encoder(qit))
-        frame = placed.frame.repartitionById(len(placed.pieces), "piece").mapInArrow(sorting, ENCODED)
-        qit_file = self._table(
-            f"qit-{token}", frame, placed.pieces, progress, rows, lambda _tasks: progress.stage("Writing", rows)
-        )
-        slots = [SizeGroup(group.size + placed.fake_values, group.buckets) for group in arrangement.groups]
-        pieces = Pieces.of(slots, piece_rows(sum(group.size * group.buckets for group in slots), 16))
-        values = ValuesTask(
-            arrangement.partitions,
-            arrangement.survey.sensitive,
-            pieces,
-            sum(group.buckets for group in slots),
-            _encoder(st),
-        )
-        frame = self._spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(values, ENCODED)
-        st_file = self._table(f"st-{token}", frame, pieces, progress)
+        with placed.tables(self._spark, _encoder(qit), _encoder(st)) as (of_qit, of_st):
+            qit_file = self._table(
+                f"qit-{token}", *of_qit, progress, rows, lambda _tasks: progress.stage("Writing", rows)
+            )
+            st_file = self._table(f"st-{token}", *of_st, progress)
         for name in before:  # of a round before
             self._files.remove(name)
             self._written.remove(name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from dalenius.model.problem import Partition
 from dalenius.place.packed import Keys, Layout, Pieces
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement, values_of_buckets
-from dalenius.place.wide import WideLayout
+from dalenius.place.wide import WideLayout, in_release_order
 from dalenius.publishing.spark.rereading import Batches, PackedRecordsOf, RawRecordsOf, rows_moved
 from dalenius.publishing.spark.spark_errors import carry_errors
 from dalenius.release.parquet_pages import FileWriter
@@ -152,10 +152,19 @@ class PieceEncoder:
 
 
 class SortTask:
-    """Puts the records of one piece into the order of the release, and makes its file of QIT."""
+    """Puts the records of one piece into the order of the release, and makes its file of QIT.
 
-    def __init__(self, pieces: Pieces, layout: Layout | WideLayout, encoder: PieceEncoder) -> None:
-        self._rows, self._layout, self._encoder = pieces.rows, layout, encoder
+    Where the last column of records is their sensitive number, it makes the file of all other columns, or of ST.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        layout: Layout | WideLayout,
+        encoder: PieceEncoder,
+        part: Literal["all", "all but numbers", "numbers"] = "all",
+    ) -> None:
+        self._rows, self._layout, self._encoder, self._part = pieces.rows, layout, encoder, part
 
     def __call__(self, batches: Batches) -> Batches:
         """The file of a piece, in a row."""
@@ -182,10 +191,20 @@ class SortTask:
         if isinstance(layout, Layout):
             keys: Keys = np.concatenate([np.frombuffer(part, dtype=np.uint64) for part in parts])
             keys.sort()
-            return len(keys), lambda where: layout.unpack(keys[where])
-        batches = [pa.ipc.read_record_batch(pa.py_buffer(part), layout.schema) for part in parts]
-        columns = layout.sort(batches)
-        return len(columns[-1]), lambda where: [one.slice(where.start, where.stop - where.start) for one in columns]
+            if self._part != "numbers":
+                most = None if self._part == "all" else -1
+                return len(keys), lambda where: layout.unpack(keys[where], most)
+            columns = layout.unpack_last(keys)
+        else:
+            batches = [pa.ipc.read_record_batch(pa.py_buffer(part), layout.schema) for part in parts]
+            columns = layout.sort(batches)
+            if self._part == "all but numbers":
+                columns = [*columns[:-2], columns[-1]]
+            elif self._part == "numbers":
+                columns = [columns[-1], columns[-2]]
+                order = arrow_array(in_release_order(columns))
+                columns = [column.take(order) for column in columns]
+        return len(columns[0]), lambda where: [one.slice(where.start, where.stop - where.start) for one in columns]
 
 
 class ValuesTask:

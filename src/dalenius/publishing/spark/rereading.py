@@ -18,12 +18,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from dalenius.errors import ChangedInputError
+from dalenius.place.banded import BandedColumn, with_nulls
 from dalenius.place.columns import cast_to_published
 from dalenius.place.cutting import Cutter, StratumValues
 from dalenius.place.domains import Domain, Range, codes_of
 from dalenius.place.packed import Codes, Layout
 from dalenius.place.sensitive import SensitiveColumn
-from dalenius.place.survey import Survey
+from dalenius.place.survey import Survey, layout_of
 from dalenius.publishing.spark.frames import PACKED, SelectedColumns
 from dalenius.publishing.spark.spark_errors import carry_errors
 from dalenius.publishing.spark.surveying import Partitions, fingerprint_of, partition_number
@@ -33,7 +34,7 @@ Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
 Batches = Iterator[pa.RecordBatch]
 
-KEPT = "number int, amount int, sensitive binary, codes binary"
+KEPT = "number int, amount int, sensitive binary, codes binary, numbers binary"
 
 
 def rows_moved() -> ChangedInputError:
@@ -67,9 +68,18 @@ class Check:
 class PackTask:
     """Reads a partition, and gives the codes of its records: the sensitive value, and all other columns in one."""
 
-    def __init__(self, sensitive: SensitiveColumn, layout: Layout, others: Mapping[str, pa.DataType], check: Check):
-        """`others` are the columns that Spark did not pack, with the types that they are published with."""
+    def __init__(
+        self,
+        sensitive: SensitiveColumn,
+        layout: Layout,
+        others: Mapping[str, pa.DataType],
+        check: Check,
+        numbers: Layout | None = None,
+    ) -> None:
+        """`others` are the columns that Spark did not pack, with the types that they are published with. `numbers` is
+        the layout of sensitive numbers that are to be had too: their values are bands."""
         self._sensitive, self._layout, self._others, self._check = sensitive, layout, others, check
+        self._numbers = numbers
 
     def __call__(self, batches: Batches) -> Batches:
         """A row a batch."""
@@ -87,7 +97,9 @@ class PackTask:
                 for (name, kind), column in zip(self._others.items(), others, strict=True)
             }
             codes = self._layout.codes_beside(numpy_array(packed), columns)
-            values = self._sensitive.encode(cast_to_published(sensitive, self._sensitive.listing.data_type))
+            typed = _typed(sensitive, self._sensitive)
+            values = self._sensitive.encode(typed)
+            numbers = self._numbers.codes([typed]).tobytes() if self._numbers is not None else None
             fingerprint ^= fingerprint_of(batch)
             rows += batch.num_rows
             yield pa.record_batch(
@@ -96,10 +108,23 @@ class PackTask:
                     pa.array([len(codes)], pa.int32()),
                     pa.array([values.tobytes()], pa.binary()),
                     pa.array([codes.tobytes()], pa.binary()),
+                    pa.array([numbers], pa.binary()),
                 ],
-                names=["number", "amount", "sensitive", "codes"],
+                names=["number", "amount", "sensitive", "codes", "numbers"],
             )
         self._check.against(number, rows, fingerprint)
+
+
+def _typed(values: pa.Array, sensitive: SensitiveColumn) -> pa.Array:
+    """Sensitive values in the type that is published. Codes for missing numbers are nulls."""
+    codes = tuple(sensitive.found) if isinstance(sensitive, BandedColumn) else ()
+    return cast_to_published(with_nulls(values, codes, set()), sensitive.listing.data_type)
+
+
+def layout_of_numbers(survey: Survey) -> Layout | None:
+    """The layout of sensitive numbers, if records can carry theirs in 64 bits; None if there are none."""
+    carried = survey.numbers and layout_of({**survey.domains, **survey.numbers}) is not None
+    return layout_of(survey.numbers) if carried else None
 
 
 def packed_frame(chosen: SelectedColumns, survey: Survey, layout: Layout, check: Check) -> DataFrame:
@@ -112,7 +137,8 @@ def packed_frame(chosen: SelectedColumns, survey: Survey, layout: Layout, check:
         else:
             others[name] = survey.schema.field(name).type
     columns = [begun.alias(PACKED), chosen.column(survey.sensitive.name), *(chosen.column(name) for name in others)]
-    return chosen.with_fingerprints(*columns).mapInArrow(PackTask(survey.sensitive, layout, others, check), KEPT)
+    task = PackTask(survey.sensitive, layout, others, check, layout_of_numbers(survey))
+    return chosen.with_fingerprints(*columns).mapInArrow(task, KEPT)
 
 
 def _pack(column: Column, domain: Range, shift: int) -> Column:
@@ -125,12 +151,17 @@ def _pack(column: Column, domain: Range, shift: int) -> Column:
 
 @dataclass(frozen=True)
 class PackedRecordsOf:
-    """Kept records, as tasks see them."""
+    """Kept records, as tasks see them. With `carried`, a layout that has one more column, each has its number too.
+
+    `alone` is the layout of the numbers by themselves.
+    """
 
     sensitive: SensitiveColumn
     layout: Layout
     cutter: Cutter | None
     placing: bool = False
+    alone: Layout | None = None
+    carried: Layout | None = None
 
     @property
     def numbers(self) -> int:
@@ -141,9 +172,14 @@ class PackedRecordsOf:
         """The partition, and of each record the number and the codes."""
         values_type = np.uint16 if len(self.sensitive.texts) <= 2**16 else np.int64
         for batch in batches:
-            for number, values, codes in zip(*(batch.column(place).to_pylist() for place in (0, 2, 3)), strict=True):
+            cells = (batch.column(place).to_pylist() for place in (0, 2, 3, 4))
+            for number, values, codes, own in zip(*cells, strict=True):
                 of_records = np.frombuffer(codes, dtype=self.layout.code_type)
-                yield number, self._number(np.frombuffer(values, dtype=values_type), of_records), of_records
+                numbered = self._number(np.frombuffer(values, dtype=values_type), of_records)
+                if self.carried is not None and self.alone is not None:
+                    last = np.frombuffer(own, dtype=self.alone.code_type)
+                    of_records = self.carried.with_last(of_records, last)
+                yield number, numbered, of_records
 
     def _number(self, values: Numbers, codes: Codes) -> Numbers:
         strata = None
@@ -161,6 +197,7 @@ class RawRecordsOf:
     cutter: Cutter | None
     check: Check
     placing: bool = False
+    carries: bool = False  # its sensitive value too, as a last column
 
     @property
     def numbers(self) -> int:
@@ -175,10 +212,10 @@ class RawRecordsOf:
             _, *columns, sensitive = batch.columns
             typed = [cast_to_published(column, field.type) for column, field in zip(columns, self.fields, strict=True)]
             named = {field.name: column for field, column in zip(self.fields, typed, strict=True)}
-            values = cast_to_published(sensitive, self.sensitive.listing.data_type)
+            values = _typed(sensitive, self.sensitive)
             fingerprint ^= fingerprint_of(batch)
             rows += batch.num_rows
-            yield number, virtual.encode(values, named), typed
+            yield number, virtual.encode(values, named), [*typed, values] if self.carries else typed
         self.check.against(number, rows, fingerprint)
 
 
