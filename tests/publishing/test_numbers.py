@@ -151,6 +151,14 @@ def test_quantiles_and_widths_become_cuts(tmp_path: Path) -> None:
         )
 
 
+def test_fewer_bands_than_were_asked_for_are_told() -> None:
+    mostly_zero = table(pa.array([0] * 70 + [*range(1, 31)]))
+    asked: dict[str, Any] = {"sensitive": "number", "limits": {"uniform": "0.9", "grouping": "quantiles:8"}}
+    note = "there are 4 bands and not 8: too many records have the same number"
+    assert note in dalenius.publish(mostly_zero, quasi_identifiers=["key"], **asked).notes
+    assert note in dalenius.plan(mostly_zero, **asked).notes
+
+
 def test_a_band_has_a_limit_by_its_name(tmp_path: Path) -> None:
     policy = {**POLICY, "groups": {"100 and above": "0.2"}}
     released = dalenius.publish(

@@ -29,11 +29,15 @@ _FEW_CUTS = 16
 
 @dataclass(frozen=True)
 class NumberBands:
-    """The type of the numbers, the exact cuts between bands, in ascending order, and the names of the bands."""
+    """The type of the numbers, the exact cuts between bands, in ascending order, and the names of the bands.
+
+    `notes` are what the publisher should know of them.
+    """
 
     data_type: pa.DataType
     cuts: tuple[Fraction, ...]
     names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

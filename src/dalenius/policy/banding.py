@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dalenius.errors import PolicyError, did_you_mean, nearest_name
 from dalenius.model.problem import ValueCounts
-from dalenius.policy.bands import Bands, exact_text, suggest_bands
+from dalenius.policy.bands import Bands, exact_text, notes_on_quantiles, suggest_bands
 from dalenius.policy.grouping import Grouping, number_of, paths_of, refuse_unknown, settle_bands
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def with_bands_as_values(policy: LimitPolicy, counts: ValueCounts) -> tuple[Limi
         return policy, counts, ()
     if counts.are_bands:
         *coarser, finest = counts.cuts
-        return policy_of_bands(policy, Bands(finest, coarser=tuple(coarser))), counts, ()
+        notes = notes_on_quantiles(policy.grouping.bands.quantiles, len(finest) + 1)
+        return policy_of_bands(policy, Bands(finest, coarser=tuple(coarser))), counts, notes
     bands, counts = count_by_band(policy.grouping, counts)
     return policy_of_bands(policy, bands), counts, bands.notes
 

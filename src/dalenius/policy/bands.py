@@ -202,11 +202,14 @@ def _by_quantiles(bands: int, numbers: Numbers, counts: Counts) -> Bands:
         near = [place for place in (above - 1, above) if 0 < place < len(numbers)]
         if near:
             cuts.add(_exact(numbers[min(near, key=lambda place: abs(below[place] - wanted))]))
-    found = len(cuts) + 1
-    notes = (
-        () if found == bands else (f"there are {found} bands and not {bands}: too many records have the same number",)
-    )
-    return Bands(tuple(sorted(cuts)), notes)
+    return Bands(tuple(sorted(cuts)), notes_on_quantiles(bands, len(cuts) + 1))
+
+
+def notes_on_quantiles(asked: int | None, found: int) -> tuple[str, ...]:
+    """What to say if there are fewer bands than were asked for, if so many were."""
+    if asked is None or asked == found:
+        return ()
+    return (f"there are {found} bands and not {asked}: too many records have the same number",)
 
 
 def _by_width(width: Fraction, start: Fraction | None, least: Fraction, greatest: Fraction) -> tuple[Fraction, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from dalenius.errors import NoSuchColumnError, UsageError
 from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress
-from dalenius.place.banded import NumberBands
+from dalenius.place.banded import BandedColumn, NumberBands
 from dalenius.place.survey import Survey
 from dalenius.policy.banding import policy_of_bands
 from dalenius.policy.bands import Bands
@@ -83,12 +83,13 @@ def _with_numbers(survey: Survey, policy: LimitPolicy, apart: Sequence[int]) -> 
     return replace(survey, sensitive=replace(sensitive, apart=len(apart))), policy
 
 
-def apart_notes(survey: Survey) -> tuple[str, ...]:
-    """What the publisher must know of people who are set apart, if there are any."""
+def counting_notes(survey: Survey) -> tuple[str, ...]:
+    """What the publisher must know of people who are set apart, and of bands, if there are any."""
     sensitive = survey.sensitive
     pairs = zip(sensitive.texts, sensitive.counts, strict=True)
     sentence = apart_sentence(ValueCounts.of(pairs), sensitive.texts[sensitive.applying :])
-    return () if sentence is None else (sentence,)
+    bands = sensitive.bands.notes if isinstance(sensitive, BandedColumn) else ()
+    return bands if sentence is None else (sentence, *bands)
 
 
 def _bands(table: OpenTable, request: PublishRequest) -> tuple[Bands, NumberBands] | None:

@@ -205,4 +205,4 @@ def bands_of_numbers(
         return None
     seen = table.numbers(column, None if spec.cuts else key, missing)
     bands = resolve_bands(spec, seen.numbers, seen.counts)
-    return bands, NumberBands(seen.data_type, bands.cuts, bands.names)
+    return bands, NumberBands(seen.data_type, bands.cuts, bands.names, bands.notes)

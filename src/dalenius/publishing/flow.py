@@ -32,7 +32,7 @@ from dalenius.policy.grouping import settle_bands
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.roles import Roles
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
-from dalenius.publishing.counting import apart_notes, count, find_columns
+from dalenius.publishing.counting import count, counting_notes, find_columns
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, open_engine
 from dalenius.publishing.inspection import inspect, look
@@ -192,7 +192,7 @@ def publish_request(
         verdict = check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
         published = output.commit(manifest, request.signature(manifest))
-    notes = (*apart_notes(survey), *_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
+    notes = (*counting_notes(survey), *_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
     return Release(published, notes, verdict=verdict, concerns=concerns, error=arrangement.error, temporary=temporary)
 
 
@@ -208,7 +208,7 @@ def price_strata(request: PublishRequest, progress: Progress | None = None) -> S
     with _counted(request, progress) as (table, survey, policy):
         plan = solve(survey, policy, request, progress)
         arrangement = cut(table, survey, plan, request, progress)
-    sentences = (*apart_notes(survey), *arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan))
+    sentences = (*counting_notes(survey), *arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan))
     return arrangement.price(policy, sentences)
 
 
@@ -230,7 +230,7 @@ def solve(survey: Survey, policy: LimitPolicy, request: PublishRequest, progress
     if plan.status is Status.INFEASIBLE or plan.solution.partition is None:
         reason = plan.no_solution.reason if plan.no_solution is not None else "infeasible"
         raise NoSolutionError(f"no release exists under these limits ({reason})", "See 'dalenius plan'.", plan)
-    for sentence in (*apart_notes(survey), *price_notes(plan)):
+    for sentence in (*counting_notes(survey), *price_notes(plan)):
         progress.tell(sentence)
     return plan
 
