@@ -39,7 +39,8 @@ from dalenius.solve.sizes import (
 if TYPE_CHECKING:
     from dalenius.tables.number_counts import NumberCounts
 
-_MANY_NUMBERS = 200  # different ones, from which on bands are offered
+MANY_NUMBERS = 200  # different ones, from which on bands are offered
+_SAYS_LITTLE = "says little"
 _ADVICE_SECONDS = 20.0  # at most, for finding a max-size to recommend
 
 
@@ -167,11 +168,7 @@ def compare_counts(
     A method that comes to no end in time is one of them, or, unless `undecided`, an error.
     """
     options = options or PlanOptions()
-    refuse_fakes(not_applicable, options.fake_values)
-    refuse_not_applicable(policy, counts.values, not_applicable)
-    apart = apart_sentence(counts, not_applicable)
-    resolved, problem = prepare_problem(without_not_applicable(counts, not_applicable), policy, options)
-    resolved = replace(resolved, notes=(*([apart] if apart is not None else []), *resolved.notes))
+    resolved, problem = prepare_problem(counts, policy, options, not_applicable)
     plans: list[Plan] = []
     for method in [_method(name) for name in methods]:
         try:
@@ -188,17 +185,35 @@ def compare_counts(
     return plans
 
 
-def prepare_problem(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
-    """The limits of the counts, and the problem with the range of sizes; an error if the options make no sense."""
+def prepare_problem(
+    counts: ValueCounts, policy: LimitPolicy, options: PlanOptions, not_applicable: Sequence[str] = ()
+) -> tuple[ResolvedLimits, Problem]:
+    """The limits of the counts, and the problem with the range of sizes; an error if the options make no sense.
+
+    Records with values that do not apply are set apart: the problem is that of the others.
+    """
+    refuse_fakes(not_applicable, options.fake_values)
+    refuse_not_applicable(policy, counts.values, not_applicable)
+    apart = apart_sentence(counts, not_applicable)
+    counts = without_not_applicable(counts, not_applicable)
     check_options(options, counts.total)
     was_grouped = policy.grouping is not None
     policy, counts, notes = with_bands_as_values(policy, counts)
-    if not was_grouped and len(counts) > _MANY_NUMBERS:
-        offer = bands_to_offer(counts)
-        notes = (f"a limit on each of {len(counts):,} numbers says little: {offer}",) if offer is not None else ()
+    if not was_grouped and (offer := _offer_of_bands(counts)) is not None:
+        notes = (offer,)
     resolved = resolve_limits(policy, counts)
-    resolved = replace(resolved, notes=(*notes, *resolved.notes))
+    resolved = replace(resolved, notes=(*([apart] if apart is not None else []), *notes, *resolved.notes))
     return resolved, _problem(counts.values, counts.counts, resolved, options)
+
+
+def _offer_of_bands(counts: ValueCounts) -> str | None:
+    offer = bands_to_offer(counts) if len(counts) > MANY_NUMBERS else None
+    return f"a limit on each of {len(counts):,} numbers {_SAYS_LITTLE}: {offer}" if offer is not None else None
+
+
+def offers_bands(note: str) -> bool:
+    """Whether a note of a plan offers bands of numbers, for those who offer them in another way."""
+    return f" numbers {_SAYS_LITTLE}: " in note
 
 
 def _problem(

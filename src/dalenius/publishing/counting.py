@@ -88,16 +88,21 @@ def apart_notes(survey: Survey) -> tuple[str, ...]:
     return () if sentence is None else (sentence,)
 
 
+def refuse_fake_numbers(fake_values: int) -> None:
+    """An error if sensitive numbers are to have fakes."""
+    if fake_values:
+        raise UsageError(
+            "fake values are not made for numbers: an invented number may be one that nobody could have",
+            "Leave out --fakes, or publish bands as text instead of numbers.",
+        )
+
+
 def _bands(table: OpenTable, request: PublishRequest) -> NumberBands | None:
     """The bands that sensitive numbers count by; None if that is not asked for."""
     spec = bands_in(request.limits)
     if spec is None:
         return None
-    if request.solving.fake_values:
-        raise UsageError(
-            "fake values are not made for numbers: an invented number may be one that nobody could have",
-            "Leave out --fakes, or publish bands as text instead of numbers.",
-        )
+    refuse_fake_numbers(request.solving.fake_values)
     key = None if spec.cuts else request.key
     seen = table.numbers(request.roles.sensitive, key, request.options.missing)
     bands = resolve_bands(spec, seen.numbers, seen.counts)

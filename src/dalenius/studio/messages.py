@@ -41,6 +41,9 @@ _ANSWERS = {
 }
 _INSTEAD = (
     (re.compile(r" \(--quasi-identifiers\)"), ""),
+    (re.compile(r": --groups cuts:\S*?(?=\.?$)"), ", on the limits page"),
+    (re.compile(r": --groups takes a file, prefixes of codes, or bands of numbers"), ", on the limits page"),
+    (re.compile(r"say so: --missing '.*' counts them"), "name them under missing values: they count"),
     (re.compile(r" \(--strata [^)]*\)"), " on the protection page"),
     (re.compile(r": --limit .*$"), ", on the limits page."),
     (re.compile(r": --odds \d+ never reaches 1"), ", on the limits page"),
