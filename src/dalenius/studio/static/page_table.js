@@ -37,7 +37,7 @@ acceptFiles(
   },
   complain,
 );
-byId("continue").addEventListener("click", continueToLimits);
+byId("continue").addEventListener("click", () => continueToLimits("/limits"));
 byId("demo").addEventListener("click", loadDemo);
 onDraft(showDraft, { flush, ownsRoles: true });
 byId("use-suggested").addEventListener("click", () => {
@@ -46,7 +46,7 @@ byId("use-suggested").addEventListener("click", () => {
   showFilter("all");
   rolesChanged();
 });
-byId("null-value").addEventListener("input", rolesChanged);
+for (const name of ["null-value", "missing", "not-applicable"]) byId(name).addEventListener("input", rolesChanged);
 byId("made-up").addEventListener("click", loadDemo);
 
 /** Show other roles, from the server. */
@@ -112,6 +112,7 @@ function draw() {
   shownTable = table;
   roles = rolesOf(table, state.roles);
   byId("null-value").value = state.null_value ?? "";
+  showCodes(state.missing, state.not_applicable);
   showColumns(byId("columns"), table, roles, roleChosen);
   showFilter("all");
   if (showFault() === null) look();
@@ -160,7 +161,7 @@ async function look() {
   try {
     const { concerns } = await post("/api/look", chosenRoles(), { signal });
     const nothing = el("p", { class: "hint" }, "Studio looked at the table with these roles, and has nothing to say.");
-    fill(host, findingList(concerns) ?? nothing);
+    fill(host, findingList(concerns, whatToDo) ?? nothing);
     const heavy = concerns.filter(({ severity }) => severity !== "note").length;
     if (heavy > 0) fill(byId("look-link"), el("a", { href: "#look-panel" }, `${plural(heavy, "thing")} to look at first`));
   } catch (error) {
@@ -169,6 +170,41 @@ async function look() {
     byId("look-panel").hidden = ours;
     fill(host, el("p", { class: "hint" }, "Studio could not look at the table: ", sentence(error.message)));
   }
+}
+
+/** A button for what can be done about a concern at once. */
+function whatToDo({ code, values }) {
+  const [sensitive] = columnsWith("sensitive");
+  const button = (name, title, click) =>
+    el("span", { class: "act" }, el("button", { type: "button", class: "small", "data-test": name, click }, title));
+  if (code === "missing-codes" && values.length > 0)
+    return button("name-missing", "Count them as missing", () => {
+      showCodes([...new Set([...readList(byId("missing").value), ...values])], readList(byId("not-applicable").value));
+      rolesChanged();
+    });
+  const isNumber = shownTable.columns.find(({ name }) => name === sensitive)?.kind === "number";
+  if (code === "nearly-all-different" && isNumber)
+    return button("limit-bands", "Limit bands of numbers", () => continueToLimits("/limits#bands"));
+  return null;
+}
+
+/** The codes of the sensitive column, which the publisher may change. */
+function showCodes(missing, notApplicable) {
+  byId("missing").value = writeList(missing);
+  byId("not-applicable").value = writeList(notApplicable);
+  if (missing.length + notApplicable.length > 0) byId("codes").open = true;
+}
+
+/** The texts of a list with commas; those with commas of their own are in double quotes. */
+function readList(text) {
+  const found = text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",\s][^,]*))\s*(?=,|$)/g);
+  return [...found]
+    .map(([, quoted, plain]) => (quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"')))
+    .filter((code, at, codes) => codes.indexOf(code) === at);
+}
+
+function writeList(texts) {
+  return texts.map((text) => (/[",]|^\s|\s$|^$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(", ");
 }
 
 function tableItem(table) {
@@ -245,6 +281,7 @@ function roleChosen(column, role) {
       if (its !== "sensitive" || other === column) continue;
       const idea = shownTable.columns.find(({ name }) => name === other).suggested;
       roles.set(other, idea === "sensitive" ? "left-out" : idea);
+      showCodes([], []); // they are about the other column
     }
   }
   roles.set(column, role);
@@ -268,8 +305,12 @@ function showFault() {
   const [sensitive] = columnsWith("sensitive");
   const known = columnsWith("quasi-identifier");
   const nulls = sensitive === undefined ? 0 : nullsOf(sensitive);
-  byId("null-field").hidden = nulls === 0;
-  const unnamed = nulls > 0 && byId("null-value").value.trim() === "";
+  const missing = readList(byId("missing").value);
+  byId("codes").hidden = sensitive === undefined;
+  byId("null-field").hidden = nulls === 0 && missing.length === 0;
+  byId("null-value").placeholder = missing.length > 0 ? "missing" : "unknown";
+  say(byId("null-label"), `Value for ${missing.length > 0 ? "what is missing in" : "empty cells of"} the sensitive column`);
+  const unnamed = nulls > 0 && missing.length === 0 && byId("null-value").value.trim() === "";
   const fault =
     sensitive === undefined
       ? "Choose the sensitive column."
@@ -308,7 +349,9 @@ function chosenRoles() {
     sensitive,
     quasi_identifiers: columnsWith("quasi-identifier"),
     identifiers: columnsWith("identifier"),
-    null_value: nullsOf(sensitive) > 0 ? byId("null-value").value.trim() : null,
+    null_value: byId("null-field").hidden ? null : byId("null-value").value.trim() || null,
+    missing: readList(byId("missing").value),
+    not_applicable: readList(byId("not-applicable").value),
   };
 }
 
@@ -319,12 +362,12 @@ function showSaveError(error) {
   if (isCounting(error)) reload().catch(complain);
 }
 
-async function continueToLimits() {
+async function continueToLimits(page) {
   clearTimeout(timer);
   if (showFault() !== null) return byId(byId("null-field").hidden ? "columns" : "null-value").focus?.();
   try {
     await save();
-    location.assign("/limits");
+    location.assign(page);
   } catch (error) {
     showSaveError(error);
   }
