@@ -20,6 +20,7 @@ from dalenius.studio.state import StudioOptions
 from dalenius.verify.judge import verify
 from tests.studio.site import Site, done, limits, one, open_site
 
+ROLES: dict[str, Any] = {"sensitive": "Income", "quasi_identifiers": ["Age"]}
 BY_BANDS = {"source": "cuts", "cuts": "20000; 40000, 80000"}
 NAMES = ["below 20000", "20000 to below 40000", "40000 to below 80000", "80000 and above"]
 
@@ -80,6 +81,8 @@ def test_from_bands_to_a_release(site: Site, table: Path, tmp_path: Path, monkey
     assert site.send("/api/trade-off")["points"]
     assert site.send("/api/strata-figures")["loss"] > 0
 
+    concerns = site.send("/api/look", {**ROLES, "missing": ["-9"]})["concerns"]
+    assert "nearly-all-different" not in [concern["code"] for concern in concerns]
     release = site.work("/api/publish", {"name": "bands"})["release"]
     verdict = site.work(f"/api/releases/{release}/verify", {"against": True})
     assert verdict["verified"] is True, verdict
@@ -118,10 +121,8 @@ def test_what_is_missing_may_not_apply(site: Site) -> None:
     assert site.work(f"/api/releases/{release}/verify", {"against": True})["verified"] is True
     assert one(site.state()["releases"], release)["strata"] == 2
     fakes = {"limits": limits(grouping=BY_BANDS), "protection": {"fake_values": 1}}
-    assert site.post("/api/explore", fakes).json()["error"]["kind"] == "usage"
-
-
-ROLES = {"sensitive": "Income", "quasi_identifiers": ["Age"]}
+    error = site.post("/api/explore", fakes).json()["error"]
+    assert (error["kind"], error["hint"]) == ("usage", "Use no fake values, or let every value apply.")
 
 
 def test_what_makes_no_sense_is_said(site: Site) -> None:
@@ -141,7 +142,7 @@ def test_what_makes_no_sense_is_said(site: Site) -> None:
     assert "both" in site.post("/api/roles", both).json()["error"]["message"]
     site.send("/api/roles", {**ROLES, "missing": ["-8"]})
     counted = site.counted()
-    assert "no record has it" in counted["error"]["message"]
+    assert ("no record has it" in counted["error"]["message"], "--" in counted["error"]["hint"]) == (True, False)
 
 
 def test_values_that_do_not_apply_have_no_limits(site: Site, table: Path) -> None:
@@ -149,6 +150,8 @@ def test_values_that_do_not_apply_have_no_limits(site: Site, table: Path) -> Non
     site.send("/api/roles", roles)
     assert site.counted()["status"] == "ready"
     explored(site, values={"N": "0.5", "full": "0.9"})
+    works = site.post("/api/look", {**ROLES, "quasi_identifiers": ["Works"]})
+    assert works.status_code == 200  # what was chosen for another column is not asked of this one
     (code,) = [one for one in site.send("/api/look", roles | {"missing": []})["concerns"] if one["values"]]
     assert (code["code"], code["values"], "--" in code["answer"]) == ("missing-codes", ["?"], False)
     site.send("/api/roles", {**roles, "not_applicable": ["N"]})

@@ -82,7 +82,7 @@ class Counted:
 # rule by odds; a request to publish for the price of its strata, or to look at its table; a question about a release.
 Limits: TypeAlias = "tuple[ValueCounts, LimitPolicy | Curve, PlanOptions, tuple[str, ...]]"
 Question: TypeAlias = "Limits | PublishRequest | Look | ReadColumns | Count"
-Reply: TypeAlias = (  # or the type of an error, or an error of somebody who counts
+Reply: TypeAlias = (  # or the type of an error, or an error of somebody who counts or looks
     "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | tuple[Concern, ...] | Counted | str | DaleniusError"
 )
 
@@ -118,7 +118,7 @@ def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
 
                 reply = price_strata(question)
         except Exception as error:  # noqa: BLE001 (whatever it is, somebody is waiting)
-            reply = type(error).__name__
+            reply = error if isinstance(question, Look) and isinstance(error, DaleniusError) else type(error).__name__
         pickle.dump(reply, answers)
         answers.flush()
 

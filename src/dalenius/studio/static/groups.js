@@ -2,7 +2,7 @@
 
 import { byId, count, el, fill, named, plural, say, sentence, set } from "./dom.js";
 import { equal, GroupTree } from "./group_tree.js";
-import { levelWords, read, threeDigits } from "./rules.js";
+import { areBands, levelWords, read, threeDigits } from "./rules.js";
 import { post } from "./server.js";
 import { offerTitle } from "./solving.js";
 
@@ -26,9 +26,6 @@ const FITS = {
   quantiles: (text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) > 1,
   width: (text) => isNumber(text) && !text.startsWith("-"),
 };
-
-/** Whether groups are bands of numbers, which take the place of values. */
-export const areBands = ({ source }) => BANDS.includes(source);
 
 export class Groups {
   /**

@@ -3,9 +3,9 @@
 import { LimitChart } from "./chart_limits.js";
 import { byId, count, el, fill, percent, plural, say, sentence, set } from "./dom.js";
 import { TradeOff } from "./exposure.js";
-import { areBands, Groups } from "./groups.js";
+import { Groups } from "./groups.js";
 import { Compare, Results } from "./results.js";
-import { allLimits, atLeast, faults, HOW_TO_WRITE, read, readLimit, RuleControls, threeDigits } from "./rules.js";
+import { allLimits, areBands, atLeast, faults, HOW_TO_WRITE, read, readLimit, RuleControls, threeDigits } from "./rules.js";
 import { chosenTable, fresh, get, initial, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain } from "./shell.js";
@@ -96,7 +96,8 @@ async function counts() {
         {},
         el("h2", {}, "The column cannot be counted"),
         el("p", {}, sentence(error.message)),
-        known?.bands_advised ? offerBands(known.cuts) : error.hint ? el("p", {}, error.hint) : null,
+        error.hint && !known?.bands_advised ? el("p", {}, error.hint) : null,
+        offerOthers(known),
         el("a", { href: "/table" }, "Go to the table"),
       ),
     );
@@ -104,17 +105,21 @@ async function counts() {
   }
 }
 
-/** There are too many numbers for limits on each: they can be in bands. */
-function offerBands(cuts) {
+/** There are too many numbers for limits on each, which can be in bands; or bands, and something that is no number. */
+function offerOthers(known) {
   const { limits, solve, protection } = initial;
-  const grouping = { ...limits.grouping, source: "cuts", cuts };
+  const had = areBands(limits.grouping);
+  if (!known || (!had && !known.bands_advised)) return null;
+  const grouping = { ...limits.grouping, ...(had ? { source: "none" } : { source: "cuts", cuts: known.cuts }) };
   const take = () =>
     post("/api/explore", { limits: { ...limits, values: {}, grouping }, solve, protection })
-      .then(() => location.reload())
-      .catch(complain);
+      .catch((error) => complain(error))
+      .then(() => location.reload());
+  const words = "Let limits be on bands of numbers instead. Exact numbers are published all the same.";
+  const title = had ? "Use no bands" : "Use bands";
   return [
-    el("p", {}, "Let limits be on bands of numbers instead. Exact numbers are published all the same."),
-    el("p", {}, el("button", { type: "button", class: "primary", "data-test": "use-bands", click: take }, "Use bands")),
+    had ? null : el("p", {}, words),
+    el("p", {}, el("button", { type: "button", class: "primary", "data-test": "use-bands", click: take }, title)),
   ];
 }
 
@@ -140,6 +145,9 @@ function recount({ values, counts: numbers, n }) {
 /** Whether the rows are values or bands. */
 function showKind() {
   say(byId("chart-title"), table.are_bands ? "Limits by band" : "Limits by value");
+  say(byId("rule-title"), table.are_bands ? "Rule for all bands" : "Rule for all values");
+  say(byId("clear-exceptions"), table.are_bands ? "Use the rule for all bands" : "Use the rule for all values");
+  byId("search").placeholder = table.are_bands ? "Find a band" : "Find a value";
   say(byId("sort-first"), table.are_bands ? "number" : "frequency");
   byId("labels-button").hidden = table.are_bands;
   byId("labels").disabled = table.are_bands;
@@ -189,7 +197,7 @@ function showLimits() {
   byId("exceptions").hidden = number === 0 || limits.rule === "none";
   say(
     byId("exceptions-text"),
-    `${plural(number, "value has", "values have")} a limit of ${number === 1 ? "its" : "their"} own.`,
+    `${table.are_bands ? plural(number, "band has", "bands have") : plural(number, "value has", "values have")} a limit of ${number === 1 ? "its" : "their"} own.`,
   );
 }
 

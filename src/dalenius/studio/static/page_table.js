@@ -2,7 +2,7 @@
 
 import { byId, count, el, fill, listed, named, nameText, percent, plural, say, sentence } from "./dom.js";
 import { findingList } from "./outcomes.js";
-import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove } from "./server.js";
+import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, mark, showTable } from "./shell.js";
 import { MOST_ROWS } from "./solving.js";
@@ -14,6 +14,7 @@ const ROLES = {
   "left-out": "Left out",
 };
 
+const ALL_DIFFERENT = "nearly-all-different"; // the code of a concern
 const QUIET = 400; // milliseconds after the last choice before it is sent
 
 let state = initial;
@@ -161,7 +162,9 @@ async function look() {
   try {
     const { concerns } = await post("/api/look", chosenRoles(), { signal });
     const nothing = el("p", { class: "hint" }, "Studio looked at the table with these roles, and has nothing to say.");
-    fill(host, findingList(concerns, whatToDo) ?? nothing);
+    const hasNumbers = concerns.some(({ code }) => code === ALL_DIFFERENT) && (await sensitiveNumbers());
+    if (signal.aborted) return;
+    fill(host, findingList(concerns, (concern) => whatToDo(concern, hasNumbers)) ?? nothing);
     const heavy = concerns.filter(({ severity }) => severity !== "note").length;
     if (heavy > 0) fill(byId("look-link"), el("a", { href: "#look-panel" }, `${plural(heavy, "thing")} to look at first`));
   } catch (error) {
@@ -173,8 +176,7 @@ async function look() {
 }
 
 /** A button for what can be done about a concern at once. */
-function whatToDo({ code, values }) {
-  const [sensitive] = columnsWith("sensitive");
+function whatToDo({ code, values }, hasNumbers) {
   const button = (name, title, click) =>
     el("span", { class: "act" }, el("button", { type: "button", class: "small", "data-test": name, click }, title));
   if (code === "missing-codes" && values.length > 0)
@@ -182,10 +184,15 @@ function whatToDo({ code, values }) {
       showCodes([...new Set([...readList(byId("missing").value), ...values])], readList(byId("not-applicable").value));
       rolesChanged();
     });
-  const isNumber = shownTable.columns.find(({ name }) => name === sensitive)?.kind === "number";
-  if (code === "nearly-all-different" && isNumber)
+  if (code === ALL_DIFFERENT && hasNumbers)
     return button("limit-bands", "Limit bands of numbers", () => continueToLimits("/limits#bands"));
   return null;
+}
+
+/** Whether the sensitive column has nothing but numbers, and what is missing. */
+async function sensitiveNumbers() {
+  const known = await fresh().then(untilCounted).catch(() => null);
+  return (known?.counted.numbers ?? null) !== null;
 }
 
 /** The codes of the sensitive column, which the publisher may change. */

@@ -137,6 +137,17 @@ export const levelWords = (numbers) => policyWords({ ...levelRule(numbers), valu
 /** Whether one bucket with everybody would keep the limit against somebody who knows this many records. */
 export const canBeKept = (limit, count, total, known) => limit * (total - known) >= count * ROOM;
 
+/** Whether groups are bands of numbers, which take the place of values. */
+export const areBands = ({ source }) => ["cuts", "quantiles", "width"].includes(source);
+
+/** How numbers are put into bands, in a few words. */
+export const bandWords = ({ source, cuts, quantiles, width, start }) =>
+  ({
+    cuts: `Cut at ${cuts}`,
+    quantiles: `${quantiles} bands with about as many records each`,
+    width: `A band every ${width}${start ? `, from ${start}` : ""}`,
+  })[source];
+
 /** A policy in a few words. */
 export function policyWords(limits) {
   const named = Object.keys(limits.groups ?? {}).length;
