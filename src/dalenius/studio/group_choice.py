@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import JobFileError, PolicyError
-from dalenius.policy.banding import policy_of_bands
-from dalenius.policy.bands import BandSpec, exact_text
+from dalenius.policy.bands import exact_text
+from dalenius.policy.exact import exact_fraction
 from dalenius.policy.group_sources import grouping_of
 from dalenius.policy.grouping import Grouping
 from dalenius.policy.job import GroupsSection, Job, RuleSection
@@ -26,6 +26,7 @@ from dalenius.studio.forms import RULE_NUMBERS, GroupingForm, LevelRule, LimitsF
 from dalenius.studio.messages import not_found
 
 _OF_THE_JOB = "job"  # the ID of what a job file brought along: there is one job file
+LEVELS = ":"  # what stands between levels of bands, the coarser first
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _BETWEEN_CUTS = re.compile(r"[\s,;]+")
 
@@ -76,8 +77,12 @@ def limits_of_job(job: Job) -> tuple[LimitsForm, GroupSource | None]:
     fields |= {"allow_absent": section.allow_absent, "publish_in_the_clear": section.publish_in_the_clear}
     values = {value: str(limit) for value, limit in section.values.items()}
     if grouping.has_bands:
-        policy_of_bands(policy)  # refuses two limits of a band, and rules of other levels
-        values, groups, levels = values | groups, {}, {}
+        levels.pop("band", None)
+        twice = next((name for name in groups if name in values), None)
+        if twice is not None:
+            raise JobFileError(f"the job file gives the band {twice!r} two limits", "Keep one of them.")
+        if LEVELS not in getattr(grouping, grouping.source):  # or a name may be that of a coarser band
+            values, groups = values | groups, {}
     return LimitsForm(**fields, values=values, grouping=grouping, groups=groups, levels=levels), source
 
 
@@ -92,7 +97,10 @@ def _groups_of(section: GroupsSection) -> tuple[GroupingForm, GroupSource | None
     if grouping is None:
         return GroupingForm(), None
     if grouping.bands is not None:
-        return _bands_of(grouping.bands, ungrouped), None
+        start = _as_text(section.start) if section.start is not None else ""
+        by = next(key for key in ("cuts", "quantiles", "width") if getattr(section, key) not in (None, []))
+        fields = {"source": by, by: _typed(by, getattr(section, by)), "start": start, "ungrouped": ungrouped}
+        return GroupingForm.model_validate(fields), None
     if grouping.kind == "prefix":
         lengths = ", ".join(map(str, grouping.prefix))
         return GroupingForm(source="prefix", prefix=lengths, ungrouped=ungrouped), None
@@ -104,13 +112,14 @@ def _groups_of(section: GroupsSection) -> tuple[GroupingForm, GroupSource | None
     return GroupingForm(source="file", file=source.id, ungrouped=ungrouped), source
 
 
-def _bands_of(spec: BandSpec, ungrouped: list[str]) -> GroupingForm:
-    if spec.quantiles is not None:
-        return GroupingForm(source="quantiles", quantiles=str(spec.quantiles), ungrouped=ungrouped)
-    if spec.width is None:
-        return GroupingForm(source="cuts", cuts=", ".join(map(exact_text, spec.cuts)), ungrouped=ungrouped)
-    start = exact_text(spec.start) if spec.start is not None else ""
-    return GroupingForm(source="width", width=exact_text(spec.width), start=start, ungrouped=ungrouped)
+def _typed(by: str, given: Any) -> str:
+    """Numbers of a job file as somebody would type them: cuts with commas, and levels of bands with colons."""
+    levels = given if isinstance(given, list) and (by != "cuts" or isinstance(given[0], list)) else [given]
+    return f" {LEVELS} ".join(", ".join(map(_as_text, one if isinstance(one, list) else [one])) for one in levels)
+
+
+def _as_text(number: Any) -> str:
+    return exact_text(exact_fraction(number, "a number"))
 
 
 def grouping_in_force(form: GroupingForm, source: GroupSource | None) -> Grouping | None:
@@ -135,13 +144,15 @@ def _section(form: GroupingForm) -> Mapping[str, Any]:
     if form.source == "prefix":
         lengths = [int(part) if part.isdecimal() else part for part in map(str.strip, form.prefix.split(","))]
         return {"prefix": lengths, "ungrouped": list(form.ungrouped)}
-    if form.source == "cuts":
-        typed = [part for part in _BETWEEN_CUTS.split(form.cuts) if part]
-        if not typed:
-            raise PolicyError("no cuts are given", "Write where one band ends and the next begins: 0, 10000, 25000.")
-        return {"cuts": [_number(part) for part in typed], "ungrouped": list(form.ungrouped)}
-    if form.source in ("quantiles", "width"):
-        section = {form.source: _number(getattr(form, form.source)), "ungrouped": list(form.ungrouped)}
+    if form.has_bands:
+        parts: list[Any] = [part.strip() for part in getattr(form, form.source).split(LEVELS)]
+        if not all(parts):
+            raise PolicyError("nothing says where bands begin", "Write where to cut: 0, 10000, 25000.")
+        if form.source == "cuts":
+            parts = [[_number(cut) for cut in _BETWEEN_CUTS.split(part) if cut] for part in parts]
+        else:
+            parts = [_number(part) for part in parts]
+        section = {form.source: parts if len(parts) > 1 else parts[0], "ungrouped": list(form.ungrouped)}
         return {**section, "from": _number(form.start)} if form.source == "width" and form.start.strip() else section
     return {}
 

@@ -19,13 +19,14 @@ const LEVEL_RULES = {
 
 const isNumber = (text) => /^-?\d+(\.\d+)?$/.test(text) || /^-?\d+\/[1-9]\d*$/.test(text);
 const FITS = {
-  cuts: (text) => {
-    const cuts = text.split(BETWEEN_CUTS).filter((part) => part !== "");
-    return cuts.length > 0 && cuts.every(isNumber); // the server says whether they ascend
-  },
-  quantiles: (text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) > 1,
+  cuts: (text) => text.split(BETWEEN_CUTS).every((cut) => cut === "" || isNumber(cut)),
+  quantiles: (text) => /^[1-9]\d{0,3}$/.test(text),
   width: (text) => isNumber(text) && !text.startsWith("-"),
+  start: (text) => text === "" || isNumber(text),
 };
+
+/** Whether a field of the bands makes sense, level by level: the server says more. */
+const fitsIn = (name, text) => text.split(":").every((level) => FITS[name](level.trim()));
 
 export class Groups {
   /**
@@ -67,8 +68,8 @@ export class Groups {
   showAnswer(answer, current) {
     if (this.waiting || (!current && !this.tree.hasShapeOf(answer.groups))) return; // it is about other groups
     const { grouping } = this.draft.limits;
-    const wanted = grouping.source !== "none" && !areBands(grouping);
-    this.#showProblem(wanted && !answer.groups ? answer.problem : null);
+    const wanted = grouping.source !== "none";
+    this.#showProblem(wanted && !areBands(grouping) && !answer.groups ? answer.problem : null);
     if (!wanted || !answer.groups) return this.#forget();
     this.tree.showAnswer(answer.groups, current);
     this.#showLevels();
@@ -109,15 +110,16 @@ export class Groups {
   /** Another way to put numbers into bands, which begins with numbers that make sense. */
   #chooseBands(source, event) {
     const { grouping } = this.draft.limits;
-    const cuts = (grouping.cuts || this.counted.cuts).split(BETWEEN_CUTS).map(Number);
-    const width = grouping.width || String(cuts.length > 1 ? Math.abs(cuts.at(-1) - cuts[0]) / (cuts.length - 1) : 1);
-    this.#choose({ source, cuts: grouping.cuts || this.counted.cuts, width: threeDigits(Number(width) || 1) }, event);
+    const cuts = this.counted.cuts.split(BETWEEN_CUTS).map(Number);
+    const apart = cuts.length > 1 ? (cuts.at(-1) - cuts[0]) / (cuts.length - 1) : 1;
+    const width = grouping.width || threeDigits(Number(apart.toPrecision(1)));
+    this.#choose({ source, cuts: grouping.cuts || this.counted.cuts, width }, event);
   }
 
   /** Somebody has typed something else into a field of the bands. */
   #takeBands(name, event) {
     const text = event.target.value.trim();
-    const fits = name === "start" ? isNumber(text) || text === "" : FITS[name](text);
+    const fits = fitsIn(name, text);
     set(event.target, "aria-invalid", !fits);
     if (fits && text !== this.draft.limits.grouping[name]) this.#choose({ [name]: text }, event);
   }
