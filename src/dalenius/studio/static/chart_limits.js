@@ -284,7 +284,10 @@ export class LimitChart {
   #refresh() {
     for (const row of this.rows.values()) row.refresh();
     const bad = this.bad.reduce((sum, flag) => sum + flag, 0);
-    const all = plural(this.table.values.length, this.table.are_bands ? "band" : "value");
+    const { values, are_bands: areBands, missing } = this.table;
+    const beside = areBands && values.includes(missing); // what is missing is in no band
+    const bands = `${plural(values.length - (beside ? 1 : 0), "band")}${beside ? ` and ${missing}` : ""}`;
+    const all = areBands ? bands : plural(values.length, "value");
     const shownNumber = this.filter ? `${count(this.order.length)} of ${all}` : all;
     const [first] = this.nodes.count.childNodes;
     if (first === undefined)

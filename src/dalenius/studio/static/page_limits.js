@@ -87,7 +87,7 @@ async function counts() {
     const answer = await get("/api/counts");
     byId("counting").hidden = true;
     for (const id of ["limits", "next-step", "summary-bar"]) byId(id).hidden = false;
-    return { table: answer, counted: known };
+    return { table: { ...answer, missing: initial.null_value ?? "missing" }, counted: known };
   } catch (error) {
     fill(
       byId("counting"),
@@ -126,8 +126,7 @@ function offerOthers(known) {
 /** Bands take the place of values, or other values that of bands: limits by value are about others then. */
 function otherValues() {
   const { limits } = draft;
-  const name = initial.null_value ?? "missing"; // it is the same with bands and without
-  const kept = Object.entries(limits.values).filter(([value]) => value === name);
+  const kept = Object.entries(limits.values).filter(([value]) => value === table.missing); // it is no band
   limits.values = Object.assign(Object.create(null), Object.fromEntries(kept));
   fromRule = Object.create(null);
   if (limits.rule === "none") limits.rule = "odds";

@@ -232,7 +232,7 @@ function showPolicy(host, state, answer) {
           ? "everything is published"
           : chips([...roles.identifiers, ...left]),
       ),
-      line("Limits", `${capital(policyWords(limits))}. `, limitsRange(answer, areBands(limits.grouping) ? "band" : "value")),
+      line("Limits", `${capital(policyWords(limits))}. `, limitsRange(answer, areBands(limits.grouping) ? "limit" : "value")),
       areBands(limits.grouping)
         ? line("Bands", `${bandWords(limits.grouping)}. Exact numbers are published, bucket by bucket.`)
         : limits.grouping.source === "none"
