@@ -218,13 +218,19 @@ def _job_of(manifest: Manifest, head: ReportSection) -> str:
                 corrupted=manifest.adversary.known_records, fakes=manifest.adversary.fake_values
             ),
             report=head,
-            groups=GroupsSection(cuts=list(manifest.bands))
-            if manifest.bands is not None
-            else _tree_by_hand(manifest)
-            if groups
-            else GroupsSection(),
+            groups=_groups_of(manifest),
         )
     )
+
+
+def _groups_of(manifest: Manifest) -> GroupsSection:
+    if manifest.bands is None:
+        return _tree_by_hand(manifest) if manifest.groups else GroupsSection()
+    cuts, ends = [list(manifest.bands)], set[str]()
+    for level in dict.fromkeys(group.level for group in manifest.groups or []):  # coarser bands, named by their ends
+        ends |= {word for group in manifest.groups or [] if group.level == level for word in group.name.split()}
+        cuts.insert(-1, [cut for cut in manifest.bands if cut in ends])
+    return GroupsSection.model_validate({"cuts": cuts if len(cuts) > 1 else cuts[0]})
 
 
 def _tree_by_hand(manifest: Manifest) -> GroupsSection:

@@ -5,7 +5,18 @@ import { byId, count, el, fill, percent, plural, say, sentence, set } from "./do
 import { TradeOff } from "./exposure.js";
 import { Groups } from "./groups.js";
 import { Compare, Results } from "./results.js";
-import { allLimits, areBands, atLeast, faults, HOW_TO_WRITE, read, readLimit, RuleControls, threeDigits } from "./rules.js";
+import {
+  allLimits,
+  areBands,
+  atLeast,
+  faults,
+  HOW_TO_WRITE,
+  ownLimits,
+  read,
+  readLimit,
+  RuleControls,
+  threeDigits,
+} from "./rules.js";
 import { chosenTable, fresh, get, initial, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain } from "./shell.js";
@@ -160,6 +171,7 @@ function changed(event) {
 }
 
 function limitChanged(value, text, event) {
+  if (table.are_bands) delete draft.limits.groups[value]; // where a job file may have it
   if (text === null) delete draft.limits.values[value];
   else draft.limits.values[value] = text;
   changed(event);
@@ -190,7 +202,7 @@ function showLimits() {
   if (limits.rule === "none") all.forEach((limit, at) => {
     if (Number.isNaN(limit) && groups.tree.covers(at)) all[at] = 1; // that of its group holds for it
   });
-  chart.showLimits(all, limits.values, limits.rule !== "none", protection.known_records);
+  chart.showLimits(all, ownLimits(limits), limits.rule !== "none", protection.known_records);
   groups.tree.refresh();
   const number = Object.keys(limits.values).length;
   byId("exceptions").hidden = number === 0 || limits.rule === "none";

@@ -104,12 +104,14 @@ function ruleLimit(limits) {
   }
 }
 
+/** Limits by value. A job file may have those of bands among limits of groups. */
+export const ownLimits = ({ grouping, groups, values }) => (areBands(grouping) ? { ...groups, ...values } : values);
+
 /** The limit of every value, in the order of the counts. */
 export function allLimits(limits, table) {
-  const rule = ruleLimit(limits);
+  const [rule, own] = [ruleLimit(limits), ownLimits(limits)];
   return Float64Array.from(table.values, (value, at) => {
-    const own = Object.hasOwn(limits.values, value) ? limits.values[value] : null;
-    return own !== null ? (readLimit(own) ?? NaN) : rule(table.counts[at] / table.total);
+    return Object.hasOwn(own, value) ? (readLimit(own[value]) ?? NaN) : rule(table.counts[at] / table.total);
   });
 }
 
