@@ -76,8 +76,10 @@ def limits_of_job(job: Job) -> tuple[LimitsForm, GroupSource | None]:
     levels = {level: _rule_of(rule) for level, rule in section.levels.items()}
     fields |= {"allow_absent": section.allow_absent, "publish_in_the_clear": section.publish_in_the_clear}
     values = {value: str(limit) for value, limit in section.values.items()}
-    if grouping.has_bands:
-        levels.pop("band", None)
+    if grouping.has_bands and policy.grouping is not None:
+        if levels.pop("band", None) is not None:  # it is the rule now, and coarser bands keep the one that was
+            coarser = [level for level in policy.grouping.levels if level != "band"]
+            levels = dict.fromkeys(coarser, _rule_of(section)) | levels
         twice = next((name for name in groups if name in values), None)
         if twice is not None:
             raise JobFileError(f"the job file gives the band {twice!r} two limits", "Keep one of them.")

@@ -42,7 +42,9 @@ byId("continue").addEventListener("click", () => continueToLimits("/limits"));
 byId("demo").addEventListener("click", loadDemo);
 onDraft(showDraft, { flush, ownsRoles: true });
 byId("use-suggested").addEventListener("click", () => {
+  const [before] = columnsWith("sensitive");
   roles = suggestedRoles(shownTable);
+  if (columnsWith("sensitive")[0] !== before) showCodes([], []); // they are about another column
   showRoles(byId("columns"), shownTable, roles);
   showFilter("all");
   rolesChanged();
