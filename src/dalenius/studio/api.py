@@ -182,12 +182,13 @@ class Exploring:
 
     async def counts(self, _request: Request) -> Response:
         """GET /api/counts."""
-        explorer = await run_in_threadpool(self._studio.explorer)
+        draft = self._studio.draft
+        explorer = await run_in_threadpool(self._studio.explorer, draft)
         values, numbers = explorer.in_order
         given, known = self._studio.labels(), set(values)
         return json_answer(
             {
-                "column": self._studio.draft.roles.sensitive,
+                "column": draft.roles.sensitive,
                 "total": explorer.counts.total,
                 "values": values,
                 "counts": numbers,

@@ -183,9 +183,8 @@ class Studio:
             raise RequestError(409, "not-ready", "no sensitive column is chosen", "Choose one on the first page.")
         return column
 
-    def explorer(self, draft: Draft | None = None) -> Explorer:
+    def explorer(self, draft: Draft) -> Explorer:
         """What answers questions about the sensitive column, by value or by band as a draft has it."""
-        draft = draft or self.draft
         return self.column_counts().explorer(draft.bands, draft.roles.not_applicable)
 
     def _sensitive_column(self, table: TableEntry) -> ColumnCounts | None:
@@ -265,9 +264,11 @@ class Studio:
             source = self.groups.get(form.limits.grouping)
             draft = self._history.draft.with_limits(form.limits, form.solve, form.protection, source)
             draft.policy()  # limits that are none do not become the draft's
+            others = draft.limits.allow_absent != self._history.draft.limits.allow_absent
             if form.draft:
                 self._history.change(draft, tab, form.gesture)
-                self._count(self.chosen_table())  # codes may be absent now
+            if form.draft and others:  # codes that may be absent
+                self._count(self.chosen_table())
         return draft
 
     def remember(self, key: CountKey, draft: Draft, exploration: dict[str, Any], complete: bool) -> None:
