@@ -142,6 +142,9 @@ def test_what_makes_no_sense_is_said(site: Site) -> None:
     site.send("/api/roles", {**ROLES, "missing": ["-8"]})
     counted = site.counted()
     assert ("no record has it" in counted["error"]["message"], "--" in counted["error"]["hint"]) == (True, False)
+    for allowed, status in ((True, "ready"), (None, "failed")):
+        site.post("/api/explore", {"limits": limits(allow_absent=allowed)})
+        assert site.counted()["status"] == status
 
 
 def test_values_that_do_not_apply_have_no_limits(site: Site, table: Path) -> None:
