@@ -166,13 +166,12 @@ def test_values_that_do_not_apply_have_no_limits(site: Site, table: Path) -> Non
     assert sorted(found["values"]) == ["full", "missing", "part"]
 
 
-def test_more_numbers_than_values_are_allowed_need_bands(tmp_path: Path) -> None:
+def test_more_numbers_than_values_are_allowed_need_bands(site: Site, tmp_path: Path) -> None:
     path = tmp_path / "many.parquet"
     numbers = np.arange(MOST_VALUES + 1)
     pd.DataFrame({"Age": numbers % 7, "Income": numbers}).to_parquet(path)
-    with open_site() as site:
-        site.begin(path, **ROLES)
-        assert site.get("/api/counts").status_code == 400
-        assert site.state()["counted"]["bands_advised"] is True
-        assert explored(site, grouping={"source": "quantiles", "quantiles": "4"})["m"] == 4
-        assert site.ask("/api/counts")["are_bands"] is True
+    site.begin(path, **ROLES)
+    assert site.get("/api/counts").status_code == 400
+    assert site.state()["counted"]["bands_advised"] is True
+    assert explored(site, grouping={"source": "quantiles", "quantiles": "4"})["m"] == 4
+    assert site.ask("/api/counts")["are_bands"] is True
