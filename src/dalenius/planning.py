@@ -40,7 +40,8 @@ from dalenius.solve.sizes import (
 if TYPE_CHECKING:
     from dalenius.tables.number_counts import NumberCounts
 
-_MANY_NUMBERS = 200  # different ones, from which on bands are offered
+MANY_NUMBERS = 200  # different ones, from which on bands are offered
+_REASONS = ("numbers says little", "codes is none on a chapter")
 _ADVICE_SECONDS = 20.0  # at most, for finding a max-size to recommend
 
 
@@ -168,11 +169,7 @@ def compare_counts(
     A method that comes to no end in time is one of them, or, unless `undecided`, an error.
     """
     options = options or PlanOptions()
-    refuse_fakes(not_applicable, options.fake_values)
-    refuse_not_applicable(policy, counts.values, not_applicable)
-    apart = apart_sentence(counts, not_applicable)
-    resolved, problem = prepare_problem(without_not_applicable(counts, not_applicable), policy, options)
-    resolved = replace(resolved, notes=(*([apart] if apart is not None else []), *resolved.notes))
+    resolved, problem = prepare_problem(counts, policy, options, not_applicable)
     plans: list[Plan] = []
     for method in [_method(name) for name in methods]:
         try:
@@ -189,21 +186,37 @@ def compare_counts(
     return plans
 
 
-def prepare_problem(counts: ValueCounts, policy: LimitPolicy, options: PlanOptions) -> tuple[ResolvedLimits, Problem]:
-    """The limits of the counts, and the problem with the range of sizes; an error if the options make no sense."""
+def prepare_problem(
+    counts: ValueCounts, policy: LimitPolicy, options: PlanOptions, not_applicable: Sequence[str] = ()
+) -> tuple[ResolvedLimits, Problem]:
+    """The limits of the counts, and the problem with the range of sizes; an error if the options make no sense.
+
+    Records with values that do not apply are set apart: the problem is that of the others.
+    """
+    refuse_fakes(not_applicable, options.fake_values)
+    refuse_not_applicable(policy, counts.values, not_applicable)
+    apart = apart_sentence(counts, not_applicable)
+    counts = without_not_applicable(counts, not_applicable)
     check_options(options, counts.total)
     was_grouped = policy.grouping is not None
     policy, counts, notes = with_bands_as_values(policy, counts)
     if not was_grouped:
-        bands = bands_to_offer(counts) if len(counts) > _MANY_NUMBERS else None
-        codes = groups_to_offer(counts.values) if bands is None else None
-        offers = (("numbers says little", bands), ("codes is none on a chapter", codes))
-        notes = tuple(
-            f"a limit on each of {len(counts):,} {but}: {offer}" for but, offer in offers if offer is not None
-        )
+        notes = _offers_of_groups(counts)
     resolved = resolve_limits(policy, counts)
-    resolved = replace(resolved, notes=(*notes, *resolved.notes))
+    resolved = replace(resolved, notes=(*([apart] if apart is not None else []), *notes, *resolved.notes))
     return resolved, _problem(counts.values, counts.counts, resolved, options)
+
+
+def _offers_of_groups(counts: ValueCounts) -> tuple[str, ...]:
+    bands = bands_to_offer(counts) if len(counts) > MANY_NUMBERS else None
+    codes = groups_to_offer(counts.values) if bands is None else None
+    offers = zip(_REASONS, (bands, codes), strict=True)
+    return tuple(f"a limit on each of {len(counts):,} {why}: {offer}" for why, offer in offers if offer is not None)
+
+
+def offers_groups(note: str) -> bool:
+    """Whether a note of a plan offers bands of numbers or groups of codes, for those who do it in another way."""
+    return any(f" {why}: " in note for why in _REASONS)
 
 
 def _problem(

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dalenius.errors import InputError, JobFileError, PolicyError
+from dalenius.errors import InputError, PolicyError
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.planning import prepare_problem
+from dalenius.policy.banding import with_bands_as_values
 from dalenius.policy.job import LimitsSection, job_text, parse_job
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.sizes import why_impossible
@@ -69,6 +70,7 @@ JOBS = [
     "block = 'none'\n[limits.levels.chapter]\ntheta = 4\nbase = 0.1",
     "[groups]\nprefix = [1, 3]\nungrouped = ['?']\n[limits.groups]\nC = 0.1",
     "[groups]\nprefixes = {C = 'any cancer', D0 = 'any cancer'}\n[limits]\nuniform = 0.5",
+    "[table]\nmissing = ['?', '-9']\nnot_applicable = ['N']",
     "[groups.tree]\ngut = ['A04']\ncancer = {breast = ['C50'], skin = ['C43']}\n[limits.levels]\n'level 2' = 'none'",
 ]
 
@@ -79,6 +81,7 @@ def test_a_job_that_is_opened_and_saved_is_the_same_job(text: str) -> None:
     saved = parse_job(job_text(Draft.of_job(job).job()))
     wanted = LimitPolicy.of(odds=4) if job.limits == LimitsSection() else job.policy()
     assert saved.policy() == wanted
+    assert (saved.table.missing, saved.table.not_applicable) == (job.table.missing, job.table.not_applicable)
     for name in ("allow_absent", "publish_in_the_clear"):
         assert getattr(saved.limits, name) == getattr(job.limits, name)
     assert (saved.solve, saved.report, saved.table.strict) == (job.solve, job.report, job.table.strict)
@@ -86,16 +89,41 @@ def test_a_job_that_is_opened_and_saved_is_the_same_job(text: str) -> None:
     assert Draft.of_job(saved) == Draft.of_job(job)
 
 
+NUMBERS = ValueCounts.of((str(number), 1) for number in range(20))
+BANDS = [
+    ("[groups]\ncuts = [-5, 0, 2.5]\n[limits]\nodds = 8", "cuts", "-5, 0, 2.5"),
+    ("[groups]\nquantiles = 8\n[limits.groups]\n'below 5' = '1/10'\n[limits.values]\nmissing = 0.9", "quantiles", "8"),
+    ("[groups]\nwidth = '1/3'\nfrom = 1000\n[limits.levels.band]\nodds = 4\nfloor = 0.1", "width", "1/3"),
+    (
+        "[groups]\nwidth = 5e3\n[limits]\nodds = 8\n[limits.levels]\nband = 'none'\n[limits.values]\nx = 1",
+        "width",
+        "5000",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "source", "typed"), BANDS)
+def test_bands_of_a_job_are_the_values_of_a_draft(text: str, source: str, typed: str) -> None:
+    job = parse_job(text)
+    draft = Draft.of_job(job)
+    form = draft.limits.grouping
+    assert (form.source, getattr(form, source)) == (source, typed)
+    assert (draft.limits.groups, draft.limits.levels) == ({}, {})
+    saved = parse_job(job_text(draft.job()))
+    assert saved.groups.grouping() == job.groups.grouping()
+    assert with_bands_as_values(saved.policy(), NUMBERS)[0] == with_bands_as_values(job.policy(), NUMBERS)[0]
+    assert Draft.of_job(saved) == draft
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("groups = 'quantiles:8'", "bands of numbers yet: it has groups.quantiles"),
-        ("[table]\nmissing = ['?']", "codes for missing values yet: it has table.missing"),
         ("groups = 'icd9'\n[limits.groups]\nNeoplasms = 0.1\n'140-239' = 0.2", "give one group two limits"),
+        ("groups = 'cuts:5'\n[limits.groups]\n'below 5' = 0.1\n[limits.values]\n'below 5' = 0.2", "two limits"),
     ],
 )
 def test_a_job_that_a_draft_cannot_hold_is_refused(text: str, why: str) -> None:
-    with pytest.raises(JobFileError, match=why):
+    with pytest.raises(PolicyError, match=why):
         Draft.of_job(parse_job(text))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dalenius.errors import PolicyError, did_you_mean, nearest_name
@@ -35,6 +36,7 @@ def count_by_band(grouping: Grouping, counts: ValueCounts) -> tuple[Bands, Value
     return bands, ValueCounts.of(totals.items(), cuts=bands.levels)
 
 
+@lru_cache(maxsize=4)  # Studio asks again for every limit that moves
 def bands_to_offer(counts: ValueCounts) -> str | None:
     """How to put the numbers of a column into bands, cut at round ones; None if not all values are numbers."""
     totals: dict[Fraction, int] = {}

@@ -92,12 +92,18 @@ def counting_notes(survey: Survey) -> tuple[str, ...]:
     return bands if sentence is None else (sentence, *bands)
 
 
-def _bands(table: OpenTable, request: PublishRequest) -> tuple[Bands, NumberBands] | None:
-    """The bands that sensitive numbers count by, of all levels and the finest; None if that is not asked for."""
-    spec = bands_in(request.limits)
-    if spec is not None and request.solving.fake_values:
+def refuse_fake_numbers(fake_values: int) -> None:
+    """An error if sensitive numbers are to have fakes."""
+    if fake_values:
         raise UsageError(
             "fake values are not made for numbers: an invented number may be one that nobody could have",
             "Leave out --fakes, or publish bands as text instead of numbers.",
         )
+
+
+def _bands(table: OpenTable, request: PublishRequest) -> tuple[Bands, NumberBands] | None:
+    """The bands that sensitive numbers count by, of all levels and the finest; None if that is not asked for."""
+    spec = bands_in(request.limits)
+    if spec is not None:
+        refuse_fake_numbers(request.solving.fake_values)
     return bands_of_numbers(table, request.roles.sensitive, spec, request.key, request.options.missing)

@@ -21,7 +21,8 @@ from dalenius.model.exposure import Exposure, GroupShare
 from dalenius.model.groups import Groups
 from dalenius.model.plan import Plan, Status
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
-from dalenius.policy.grouping import limit_groups
+from dalenius.planning import offers_groups
+from dalenius.policy.grouping import limit_groups, number_of
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.caps import most_values, smallest_size
 from dalenius.solve.glance import Memory, glance
@@ -44,7 +45,7 @@ _SECONDS = 0.5  # for each of them
 
 @dataclass(frozen=True)
 class ValueOrder:
-    """The order of values on a page: most records first, then by value."""
+    """The order of values on a page: most records first, then by value; and bands of numbers in ascending order."""
 
     counts: ValueCounts
     order: tuple[int, ...]
@@ -52,8 +53,9 @@ class ValueOrder:
     @classmethod
     def of(cls, counts: ValueCounts) -> ValueOrder:
         """The order for these counts."""
-        order = sorted(range(len(counts)), key=lambda i: (-counts.counts[i], counts.values[i]))
-        return cls(counts, tuple(order))
+        by_frequency = [(-count, value) for value, count in zip(counts.values, counts.counts, strict=True)]
+        key = [_begin(value) for value in counts.values] if counts.are_bands else by_frequency
+        return cls(counts, tuple(sorted(range(len(counts)), key=key.__getitem__)))
 
     def refusal(self, obstacle: Obstacle, policy: LimitPolicy | None = None, seconds: float = 0.0) -> Exploration:
         """An exploration without a setting: the reason, and the limits as far as there are any."""
@@ -113,7 +115,7 @@ class ValueOrder:
             exposure=None if plan.exposure is None else self._exposure(plan.exposure),
             count_error=plan.error,
             obstacle=obstacle,
-            notes=plan.notes,
+            notes=tuple(note for note in plan.notes if not offers_groups(note)),  # the page has a button for it
             seconds=seconds,
             tree=None
             if problem.groups is None
@@ -152,6 +154,15 @@ class ValueOrder:
 
     def _exposure(self, exposure: Exposure) -> Exposure:
         return replace(exposure, values=tuple(exposure.values[i] for i in self.order))
+
+
+def _begin(band: str) -> tuple[int, Fraction]:
+    """Where a band begins: "below 0" comes first, then "0 to below 5", "5 and above", and what is missing."""
+    word = band.partition(" ")[0]
+    number = number_of(word)
+    if number is not None:
+        return 1, number
+    return (0 if word == "below" else 2), Fraction(0)
 
 
 def _status(plan: Plan) -> ExplorationStatus:

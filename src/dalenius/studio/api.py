@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from dalenius.release.folder import open_release
 from dalenius.studio.child import Count, Counted, ReadColumns
 from dalenius.studio.draft import Draft, Tab
 from dalenius.studio.exploration import Curve, exploration_object, price_object
+from dalenius.studio.explorer import Explorer
 from dalenius.studio.forms import (
     CountForm,
     ExploreForm,
@@ -36,13 +38,12 @@ from dalenius.studio.forms import (
     plan_options,
     read_form,
 )
-from dalenius.studio.group_choice import grouping_in_force
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.offers import first_number
 from dalenius.studio.releases import new_id, on_card
 from dalenius.studio.state import Studio
 from dalenius.studio.studio_release import StudioRelease
-from dalenius.studio.table_entries import ColumnCounts, TableEntry, by_count
+from dalenius.studio.table_entries import TableEntry
 from dalenius.studio.tasks import Task
 from dalenius.studio.worker import Abandoned
 from dalenius.verify.findings import verdict_object
@@ -100,7 +101,7 @@ def _policy_to_verify(studio: Studio, draft: Draft, table: TableEntry) -> LimitP
     policy = draft.policy()
     if not draft.protection.fake_values:
         return policy
-    counts, _ = studio.counts.request(table, draft.roles.sensitive or "", draft.roles.null_value).ready()
+    counts = studio.counts.request(table, draft).explorer().counts
     return LimitPolicy(values=dict(zip(counts.values, resolve_limits(policy, counts).limits, strict=True)))
 
 
@@ -181,13 +182,19 @@ class Exploring:
 
     async def counts(self, _request: Request) -> Response:
         """GET /api/counts."""
-        column = self._studio.column_counts()
-        counts, _ = column.ready()
-        values, numbers = by_count(counts)
+        draft = self._studio.draft
+        explorer = await run_in_threadpool(self._studio.explorer, draft)
+        values, numbers = explorer.in_order
         given, known = self._studio.labels(), set(values)
-        labels = {value: label for value, label in given.items() if value in known}
         return json_answer(
-            {"column": column.key.column, "total": counts.total, "values": values, "counts": numbers, "labels": labels}
+            {
+                "column": draft.roles.sensitive,
+                "total": explorer.counts.total,
+                "values": values,
+                "counts": numbers,
+                "labels": {value: label for value, label in given.items() if value in known},
+                "are_bands": explorer.counts.are_bands,
+            }
         )
 
     async def explore(self, request: Request) -> Response:
@@ -202,13 +209,13 @@ class Exploring:
     async def start(self, request: Request) -> Response:
         """POST /api/start: the number with which a rule can begin, as it is or the nearest that can be kept."""
         form = await read_form(request, StartForm)
-        counts, _ = self._studio.column_counts().ready()
         given = form.limits.model_copy(update={"rule": form.rule})
         options = plan_options(form.solve, form.protection)
-        grouping = grouping_in_force(given.grouping, self._studio.groups.get(given.grouping))
+        draft = replace(self._studio.draft, limits=given, source=self._studio.groups.get(given.grouping))
+        counts = (await run_in_threadpool(self._studio.explorer, draft)).counts
 
         def policy(number: str) -> LimitPolicy:
-            return given.model_copy(update={form.rule: number}).policy(grouping)
+            return replace(draft, limits=given.model_copy(update={form.rule: number})).policy()
 
         number = await run_in_threadpool(first_number, form.rule, getattr(given, form.rule), policy, counts, options)
         return json_answer({"number": number})
@@ -217,13 +224,12 @@ class Exploring:
         """POST /api/trade-off: exposure against error for the rule by odds, with the draft's floor and protection."""
         await read_form(request, NothingForm)
         draft = self._studio.draft
-        counts, explorer = self._studio.column_counts().ready()
-        levels = draft.policy().levels
-        curve = Curve(LimitPolicy.of(odds=1, floor=draft.limits.floor, grouping=draft.grouping, levels=levels))
+        explorer, policy = await run_in_threadpool(self._studio.explorer, draft), draft.policy()
+        curve = Curve(LimitPolicy.of(odds=1, floor=draft.limits.floor, grouping=policy.grouping, levels=policy.levels))
         points = explorer.known_trade_off(curve, draft.options)
         if points is None:
             try:
-                points = await asyncio.wrap_future(self._studio.ask_trade_off(counts, curve, draft))
+                points = await asyncio.wrap_future(self._studio.ask_trade_off(explorer, curve, draft))
             except Abandoned:
                 raise RequestError(409, "abandoned", "newer limits came in") from None
             explorer.learn_trade_off(curve, draft.options, points)
@@ -255,24 +261,21 @@ class Exploring:
         return json_answer({"concerns": [on_card(concern.as_object()) for concern in concerns]})
 
     async def _explore(self, draft: Draft, exact: bool) -> dict[str, Any]:
-        column = self._studio.column_counts()
-        column.ready()
+        column, explorer = self._studio.column_counts(), await run_in_threadpool(self._studio.explorer, draft)
         known = self._studio.known_exploration(column.key, draft, complete=True)
         if known is not None and exact:
             return known
-        exploration = await (self._exact(column, draft) if exact else self._quick(column, draft))
+        exploration = await (self._exact(explorer, draft) if exact else self._quick(explorer, draft))
         self._studio.remember(column.key, draft, exploration, complete=exact)
         return exploration
 
-    async def _quick(self, column: ColumnCounts, draft: Draft) -> dict[str, Any]:
-        _, explorer = column.ready()
+    async def _quick(self, explorer: Explorer, draft: Draft) -> dict[str, Any]:
         policy = draft.policy()
         return await run_in_threadpool(lambda: exploration_object(explorer.quick(policy, draft.options)))
 
-    async def _exact(self, column: ColumnCounts, draft: Draft) -> dict[str, Any]:
-        counts, explorer = column.ready()
+    async def _exact(self, explorer: Explorer, draft: Draft) -> dict[str, Any]:
         try:
-            exploration = await asyncio.wrap_future(self._studio.ask(counts, draft))
+            exploration = await asyncio.wrap_future(self._studio.ask(explorer, draft))
         except Abandoned:
             raise RequestError(409, "abandoned", "newer limits came in") from None
         explorer.learn(exploration, draft.policy(), draft.options)
@@ -283,7 +286,7 @@ class Exploring:
         form = await read_form(request, PinForm)
         draft, column = self._studio.draft, self._studio.column_counts()
         known = self._studio.known_exploration(column.key, draft)
-        exploration = known if known is not None else await self._quick(column, draft)
+        exploration = known or await self._quick(await run_in_threadpool(self._studio.explorer, draft), draft)
         self._studio.pin(form.label, column.key, draft, exploration)
         return json_answer({"ok": True})
 

@@ -78,12 +78,11 @@ class Counted:
     calibration: Calibration | None
 
 
-# Counts, limits and options for an exact answer; the same with a curve for the trade-off of the rule by odds; a
-# request to publish for the price of its strata, or to look at its table; a question about a release.
-Question: TypeAlias = (
-    "tuple[ValueCounts, LimitPolicy | Curve, PlanOptions] | PublishRequest | Look | ReadColumns | Count"
-)
-Reply: TypeAlias = (  # or the type of an error, or an error of somebody who counts
+# Counts, limits, options and what does not apply for an exact answer; the same with a curve for the trade-off of the
+# rule by odds; a request to publish for the price of its strata, or to look at its table; a question about a release.
+Limits: TypeAlias = "tuple[ValueCounts, LimitPolicy | Curve, PlanOptions, tuple[str, ...]]"
+Question: TypeAlias = "Limits | PublishRequest | Look | ReadColumns | Count"
+Reply: TypeAlias = (  # or the type of an error, or an error of somebody who counts or looks
     "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | tuple[Concern, ...] | Counted | str | DaleniusError"
 )
 
@@ -119,7 +118,7 @@ def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
 
                 reply = price_strata(question)
         except Exception as error:  # noqa: BLE001 (whatever it is, somebody is waiting)
-            reply = type(error).__name__
+            reply = error if isinstance(question, Look) and isinstance(error, DaleniusError) else type(error).__name__
         pickle.dump(reply, answers)
         answers.flush()
 
@@ -129,13 +128,15 @@ class _Exploring:
 
     def __init__(self) -> None:
         self._explorer: Explorer | None = None
-        self._known: ValueCounts | None = None
+        self._known: tuple[ValueCounts, tuple[str, ...]] | None = None
 
-    def answer(self, counts: ValueCounts, asked: LimitPolicy | Curve, options: PlanOptions) -> Reply:
+    def answer(
+        self, counts: ValueCounts, asked: LimitPolicy | Curve, options: PlanOptions, not_applicable: tuple[str, ...]
+    ) -> Reply:
         from dalenius.studio.explorer import Explorer
 
-        if self._explorer is None or counts != self._known:
-            self._explorer, self._known = Explorer(counts), counts
+        if self._explorer is None or (counts, not_applicable) != self._known:
+            self._explorer, self._known = Explorer(counts, not_applicable), (counts, not_applicable)
         if isinstance(asked, LimitPolicy):
             return self._explorer.explore(asked, options, exact=True)
         return self._explorer.trade_off(asked, options)

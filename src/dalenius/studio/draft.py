@@ -13,12 +13,16 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from dalenius.errors import JobFileError, NoSuchColumnError, UsageError
+from dalenius.errors import JobFileError, UsageError
 from dalenius.model.plan import PlanOptions
+from dalenius.model.problem import name_of_nulls
+from dalenius.policy.bands import BandSpec
 from dalenius.policy.grouping import Grouping
 from dalenius.policy.job import AdversarySection, Job, LimitsSection, ReportSection, SolveSection, TableSection
 from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.not_applicable import refuse_fakes
 from dalenius.policy.roles import Roles
+from dalenius.publishing.counting import refuse_fake_numbers
 from dalenius.publishing.options import PublishOptions, StrataChoice
 from dalenius.studio.forms import (
     GroupingForm,
@@ -34,7 +38,6 @@ from dalenius.studio.group_choice import (
     grouping_in_force,
     groups_section,
     limits_of_job,
-    refuse_unreadable,
 )
 from dalenius.studio.messages import RequestError
 
@@ -65,25 +68,11 @@ class Draft:
     @classmethod
     def of_job(cls, job: Job) -> Draft:
         """The draft of a job file. Studio ignores its method: it always looks for the optimum."""
-        refuse_unreadable(job)
         table, solve, adversary = job.table, job.solve, job.adversary
-        choice = StrataChoice.of(table.strata if table.strata is not None else "auto", table.quasi_identifiers)
-        strata = (
-            choice.number
-            if choice.kind == "number"
-            else list(choice.columns)
-            if choice.kind == "columns"
-            else choice.kind
-        )
         try:
             limits, source = limits_of_job(job)
             return cls(
-                roles=RolesForm(
-                    sensitive=table.sensitive,
-                    quasi_identifiers=list(table.quasi_identifiers),
-                    identifiers=list(table.identifiers),
-                    null_value=table.null_value,
-                ),
+                roles=RolesForm.of_job(table),
                 limits=limits,
                 solve=SolveForm(
                     min_size=solve.min_size,
@@ -94,7 +83,7 @@ class Draft:
                     known_records=adversary.corrupted or 0,
                     fake_values=adversary.fakes or 0,
                     avoid_ruled_out=bool(adversary.avoid_ruled_out),
-                    strata=strata,
+                    strata=_strata_of(table),
                 ),
                 unseen=Unseen(table.strict, solve.time_limit, job.report),
                 source=source,
@@ -115,12 +104,23 @@ class Draft:
 
     def policy(self) -> LimitPolicy:
         """The limits of values and groups, checked."""
-        return self.limits.policy(self.grouping)
+        return self.limits.policy(self.grouping).ungrouping(self.null_name)
 
     @property
-    def question(self) -> tuple[LimitsForm, PlanOptions]:
+    def bands(self) -> BandSpec | None:
+        """The bands that take the place of values, if the groups are bands of numbers."""
+        grouping = self.grouping
+        return grouping.bands if grouping is not None else None
+
+    @property
+    def null_name(self) -> str | None:
+        """The name under which nulls count, and codes for what is missing; None if nulls are errors."""
+        return name_of_nulls(self.roles.null_value, self.roles.missing)
+
+    @property
+    def question(self) -> tuple[LimitsForm, PlanOptions, list[str]]:
         """What an exploration depends on, besides the counts."""
-        return self.limits, self.options
+        return self.limits, self.options, self.roles.not_applicable
 
     def with_roles(self, roles: RolesForm) -> Draft:
         """The draft with other roles, without limits of another column and without strata by other columns."""
@@ -132,6 +132,7 @@ class Draft:
         if roles.sensitive != self.roles.sensitive:
             of_column = {"values": {}, "grouping": GroupingForm(), "groups": {}, "levels": {}}
             limits = limits.model_copy(update={**of_column, "publish_in_the_clear": None})
+        limits = limits.without(roles.not_applicable)
         if isinstance(protection.strata, list):
             columns = [name for name in protection.strata if name in roles.quasi_identifiers]
             protection = protection.model_copy(update={"strata": columns or "auto"})
@@ -147,19 +148,28 @@ class Draft:
             quasi_identifiers=[name for name in roles.quasi_identifiers if name in columns],
             identifiers=[name for name in roles.identifiers if name in columns],
             null_value=roles.null_value if sensitive is not None else None,
+            missing=roles.missing if sensitive is not None else [],
+            not_applicable=roles.not_applicable if sensitive is not None else [],
         )
         return self if fitting == roles else self.with_roles(fitting)
 
     def to_look_at(self, roles: RolesForm) -> Draft:
-        """What a look at the table depends on: these roles, and the columns that cut strata."""
-        strata = self.with_roles(roles).protection.strata
+        """What a look at the table depends on: these roles, bands of numbers, and the columns that cut strata."""
+        draft = self.with_roles(roles)
+        strata, grouping = draft.protection.strata, draft.limits.grouping
         protection = ProtectionForm(strata=strata if isinstance(strata, list) else "none")
-        return Draft(roles, LimitsForm(rule="none"), protection=protection)
+        bands = grouping if grouping.has_bands else GroupingForm()
+        absent = draft.limits.allow_absent
+        return Draft(roles, LimitsForm(rule="none", grouping=bands, allow_absent=absent), protection=protection)
 
     def with_limits(
         self, limits: LimitsForm, solve: SolveForm, protection: ProtectionForm, source: GroupSource | None
     ) -> Draft:
         """The draft with other limits, the source of their groups, and another protection."""
+        refuse_fakes(self.roles.not_applicable, protection.fake_values)
+        if limits.grouping.has_bands:
+            refuse_fake_numbers(protection.fake_values)
+        limits = limits.without(self.roles.not_applicable)
         return replace(self, limits=limits, solve=solve, protection=protection, source=source)
 
     def to_publish(self) -> Roles:
@@ -177,6 +187,8 @@ class Draft:
         """How to make and write the release."""
         return PublishOptions(
             null_value=self.roles.null_value,
+            missing=tuple(self.roles.missing),
+            not_applicable=tuple(self.roles.not_applicable),
             table=table,
             format=form.format,
             avoid_ruled_out=self._avoids_ruled_out,
@@ -204,6 +216,8 @@ class Draft:
                 null_value=roles.null_value,
                 strata=protection.strata,
                 strict=self.unseen.strict,
+                missing=list(roles.missing),
+                not_applicable=list(roles.not_applicable),
             ),
             limits=LimitsSection(
                 **self.limits.in_force(),
@@ -227,15 +241,22 @@ class Draft:
     def state(self) -> dict[str, Any]:
         """The draft's part of GET /api/state."""
         roles = self.roles.model_dump()
-        null_value = roles.pop("null_value")
+        codes = {name: roles.pop(name) for name in ("null_value", "missing", "not_applicable")}
         return {
             "roles": roles,
-            "null_value": null_value,
+            **codes,
             "limits": self.limits.model_dump(),
             "solve": self.solve.model_dump(),
             "protection": self.protection.model_dump(),
             "group_source": self.source.state() if self.source is not None else None,
         }
+
+
+def _strata_of(table: TableSection) -> Any:
+    choice = StrataChoice.of(table.strata if table.strata is not None else "auto", table.quasi_identifiers)
+    if choice.kind == "number":
+        return choice.number
+    return list(choice.columns) if choice.kind == "columns" else choice.kind
 
 
 class Tab(NamedTuple):
@@ -327,10 +348,3 @@ def _changed_part(draft: Draft, others: list[Draft]) -> str | None:
     if not others:
         return None
     return next((part for part in _PARTS if getattr(draft, part) != getattr(others[-1], part)), _PARTS[0])
-
-
-def require_columns(roles: RolesForm, columns: Sequence[str]) -> None:
-    """Refuse a column that the table does not have."""
-    for name in (roles.sensitive, *roles.quasi_identifiers, *roles.identifiers):
-        if name is not None and name not in columns:
-            raise NoSuchColumnError.in_table(name, columns)

@@ -15,15 +15,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from fractions import Fraction
 
-from dalenius.errors import DaleniusError, UndecidedError
+from dalenius.errors import DaleniusError, PolicyError, UndecidedError
 from dalenius.model.plan import Method, NoSolution, Plan, PlanOptions
 from dalenius.model.problem import BucketSetting, Partition, Problem, ValueCounts
 from dalenius.planning import plan_counts, plan_without_search, prepare_problem, with_notes
+from dalenius.policy.banding import with_bands_as_values
+from dalenius.policy.bands import BandSpec
 from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.not_applicable import without_not_applicable
 from dalenius.solve.anatomy import find_anatomy
 from dalenius.solve.caps import Instance
 from dalenius.solve.glance import Memory, glance, partition_of
@@ -90,20 +93,29 @@ _KEPT_VALUES = 200_000
 _KEPT_PRICES = 256
 _KEPT_SETTINGS = 3
 _KEPT_CURVES = 32
+_KEPT_EXPLORERS = 4
 
 
 class Explorer:
     """Answers about one column's counts. Threads may share it."""
 
-    def __init__(self, counts: ValueCounts) -> None:
-        self._counts = counts
-        self._order = ValueOrder.of(counts)
+    def __init__(self, counts: ValueCounts, not_applicable: tuple[str, ...] = ()) -> None:
+        """`counts` are everybody's; people whose values do not apply are set apart."""
+        self.everybody, self.not_applicable = counts, not_applicable
+        self.counts = without_not_applicable(counts, not_applicable)
+        self._order = ValueOrder.of(self.counts)
         self._lock = threading.Lock()
         self._memory = Memory()
         self._settings: list[BucketSetting] = []  # good ones, the latest first
         self._answers: OrderedDict[Hashable, Exploration] = OrderedDict()  # exact ones
         self._prices: OrderedDict[Hashable, Unprotected] = OrderedDict()  # of exact plans without protection
         self._curves: OrderedDict[Hashable, tuple[TradeOffPoint, ...]] = OrderedDict()
+
+    @property
+    def in_order(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """The values and their counts, in the order of the page."""
+        order = self._order.order
+        return tuple(self.counts.values[i] for i in order), tuple(self.counts.counts[i] for i in order)
 
     def explore(self, policy: LimitPolicy, options: PlanOptions | None = None, *, exact: bool) -> Exploration:
         """The answer, quick or exact."""
@@ -117,7 +129,7 @@ class Explorer:
         if known is not None:
             return replace(known, seconds=time.monotonic() - started)
         try:
-            resolved, problem = prepare_problem(self._counts, policy, options)
+            resolved, problem = prepare_problem(self.everybody, policy, options, self.not_applicable)
             seconds = _SECONDS + _SECONDS_A_VALUE * len(problem.values)
             plan = plan_without_search(problem, Method.OPTIMAL, options)
             exact = plan is not None
@@ -141,16 +153,18 @@ class Explorer:
 
     def refusal(self, error: DaleniusError, policy: LimitPolicy | None = None, seconds: float = 0.0) -> Exploration:
         """The answer to an invalid question, such as limits that are not numbers, or groups of other values."""
-        return self._order.refusal(obstacle_of_error(error, policy, self._counts), policy, seconds)
+        if policy is not None and self.counts.are_bands:
+            policy = _by_band(policy, self.counts)
+        return self._order.refusal(obstacle_of_error(error, policy, self.counts), policy, seconds)
 
     def learn(self, answer: Exploration, policy: LimitPolicy, options: PlanOptions | None = None) -> None:
         """Remember an exact answer, wherever it came from."""
         options = options or PlanOptions()
-        if not answer.exact or answer.values != tuple(self._counts.values[i] for i in self._order.order):
+        if not answer.exact or answer.values != self.in_order[0]:
             return
         with self._lock:
             self._answers[_key(policy, options)] = answer
-            while len(self._answers) > min(_KEPT_ANSWERS, max(2, _KEPT_VALUES // len(self._counts))):
+            while len(self._answers) > min(_KEPT_ANSWERS, max(2, _KEPT_VALUES // len(self.counts))):
                 self._answers.popitem(last=False)
         if answer.setting is not None:
             self._remember(answer.setting)
@@ -184,9 +198,9 @@ class Explorer:
         if known is not None:
             return known
         try:
-            plan = plan_counts(self._counts, policy, Method.OPTIMAL, options)
+            plan = plan_counts(self.everybody, policy, Method.OPTIMAL, options, self.not_applicable)
         except UndecidedError:
-            _, problem = prepare_problem(self._counts, policy, options)
+            _, problem = prepare_problem(self.everybody, policy, options, self.not_applicable)
             plan = Plan(problem, infeasible_solution(problem, Method.OPTIMAL), NoSolution("undecided"))
         except DaleniusError as error:
             return self.refusal(error, policy, time.monotonic() - started)
@@ -251,6 +265,37 @@ class Explorer:
             return None
         with self._lock:
             return self._prices.get(_key(policy, replace(options, known_records=0, fake_values=0)))
+
+
+def _by_band(policy: LimitPolicy, counts: ValueCounts) -> LimitPolicy | None:
+    """A policy about bands as one about values; None if it makes no sense."""
+    try:
+        return with_bands_as_values(policy, counts)[0]
+    except PolicyError:
+        return None
+
+
+class Explorers:
+    """Those of one column: by value or by bands of numbers, for everybody or for those whose values apply.
+
+    Threads may share it. The last few are kept, and with them what their quick answers have learned.
+    """
+
+    def __init__(self, count: Callable[[BandSpec | None], ValueCounts]) -> None:
+        """`count` gives the records of each value, or of each band."""
+        self._count = count
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, Explorer] = OrderedDict()
+
+    def get(self, bands: BandSpec | None, not_applicable: tuple[str, ...]) -> Explorer:
+        """The one for these bands, if there are any, and for people whose values are none of these."""
+        key = (bands, not_applicable)
+        with self._lock:
+            explorer = self._kept.pop(key, None) or Explorer(self._count(bands), not_applicable)
+            self._kept[key] = explorer
+            while len(self._kept) > _KEPT_EXPLORERS:
+                self._kept.popitem(last=False)
+        return explorer
 
 
 def _best(problem: Problem, partition: Partition | None, others: list[BucketSetting]) -> Partition | None:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.requests import Request
 
+from dalenius.errors import NoSuchColumnError
 from dalenius.model.plan import PlanOptions
+from dalenius.model.problem import MOST_CODES
 from dalenius.policy.exact import format_fraction
 from dalenius.policy.grouping import Grouping
+from dalenius.policy.job import TableSection
 from dalenius.policy.limits import NO_RULE, LimitPolicy
 from dalenius.studio.messages import RequestError
 
@@ -62,15 +66,53 @@ class RolesForm(_Form):
     quasi_identifiers: list[Name] = Field(default_factory=list)
     identifiers: list[Name] = Field(default_factory=list)
     null_value: Name | None = None
+    missing: Annotated[list[Name], Field(max_length=MOST_CODES)] = Field(default_factory=list)
+    not_applicable: list[Name] = Field(default_factory=list)
+
+    @classmethod
+    def of_job(cls, table: TableSection) -> RolesForm:
+        """What a job file says of the table."""
+        said = table.model_dump(include=set(cls.model_fields))
+        return cls.model_validate(said)
+
+    @property
+    def of_sensitive(self) -> tuple[Any, ...]:
+        """What they say of the sensitive column."""
+        return self.sensitive, self.null_value, self.missing, self.not_applicable
+
+    def require_columns(self, columns: Sequence[str]) -> None:
+        """Refuse a column that the table does not have."""
+        for name in (self.sensitive, *self.quasi_identifiers, *self.identifiers):
+            if name is not None and name not in columns:
+                raise NoSuchColumnError.in_table(name, columns)
+
+    @model_validator(mode="after")
+    def _one_meaning_each(self) -> Self:
+        both = next((value for value in self.missing if value in self.not_applicable), None)
+        if both is not None:
+            raise ValueError(f"{both!r} cannot both be missing and not apply")
+        return self
 
 
 class GroupingForm(_Form):
-    """Where groups of values come from: lengths of `prefix` as they were typed, and a `file` by its ID."""
+    """Where groups of values come from: lengths of `prefix` as they were typed, and a `file` by its ID.
 
-    source: Literal["none", "icd9", "icd10", "prefix", "file"] = "none"
+    Bands of numbers come from `cuts`, `quantiles` or a `width`, with a `start` or without, as they were typed.
+    """
+
+    source: Literal["none", "icd9", "icd10", "prefix", "file", "cuts", "quantiles", "width"] = "none"
     prefix: Annotated[str, Field(max_length=100)] = "1"
     file: Name | None = None
+    cuts: Annotated[str, Field(max_length=20_000)] = ""
+    quantiles: Annotated[str, Field(max_length=100)] = "8"
+    width: Annotated[str, Field(max_length=100)] = ""
+    start: Annotated[str, Field(max_length=100)] = ""
     ungrouped: list[Name] = Field(default_factory=list)
+
+    @property
+    def has_bands(self) -> bool:
+        """Whether the groups are bands of numbers."""
+        return self.source in ("cuts", "quantiles", "width")
 
 
 class LimitsForm(_Form):
@@ -94,6 +136,11 @@ class LimitsForm(_Form):
     levels: dict[Name, LevelRule] = Field(default_factory=dict)
     allow_absent: bool | None = None
     publish_in_the_clear: bool | None = None
+
+    def without(self, values: Sequence[str]) -> LimitsForm:
+        """The same without limits of these values: those that do not apply have none."""
+        own = {value: limit for value, limit in self.values.items() if value not in values}
+        return self if own == self.values else self.model_copy(update={"values": own})
 
     def in_force(self) -> dict[str, Any]:
         """The rule in force and the limits by value, group and level, by the names of [limits] in a job file."""

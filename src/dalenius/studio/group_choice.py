@@ -1,12 +1,13 @@
 """Limits and groups of values in a draft: where groups come from, here and in job files that Studio reads and writes.
 
-A form names a classification or lengths of prefixes by itself. What does not fit into it, a file or the tree of a job
-file, stays here, and pages know it by an ID. A file is read once, when it arrives.
+A form names a classification, lengths of prefixes or bands of numbers by itself. What does not fit into it, a file or
+the tree of a job file, stays here, and pages know it by an ID. A file is read once, when it arrives.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import threading
 from collections.abc import Mapping
@@ -15,7 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dalenius.errors import JobFileError
+from dalenius.errors import JobFileError, PolicyError
+from dalenius.policy.bands import exact_text
+from dalenius.policy.exact import exact_fraction
 from dalenius.policy.group_sources import grouping_of
 from dalenius.policy.grouping import Grouping
 from dalenius.policy.job import GroupsSection, Job, RuleSection
@@ -23,8 +26,9 @@ from dalenius.studio.forms import RULE_NUMBERS, GroupingForm, LevelRule, LimitsF
 from dalenius.studio.messages import not_found
 
 _OF_THE_JOB = "job"  # the ID of what a job file brought along: there is one job file
-_BANDS = ("groups.cuts", "groups.quantiles", "groups.width")
-_CODES = ("table.missing", "table.not_applicable")
+LEVELS = ":"  # what stands between levels of bands, the coarser first
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_BETWEEN_CUTS = re.compile(r"[\s,;]+")
 
 
 @dataclass(frozen=True)
@@ -46,27 +50,16 @@ class GroupSource:
         return {"id": self.id, "name": self.name}
 
 
-def refuse_unreadable(job: Job) -> None:
-    """An error for what a draft cannot hold: without it, a release would be made under fewer limits than the job's."""
-    said = job.said()
-    bands, codes = [key for key in _BANDS if key in said], [key for key in _CODES if key in said]
-    if bands:
-        raise JobFileError(
-            f"Studio cannot open a job file with bands of numbers yet: it has {' and '.join(bands)}",
-            "Use the command line: dalenius publish --job.",
-        )
-    if codes:
-        raise JobFileError(
-            f"Studio cannot open a job file that names codes for missing values yet: it has {' and '.join(codes)}",
-            "Use the command line: dalenius publish --job.",
-        )
-
-
 def limits_of_job(job: Job) -> tuple[LimitsForm, GroupSource | None]:
-    """The limits of a job file as a draft has them, and the source of its groups if they do not fit into a form."""
+    """The limits of a job file as a draft has them, and the source of its groups if they do not fit into a form.
+
+    Bands are the values of a draft: it has their limits under `values`, and their rule is the rule.
+    """
     section, fields = job.limits, dict[str, Any]()
+    grouping, source = _groups_of(job.groups)
+    rules: RuleSection = section.levels.get("band", section) if grouping.has_bands else section
     for rule in RULE_NUMBERS:
-        number = getattr(section, rule)
+        number = getattr(rules, rule)
         if number is not None:
             fields[rule] = str(number)
             if rule not in ("floor", "base"):
@@ -76,7 +69,6 @@ def limits_of_job(job: Job) -> tuple[LimitsForm, GroupSource | None]:
     elif (section.values or section.groups or section.levels) and "rule" not in fields:
         fields["rule"] = "none"
     policy = job.policy()  # refuses two rules, and texts that are not numbers
-    grouping, source = _groups_of(job.groups)
     full_name = policy.grouping.full_name if policy.grouping is not None else str
     groups = {full_name(name): str(limit) for name, limit in section.groups.items()}
     if len(groups) < len(section.groups):
@@ -84,6 +76,15 @@ def limits_of_job(job: Job) -> tuple[LimitsForm, GroupSource | None]:
     levels = {level: _rule_of(rule) for level, rule in section.levels.items()}
     fields |= {"allow_absent": section.allow_absent, "publish_in_the_clear": section.publish_in_the_clear}
     values = {value: str(limit) for value, limit in section.values.items()}
+    if grouping.has_bands and policy.grouping is not None:
+        if levels.pop("band", None) is not None:  # it is the rule now, and coarser bands keep the one that was
+            coarser = [level for level in policy.grouping.levels if level != "band"]
+            levels = dict.fromkeys(coarser, _rule_of(section)) | levels
+        twice = next((name for name in groups if name in values), None)
+        if twice is not None:
+            raise JobFileError(f"the job file gives the band {twice!r} two limits", "Keep one of them.")
+        if LEVELS not in getattr(grouping, grouping.source):  # or a name may be that of a coarser band
+            values, groups = values | groups, {}
     return LimitsForm(**fields, values=values, grouping=grouping, groups=groups, levels=levels), source
 
 
@@ -97,6 +98,11 @@ def _groups_of(section: GroupsSection) -> tuple[GroupingForm, GroupSource | None
     grouping, ungrouped = section.grouping(), list(section.ungrouped)
     if grouping is None:
         return GroupingForm(), None
+    if grouping.bands is not None:
+        start = _as_text(section.start) if section.start is not None else ""
+        by = next(key for key in ("cuts", "quantiles", "width") if getattr(section, key) not in (None, []))
+        fields = {"source": by, by: _typed(by, getattr(section, by)), "start": start, "ungrouped": ungrouped}
+        return GroupingForm.model_validate(fields), None
     if grouping.kind == "prefix":
         lengths = ", ".join(map(str, grouping.prefix))
         return GroupingForm(source="prefix", prefix=lengths, ungrouped=ungrouped), None
@@ -106,6 +112,16 @@ def _groups_of(section: GroupsSection) -> tuple[GroupingForm, GroupSource | None
     kept = section.model_copy(update={"ungrouped": []})
     source = GroupSource(_OF_THE_JOB, name, replace(grouping, ungrouped=()), kept, kept)
     return GroupingForm(source="file", file=source.id, ungrouped=ungrouped), source
+
+
+def _typed(by: str, given: Any) -> str:
+    """Numbers of a job file as somebody would type them: cuts with commas, and levels of bands with colons."""
+    levels = given if isinstance(given, list) and (by != "cuts" or isinstance(given[0], list)) else [given]
+    return f" {LEVELS} ".join(", ".join(map(_as_text, one if isinstance(one, list) else [one])) for one in levels)
+
+
+def _as_text(number: Any) -> str:
+    return exact_text(exact_fraction(number, "a number"))
 
 
 def grouping_in_force(form: GroupingForm, source: GroupSource | None) -> Grouping | None:
@@ -130,7 +146,23 @@ def _section(form: GroupingForm) -> Mapping[str, Any]:
     if form.source == "prefix":
         lengths = [int(part) if part.isdecimal() else part for part in map(str.strip, form.prefix.split(","))]
         return {"prefix": lengths, "ungrouped": list(form.ungrouped)}
+    if form.has_bands:
+        parts: list[Any] = [part.strip() for part in getattr(form, form.source).split(LEVELS)]
+        if not all(parts):
+            raise PolicyError("nothing says where bands begin", "Write where to cut: 0, 10000, 25000.")
+        if form.source == "cuts":
+            parts = [[_number(cut) for cut in _BETWEEN_CUTS.split(part) if cut] for part in parts]
+        else:
+            parts = [_number(part) for part in parts]
+        section = {form.source: parts if len(parts) > 1 else parts[0], "ungrouped": list(form.ungrouped)}
+        return {**section, "from": _number(form.start)} if form.source == "width" and form.start.strip() else section
     return {}
+
+
+def _number(typed: str) -> str | int:
+    """A number as a job file has it."""
+    text = typed.strip()
+    return int(text) if _WHOLE.fullmatch(text) else text
 
 
 class GroupSources:

@@ -41,6 +41,17 @@ _ANSWERS = {
 }
 _INSTEAD = (
     (re.compile(r" \(--quasi-identifiers\)"), ""),
+    (re.compile(r": --groups cuts:\S*?(?=\.?$)"), ", on the limits page"),
+    (re.compile(r": --groups quantiles:8"), ", on the limits page"),
+    (re.compile(r": --groups icd(\d+)( --ungrouped ('[^']*'|[^\s.]+))*"), r": choose ICD-\1 on the limits page"),
+    (re.compile(r": --groups takes a file, prefixes of codes, or bands of numbers"), ", on the limits page"),
+    (re.compile(r"say so: --missing '.*' counts them"), "name them under missing values: they count"),
+    (re.compile(r"Leave out --fakes, or --not-applicable"), "Use no fake values, or let every value apply"),
+    (re.compile(r"Leave out --fakes"), "Use no fake values"),
+    (
+        re.compile(r"Where it is meant, say so: --allow-absent-values, or allow_absent = true in"),
+        "Correct it on the table page. Where it is meant, say allow_absent = true in",
+    ),
     (re.compile(r" \(--strata [^)]*\)"), " on the protection page"),
     (re.compile(r": --limit .*$"), ", on the limits page."),
     (re.compile(r": --odds \d+ never reaches 1"), ", on the limits page"),
@@ -78,7 +89,8 @@ def status_of(error: DaleniusError) -> int:
 
 def error_object(error: DaleniusError | RequestError) -> dict[str, Any]:
     """The content of {"error": ...}, with the reason if there is no solution."""
-    content: dict[str, Any] = {"kind": error.kind, "message": error.message, "hint": error.hint}
+    hint = on_a_page(error.hint, "") if error.hint is not None else None
+    content: dict[str, Any] = {"kind": error.kind, "message": error.message, "hint": hint}
     plan = error.plan if isinstance(error, NoSolutionError) else None
     if isinstance(plan, Plan) and plan.no_solution is not None:
         content["reason"] = plan.no_solution.reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import shlex
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +28,7 @@ from dalenius.release.folder import open_release
 from dalenius.release.manifest import Manifest
 from dalenius.release.staging import abandon, is_staged, remove_left_behind
 from dalenius.report.front_page import finding_in_words, front_page
+from dalenius.studio.forms import PublishForm
 from dalenius.studio.messages import not_found, on_a_page
 from dalenius.studio.studio_release import StudioRelease
 from dalenius.studio.table_entries import TableEntry
@@ -160,7 +162,8 @@ def on_card(finding: dict[str, Any], has_table: bool = True) -> dict[str, Any]:
     """A finding in words, for people who have pages instead of options."""
     answer = on_a_page(finding["answer"] or "", finding["code"], has_table)
     words = finding_in_words({**finding, "answer": answer})
-    return {"code": finding["code"], "severity": finding["severity"], **words}
+    values = finding["values"] if finding["code"] == "missing-codes" else []  # the page offers to name them
+    return {"code": finding["code"], "severity": finding["severity"], "values": values, **words}
 
 
 def _every_concern(found: list[dict[str, Any]], looked: tuple[Concern, ...]) -> tuple[Concern, ...]:
@@ -168,6 +171,15 @@ def _every_concern(found: list[dict[str, Any]], looked: tuple[Concern, ...]) -> 
     concerns = [Concern.of_object(one) for one in found]
     again = {(one.code, one.severity) for one in concerns}
     return by_weight([*concerns, *(one for one in looked if (one.code, one.severity) not in again)])
+
+
+def publish_command(table: TableEntry | None, form: PublishForm) -> str:
+    """The command that makes the same release from a job file."""
+    words = ["dalenius", "publish", table.file if table is not None else "TABLE"]
+    words += ["--table", table.table] if table is not None and table.table is not None else []
+    words += ["--job", "job.toml", "--out", form.name]
+    words += ["--format", form.format] if form.format != "parquet" else []
+    return "".join(c if c.isprintable() else "?" for c in shlex.join(words))
 
 
 def job_of(release: StudioRelease) -> str:
@@ -183,13 +195,19 @@ def _job_of(manifest: Manifest, head: ReportSection) -> str:
         tuple(_place(value.group) for value in manifest.values),
     )
     by_groups = tree.tightest([Fraction(1)] * len(manifest.values))
-    own = [value for value, above in zip(manifest.values, by_groups, strict=True) if value.limit != "1" or above == 1]
+    own = [
+        value
+        for value, above in zip(manifest.values, by_groups, strict=True)
+        if value.applies and (value.limit != "1" or above == 1)
+    ]
     return job_text(
         Job(
             table=TableSection(
                 sensitive=manifest.columns.sensitive.name,
                 quasi_identifiers=[column.name for column in manifest.columns.quasi_identifiers],
                 null_value=manifest.null_value,
+                missing=list(manifest.missing),
+                not_applicable=[value.value for value in manifest.values if not value.applies],
                 strata="auto" if manifest.strata is not None else "none",
             ),
             limits=LimitsSection(
@@ -200,9 +218,19 @@ def _job_of(manifest: Manifest, head: ReportSection) -> str:
                 corrupted=manifest.adversary.known_records, fakes=manifest.adversary.fake_values
             ),
             report=head,
-            groups=_tree_by_hand(manifest) if groups else GroupsSection(),
+            groups=_groups_of(manifest),
         )
     )
+
+
+def _groups_of(manifest: Manifest) -> GroupsSection:
+    if manifest.bands is None:
+        return _tree_by_hand(manifest) if manifest.groups else GroupsSection()
+    cuts, ends = [list(manifest.bands)], set[str]()
+    for level in dict.fromkeys(group.level for group in manifest.groups or []):  # coarser bands, named by their ends
+        ends |= {word for group in manifest.groups or [] if group.level == level for word in group.name.split()}
+        cuts.insert(-1, [cut for cut in manifest.bands if cut in ends])
+    return GroupsSection.model_validate({"cuts": cuts if len(cuts) > 1 else cuts[0]})
 
 
 def _tree_by_hand(manifest: Manifest) -> GroupsSection:

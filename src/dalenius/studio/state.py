@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -14,16 +13,16 @@ from typing import Any
 from dalenius.model import VERSION
 from dalenius.model.concern import Concern
 from dalenius.model.plan import PlanOptions
-from dalenius.model.problem import ValueCounts
 from dalenius.policy.job import Job, job_text
 from dalenius.publishing.arrangement import StrataPrice
 from dalenius.publishing.options import PublishRequest
-from dalenius.studio.draft import Draft, History, Tab, require_columns
+from dalenius.studio.draft import Draft, History, Tab
 from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint, price_object
+from dalenius.studio.explorer import Explorer
 from dalenius.studio.forms import RELEASE, ExploreForm, LimitsForm, PublishForm, RolesForm
 from dalenius.studio.group_choice import GroupSources
 from dalenius.studio.messages import RequestError
-from dalenius.studio.releases import Releases
+from dalenius.studio.releases import Releases, publish_command
 from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, Stamp, TableEntry, Tables
 from dalenius.studio.tasks import Tasks
 from dalenius.studio.worker import Counting, ExactWorker, Looks
@@ -52,7 +51,7 @@ class LastExploration:
     """The last exploration, for some counts and a draft. A complete one is exact and has the other methods."""
 
     key: CountKey
-    question: tuple[LimitsForm, PlanOptions]
+    question: tuple[LimitsForm, PlanOptions, list[str]]
     complete: bool
     exploration: dict[str, Any]
 
@@ -165,18 +164,17 @@ class Studio:
     def set_roles(self, roles: RolesForm, tab: Tab | None = None) -> None:
         """Set the roles of columns. Counting the sensitive column begins."""
         entry = self.table()
-        require_columns(roles, entry.columns)
+        roles.require_columns(entry.columns)
         with self._lock:
             before = self._history.draft.roles
             self._history.change(self._history.draft.with_roles(roles), tab)
-            if (before.sensitive, before.null_value) != (roles.sensitive, roles.null_value):
+            if before.of_sensitive != roles.of_sensitive:
                 self._pinned = None
             self._count(entry)
 
-    def _count(self, entry: TableEntry) -> None:
-        roles = self._history.draft.roles
-        if roles.sensitive is not None:
-            self.counts.request(entry, roles.sensitive, roles.null_value)
+    def _count(self, entry: TableEntry | None) -> None:
+        if entry is not None and entry.status == "ready" and self._history.draft.roles.sensitive is not None:
+            self.counts.request(entry, self._history.draft)
 
     def column_counts(self) -> ColumnCounts:
         """The sensitive column of the draft, as far as it is counted."""
@@ -185,9 +183,13 @@ class Studio:
             raise RequestError(409, "not-ready", "no sensitive column is chosen", "Choose one on the first page.")
         return column
 
+    def explorer(self, draft: Draft) -> Explorer:
+        """What answers questions about the sensitive column, by value or by band as a draft has it."""
+        return self.column_counts().explorer(draft.bands, draft.roles.not_applicable)
+
     def _sensitive_column(self, table: TableEntry) -> ColumnCounts | None:
-        roles = self.draft.roles
-        return self.counts.get(CountKey.of(table, roles.sensitive, roles.null_value)) if roles.sensitive else None
+        draft = self.draft
+        return self.counts.get(CountKey.of(table, draft)) if draft.roles.sensitive is not None else None
 
     def abandon(self) -> None:
         """End the search for an exact answer, and for the price of other strata: nobody waits for them any more."""
@@ -197,18 +199,18 @@ class Studio:
         if outdated:
             self._pricer.abandon()
 
-    def ask(self, counts: ValueCounts, draft: Draft) -> Future[Exploration]:
+    def ask(self, about: Explorer, draft: Draft) -> Future[Exploration]:
         """The exact answer, from another process. A search for another one ends."""
-        return self._worker.submit(counts, draft.policy(), draft.options)
+        return self._worker.submit(about.everybody, draft.policy(), draft.options, about.not_applicable)
 
-    def ask_trade_off(self, counts: ValueCounts, curve: Curve, draft: Draft) -> Future[tuple[TradeOffPoint, ...]]:
+    def ask_trade_off(self, about: Explorer, curve: Curve, draft: Draft) -> Future[tuple[TradeOffPoint, ...]]:
         """The trade-off of the rule by odds, from another process. A search for an exact answer ends."""
-        return self._worker.trade_off(counts, curve, draft.options)
+        return self._worker.trade_off(about.everybody, curve, draft.options, about.not_applicable)
 
     def look(self, roles: RolesForm) -> Future[tuple[Concern, ...]]:
         """What to know about the table before it is published with these roles, from another process."""
         table = self.table()
-        require_columns(roles, table.columns)
+        roles.require_columns(table.columns)
         draft = self.draft.to_look_at(roles)
         return self._looks.ask((table.id, table.stamp, repr(draft)), self.request(table, draft)())
 
@@ -262,8 +264,11 @@ class Studio:
             source = self.groups.get(form.limits.grouping)
             draft = self._history.draft.with_limits(form.limits, form.solve, form.protection, source)
             draft.policy()  # limits that are none do not become the draft's
+            others = draft.limits.allow_absent != self._history.draft.limits.allow_absent
             if form.draft:
                 self._history.change(draft, tab, form.gesture)
+            if form.draft and others:  # codes that may be absent
+                self._count(self.chosen_table())
         return draft
 
     def remember(self, key: CountKey, draft: Draft, exploration: dict[str, Any], complete: bool) -> None:
@@ -294,13 +299,8 @@ class Studio:
 
     def job(self, draft: Draft, table: TableEntry | None, form: PublishForm = RELEASE) -> str:
         """The text of the job file, for a release if there is one. Its first line is the command that makes it."""
-        words = ["dalenius", "publish", table.file if table is not None else "TABLE"]
-        words += ["--table", table.table] if table is not None and table.table is not None else []
-        words += ["--job", "job.toml", "--out", form.name]
-        words += ["--format", form.format] if form.format != "parquet" else []
-        command = "".join(c if c.isprintable() else "?" for c in shlex.join(words))
-        head = self.releases.head(table)
-        return f"# {command}\n\n{job_text(draft.job(head, form.in_the_clear, written=True))}"
+        job = draft.job(self.releases.head(table), form.in_the_clear, written=True)
+        return f"# {publish_command(table, form)}\n\n{job_text(job)}"
 
     def state(self) -> dict[str, Any]:
         """GET /api/state. It reads files, so the thread that answers everybody must not call it."""

@@ -295,6 +295,7 @@ class StudioRelease:
             "buckets": manifest.buckets,
             "mse": manifest.mse,
             "values": len(manifest.values),
+            "has_bands": manifest.bands is not None,
             "fake_values": manifest.adversary.fake_values,
             "known_records": manifest.adversary.known_records,
             "strata": len(manifest.strata.strata) if manifest.strata is not None else 1,

@@ -11,20 +11,25 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from dalenius.errors import ChangedInputError, DaleniusError, InputError
+from dalenius.errors import ChangedInputError, DaleniusError, InputError, TooManyValuesError
 from dalenius.model.problem import ValueCounts
-from dalenius.planning import count_values
+from dalenius.planning import MANY_NUMBERS, count_in_bands, count_values
+from dalenius.policy.bands import BandSpec, exact_text, suggest_bands
+from dalenius.policy.grouping import number_of
 from dalenius.policy.roles import Suggestion, suggest_roles
-from dalenius.studio.explorer import Explorer
+from dalenius.studio.draft import Draft
+from dalenius.studio.explorer import Explorer, Explorers
 from dalenius.studio.messages import RequestError, error_object, internal_object, not_found
 from dalenius.tables.describe import TableFacts, describe, tables_in
+from dalenius.tables.number_counts import NumberCounts, no_numbers, numbers_of
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 
@@ -205,43 +210,56 @@ def _describe(entry: TableEntry) -> TableEntry:
 
 
 class CountKey(NamedTuple):
-    """What the counts of a column depend on."""
+    """What the counts of a column depend on. `null_name` is what nulls count as, and codes that are `missing`."""
 
     table: str
     stamp: Stamp  # of the table's file
     column: str
-    null_value: str | None
+    null_name: str | None
+    missing: tuple[str, ...] = ()
+    allow_absent: bool = False  # whether codes may be missing from the column
 
     @classmethod
-    def of(cls, table: TableEntry, column: str, null_value: str | None) -> CountKey:
-        """A column of a table as it was read."""
-        return cls(table.id, table.stamp, column, null_value)
+    def of(cls, table: TableEntry, draft: Draft) -> CountKey:
+        """The sensitive column of a draft, of a table as it was read."""
+        roles, missing = draft.roles, tuple(draft.roles.missing)
+        absent = bool(missing and draft.limits.allow_absent)
+        return cls(table.id, table.stamp, roles.sensitive or "", draft.null_name, missing, absent)
 
 
 @dataclass(frozen=True)
 class ColumnCounts:
-    """A column whose values are being counted, or have been."""
+    """A column whose values are being counted, or have been.
+
+    `numbers` are there if the column has nothing but numbers and what is missing. `cuts` would put them into bands.
+    """
 
     key: CountKey
     status: Literal["counting", "ready", "failed"] = "counting"
-    counts: ValueCounts | None = None
-    explorer: Explorer | None = None
+    counts: ValueCounts | TooManyValuesError | None = None
+    numbers: NumberCounts | None = None
+    cuts: str = ""
+    explorers: Explorers | None = None
     error: dict[str, Any] | None = None
 
     def state(self) -> dict[str, Any]:
         """As GET /api/state has it."""
+        counts, numbers = self.counts, self.numbers
         return {
             "column": self.key.column,
-            "total": self.counts.total if self.counts is not None else None,
-            "values": len(self.counts) if self.counts is not None else None,
+            "total": counts.total if isinstance(counts, ValueCounts) else None,
+            "values": len(counts) if isinstance(counts, ValueCounts) else None,
+            "numbers": len(numbers.numbers) if numbers is not None else None,
+            "cuts": self.cuts,
+            "bands_advised": numbers is not None and len(numbers.numbers) > MANY_NUMBERS and self.cuts != "",
             "status": self.status,
             "error": self.error,
         }
 
-    def ready(self) -> tuple[ValueCounts, Explorer]:
-        """The counts, or an error that says why there are none yet."""
-        if self.counts is not None and self.explorer is not None:
-            return self.counts, self.explorer
+    def explorer(self, bands: BandSpec | None = None, not_applicable: Sequence[str] = ()) -> Explorer:
+        """What answers questions about it, or an error that says why nothing can yet."""
+        if self.explorers is not None:
+            return self.explorers.get(bands, tuple(not_applicable))
         if self.status == "counting":
             raise RequestError(409, "counting", "the sensitive column is being counted", "Ask again in a moment.")
         error = self.error or {}
@@ -258,11 +276,12 @@ class Counts:
         self._columns: dict[CountKey, ColumnCounts] = {}
         self._counter = ThreadPoolExecutor(1, "counting")
 
-    def request(self, table: TableEntry, column: str, null_value: str | None) -> ColumnCounts:
+    def request(self, table: TableEntry, draft: Draft) -> ColumnCounts:
         """The column as far as it is counted. Counting begins if it has not, or if it failed before."""
-        key = CountKey.of(table, column, null_value)
+        key = CountKey.of(table, draft)
         with self._lock:
-            self._columns = {old: column for old, column in self._columns.items() if not _is_outdated(old, key)}
+            current = [old for old in self._columns if old.table != key.table or old.stamp == key.stamp]
+            self._columns = {old: self._columns[old] for old in current}  # without those of a file that has changed
             entry = self._columns.get(key)
             if entry is None or entry.status == "failed":
                 entry = self._columns[key] = ColumnCounts(key)
@@ -291,28 +310,41 @@ class Counts:
                     self._columns[key] = column
 
 
-def _is_outdated(key: CountKey, now: CountKey) -> bool:
-    """Whether a key is about the same table before its file changed."""
-    return key.table == now.table and key.stamp != now.stamp
-
-
 def _count_column(table: TableEntry, key: CountKey) -> ColumnCounts:
     try:
-        counts = count_values(table.path, key.column, key.null_value, table.table)
+        counts = _count_values(table, key)
+        numbers, values = None, counts.values if isinstance(counts, ValueCounts) else ()
+        if all(number_of(value) is not None for value in values if value != key.null_name):
+            numbers = numbers_of(table.path, table.table, key.column, key.missing)
+        if numbers is None and not isinstance(counts, ValueCounts):
+            return ColumnCounts(key, "failed", error=error_object(counts))
         if not table.is_unchanged():
-            return ColumnCounts(key, "failed", error=error_object(_changed()))
-        return ColumnCounts(key, "ready", counts, Explorer(counts))
+            changed = ChangedInputError("the table changed while it was being counted", "Studio reads it again.")
+            return ColumnCounts(key, "failed", error=error_object(changed))
+        cuts = suggest_bands(numbers.numbers, numbers.counts).cuts if numbers is not None else ()
+        explorers = Explorers(partial(_count, key, counts, numbers))
+        return ColumnCounts(key, "ready", counts, numbers, ", ".join(map(exact_text, cuts)), explorers)
     except DaleniusError as error:
         return ColumnCounts(key, "failed", error=error_object(error))
     except Exception as error:  # noqa: BLE001 (whatever it is, the page has to know)
         return ColumnCounts(key, "failed", error=internal_object(error))
 
 
-def _changed() -> ChangedInputError:
-    return ChangedInputError("the table changed while it was being counted", "Studio reads it again.")
+def _count_values(table: TableEntry, key: CountKey) -> ValueCounts | TooManyValuesError:
+    try:
+        return count_values(table.path, key.column, key.null_name, table.table, key.missing, key.allow_absent)
+    except TooManyValuesError as error:  # numbers can be in bands
+        return error
 
 
-def by_count(counts: ValueCounts) -> tuple[list[str], list[int]]:
-    """Values and counts, the most frequent first, as the page shows them."""
-    pairs = sorted(zip(counts.values, counts.counts, strict=True), key=lambda pair: (-pair[1], pair[0]))
-    return [value for value, _ in pairs], [count for _, count in pairs]
+def _count(
+    key: CountKey, counts: ValueCounts | TooManyValuesError, numbers: NumberCounts | None, bands: BandSpec | None
+) -> ValueCounts:
+    """The records of each value, or of each band."""
+    if bands is not None and numbers is not None:
+        return count_in_bands(numbers, bands, key.column, key.null_name)
+    if bands is not None:
+        raise no_numbers(key.column)
+    if isinstance(counts, TooManyValuesError):
+        raise counts
+    return counts

@@ -246,7 +246,7 @@ class Uploads:
     async def labels(self, request: Request) -> Response:
         """POST /api/labels: a CSV file of values and their names. They stay in Studio."""
         require_type(request, "application/octet-stream")
-        counts, _ = self._studio.column_counts().ready()
+        counts = (await run_in_threadpool(self._studio.explorer, self._studio.draft)).counts
         labels, values = read_labels(await read_body(request)), set(counts.values)
         known = {value: label for value, label in labels.items() if value in values}
         if not known:

@@ -62,14 +62,20 @@ class ExactWorker:
         self._children: list[_Child] = []  # the one at work, and the one in waiting
 
     def submit(
-        self, counts: ValueCounts, policy: LimitPolicy, options: PlanOptions | None = None
+        self,
+        counts: ValueCounts,
+        policy: LimitPolicy,
+        options: PlanOptions | None = None,
+        not_applicable: tuple[str, ...] = (),
     ) -> Future[Exploration]:
         """Ask for the exact exploration. A question that is not answered yet is abandoned."""
-        return self._ask((counts, policy, options or PlanOptions()))
+        return self._ask((counts, policy, options or PlanOptions(), not_applicable))
 
-    def trade_off(self, counts: ValueCounts, curve: Curve, options: PlanOptions) -> Future[tuple[TradeOffPoint, ...]]:
+    def trade_off(
+        self, counts: ValueCounts, curve: Curve, options: PlanOptions, not_applicable: tuple[str, ...] = ()
+    ) -> Future[tuple[TradeOffPoint, ...]]:
         """Ask for the trade-off of the rule by odds. A question that is not answered yet is abandoned."""
-        return self._ask((counts, curve, options))
+        return self._ask((counts, curve, options, not_applicable))
 
     def price(self, request: PublishRequest) -> Future[StrataPrice]:
         """Ask what strata cost. A question that is not answered yet is abandoned."""

@@ -11,7 +11,7 @@ import numpy
 
 from dalenius.errors import InputError, TooManyValuesError
 from dalenius.tables.connections import literals, quote_name
-from dalenius.tables.open_table import Table
+from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import naming_column, plain_errors
 
 MOST_NUMBERS = 2**24  # different ones: 256 MB
@@ -37,7 +37,7 @@ def count_numbers(table: Table, column: str, missing: Sequence[str] = ()) -> Num
     elif _NUMBERS.fullmatch(data_type):
         found = name
     else:
-        raise _no_numbers(column, data_type)
+        raise no_numbers(column, data_type)
     absent = literals(missing)
     found = f"CASE WHEN CAST({name} AS VARCHAR) IN ({absent}) THEN NULL ELSE {found} END" if missing else found
     texts_found = f"count(*) FILTER (CAST({name} AS VARCHAR) NOT IN ({absent}))" if missing else f"count({name})"
@@ -48,13 +48,24 @@ def count_numbers(table: Table, column: str, missing: Sequence[str] = ()) -> Num
     numbers, records, texts = answer["number"], answer["records"], answer["texts"]
     nulls = numpy.ma.getmaskarray(numbers)
     if (texts[nulls] > 0).any():
-        raise _no_numbers(column, "text that is no number")
+        raise no_numbers(column)
     if len(numbers) > MOST_NUMBERS:
         raise TooManyValuesError.in_column(column, MOST_NUMBERS)
     return NumberCounts(numpy.ma.getdata(numbers)[~nulls], records[~nulls], int(records[nulls].sum()))
 
 
-def _no_numbers(column: str, found: str) -> InputError:
+def numbers_of(source: Any, table: str | None, column: str, missing: Sequence[str] = ()) -> NumberCounts | None:
+    """The numbers of a column; None if it has something else as well, or no number at all."""
+    try:
+        with open_table(source, table) as opened:
+            found = count_numbers(opened, column, missing)
+    except InputError:
+        return None
+    return found if len(found.numbers) else None
+
+
+def no_numbers(column: str, found: str = "text that is no number") -> InputError:
+    """The error for bands of a column that has something else."""
     return InputError(
         f"bands need numbers, and the sensitive column {column!r} has {found}",
         "Give groups of values instead; or make numbers of it, and nulls of what is no number.",

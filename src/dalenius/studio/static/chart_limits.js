@@ -95,6 +95,20 @@ export class LimitChart {
     return this.order.map((at) => this.table.values[at]);
   }
 
+  /** The table has other values: bands took the place of numbers, or other bands did. */
+  recount() {
+    const { values } = this.table;
+    this.limits = new Float64Array(values.length).fill(NaN);
+    this.bad = new Uint8Array(values.length);
+    this.worst = this.outright = null;
+    this.own = {};
+    this.marked = new Set();
+    this.order = values.map((_, at) => at);
+    this.floor = 10 ** Math.floor(Math.log10(Math.min(...extremes(this.table))));
+    this.setScale(this.scale.kind);
+    this.#arrange();
+  }
+
   /** Names of values have arrived. */
   relabel() {
     this.#arrange();
@@ -270,7 +284,10 @@ export class LimitChart {
   #refresh() {
     for (const row of this.rows.values()) row.refresh();
     const bad = this.bad.reduce((sum, flag) => sum + flag, 0);
-    const all = plural(this.table.values.length, "value");
+    const { values, are_bands: areBands, missing } = this.table;
+    const beside = areBands && values.includes(missing); // what is missing is in no band
+    const bands = `${plural(values.length - (beside ? 1 : 0), "band")}${beside ? ` and ${missing}` : ""}`;
+    const all = areBands ? bands : plural(values.length, "value");
     const shownNumber = this.filter ? `${count(this.order.length)} of ${all}` : all;
     const [first] = this.nodes.count.childNodes;
     if (first === undefined)

@@ -1,12 +1,14 @@
-// Groups of values: where they come from, what is in none of them, a rule for each level, and the tree with its limits.
+// Groups of values, and bands of numbers: where they come from, what is in none of them, a rule for each level, and the tree with its limits.
 
 import { byId, count, el, fill, named, plural, say, sentence, set } from "./dom.js";
 import { equal, GroupTree } from "./group_tree.js";
-import { levelWords, read } from "./rules.js";
+import { areBands, levelWords, read, threeDigits } from "./rules.js";
 import { post } from "./server.js";
 import { offerTitle } from "./solving.js";
 
 const MOST_NAMED = 60; // values that are in no group
+const BANDS = ["cuts", "quantiles", "width"];
+const BETWEEN_CUTS = /[\s,;]+/;
 const LENGTHS = /^\s*[1-9]\d?\s*(,\s*[1-9]\d?\s*)*$/;
 const LEVEL_RULES = {
   same: "have the rule of all values",
@@ -15,13 +17,25 @@ const LEVEL_RULES = {
   other: "", // as a job file has it
 };
 
+const isNumber = (text) => /^-?\d+(\.\d+)?$/.test(text) || /^-?\d+\/[1-9]\d*$/.test(text);
+const FITS = {
+  cuts: (text) => text.split(BETWEEN_CUTS).every((cut) => cut === "" || isNumber(cut)),
+  quantiles: (text) => /^[1-9]\d{0,3}$/.test(text),
+  width: (text) => isNumber(text) && !text.startsWith("-"),
+  start: (text) => text === "" || isNumber(text),
+};
+
+/** Whether a field of the bands makes sense, level by level: the server says more. */
+const fitsIn = (name, text) => text.split(":").every((level) => FITS[name](level.trim()));
+
 export class Groups {
   /**
-   * `chart` shows the values of `table`. `changed(event)` is called when the draft has changed, `take(offer, event)`
-   * when somebody takes an offer, and `failed(error)` when a file could not be sent. `source` is the file in use.
+   * `chart` shows the values of `table`. `changed(event)` is called when the draft has changed, `otherValues()` before
+   * that if its values become others, `take(offer, event)` when somebody takes an offer, and `failed(error)` when a
+   * file could not be sent. `source` is the file in use, and `counted` what is known of the column.
    */
-  constructor(draft, table, chart, { changed, take, failed }, source) {
-    Object.assign(this, { draft, changed, take, failed, source });
+  constructor(draft, table, chart, { changed, otherValues, take, failed }, { source, counted }) {
+    Object.assign(this, { draft, changed, otherValues, take, failed, source, counted });
     this.tree = new GroupTree(draft, table, chart, changed);
     this.levels = []; // names
     this.waiting = false; // for a file
@@ -37,10 +51,11 @@ export class Groups {
   /** Show the draft as it is, before there is an answer about it. */
   showLimits() {
     const { grouping } = this.draft.limits;
-    const source = this.waiting ? "file" : grouping.source;
+    const source = this.waiting ? "file" : areBands(grouping) ? "bands" : grouping.source;
     for (const radio of document.querySelectorAll("input[name=grouping]")) radio.checked = radio.value === source;
     for (const part of document.querySelectorAll("[data-grouping]")) part.hidden = part.dataset.grouping !== source;
     if (document.activeElement !== byId("prefix")) byId("prefix").value = grouping.prefix;
+    this.#showBands(grouping, source);
     fill(byId("groups-file-name"), grouping.source === "file" && this.source ? named(this.source.name, 50) : null);
     this.#showUngrouped(this.waiting ? [] : grouping.ungrouped);
     if (source !== this.shown) this.#forget();
@@ -52,8 +67,9 @@ export class Groups {
   /** Draw an answer: the groups as the server sees them, or why it cannot. */
   showAnswer(answer, current) {
     if (this.waiting || (!current && !this.tree.hasShapeOf(answer.groups))) return; // it is about other groups
-    const wanted = this.draft.limits.grouping.source !== "none";
-    this.#showProblem(wanted && !answer.groups ? answer.problem : null);
+    const { grouping } = this.draft.limits;
+    const wanted = grouping.source !== "none";
+    this.#showProblem(wanted && !areBands(grouping) && !answer.groups ? answer.problem : null);
     if (!wanted || !answer.groups) return this.#forget();
     this.tree.showAnswer(answer.groups, current);
     this.#showLevels();
@@ -62,6 +78,50 @@ export class Groups {
   /** The server refused the draft outright. */
   showRefusal({ message, hint }) {
     if (this.draft.limits.grouping.source !== "none") this.#showProblem({ message, hint });
+  }
+
+  /** How numbers are put into bands; and an offer to do so, where they are nearly all different. */
+  #showBands(grouping, source) {
+    const { numbers, cuts, bands_advised: advised } = this.counted;
+    document.querySelector("[data-groups=bands]").hidden = numbers === null && source !== "bands";
+    const offered = source === "none" && advised;
+    byId("bands-offer").hidden = !offered;
+    if (offered) {
+      document.querySelector("p[data-grouping=none]").hidden = true; // one thing at a time
+      say(byId("bands-offer-text"), `A limit on each of ${count(numbers)} numbers says little.`);
+      say(byId("use-bands"), `Use ${cuts.split(",").length + 1} bands`);
+    }
+    if (source !== "bands") return;
+    for (const radio of document.querySelectorAll("input[name=bands]")) radio.checked = radio.value === grouping.source;
+    for (const part of document.querySelectorAll("[data-bands]")) part.hidden = part.dataset.bands !== grouping.source;
+    for (const name of [...BANDS, "start"]) {
+      const field = byId(name);
+      if (document.activeElement !== field) field.value = grouping[name];
+      set(field, "aria-invalid", false);
+    }
+  }
+
+  /** Put numbers into bands, as Studio suggests it. */
+  useBands(event) {
+    const { cuts } = this.counted;
+    this.#choose(cuts ? { source: "cuts", cuts } : { source: "quantiles" }, event);
+  }
+
+  /** Another way to put numbers into bands, which begins with numbers that make sense. */
+  #chooseBands(source, event) {
+    const { grouping } = this.draft.limits;
+    const cuts = this.counted.cuts.split(BETWEEN_CUTS).map(Number);
+    const apart = cuts.length > 1 ? (cuts.at(-1) - cuts[0]) / (cuts.length - 1) : 1;
+    const width = grouping.width || threeDigits(Number(apart.toPrecision(1)));
+    this.#choose({ source, cuts: grouping.cuts || this.counted.cuts, width }, event);
+  }
+
+  /** Somebody has typed something else into a field of the bands. */
+  #takeBands(name, event) {
+    const text = event.target.value.trim();
+    const fits = fitsIn(name, text);
+    set(event.target, "aria-invalid", !fits);
+    if (fits && text !== this.draft.limits.grouping[name]) this.#choose({ [name]: text }, event);
   }
 
   #forget() {
@@ -183,7 +243,9 @@ export class Groups {
   #choose(grouping, event) {
     this.waiting = false;
     const { limits } = this.draft;
+    const hadBands = areBands(limits.grouping);
     limits.grouping = { ...limits.grouping, ungrouped: [], ...grouping };
+    if (hadBands || areBands(limits.grouping)) this.otherValues();
     limits.groups = Object.create(null);
     limits.levels = Object.create(null);
     this.#showProblem(null);
@@ -207,6 +269,7 @@ export class Groups {
   #listen() {
     for (const radio of document.querySelectorAll("input[name=grouping]"))
       radio.addEventListener("change", (event) => {
+        if (radio.value === "bands") return this.useBands(event);
         if (radio.value !== "file" || this.draft.limits.grouping.file)
           return this.#choose({ source: radio.value }, event);
         this.waiting = true; // nothing changes before it is there
@@ -219,6 +282,13 @@ export class Groups {
       set(event.target, "aria-invalid", !fits);
       if (fits) this.#choose({ source: "prefix", prefix: event.target.value.trim() }, event);
     });
+    byId("use-bands").addEventListener("click", (event) => this.useBands(event));
+    for (const radio of document.querySelectorAll("input[name=bands]"))
+      radio.addEventListener("change", (event) => this.#chooseBands(radio.value, event));
+    for (const name of [...BANDS, "start"]) {
+      byId(name).addEventListener("change", (event) => this.#takeBands(name, event));
+      byId(name).addEventListener("input", ({ target }) => set(target, "aria-invalid", false));
+    }
     byId("groups-file").addEventListener("change", (event) => this.#takeFile(event));
   }
 }

@@ -5,7 +5,18 @@ import { byId, count, el, fill, percent, plural, say, sentence, set } from "./do
 import { TradeOff } from "./exposure.js";
 import { Groups } from "./groups.js";
 import { Compare, Results } from "./results.js";
-import { allLimits, atLeast, faults, HOW_TO_WRITE, read, readLimit, RuleControls, threeDigits } from "./rules.js";
+import {
+  allLimits,
+  areBands,
+  atLeast,
+  faults,
+  HOW_TO_WRITE,
+  ownLimits,
+  read,
+  readLimit,
+  RuleControls,
+  threeDigits,
+} from "./rules.js";
 import { chosenTable, fresh, get, initial, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain } from "./shell.js";
@@ -27,7 +38,7 @@ let answer = null;
 let wanted = null; // the rule that was chosen last
 let fromRule = Object.create(null); // limits that "by value only" took from the rule
 
-const table = await counts();
+const { table, counted } = await counts();
 const chart = new LimitChart(
   {
     rows: byId("rows"),
@@ -40,7 +51,13 @@ const chart = new LimitChart(
   table,
   limitChanged,
 );
-const groups = new Groups(draft, table, chart, { changed, take, failed: complain }, initial.group_source);
+const groups = new Groups(
+  draft,
+  table,
+  chart,
+  { changed, otherValues, take, failed: complain },
+  { source: initial.group_source, counted },
+);
 const tradeOff = new TradeOff(byId("trade-off"), draft, useOdds);
 const results = new Results(byId("shown"), byId("answer"), {
   relax: (name, text, event, isGroup) => (isGroup ? groupChanged : limitChanged)(name, text, event),
@@ -65,17 +82,23 @@ const rule = new RuleControls(draft, changed, chooseRule);
 results.showStrata(initial.strata_price, canPrice ? draft.protection.strata : "none");
 showLimits();
 listen();
+showKind();
 onDraft(showDraft, { flush: () => solving.flush() });
 solving.refresh();
+if (location.hash === "#bands") {
+  history.replaceState(null, "", location.pathname);
+  if (draft.limits.grouping.source === "none" && counted.numbers !== null) groups.useBands(new Event("input"));
+}
 
 /** Wait for the counts, which are made in the background. */
 async function counts() {
+  let known = null;
   try {
-    await untilCounted(initial);
+    known = (await untilCounted(initial)).counted;
     const answer = await get("/api/counts");
     byId("counting").hidden = true;
     for (const id of ["limits", "next-step", "summary-bar"]) byId(id).hidden = false;
-    return answer;
+    return { table: { ...answer, missing: initial.null_value ?? "missing" }, counted: known };
   } catch (error) {
     fill(
       byId("counting"),
@@ -84,12 +107,60 @@ async function counts() {
         {},
         el("h2", {}, "The column cannot be counted"),
         el("p", {}, sentence(error.message)),
-        error.hint ? el("p", {}, error.hint) : null,
+        error.hint && !known?.bands_advised ? el("p", {}, error.hint) : null,
+        offerOthers(known),
         el("a", { href: "/table" }, "Go to the table"),
       ),
     );
     throw error;
   }
+}
+
+/** There are too many numbers for limits on each, which can be in bands; or bands, and something that is no number. */
+function offerOthers(known) {
+  const { limits, solve, protection } = initial;
+  const had = areBands(limits.grouping);
+  if (!known || (!had && !known.bands_advised)) return null;
+  const grouping = { ...limits.grouping, ...(had ? { source: "none" } : { source: "cuts", cuts: known.cuts }) };
+  const take = () =>
+    post("/api/explore", { limits: { ...limits, values: {}, grouping }, solve, protection })
+      .catch((error) => complain(error))
+      .then(() => location.reload());
+  const words = "Let limits be on bands of numbers instead. Exact numbers are published all the same.";
+  const title = had ? "Use no bands" : "Use bands";
+  return [
+    had ? null : el("p", {}, words),
+    el("p", {}, el("button", { type: "button", class: "primary", "data-test": "use-bands", click: take }, title)),
+  ];
+}
+
+/** Bands take the place of values, or other values that of bands: limits by value are about others then. */
+function otherValues() {
+  const { limits } = draft;
+  const kept = Object.entries(limits.values).filter(([value]) => value === table.missing); // it is no band
+  limits.values = Object.assign(Object.create(null), Object.fromEntries(kept));
+  fromRule = Object.create(null);
+  if (limits.rule === "none") limits.rule = "odds";
+  rule.show();
+}
+
+/** Draw other values, which came with an answer. */
+function recount({ values, counts: numbers, n }) {
+  Object.assign(table, { values, counts: numbers, total: n, are_bands: areBands(draft.limits.grouping) });
+  chart.recount();
+  showKind();
+  showLimits();
+}
+
+/** Whether the rows are values or bands. */
+function showKind() {
+  say(byId("chart-title"), table.are_bands ? "Limits by band" : "Limits by value");
+  say(byId("rule-title"), table.are_bands ? "Rule for all bands" : "Rule for all values");
+  say(byId("clear-exceptions"), table.are_bands ? "Use the rule for all bands" : "Use the rule for all values");
+  byId("search").placeholder = table.are_bands ? "Find a band" : "Find a value";
+  say(byId("sort-first"), table.are_bands ? "number" : "frequency");
+  byId("labels-button").hidden = table.are_bands;
+  byId("labels").disabled = table.are_bands;
 }
 
 /** The draft has changed: draw at once what is known, and ask for the rest. */
@@ -100,6 +171,7 @@ function changed(event) {
 }
 
 function limitChanged(value, text, event) {
+  if (table.are_bands) delete draft.limits.groups[value]; // where a job file may have it
   if (text === null) delete draft.limits.values[value];
   else draft.limits.values[value] = text;
   changed(event);
@@ -130,13 +202,13 @@ function showLimits() {
   if (limits.rule === "none") all.forEach((limit, at) => {
     if (Number.isNaN(limit) && groups.tree.covers(at)) all[at] = 1; // that of its group holds for it
   });
-  chart.showLimits(all, limits.values, limits.rule !== "none", protection.known_records);
+  chart.showLimits(all, ownLimits(limits), limits.rule !== "none", protection.known_records);
   groups.tree.refresh();
   const number = Object.keys(limits.values).length;
   byId("exceptions").hidden = number === 0 || limits.rule === "none";
   say(
     byId("exceptions-text"),
-    `${plural(number, "value has", "values have")} a limit of ${number === 1 ? "its" : "their"} own.`,
+    `${table.are_bands ? plural(number, "band has", "bands have") : plural(number, "value has", "values have")} a limit of ${number === 1 ? "its" : "their"} own.`,
   );
 }
 
@@ -193,7 +265,12 @@ const hasSameCounts = ({ values, counts: numbers }) =>
   values.every((value, at) => value === table.values[at]);
 
 function answered(got, overtaken) {
-  if (!hasSameCounts(got)) return location.reload(); // the table changed and was counted again
+  const bands = areBands(draft.limits.grouping);
+  if (!hasSameCounts(got) || table.are_bands !== bands) {
+    if (!table.are_bands && !bands) return location.reload(); // the table changed and was counted again
+    if (overtaken) return; // it may be about other bands
+    recount(got);
+  }
   clear();
   answer = got;
   chart.showAnswer(got, !overtaken);

@@ -3,7 +3,7 @@
 import { byId, capital, count, el, figure, fill, listed, named, percent, plural, sentence } from "./dom.js";
 import { findingList } from "./outcomes.js";
 import { plainName, ReleaseCard } from "./release_card.js";
-import { levelWords, policyWords } from "./rules.js";
+import { areBands, bandWords, levelWords, policyWords } from "./rules.js";
 import { chosenTable, fresh, initial, post, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear as clearNotices, complain, follow, mark, ready, runningTask } from "./shell.js";
@@ -65,7 +65,8 @@ function refuseClear(words) {
 async function look() {
   if (chosenTable(state)?.rows > MOST_ROWS) return; // it is looked at when it is published
   try {
-    const { concerns } = await post("/api/look", { ...state.roles, null_value: state.null_value });
+    const { roles, null_value, missing, not_applicable } = state;
+    const { concerns } = await post("/api/look", { ...roles, null_value, missing, not_applicable });
     const heavy = concerns.filter(({ severity }) => severity !== "note");
     fill(byId("look"), heavy.length ? el("h3", {}, "Know this before you publish") : null, findingList(heavy));
   } catch (error) {
@@ -202,6 +203,7 @@ function showPolicy(host, state, answer) {
   const { roles, protection, limits, solve } = state;
   const table = chosenTable(state);
   const left = leftOut(state);
+  const note = (words) => el("span", { class: "muted" }, words);
   const chips = (names) => names.map((name) => el("span", { class: "column-chip" }, named(name, 60)));
   const line = (title, ...words) => el("div", {}, el("dt", {}, title), el("dd", {}, ...words));
   fill(
@@ -219,12 +221,10 @@ function showPolicy(host, state, answer) {
       line(
         "Sensitive",
         chips([roles.sensitive]),
-        el(
-          "span",
-          { class: "muted" },
+        note([
           " in a separate table, linked only by bucket",
           state.null_value ? `; empty cells count as “${state.null_value}”` : "",
-        ),
+        ]),
       ),
       line(
         "Not published",
@@ -232,8 +232,16 @@ function showPolicy(host, state, answer) {
           ? "everything is published"
           : chips([...roles.identifiers, ...left]),
       ),
-      line("Limits", `${capital(policyWords(limits))}. `, limitsRange(answer)),
-      limits.grouping.source === "none" ? null : line("Groups", groupWords(state, answer)),
+      line("Limits", `${capital(policyWords(limits))}. `, limitsRange(answer, areBands(limits.grouping) ? "limit" : "value")),
+      areBands(limits.grouping)
+        ? line("Bands", `${bandWords(limits.grouping)}. Exact numbers are published, bucket by bucket.`)
+        : limits.grouping.source === "none"
+          ? null
+          : line("Groups", groupWords(state, answer)),
+      state.missing.length === 0 ? null : line("Missing", chips(state.missing), note(" count as one value")),
+      state.not_applicable.length === 0
+        ? null
+        : line("Does not apply", chips(state.not_applicable), note(" published outright, and set apart")),
       line(
         "Buckets",
         bucketWords(answer),
@@ -304,15 +312,16 @@ function exposureWords(price, table, answer) {
   return !price || price.stale ? "…" : sentence(price.exposure_sentence);
 }
 
-function limitsRange(answer) {
+function limitsRange(answer, word) {
   if (!answer?.limits?.length) return "";
+  const rows = plural(answer.limits.length, word);
   const [least, most] = answer.limits.reduce(
     ([low, high], limit) => [Math.min(low, limit), Math.max(high, limit)],
     [1, 0],
   );
   return least === most
-    ? `${plural(answer.limits.length, "value")}, each at most ${percent(least)}.`
-    : `${plural(answer.limits.length, "value")}, between ${percent(least)} and ${percent(most)}.`;
+    ? `${rows}, each at most ${percent(least)}.`
+    : `${rows}, between ${percent(least)} and ${percent(most)}.`;
 }
 
 function groupWords({ limits: { grouping, levels }, group_source: source }, answer) {

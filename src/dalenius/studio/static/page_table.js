@@ -2,7 +2,7 @@
 
 import { byId, count, el, fill, listed, named, nameText, percent, plural, say, sentence } from "./dom.js";
 import { findingList } from "./outcomes.js";
-import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove } from "./server.js";
+import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, mark, showTable } from "./shell.js";
 import { MOST_ROWS } from "./solving.js";
@@ -14,6 +14,7 @@ const ROLES = {
   "left-out": "Left out",
 };
 
+const ALL_DIFFERENT = "nearly-all-different"; // the code of a concern
 const QUIET = 400; // milliseconds after the last choice before it is sent
 
 let state = initial;
@@ -37,16 +38,18 @@ acceptFiles(
   },
   complain,
 );
-byId("continue").addEventListener("click", continueToLimits);
+byId("continue").addEventListener("click", () => continueToLimits("/limits"));
 byId("demo").addEventListener("click", loadDemo);
 onDraft(showDraft, { flush, ownsRoles: true });
 byId("use-suggested").addEventListener("click", () => {
+  const [before] = columnsWith("sensitive");
   roles = suggestedRoles(shownTable);
+  if (columnsWith("sensitive")[0] !== before) showCodes([], []); // they are about another column
   showRoles(byId("columns"), shownTable, roles);
   showFilter("all");
   rolesChanged();
 });
-byId("null-value").addEventListener("input", rolesChanged);
+for (const name of ["null-value", "missing", "not-applicable"]) byId(name).addEventListener("input", rolesChanged);
 byId("made-up").addEventListener("click", loadDemo);
 
 /** Show other roles, from the server. */
@@ -112,6 +115,7 @@ function draw() {
   shownTable = table;
   roles = rolesOf(table, state.roles);
   byId("null-value").value = state.null_value ?? "";
+  showCodes(state.missing, state.not_applicable);
   showColumns(byId("columns"), table, roles, roleChosen);
   showFilter("all");
   if (showFault() === null) look();
@@ -160,7 +164,9 @@ async function look() {
   try {
     const { concerns } = await post("/api/look", chosenRoles(), { signal });
     const nothing = el("p", { class: "hint" }, "Studio looked at the table with these roles, and has nothing to say.");
-    fill(host, findingList(concerns) ?? nothing);
+    const hasNumbers = concerns.some(({ code }) => code === ALL_DIFFERENT) && (await sensitiveNumbers());
+    if (signal.aborted) return;
+    fill(host, findingList(concerns, (concern) => whatToDo(concern, hasNumbers)) ?? nothing);
     const heavy = concerns.filter(({ severity }) => severity !== "note").length;
     if (heavy > 0) fill(byId("look-link"), el("a", { href: "#look-panel" }, `${plural(heavy, "thing")} to look at first`));
   } catch (error) {
@@ -169,6 +175,45 @@ async function look() {
     byId("look-panel").hidden = ours;
     fill(host, el("p", { class: "hint" }, "Studio could not look at the table: ", sentence(error.message)));
   }
+}
+
+/** A button for what can be done about a concern at once. */
+function whatToDo({ code, values }, hasNumbers) {
+  const button = (name, title, click) =>
+    el("span", { class: "act" }, el("button", { type: "button", class: "small", "data-test": name, click }, title));
+  if (code === "missing-codes" && values.length > 0)
+    return button("name-missing", "Count them as missing", () => {
+      showCodes([...new Set([...readList(byId("missing").value), ...values])], readList(byId("not-applicable").value));
+      rolesChanged();
+    });
+  if (code === ALL_DIFFERENT && hasNumbers)
+    return button("limit-bands", "Limit bands of numbers", () => continueToLimits("/limits#bands"));
+  return null;
+}
+
+/** Whether the sensitive column has nothing but numbers, and what is missing. */
+async function sensitiveNumbers() {
+  const known = await fresh().then(untilCounted).catch(() => null);
+  return (known?.counted.numbers ?? null) !== null;
+}
+
+/** The codes of the sensitive column, which the publisher may change. */
+function showCodes(missing, notApplicable) {
+  byId("missing").value = writeList(missing);
+  byId("not-applicable").value = writeList(notApplicable);
+  if (missing.length + notApplicable.length > 0) byId("codes").open = true;
+}
+
+/** The texts of a list with commas; those with commas of their own are in double quotes. */
+function readList(text) {
+  const found = text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",\s][^,]*))\s*(?=,|$)/g);
+  return [...found]
+    .map(([, quoted, plain]) => (quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"')))
+    .filter((code, at, codes) => codes.indexOf(code) === at);
+}
+
+function writeList(texts) {
+  return texts.map((text) => (/[",]|^\s|\s$|^$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(", ");
 }
 
 function tableItem(table) {
@@ -245,6 +290,7 @@ function roleChosen(column, role) {
       if (its !== "sensitive" || other === column) continue;
       const idea = shownTable.columns.find(({ name }) => name === other).suggested;
       roles.set(other, idea === "sensitive" ? "left-out" : idea);
+      showCodes([], []); // they are about the other column
     }
   }
   roles.set(column, role);
@@ -268,8 +314,12 @@ function showFault() {
   const [sensitive] = columnsWith("sensitive");
   const known = columnsWith("quasi-identifier");
   const nulls = sensitive === undefined ? 0 : nullsOf(sensitive);
-  byId("null-field").hidden = nulls === 0;
-  const unnamed = nulls > 0 && byId("null-value").value.trim() === "";
+  const missing = readList(byId("missing").value);
+  byId("codes").hidden = sensitive === undefined;
+  byId("null-field").hidden = nulls === 0 && missing.length === 0;
+  byId("null-value").placeholder = missing.length > 0 ? "missing" : "unknown";
+  say(byId("null-label"), `Value for ${missing.length > 0 ? "what is missing in" : "empty cells of"} the sensitive column`);
+  const unnamed = nulls > 0 && missing.length === 0 && byId("null-value").value.trim() === "";
   const fault =
     sensitive === undefined
       ? "Choose the sensitive column."
@@ -308,7 +358,9 @@ function chosenRoles() {
     sensitive,
     quasi_identifiers: columnsWith("quasi-identifier"),
     identifiers: columnsWith("identifier"),
-    null_value: nullsOf(sensitive) > 0 ? byId("null-value").value.trim() : null,
+    null_value: byId("null-field").hidden ? null : byId("null-value").value.trim() || null,
+    missing: readList(byId("missing").value),
+    not_applicable: readList(byId("not-applicable").value),
   };
 }
 
@@ -319,12 +371,12 @@ function showSaveError(error) {
   if (isCounting(error)) reload().catch(complain);
 }
 
-async function continueToLimits() {
+async function continueToLimits(page) {
   clearTimeout(timer);
   if (showFault() !== null) return byId(byId("null-field").hidden ? "columns" : "null-value").focus?.();
   try {
     await save();
-    location.assign("/limits");
+    location.assign(page);
   } catch (error) {
     showSaveError(error);
   }

@@ -273,7 +273,7 @@ function facts(release) {
     { class: "release-facts" },
     fact("records", count(release.rows)),
     fact("buckets", count(release.buckets)),
-    fact("sensitive values", count(release.values)),
+    fact(release.has_bands ? "bands" : "sensitive values", count(release.values)),
     fact("strata", count(release.strata)),
     fact("MSE", figure(release.mse)),
     release.known_records ? fact("known records", count(release.known_records)) : null,

@@ -254,7 +254,8 @@ export class Compare {
     if (!pinned || !answer) return;
     if (this.pinned !== pinned) {
       this.pinned = pinned;
-      this.pinnedLimits = allLimits(pinned.limits, this.table);
+      const { values, limits } = pinned.exploration;
+      this.pinnedLimits = new Map(values.map((value, at) => [value, limits[at] ?? NaN]));
       say(this.words.a, policyWords(pinned.limits));
       this.charts.a.show(pinned.exploration.setting);
     }
@@ -277,7 +278,10 @@ export class Compare {
     };
     for (const name of new Set([...groupsBefore.keys(), ...groupsNow.keys()]))
       compare(name, groupsBefore.get(name) ?? NaN, groupsNow.get(name) ?? NaN);
-    ofValues.forEach((now, at) => compare(nameText(this.table.values[at]), this.pinnedLimits[at], now));
+    ofValues.forEach((now, at) => {
+      const value = this.table.values[at];
+      compare(nameText(value), this.pinnedLimits.get(value) ?? NaN, now);
+    });
     other.sort((x, y) => (x.change === y.change ? 0 : y.change - x.change));
     say(
       this.summary,

@@ -104,12 +104,14 @@ function ruleLimit(limits) {
   }
 }
 
+/** Limits by value. A job file may have those of bands among limits of groups. */
+export const ownLimits = ({ grouping, groups, values }) => (areBands(grouping) ? { ...groups, ...values } : values);
+
 /** The limit of every value, in the order of the counts. */
 export function allLimits(limits, table) {
-  const rule = ruleLimit(limits);
+  const [rule, own] = [ruleLimit(limits), ownLimits(limits)];
   return Float64Array.from(table.values, (value, at) => {
-    const own = Object.hasOwn(limits.values, value) ? limits.values[value] : null;
-    return own !== null ? (readLimit(own) ?? NaN) : rule(table.counts[at] / table.total);
+    return Object.hasOwn(own, value) ? (readLimit(own[value]) ?? NaN) : rule(table.counts[at] / table.total);
   });
 }
 
@@ -136,6 +138,17 @@ export const levelWords = (numbers) => policyWords({ ...levelRule(numbers), valu
 
 /** Whether one bucket with everybody would keep the limit against somebody who knows this many records. */
 export const canBeKept = (limit, count, total, known) => limit * (total - known) >= count * ROOM;
+
+/** Whether groups are bands of numbers, which take the place of values. */
+export const areBands = ({ source }) => ["cuts", "quantiles", "width"].includes(source);
+
+/** How numbers are put into bands, in a few words. */
+export const bandWords = ({ source, cuts, quantiles, width, start }) =>
+  ({
+    cuts: `Cut at ${cuts}`,
+    quantiles: `${quantiles} bands with about as many records each`,
+    width: `A band every ${width}${start ? `, from ${start}` : ""}`,
+  })[source];
 
 /** A policy in a few words. */
 export function policyWords(limits) {

@@ -116,13 +116,15 @@ export const fresh = () => get("/api/state");
 /** The table in use, or null. */
 export const chosenTable = (state) => state.tables.find((table) => table.id === state.table) ?? null;
 
-/** Wait until the sensitive column is counted; throw the error if it cannot be. */
+/** The state in which the sensitive column is counted; throws the error if it cannot be. */
 export async function untilCounted(state) {
-  for (let now = state; now.counted?.status !== "ready"; now = await fresh()) {
+  let now = state;
+  for (; now.counted?.status !== "ready"; now = await fresh()) {
     const fault = now.counted?.status === "failed" ? now.counted.error : chosenTable(now)?.error;
     if (fault) throw Object.assign(new Error(fault.message), fault);
     await pause(250);
   }
+  return now;
 }
 
 /** Whether an answer has to wait for the table to be read, or counted, again. */

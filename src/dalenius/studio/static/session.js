@@ -51,7 +51,9 @@ async function step(name) {
 /** Show the draft as the server has it. */
 async function take() {
   const now = await fresh();
-  const same = JSON.stringify([now.roles, now.null_value]) === JSON.stringify([state.roles, state.null_value]);
+  const ofTable = ({ roles, null_value, missing, not_applicable }) =>
+    JSON.stringify([roles, null_value, missing, not_applicable]);
+  const same = ofTable(now) === ofTable(state);
   const needsPage = now.table !== state.table || (!same && !page.ownsRoles);
   [tab.shows, state] = [now.history.number, now];
   showHistory(now.history);

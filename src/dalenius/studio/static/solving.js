@@ -1,6 +1,7 @@
 // A draft policy, the questions that go to the server about it, and how far the answer is.
 
 import { byId, el, fill, say, sentence, set } from "./dom.js";
+import { areBands } from "./rules.js";
 import { isCounting, pause, post, tab } from "./server.js";
 import { complain, mark } from "./shell.js";
 
@@ -311,6 +312,7 @@ export function offerTitle({ values, groups, ungrouped, allow_absent: absent }) 
 
 /** Change a draft as an offer says. */
 export function takeOffer(draft, { values, groups, ungrouped, allow_absent: absent, solve }) {
+  if (areBands(draft.limits.grouping)) for (const name of Object.keys(values)) delete draft.limits.groups[name];
   Object.assign(draft.limits.values, values);
   Object.assign(draft.limits.groups, groups);
   draft.limits.grouping.ungrouped.push(...ungrouped);
