@@ -15,6 +15,7 @@ import pytest
 import dalenius
 from dalenius.model.attack_result import ATTACKS
 from dalenius.model.concern import Concern, Severity
+from dalenius.policy.icd import groups_to_offer
 from dalenius.policy.job import parse_job
 from dalenius.studio.messages import on_a_page
 from dalenius.studio.state import StudioOptions
@@ -207,6 +208,11 @@ def test_no_answer_names_an_option_on_a_page() -> None:
     left = [text for text in with_options if "--" in on_a_page(text, "") and not re.search("--truth|--audit", text)]
     assert left == []
     assert not any("--" in on_a_page("Audit with --truth TABLE.", code) for code in codes)
+    offer = groups_to_offer([*(f"{letter}{number}" for letter in "CEI" for number in range(10, 20)), "?", "not known"])
+    assert (
+        on_a_page(f"{offer}.", "")
+        == "let chapters and blocks of codes have limits too: choose ICD-10 on the limits page."
+    )
 
 
 def _plain(node: ast.expr) -> str:
