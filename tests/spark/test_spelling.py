@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from pyspark.sql import SparkSession
 
 import dalenius
 from dalenius.model.problem import SizeGroup
+from dalenius.place.domains import Domain
 from dalenius.place.packed import Layout, Pieces
-from dalenius.place.survey import Survey
+from dalenius.place.survey import layout_of
 from dalenius.publishing.spark.cluster_table import piece_rows
 from dalenius.publishing.spark.output import _ranges, write
 from dalenius.publishing.spark.placing import ENCODED
@@ -96,13 +98,13 @@ def test_all_types_with_and_without_nulls(wide: bool, tmp_path: Path, monkeypatc
         .append_column("s'", pa.array([None, "x", "y", "z"] * 75))
         .drop_columns(["s"])
     )
-    layout, layouts = Survey.layout, []
+    layouts: list[Layout | None] = []
 
-    def found(survey: Survey, buckets: int = 1) -> Layout | None:
-        layouts.append(None if wide else layout(survey, buckets))
+    def found(domains: Mapping[str, Domain | None], buckets: int = 1) -> Layout | None:
+        layouts.append(None if wide else layout_of(domains, buckets))
         return layouts[-1]
 
-    monkeypatch.setattr(Survey, "layout", found)
+    monkeypatch.setattr("dalenius.publishing.spark.cluster_table.layout_of", found)
     columns = [name for name in table.column_names if name != "s'"]
     out = tmp_path / "release"
     release = publish(
