@@ -25,7 +25,7 @@ from tests.spark.java import need_java
 from tests.spark.standalone import LOOPBACK, Cluster, environment, eventually
 from tests.spark.tables import COLUMNS, LIMITS, check_release, publish, town, written
 
-FILES = 16
+FILES = 10
 TABLE = town(6000, flu=0.3)
 
 

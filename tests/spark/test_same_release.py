@@ -21,8 +21,6 @@ from tests.spark.tables import COLUMNS, PIECE_ROWS, check_release, publish, town
 GROUPS = {"tree": {"fever": ["Flu", "HIV"], "joints": ["Gout"]}}  # not in the order of the values
 WISHES: dict[str, dict[str, Any]] = {
     "plain": {},
-    "fakes": {"fake_values": 1, "known_records": 1},
-    "strata by a column": {"strata": ["Gender"]},
     "strata found": {"strata": "auto"},
     "missing codes": {"missing": ["HIV"], "not_applicable": ["Cold"], "limits": {"odds": 8}},
     "set apart": {"not_applicable": ["Cold"], "strata": ["Gender"], "limits": {"odds": 8, "grouping": GROUPS}},
@@ -32,7 +30,10 @@ WISHES: dict[str, dict[str, Any]] = {
         "strata": ["Gender"],
         "fake_values": 1,
     },
+    "fakes": {"fake_values": 1, "known_records": 1},
+    "strata by a column": {"strata": ["Gender"]},
 }
+PARTED = ("plain", "strata with fakes")  # with several numbers of partitions
 ROWS = 6000  # enough for strata to be looked for, and few enough for the sample to be the whole table
 
 
@@ -50,7 +51,7 @@ def local() -> dict[str, dalenius.Release]:
 
 
 @pytest.mark.parametrize("partitions", cases(7, 1, 20, usually=1))
-@pytest.mark.parametrize("name", ["plain", "strata with fakes"])
+@pytest.mark.parametrize("name", PARTED)
 def test_any_number_of_partitions(
     spark: SparkSession, local: dict[str, dalenius.Release], partitions: int, name: str, tmp_path: Path
 ) -> None:
@@ -68,7 +69,7 @@ def test_any_number_of_partitions(
     assert max(part.rows for part in parts) < PIECE_ROWS + max(group.size for group in release.manifest.setting)
 
 
-@pytest.mark.parametrize("name", [name for name in WISHES if name not in ("plain", "strata with fakes")])
+@pytest.mark.parametrize("name", cases(*[name for name in WISHES if name not in PARTED], usually=4))
 @pytest.mark.usefixtures("spark")
 def test_any_wish(local: dict[str, dalenius.Release], name: str, tmp_path: Path) -> None:
     table = town(ROWS, flu=0.3)
@@ -137,11 +138,11 @@ def test_a_seed_and_partitions_give_the_same_rows_and_other_partitions_do_not(tm
 
 VALUES: dict[str, pa.Array] = {
     "long": pa.array([2**63 - 1, -(2**63), 10, 9], pa.int64()),
+    "text": pa.array(["", "ä", "\U00010000", "\uffff"]),
     "date": pa.array([dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2020, 2, 29), dt.date(1969, 12, 31)]),
     "double": pa.array([1.5, -0.0, 0.0, float("nan")]),
     "decimal": pa.array([Decimal("1.00"), Decimal("-2.50"), Decimal("0.00"), Decimal("99999.99")], pa.decimal128(9, 2)),
     "instant": pa.array([0, 1, -1, 3_600_000_000], pa.timestamp("us", tz="UTC")),
-    "text": pa.array(["", "ä", "\U00010000", "\uffff"]),
     "byte": pa.array([1, -2, 1, 3], pa.int8()),
     "boolean": pa.array([True, False, True, False]),
     "float": pa.array([0.1, 1e30, -1e-30, 16777216.0], pa.float32()),
@@ -149,7 +150,7 @@ VALUES: dict[str, pa.Array] = {
 }
 
 
-@pytest.mark.parametrize("kind", cases(*VALUES, usually=6))
+@pytest.mark.parametrize("kind", cases(*VALUES, usually=4))
 @pytest.mark.usefixtures("spark")
 def test_sensitive_values_of_any_type(kind: str, tmp_path: Path) -> None:
     """They have the same names on both, and the same order."""
