@@ -40,7 +40,7 @@ CHAPTERS: dict[str, Any] = {
 }
 QUASI_IDENTIFIERS = ["race", "gender", "age"]
 CUTS = (10_000, 20_000, 30_000, 40_000, 55_000, 75_000, 110_000)
-REPEATS = 3
+REPEATS = 7
 Rows = list[dict[str, Any]]
 
 
