@@ -177,7 +177,8 @@ export class Groups {
       draft.limits.levels[level] = { ...draft.limits.levels[level], odds: field.value.trim() };
       this.changed(event);
     });
-    const words = el("span", {}, "Groups of the level ", named(level, 30));
+    const numbered = level.startsWith("level ");
+    const words = el("span", {}, numbered ? "Groups of " : "Groups of the level ", named(level, 30));
     return el("p", { class: "inline", "data-level": level }, words, select, field);
   }
 

@@ -100,9 +100,9 @@ async function explore() {
 /** What the release will be, with its strata, and whose values it would give away; a very large table is not read. */
 async function price(answer, signal) {
   if (chosenTable(state).rows > MOST_ROWS) return;
-  state.strata_price = await post("/api/strata-figures", {}, { signal });
-  const found = state.strata_price.in_the_clear;
-  if (found) refuseClear(clearWords(found));
+  const figures = await post("/api/strata-figures", {}, { signal });
+  state.strata_price = figures; // of the state as it is now: it may have been loaded anew meanwhile
+  if (figures.in_the_clear) refuseClear(clearWords(figures.in_the_clear));
   showPolicy(byId("policy"), state, answer);
 }
 
