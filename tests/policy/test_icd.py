@@ -124,7 +124,7 @@ TEN = [f"{letter}{number}" for letter in "ACEI" for number in ("10", "11.9", "20
     ],
 )
 def test_what_looks_like_codes(values: list[str], system: str | None) -> None:
-    assert system_of(values) == system
+    assert system_of(tuple(values)) == system
 
 
 def test_groups_are_offered_with_what_is_in_none() -> None:

@@ -15,7 +15,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 SYSTEMS = ("icd9", "icd10")
@@ -95,7 +95,8 @@ def category_of(system: str, code: str) -> int | None:
     return (ord(found["letter"]) - ord("A")) * _LETTER + int(found["tens"]) * _TENS + int(found["ones"], 12)
 
 
-def system_of(values: Sequence[str]) -> str | None:
+@lru_cache(maxsize=4)  # Studio asks again for every limit that moves
+def system_of(values: tuple[str, ...]) -> str | None:
     """The system whose codes nearly all of the values are, if they are many; None if there is none.
 
     Most whole numbers are codes of ICD-9, so that some have to begin with V or E.
@@ -110,7 +111,7 @@ def system_of(values: Sequence[str]) -> str | None:
 
 def groups_to_offer(values: Sequence[str]) -> str | None:
     """How to let groups of codes have limits, where the values are codes; None if they are not."""
-    system = system_of(values)
+    system = system_of(tuple(values))
     if system is None:
         return None
     others = [value for value in values if path_of(system, value) is None]
