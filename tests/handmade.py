@@ -54,7 +54,7 @@ class Handmade:
     missing: Sequence[str] = ()
     not_applicable: Sequence[str] = ()
 
-    def write(self, folder: Path, kind: str = "parquet", format: int = 5) -> Path:
+    def write(self, folder: Path, kind: str = "parquet", format: int = 6) -> Path:
         """The release in a folder, with limits of 1 where none are given; in format 3, Parquet as Arrow writes it."""
         folder.mkdir(parents=True, exist_ok=True)
         qit = sorted(zip(self.rows, self.buckets, strict=True), key=lambda r: (r[1], [order(cell) for cell in r[0]]))
@@ -97,7 +97,7 @@ class Handmade:
         assert isinstance(number, int)
         return number
 
-    def strata(self, format: int = 5) -> dict[str, Any] | None:
+    def strata(self, format: int = 6) -> dict[str, Any] | None:
         """What the manifest says of the strata; those of the buckets are those of their rows."""
         if not self.tree:
             return None
@@ -111,9 +111,14 @@ class Handmade:
         for number in sorted(numbers | set(of_bucket.values())):
             mine = Counter(sizes[bucket] for bucket, stratum in of_bucket.items() if stratum == number)
             setting = [{"size": size, "buckets": buckets} for size, buckets in sorted(mine.items())]
-            since_5 = {"applies": number in numbers} if format > 4 else {}
+            new = {**({"rows_each": 1} if format > 5 else {}), **({"applies": number in numbers} if format > 4 else {})}
             strata.append(
-                {"rows": sum(size * buckets for size, buckets in mine.items()), "setting": setting, **since_5}
+                {
+                    "rows": sum(size * buckets for size, buckets in mine.items()),
+                    "setting": setting,
+                    **since_6,
+                    **since_5,
+                }
             )
         tree = [
             {"stratum": node}
@@ -151,7 +156,7 @@ class Handmade:
             stated.append({**entry, "count": held.total(), "worst": {"count": count, "size": size}})
         return stated or None
 
-    def manifest(self, kind: str, format: int = 5) -> dict[str, Any]:
+    def manifest(self, kind: str, format: int = 6) -> dict[str, Any]:
         sizes = Counter(self.buckets)
         setting = sorted(Counter(sizes.values()).items())
         loss = sum((size - 1) ** 2 for size in sizes.values())
@@ -181,11 +186,15 @@ class Handmade:
                 "quasi_identifiers": [
                     stated_column(name, kind, cells[name], format) for name, kind in self.types.items()
                 ],
-                "sensitive": stated_column(self.name, self.sensitive, shown, format),
+                "sensitive": {
+                    **stated_column(self.name, self.sensitive, shown, format),
+                    **({"of": [self.name]} if format > 5 else {}),
+                },
             },
             "null_value": self.null_value,
             **({"missing": sorted(self.missing)} if format > 4 else {}),
             "rows": len(self.rows),
+            **({"people": len(self.rows), "persons": None} if format > 5 else {}),
             "buckets": len(sizes),
             "setting": [{"size": size, "buckets": number} for size, number in setting],
             "loss": loss,
@@ -211,6 +220,7 @@ class Handmade:
                 }
                 for text in texts
             ],
+            **({"group_table": None, "others": []} if format > 5 else {}),
         }
 
 

@@ -60,7 +60,12 @@ def test_strata_have_classes_of_their_own(buckets: list[list[int]], rows: int, d
 
 def test_where_strata_begin() -> None:
     parts = [
-        Stratum(rows=9, setting=[SizeGroupPart(size=1, buckets=b), SizeGroupPart(size=2, buckets=1)], applies=True)
+        Stratum(
+            rows=9,
+            setting=[SizeGroupPart(size=1, buckets=b), SizeGroupPart(size=2, buckets=1)],
+            rows_each=1,
+            applies=True,
+        )
         for b in (2, 4, 1)
     ]
     strata = Strata(tree=[Leaf(stratum=1)], margin="1", strata=parts)

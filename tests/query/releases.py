@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 
+from dalenius.release.column_entries import SensitiveEntry
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import (
     FILE,
@@ -84,11 +85,13 @@ def write_release(
         columns=Columns(
             bucket=bucket,
             quasi_identifiers=[_column(table, name) for name in table.schema.names if name != sensitive],
-            sensitive=_column(table, sensitive),
+            sensitive=SensitiveEntry(**_column(table, sensitive).model_dump(), of=[sensitive]),
         ),
         null_value=None,
         missing=[],
         rows=table.num_rows,
+        people=table.num_rows,
+        persons=None,
         buckets=len(set(buckets)),
         setting=[SizeGroupPart(size=int(s), buckets=int(b)) for s, b in zip(sizes, numbers_of, strict=True)],
         loss=0,
@@ -102,6 +105,8 @@ def write_release(
         groups=None,
         bands=None,
         values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1), group=None, applies=True)],
+        group_table=None,
+        others=[],
     )
     (path / FILE).write_text(manifest.to_json(), encoding="utf-8")
     return ReleaseFolder(path, manifest)

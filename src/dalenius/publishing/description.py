@@ -22,6 +22,7 @@ from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.engine import TableSpec
 from dalenius.publishing.options import PublishRequest
 from dalenius.release import manifest
+from dalenius.release.column_entries import SensitiveEntry
 from dalenius.release.two_tables import TableFile, Tables, named_type
 from dalenius.release.writer import Format, published_schema
 from dalenius.strata.growing import MARGIN
@@ -117,11 +118,13 @@ def describe(
         columns=manifest.Columns(
             bucket=specs.bucket,
             quasi_identifiers=[_column(specs.qit.schema.field(name)) for name in roles.quasi_identifiers],
-            sensitive=_column(specs.st.schema.field(roles.sensitive)),
+            sensitive=_sensitive(specs.st.schema.field(roles.sensitive)),
         ),
         null_value=options.null_name if survey.sensitive.null_code is not None else None,
         missing=sorted(set(options.missing)) if survey.sensitive.null_code is not None else [],
         rows=survey.rows,
+        people=survey.rows,
+        persons=None,
         buckets=setting.buckets,
         setting=_setting(setting),
         loss=setting.loss,
@@ -158,11 +161,17 @@ def describe(
                 zip(survey.sensitive.texts, paths, _worst_cases(arrangement, alone, len(paths)), strict=True)
             )
         ],
+        group_table=None,
+        others=[],
     )
 
 
 def _column(field: pa.Field) -> manifest.Column:
     return manifest.Column(name=field.name, type=str(field.type), nulls=field.nullable)
+
+
+def _sensitive(field: pa.Field) -> SensitiveEntry:
+    return SensitiveEntry(name=field.name, type=str(field.type), nulls=field.nullable, of=[field.name])
 
 
 def _strata(arrangement: Arrangement) -> manifest.Strata | None:
@@ -179,6 +188,7 @@ def _strata(arrangement: Arrangement) -> manifest.Strata | None:
         manifest.Stratum(
             rows=part.setting.records,
             setting=_setting(part.setting),
+            rows_each=1,
             applies=not apart or place < len(arrangement.own_partitions),
         )
         for place, part in enumerate(arrangement.partitions)

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import QueryError
 from dalenius.model.estimate import Estimate, GroupEstimate, RandomMatching
@@ -187,7 +187,7 @@ class Counter(AbstractContextManager["Counter"]):
         on_rows = parts.on_rows or any(name != self._sensitive for name in by)
         on_values = parts.on_values or self._sensitive in by
         if not on_values or not (on_rows or self._fakes):
-            table: TableName = "st" if on_values else "qit"
+            table: Literal["qit", "st"] = "st" if on_values else "qit"
             for group, count in self._tables.counts(table, parts.values if on_values else parts.rows, by):
                 yield GroupEstimate(dict(zip(by, group, strict=True)), Estimate.of(count, 0, count, count))
             return

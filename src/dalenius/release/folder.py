@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-TableName = Literal["qit", "st"]
+TableName = Literal["qit", "st", "groups"]  # the last one where people can have several values, and these have groups
+GROUP = "group"  # the column of the groups, in the table of groups
 BATCH_ROWS = 2**18
 _DEEPEST, _MOST_FILES = 16, 2**20  # a release has folders of one depth
 _READ_BYTES = 2**20  # at a time from each column, where a row group is large
@@ -103,9 +104,18 @@ class ReleaseFolder:
         """The same, for a program that may take so many bytes."""
         return ReleaseFolder(self.path, self.manifest, self.store, memory)
 
+    def view(self, number: int) -> ReleaseFolder:
+        """The same release with one of its sensitive columns alone, of which the first is number 0."""
+        return ReleaseFolder(self.path, self.manifest.view(number), self.store, self.memory)
+
     def entry(self, table: TableName) -> TableFile:
         """What the manifest says of a table."""
-        return self.manifest.tables.qit if table == "qit" else self.manifest.tables.st
+        if table == "qit":
+            return self.manifest.tables.qit
+        entry = self.manifest.tables.st if table == "st" else self.manifest.group_table
+        if entry is None:
+            raise ReleaseError("the release has no table of groups")
+        return entry
 
     def name(self, table: TableName) -> str:
         """The file of a table, or the folder of its parts."""
@@ -149,19 +159,28 @@ class ReleaseFolder:
                 yield file
 
     def _names(self, table: TableName) -> list[str]:
-        columns = self.manifest.columns
-        quasi_identifiers = [column.name for column in columns.quasi_identifiers]
-        return [*quasi_identifiers, columns.bucket] if table == "qit" else [columns.bucket, columns.sensitive.name]
+        return [column.name for column in self._columns(table)]
+
+    def _columns(self, table: TableName) -> list[Column]:
+        """The columns of a table, in their order."""
+        columns, persons = self.manifest.columns, self.manifest.persons
+        bucket = _whole_number(columns.bucket, nulls=not self.manifest.is_strict)
+        if table == "groups":
+            nulls = any(value.group is None for value in self.manifest.values)  # for values that are in none
+            return [bucket, Column(name=group_column(columns.bucket), type="string", nulls=nulls)]
+        if table == "st":
+            return [bucket, columns.sensitive, *([_whole_number(persons.rows)] if persons is not None else [])]
+        number = [_whole_number(persons.number)] if persons is not None else []
+        return [*number, *columns.quasi_identifiers, bucket]
 
     def schema(self, table: TableName) -> pa.Schema:
         """The columns that the manifest says a table has, with their types."""
         import pyarrow as pa  # here and below, because a query opens a release and needs no Arrow
 
-        columns = self.manifest.columns
-        bucket = Column(name=columns.bucket, type="int64", nulls=not self.manifest.is_strict)
-        ordered = [*columns.quasi_identifiers, bucket] if table == "qit" else [bucket, columns.sensitive]
         try:
-            return pa.schema([pa.field(column.name, named_type(column.type), column.nulls) for column in ordered])
+            return pa.schema(
+                [pa.field(column.name, named_type(column.type), column.nulls) for column in self._columns(table)]
+            )
         except ValueError as error:
             raise ReleaseError(f"the manifest names a type that cannot be: {error}") from None
 
@@ -262,6 +281,15 @@ class ReleaseFolder:
                 typed = pa.schema([schema.field(column) for column in batch.schema.names])
                 for start in range(0, batch.num_rows, rows):
                     yield batch.slice(start, rows).cast(typed)
+
+
+def group_column(bucket: str) -> str:
+    """The column of the groups in a table of groups: `group`, or `group_2` if that is the bucket's."""
+    return GROUP if bucket.casefold() != GROUP else f"{GROUP}_2"
+
+
+def _whole_number(name: str, *, nulls: bool = False) -> Column:
+    return Column(name=name, type="int64", nulls=nulls)
 
 
 @contextmanager

@@ -16,32 +16,34 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, ValidationError
 
 from dalenius.errors import MemoryLimitError, ReleaseError
-from dalenius.model.groups import LONGEST_NAME
 from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
-from dalenius.model.problem import MOST_CODES, MOST_VALUES
+from dalenius.model.problem import MOST_VALUES
 from dalenius.release.admission import LARGEST_MANIFEST, require_modest
+from dalenius.release.column_entries import BandList, Codes, GroupList, SensitiveEntry, SensitiveSet, ValueList
+from dalenius.release.column_entries import Column as Column
+from dalenius.release.column_entries import GroupEntry as GroupEntry
+from dalenius.release.column_entries import Value as Value
+from dalenius.release.column_entries import Worst as Worst
 from dalenius.release.earlier_formats import in_its_own_format, in_this_format
 from dalenius.release.strata_entries import Cut as Cut
 from dalenius.release.strata_entries import Leaf as Leaf
 from dalenius.release.strata_entries import SizeGroupPart as SizeGroupPart
 from dalenius.release.strata_entries import Strata as Strata
 from dalenius.release.strata_entries import Stratum as Stratum
-from dalenius.release.two_tables import Count, Entry, Place, Ratio, Tables
+from dalenius.release.two_tables import Count, Entry, TableFile, Tables
 from dalenius.tables.delimited import require_regular
 
-FORMAT: Literal[5] = 5
+FORMAT: Literal[6] = 6
 FILE = "manifest.json"
 SIGNATURE_FILE = "manifest.sig"  # of the publisher, if there is one
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
-MOST_BANDS = 1000
+MOST_SETS = 100  # sensitive columns beside the first
+_OF_A_SET = ("group_table", "null_value", "missing", "groups", "bands", "values")  # what a view takes from it
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 _FIRST_STRICT = 4  # the format since which there is one spelling
 _MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
-
-
-Number = Annotated[str, Field(pattern=r"^-?[0-9]{1,400}(\.[0-9]{1,400}|/[1-9][0-9]{0,399})?$")]
 
 
 class Program(Entry):
@@ -51,54 +53,12 @@ class Program(Entry):
     version: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+){1,2}([a-z.+-][0-9a-z.+-]{0,30})?$")]
 
 
-class Column(Entry):
-    """A published column."""
-
-    name: str
-    type: Annotated[str, Field(description="Its Arrow type, such as int64, string or date32[day].")]
-    nulls: Annotated[bool, Field(description="Whether any of its rows is null.")]
-
-
 class Columns(Entry):
     """The published columns by role. Columns in no role, and identifiers, are not named."""
 
     bucket: Annotated[str, Field(description="The name of the bucket column in both tables; int64, numbered from 1.")]
     quasi_identifiers: Annotated[list[Column], Field(fail_fast=True)]
-    sensitive: Column
-
-
-class Worst(Entry):
-    """The bucket where count / (size - adversary.known_records) is largest, which a value's or group's limit bounds."""
-
-    count: Annotated[
-        Count, Field(description="Rows of ST in the bucket with the value, or with one of the group, real or fake.")
-    ]
-    size: Annotated[Count, Field(description="Records in the bucket.")]
-
-
-class Value(Entry):
-    """A sensitive value, how often ST has it, its limit, and the most that the release lets anybody infer."""
-
-    value: Annotated[str, Field(description="Its text.")]
-    count: Annotated[Count, Field(description="Rows of ST with the value; without fake values, its records.")]
-    limit: Annotated[Ratio, Field(description="The exact limit: 1/50, or 1.")]
-    worst: Worst
-    group: Annotated[Place | None, Field(description="The lowest group that it is in, a place in `groups`, if any.")]
-    applies: Annotated[bool, Field(description="False if it says that there is no value to be known: not applicable.")]
-
-
-class GroupEntry(Entry):
-    """Some sensitive values under one name, which may have a limit of their own: together, as if they were one."""
-
-    name: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
-    level: Annotated[
-        str,
-        Field(max_length=LONGEST_NAME, description="What groups of this kind are called, such as chapter, or empty."),
-    ]
-    parent: Annotated[Place | None, Field(description="The group that it is part of, a place before its own, if any.")]
-    limit: Annotated[Ratio | None, Field(description="The exact limit of all values under it together, if any.")]
-    count: Annotated[Count, Field(description="Rows of ST with a value under it.")]
-    worst: Worst
+    sensitive: SensitiveEntry
 
 
 class Adversary(Entry):
@@ -117,10 +77,23 @@ class Adversary(Entry):
     ]
 
 
+class Persons(Entry):
+    """Where people have several rows: how the tables tell them apart, and what was left out."""
+
+    number: Annotated[
+        str, Field(description="The name of QIT's first column: the number of a person in their bucket, from 1.")
+    ]
+    rows: Annotated[
+        str, Field(description="The name of ST's last column: in how many rows of the person the value is.")
+    ]
+    most_rows: Annotated[Count | None, Field(description="The most rows that a person has kept, if there is a most.")]
+    dropped: Annotated[int, Field(ge=0, description="Rows of the source that were left out because of it.")]
+
+
 class Manifest(Entry):
     """A whole manifest. The JSON schema in the documentation is made from this class."""
 
-    format: Annotated[Literal[5], Field(description="The version of the release format.")]
+    format: Annotated[Literal[6], Field(description="The version of the release format.")]
     program: Program
     randomness: Annotated[
         Literal["cryptographic", "seeded: not for publication"],
@@ -129,17 +102,16 @@ class Manifest(Entry):
     tables: Tables
     columns: Columns
     null_value: Annotated[str | None, Field(description="The name under which nulls of the sensitive column count.")]
-    missing: Annotated[
-        list[Annotated[str, Field(max_length=LONGEST_NAME)]],
-        Field(max_length=MOST_CODES, fail_fast=True, description="Texts of the source that count as nulls, in order."),
-    ]
+    missing: Codes
     rows: Annotated[Count, Field(description="Records: the rows of QIT.")]
+    people: Annotated[Count, Field(description="Whoever the records are about: as many, unless people have several.")]
+    persons: Annotated[Persons | None, Field(description="How people are told apart, if they may have several rows.")]
     buckets: Count
     setting: Annotated[
         list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
     ]
     loss: Annotated[int, Field(ge=0, description="The sum of (bucket size - 1)^2.")]
-    mse: Annotated[float, Field(ge=0, strict=False, description="loss / (rows - 1).")]
+    mse: Annotated[float, Field(ge=0, strict=False, description="loss / (people - 1).")]
     method: Annotated[Method, Field(strict=False)]
     status: Annotated[Status, Field(strict=False)]
     bound: Annotated[
@@ -149,26 +121,18 @@ class Manifest(Entry):
     gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
     adversary: Adversary
     strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]
-    groups: Annotated[
-        list[GroupEntry] | None,
+    groups: GroupList
+    bands: BandList
+    values: ValueList
+    group_table: Annotated[
+        TableFile | None,
         Field(
-            min_length=1,
-            fail_fast=True,
-            description="Groups of values, if there are any: each followed by those within it, and those with the same "
-            "parent in the order of their names.",
+            description="The groups that people have values of, a row for each: only where there are groups, and a "
+            "person can have several values."
         ),
     ]
-    bands: Annotated[
-        list[Number] | None,
-        Field(
-            max_length=MOST_BANDS,
-            fail_fast=True,
-            description="If the sensitive column has numbers that count by bands: the cuts between bands, exactly, in "
-            "ascending order. The values are then the bands: 'below 5', '5 to below 9.5', '9.5 and above'.",
-        ),
-    ]
-    values: Annotated[
-        list[Value], Field(min_length=1, fail_fast=True, description="In the order of the sensitive column's type.")
+    others: Annotated[
+        list[SensitiveSet], Field(max_length=MOST_SETS, fail_fast=True, description="Further sensitive columns.")
     ]
 
     _made_in: int = PrivateAttr(default=FORMAT)
@@ -185,8 +149,42 @@ class Manifest(Entry):
 
     @property
     def slots(self) -> int:
-        """What ST has rows for: the records and the fake values."""
+        """What ST has rows for: the records and the fake values; where people have several values, those."""
+        if self.has_several_values:
+            return self.tables.st.rows
         return self.rows + self.adversary.fake_values * self.buckets
+
+    @property
+    def has_several_values(self) -> bool:
+        """Whether a person can have several values of the (first) sensitive column."""
+        return self.persons is not None or len(self.columns.sensitive.of) > 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each person has one row and one sensitive value."""
+        return not self.has_several_values and not self.others
+
+    @property
+    def sets(self) -> int:
+        """How many sensitive columns there are."""
+        return 1 + len(self.others)
+
+    def view(self, number: int) -> Manifest:
+        """The same release with one of its sensitive columns alone, of which the first is number 0."""
+        if number == 0:
+            seen = self.model_copy(update={"others": []})
+        else:
+            chosen = self.others[number - 1]
+            seen = self.model_copy(
+                update={
+                    "tables": Tables(qit=self.tables.qit, st=chosen.table),
+                    "columns": self.columns.model_copy(update={"sensitive": chosen.column}),
+                    "others": [],
+                    **{name: getattr(chosen, name) for name in _OF_A_SET},
+                }
+            )
+        seen._made_in = self._made_in
+        return seen
 
     @property
     def apart(self) -> Stratum | None:
@@ -246,8 +244,9 @@ def parse_manifest(text: str) -> Manifest:
 
 def _check_spelling(manifest: Manifest, text: str) -> None:
     """There is one text for what a manifest says: any other could say more."""
-    ratios = {value.limit for value in manifest.values}
-    ratios |= {group.limit for group in manifest.groups or () if group.limit is not None}
+    sets: list[Manifest | SensitiveSet] = [manifest, *manifest.others]
+    ratios = {value.limit for one in sets for value in one.values}
+    ratios |= {group.limit for one in sets for group in one.groups or () if group.limit is not None}
     ratios |= {manifest.strata.margin} if manifest.strata is not None else set()
     if manifest.to_json() != text or any(str(Fraction(ratio)) != ratio for ratio in ratios):
         raise ReleaseError(
@@ -281,7 +280,10 @@ def tables_in(manifest: bytes) -> list[str] | None:
         document = json.loads(manifest)
         if document["program"]["name"] != "dalenius" or document["format"] not in range(1, FORMAT + 1):
             return None
-        return [name for table in ("qit", "st") for name in _files(document["tables"][table])]
+        entries = [document["tables"]["qit"], document["tables"]["st"], document.get("group_table")]
+        for other in document.get("others", []):
+            entries += [other["table"], other["group_table"]]
+        return [name for entry in entries if entry is not None for name in _files(entry)]
     except (ValueError, RecursionError, KeyError, TypeError, ReleaseError, MemoryLimitError):
         return None
 

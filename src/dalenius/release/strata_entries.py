@@ -12,14 +12,17 @@ from dalenius.release.two_tables import Count, Entry, Ratio
 class SizeGroupPart(Entry):
     """So many buckets of this size."""
 
-    size: Annotated[Count, Field(description="Records in a bucket, that is its rows in QIT; fake values do not count.")]
+    size: Annotated[Count, Field(description="People in a bucket; fake values do not count.")]
     buckets: Count
 
 
 class Cut(Entry):
-    """A question to a row: is its value at most this one? Then go on at `below`; if not, or null or NaN, at `above`."""
+    """A question to a row: is its value at most this one? Then go on at `below`; if not, or null or NaN, at `above`.
 
-    column: Annotated[str, Field(description="A quasi-identifier.")]
+    Where people have several rows, it is a question to a person: about the least value of their rows.
+    """
+
+    column: Annotated[str | None, Field(description="A quasi-identifier; null for the number of rows of a person.")]
     at_most: Annotated[str, Field(description="The text of a value, in the order of the column's type.")]
     below: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
     above: Annotated[Count, Field(description="A place in `tree`, from 0; behind this one.")]
@@ -39,6 +42,7 @@ class Stratum(Entry):
         list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
     ]
 
+    rows_each: Annotated[Count, Field(description="The rows of each of its people.")]
     applies: Annotated[
         bool, Field(description="False of the last stratum, if it has the records whose values do not apply.")
     ]

@@ -155,7 +155,7 @@ def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
         return
     columns = [most] if isinstance(most, str) else most
     cuts = dict.fromkeys(node.column for node in manifest.strata.tree if isinstance(node, Cut))
-    others = [column for column in cuts if column not in columns]
+    others = [column for column in cuts if column is not None and column not in columns]
     if others:
         yield f"the job says strata by {_listed(columns)}, and the release is cut by {_listed(others)} too"
 

@@ -67,9 +67,11 @@ def _shape_problems(cuts: Mapping[int, Cut], places: int) -> Iterator[str]:
 def _column_problems(manifest: Manifest, cuts: list[Cut]) -> Iterator[str]:
     """Cuts of no quasi-identifier, or at no value of its type."""
     types = {column.name: column.type for column in manifest.columns.quasi_identifiers}
-    if unknown := sum(1 for cut in cuts if cut.column not in types):
+    if unknown := sum(1 for cut in cuts if cut.column is not None and cut.column not in types):
         yield f"{plural(unknown, 'cut is', 'cuts are')} of a column that is no quasi-identifier"
-    for name, data_type in _data_types({cut.column: types[cut.column] for cut in cuts if cut.column in types}):
+    for name, data_type in _data_types(
+        {name: types[name] for name in dict.fromkeys(cut.column for cut in cuts) if name in types}
+    ):
         at = {cut.at_most for cut in cuts if cut.column == name}
         if not can_be_cut(data_type):
             yield f"the column {name!r} is cut, and values of its type have no text"
@@ -137,7 +139,7 @@ class Tree:
     def of(cls, strata: Strata, types: Mapping[str, pa.DataType]) -> Tree:
         """`types` are those of the quasi-identifiers."""
         cuts = [(place, node) for place, node in enumerate(strata.tree) if isinstance(node, Cut)]
-        columns = tuple(dict.fromkeys(cut.column for _, cut in cuts))
+        columns = tuple(dict.fromkeys(cut.column for _, cut in cuts if cut.column is not None))
         column, most, below, above = np.zeros((4, len(strata.tree)), np.int64)
         every = []
         for number, name in enumerate(columns):
