@@ -116,8 +116,7 @@ class Handmade:
                 {
                     "rows": sum(size * buckets for size, buckets in mine.items()),
                     "setting": setting,
-                    **since_6,
-                    **since_5,
+                    **new,
                 }
             )
         tree = [
