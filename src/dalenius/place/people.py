@@ -205,12 +205,10 @@ def read_people(
     else:
         offsets, order, dropped = _sort_by_person(_number(persons, person), keys, most_rows, key)
         keys = keys[order]
-    found = [
-        only_present(
-            column, _items(offsets, [one if order is None else one[order] for one in of_set], len(column.texts))
-        )
-        for of_set, column in zip(codes, columns, strict=True)
-    ]
+    if order is not None:
+        codes = [[one[order] for one in of_set] for of_set in codes]
+    pairs = zip(codes, columns, strict=True)
+    found = [only_present(column, _items(offsets, of_set, len(column.texts))) for of_set, column in pairs]
     return People(
         combinations, keys, offsets, tuple(column for column, _ in found), tuple(items for _, items in found), dropped
     )

@@ -261,7 +261,7 @@ class PeopleStratifier:
             if over:
                 held[number] = over
         if held:
-            raise _impossible(held, people, self._items, self._request.options.most_rows)
+            raise _impossible(held, people, self._items)
 
 
 def impossible_items(problem: UnitProblem) -> list[int]:
@@ -274,20 +274,18 @@ def impossible_items(problem: UnitProblem) -> list[int]:
     return [i for i, (count, limit) in enumerate(zip(counts, problem.limits, strict=True)) if count > limit * left]
 
 
-def _impossible(
-    held: dict[int, list[tuple[int, int]]], people: dict[int, int], items: AllItems, most_rows: int | None
-) -> NoSolutionError:
+def _impossible(held: dict[int, list[tuple[int, int]]], people: dict[int, int], items: AllItems) -> NoSolutionError:
     concerned = sum(people[number] for number in held)
     first = min(held)
     item, count = max(held[first], key=lambda one: Fraction(one[1], people[first]) / items.limits[one[0]])
     name, value = items.names[item]
-    share = f"{count:,} of {people[first]:,} people with {_rows(first)} have {value!r} of {name!r} ({count / people[first]:.1%})"
+    share = f"{count:,} of {people[first]:,} people with {_rows(first)} ({count / people[first]:.1%}) have {value!r}"
     fix = f"Give {value!r} a limit of at least {math.ceil(1000 * count / people[first]) / 1000}"
     if first > 1:
         fix += f", or --most-rows {first - 1}, which keeps {_rows(first - 1)} of such a person, chosen at random"
     return NoSolutionError(
         f"{concerned:,} of {sum(people.values()):,} people have a number of rows for which no buckets keep the limits: "
-        f"{_numbers(held)}. People of a bucket have equally many rows. {share}, and the limit is "
+        f"{_numbers(held)}. People of a bucket have equally many rows. {share} of {name!r}, and the limit is "
         f"{float(items.limits[item]):.1%}",
         f"{fix}.",
     )

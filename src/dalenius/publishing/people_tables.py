@@ -19,7 +19,7 @@ from dalenius.errors import SelfCheckError
 from dalenius.model import VERSION
 from dalenius.model.groups import NO_GROUP
 from dalenius.model.plan import Method
-from dalenius.model.problem import BucketSetting, name_of_nulls
+from dalenius.model.problem import BucketSetting
 from dalenius.place.domains import Integers
 from dalenius.place.people import Items, People
 from dalenius.place.survey import Survey
@@ -176,8 +176,7 @@ class PeopleTables:
             writer.close()
         groups = _WorstCases(len(one.groups) + 1, self._buckets.sizes, self._request.solving.known_records)
         group_table = None
-        spec = self._request.roles.sets[number] if self._request.roles.sets else None
-        of = list(spec.columns) if spec is not None else [column.name]
+        of = list(self._request.roles.all_sets[number].columns)
         if one.in_groups is not None:
             several = self.has_persons or len(of) > 1
             group_table = self._write_groups(folder, name, one, groups, write=several)
@@ -240,13 +239,10 @@ class PeopleTables:
                 writer.close()
 
     def _null_name(self, number: int) -> str | None:
-        sets = self._request.roles.sets
-        null_value = sets[number].null_value if sets else self._request.options.null_value
-        return name_of_nulls(null_value, self._missing(number))
+        return self._request.roles.all_sets[number].null_name
 
     def _missing(self, number: int) -> tuple[str, ...]:
-        sets = self._request.roles.sets
-        return sets[number].missing if sets else self._request.options.missing
+        return self._request.roles.all_sets[number].missing
 
     def _manifest(self, qit: TableFile, entries: Sequence[SensitiveSet]) -> manifest.Manifest:
         people, cut, names = self._people, self._cut, self._names
@@ -313,7 +309,7 @@ class PeopleTables:
 
 
 class _WorstCases:
-    """How many people have each of some things, and the bucket where the share of those who are not known is largest."""
+    """How many people have each of some things, and the bucket where the largest share of those not known has it."""
 
     def __init__(self, things: int, sizes: Integers, known: int) -> None:
         self._totals = np.zeros(things, dtype=np.int64)
