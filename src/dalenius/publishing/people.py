@@ -24,7 +24,7 @@ from dalenius.place.people import People, SetSpec
 from dalenius.place.survey import Survey
 from dalenius.policy.roles import identifying_columns
 from dalenius.publishing.counting import find_columns
-from dalenius.publishing.description import check_values
+from dalenius.publishing.description import check_column, check_values
 from dalenius.publishing.engine import Engine, SurveySpec, open_engine
 from dalenius.publishing.inspection import look
 from dalenius.publishing.local import LocalTable
@@ -183,6 +183,7 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
             for column, items, limits, spec in zip(people.columns, people.items, request.set_limits, specs, strict=True)
         )
         for one, spec in zip(sets, specs, strict=True):
+            check_column(one.column.name, one.column.listing.data_type, one.column.listing, request.format)
             one.column.refuse_absent_codes(spec.missing, one.policy.allow_absent)
         request.budget.check_values(sum(len(one.column.texts) for one in sets))
         cut = PeopleStratifier(request, survey, people, all_items(people, sets)).cut(progress)
@@ -200,7 +201,7 @@ def _survey(table: LocalTable, request: PublishRequest, first: SetSpec, progress
         missing=first.missing,
     )
     survey = table.survey(spec, progress)
-    check_values(request.roles, survey, request.format)
+    check_values(survey, request.format)
     return survey
 
 
