@@ -234,3 +234,11 @@ def test_people_with_the_same_values_go_to_every_bucket_alike() -> None:
     others = [together[a, b] for a in range(12) for b in range(a + 1, 12) if (b - a) % 4 == 1]
     mean = sum(others) / len(others)
     assert all(abs(count - mean) < 5 * mean**0.5 for count in others)
+
+
+def test_people_with_one_row_and_one_value_are_published_as_rows_are() -> None:
+    table = visits(50, 2, most=1)
+    asked: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age", "City"], "seed": 4}
+    plain = dalenius.publish(table, {"odds": 4}, identifiers=["Person"], **asked)
+    by_people = dalenius.publish(table, {"odds": 4}, person="Person", **asked)
+    assert by_people.manifest == plain.manifest

@@ -283,6 +283,16 @@ def _read(
     return together, [[np.concatenate(parts) for parts in of_set] for of_set in codes], persons
 
 
+def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
+    """Whether every row is a person's only one; an error for rows without a person."""
+    persons = [
+        one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
+        for batch in source.batches([column], batch_rows)
+        for one in batch.columns
+    ]
+    return not persons or bool(np.bincount(_number(persons, column)).max() == 1)
+
+
 def _number(persons: Sequence[pa.Array], column: str) -> Integers:
     """A number for each person, for every row; nobody is to be taken for somebody else."""
     chunks = pa.chunked_array(persons)

@@ -26,7 +26,7 @@ from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
 from dalenius.place.occurrences import count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
-from dalenius.place.people import People, SetSpec, count_sets, read_people
+from dalenius.place.people import People, SetSpec, count_sets, nobody_repeats, read_people
 from dalenius.place.slots import Placement
 from dalenius.place.stream import (
     CodedRecords,
@@ -166,6 +166,10 @@ class LocalTable:
         columns = count_sets(self._source, sets, survey.batch_rows)
         room = self._budget.spare * 3 // 4
         return read_people(self._source, survey, sets, columns, person, most_rows, key, room, progress.advance)
+
+    def nobody_repeats(self, person: str) -> bool:
+        """Whether every row is a person's only one."""
+        return nobody_repeats(self._source, person, self._budget.batch_rows(_NUMBER_BYTES))
 
     @contextmanager
     def place(self, arrangement: Arrangement, placement: Placement, progress: Progress) -> Iterator[PlacedRecords]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,8 +136,13 @@ def publish_people(
     progress: Progress | None = None,
     temporary: PrivateFolder | None = None,
 ) -> Release:
-    """Publish to a folder, as `publish_request` does."""
+    """Publish to a folder, as `publish_request` does; by that, if every person has one row and one value."""
     progress = progress or Silent()
+    plain = _as_plain(request)
+    if plain is not None:
+        from dalenius.publishing.flow import publish_request  # which calls this function otherwise
+
+        return publish_request(plain, out, progress, temporary)
     with (
         open_engine(request.table, request.options, request.budget) as engine,
         engine.output(os.fspath(out), request.options.force) as output,
@@ -163,6 +168,24 @@ def plan_people(request: PublishRequest, progress: Progress | None = None) -> Pe
         _solved(engine, request, progress or Silent()) as solved,
     ):
         return PeoplePlan(solved, solved.cut.status(request.solving.strata_gap))
+
+
+def _as_plain(request: PublishRequest) -> PublishRequest | None:
+    """The same request about rows, if each is a person's only one and has one sensitive value; else None."""
+    roles = request.roles
+    if roles.person is None or len(roles.sensitive_columns) > 1:
+        return None
+    with (
+        open_engine(request.table, request.options, request.budget) as engine,
+        engine.open(request.table, request.options.table) as table,
+    ):
+        find_columns(table, roles)
+        if not isinstance(table, LocalTable) or not table.nobody_repeats(roles.person):
+            return None
+    of_rows = replace(roles, person=None, sets=(), identifiers=roles.all_identifiers)
+    plain = replace(request, roles=of_rows, set_limits=(), options=replace(request.options, most_rows=None))
+    object.__setattr__(plain, "key", request.key)  # of the same request
+    return plain
 
 
 @contextmanager
