@@ -47,7 +47,7 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tupl
         missing=request.options.missing,
     )
     survey = table.survey(spec, progress)
-    check_values(roles, survey, request.format)
+    check_values(survey, request.format)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
     sensitive, named = survey.sensitive, request.options.not_applicable
