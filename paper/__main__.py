@@ -77,8 +77,8 @@ def reproduce_command(
     """
     started = time.perf_counter()
     with report_errors(as_json):
+        from dalenius.cli.option_texts import column_names
         from dalenius.cli.progress_bar import show_progress
-        from dalenius.cli.shared_options import column_names
         from dalenius.errors import UsageError
         from paper import dataset
         from paper.experiment import FULL, QUICK

@@ -10,14 +10,9 @@ import click
 
 from dalenius.cli.failures import report_errors
 from dalenius.cli.group_options import null_options
-from dalenius.cli.shared_options import (
-    column_names,
-    policy_options,
-    quasi_identifiers_option,
-    read_request,
-    sensitive_option,
-    solver_options,
-)
+from dalenius.cli.option_texts import column_names
+from dalenius.cli.set_options import sensitive_option
+from dalenius.cli.shared_options import policy_options, quasi_identifiers_option, read_request, solver_options
 from dalenius.errors import UsageError
 
 _EPILOG = """\b
@@ -97,6 +92,7 @@ def dp_risk_command(
     with report_errors(as_json):
         plan_request = read_request(arguments)
         sensitive = plan_request.require_sensitive()
+        plan_request.refuse_people("dp-risk")
         if force and groups is None:
             raise UsageError("--force has no file to replace", "Give --groups FILE as well, or leave out --force.")
         if plan_request.not_applicable:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dalenius.cli.option_texts import only_one
 from dalenius.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -18,13 +19,19 @@ def null_options(command: Command) -> Command:
     """What is missing in the sensitive column."""
     for option in reversed(
         [
-            click.option("--null-value", metavar="NAME", help="Count nulls in the sensitive column as this value."),
+            click.option(
+                "--null-value",
+                multiple=True,
+                metavar="NAME",
+                help="Count nulls in the sensitive column as this value (with several: diag_1:NAME, for one of them).",
+            ),
             click.option(
                 "--missing",
                 multiple=True,
                 metavar="CODE,...",
                 help="Values of the sensitive column that stand for a missing one, such as ?: they count as nulls do, "
-                "under the name of --null-value (default missing). Repeatable.",
+                "under the name of --null-value (default missing). With several sensitive columns, diag_1:? is for "
+                "one of them. Repeatable.",
             ),
         ]
     ):
@@ -50,11 +57,13 @@ def group_options(command: Command) -> Command:
             click.option(
                 "--groups",
                 "grouping",
+                multiple=True,
                 metavar="SPEC",
                 shell_complete=lambda _context, _option, begun: [w for w in _BEGINNINGS if w.startswith(begun)],
                 help="Limit groups of values too: icd9 or icd10 (chapters and blocks), a .csv file (columns value, "
                 "group, ...), codes by their first characters (prefix:3, prefix:1,3), or bands of numbers "
-                "(cuts:0,10000 or quantiles:8 or width:5000), also in coarser bands (quantiles:4:16).",
+                "(cuts:0,10000 or quantiles:8 or width:5000), also in coarser bands (quantiles:4:16). With several "
+                "sensitive columns, name the column first: diag_1:icd9. So it is with the next three options.",
             ),
             click.option(
                 "--group-limit",
@@ -85,10 +94,11 @@ def group_options(command: Command) -> Command:
 def group_fields(job: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """Job file and options as fields of `LimitPolicy.of`: --groups replaces the file's groups, the others add to it."""
     section = {key: value for key, value in job.get("groups", {}).items() if value is not None and value != []}
-    if arguments.get("grouping") is not None:
+    grouping = only_one("--groups", arguments.get("grouping") or ())
+    if grouping is not None:
         from dalenius.policy.group_sources import parse_groups
 
-        section = {**parse_groups(arguments["grouping"]), "ungrouped": section.get("ungrouped", [])}
+        section = {**parse_groups(grouping), "ungrouped": section.get("ungrouped", [])}
     section["ungrouped"] = [*section.get("ungrouped", []), *arguments.get("ungrouped", ())]
     limits = job.get("limits", {})
     return {

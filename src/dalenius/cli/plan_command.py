@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from dalenius.cli.engine_options import engine_fields, engine_options, is_local
 from dalenius.cli.failures import NO_SOLUTION, report_errors
 from dalenius.cli.group_options import apart_option, group_options, null_options
+from dalenius.cli.option_texts import column_names
+from dalenius.cli.set_options import people_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
-    column_names,
-    engine_fields,
-    engine_options,
-    is_local,
     parse_strata,
     policy_options,
     quasi_identifiers_option,
     read_request,
     read_value_counts,
-    sensitive_option,
     solver_options,
     strata_option,
 )
@@ -37,7 +35,7 @@ from dalenius.model.problem import ValueCounts
 
 if TYPE_CHECKING:
     from dalenius.publishing.arrangement import StrataPrice
-    from dalenius.publishing.options import PublishOptions
+    from dalenius.publishing.options import PublishOptions, PublishRequest
 
 _EPILOG = """\b
 Examples:
@@ -47,6 +45,8 @@ Examples:
   dalenius plan store.duckdb --table visits --sensitive Disease --l-diversity 5
   dalenius plan hospital.csv --job job.toml --corrupted 1 --fakes 2
   dalenius plan hospital.csv --sensitive Diagnosis --odds 8 --groups icd10 --group-limit C00-D49=0.1
+  dalenius plan visits.parquet --person patient_nbr --sensitive diag_1 --sensitive insulin \\
+      --quasi-identifiers race,gender,age --odds 8
   dalenius plan s3a://hospital/visits --job job.toml --engine spark --master spark://cluster:7077
 """
 
@@ -60,7 +60,7 @@ Examples:
     help="CSV file with the header value,count, instead of a table.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
-@sensitive_option()
+@people_options
 @null_options
 @apart_option
 @quasi_identifiers_option("Columns to publish along with it, to foresee the strata that publishing would use.")
@@ -102,18 +102,14 @@ def plan_command(
         columns = column_names(quasi_identifiers) or plan_request.quasi_identifiers
         cut = parse_strata(strata) if strata is not None else plan_request.strata
         price: StrataPrice | None = None
+        if plan_request.by_people:
+            _refuse_for_people(plan_request, table, compare, certificate)
+            options = _options(plan_request, table_name, cut, arguments)
+            _print_people(_publish_request(cast("str", table), plan_request, columns, options), as_json)
+            return
         if table is not None and counts_file is None and columns and cut != "none" and not compare:
-            from dalenius.publishing.options import PublishOptions
-
-            options = PublishOptions(
-                null_value=plan_request.null_value,
-                missing=plan_request.missing,
-                not_applicable=plan_request.not_applicable,
-                table=table_name,
-                strata=cut if cut is not None else "auto",
-                **engine_fields(arguments),
-            )
-            plans, price = _price(table, plan_request, columns, options, as_json)
+            options = _options(plan_request, table_name, cut, arguments)
+            plans, price = _price(_publish_request(table, plan_request, columns, options), as_json)
         else:
             counts = _counts(table, counts_file, table_name, plan_request, arguments, as_json)
             plans = _solve(counts, plan_request, compare, as_json)
@@ -134,22 +130,81 @@ def _solve(counts: ValueCounts, request: PlanRequest, compare: bool, as_json: bo
         return [plan_counts(counts, request.policy, request.method, request.options, request.not_applicable)]
 
 
-def _price(
-    table: str, request: PlanRequest, quasi_identifiers: tuple[str, ...], options: PublishOptions, as_json: bool
-) -> tuple[list[Plan], StrataPrice | None]:
-    """The plan for the table as one, and what publishing it in strata would come to: all of publishing but placing."""
-    from dalenius.policy.roles import Roles
-    from dalenius.publishing.flow import price_strata
+def _refuse_for_people(request: PlanRequest, table: str | None, compare: bool, certificate: Path | None) -> None:
+    """An error for what a plan of people cannot have."""
+    what = "people with several rows" if request.person is not None else "several sensitive columns"
+    if table is None:
+        raise UsageError(f"counts do not say who has what, which a plan for {what} needs", "Give the table.")
+    if compare:
+        raise UsageError(
+            f"--compare is about methods for one value a person, and {what} have a method of their own",
+            "Leave out --compare.",
+        )
+    if certificate is not None:
+        raise UsageError(
+            f"there is no certificate for {what}: its proof is about counts alone, and here it matters who has what",
+            "Leave out --certificate. The plan says how far it can be from the optimum.",
+        )
+
+
+def _options(
+    request: PlanRequest, table_name: str | None, cut: str | int | tuple[str, ...] | None, arguments: dict[str, Any]
+) -> PublishOptions:
+    """Those of publishing the same."""
+    from dalenius.publishing.options import PublishOptions
+
+    return PublishOptions(
+        null_value=request.null_value,
+        missing=request.missing,
+        not_applicable=request.not_applicable,
+        table=table_name,
+        strata=cut if cut is not None else "auto",
+        most_rows=request.most_rows,
+        **engine_fields(arguments),
+    )
+
+
+def _publish_request(
+    table: str, request: PlanRequest, quasi_identifiers: tuple[str, ...], options: PublishOptions
+) -> PublishRequest:
     from dalenius.publishing.options import PublishRequest
 
-    whole = PublishRequest(
+    roles, set_limits = request.roles_and_limits(quasi_identifiers, request.identifiers)
+    return PublishRequest(
         table=str(Path(table)) if options.engine == "duckdb" else table,
-        roles=Roles(request.require_sensitive(), quasi_identifiers, request.identifiers),
+        roles=roles,
         limits=request.policy,
+        set_limits=set_limits,
         method=request.method,
         solving=request.options,
         options=options,
     )
+
+
+def _print_people(request: PublishRequest, as_json: bool) -> None:
+    """What publishing people would come to: all of it but the tables."""
+    from dalenius.cli.text_table import show_advice, show_concerns
+    from dalenius.model.concern import advise
+    from dalenius.publishing.people import plan_people
+
+    with _working("Counting and solving", as_json):
+        plan = plan_people(request)
+    concerns = plan.solved.concerns
+    if as_json:
+        findings = [one.as_object() for one in concerns]
+        click.echo(json.dumps({**plan.as_object(), "verdict": str(advise(concerns)), "findings": findings}))
+        return
+    for sentence in plan.sentences:
+        click.echo(f"{sentence[0].upper()}{sentence[1:]}.")
+    show_concerns(concerns)
+    if concerns:
+        show_advice(advise(concerns))
+
+
+def _price(whole: PublishRequest, as_json: bool) -> tuple[list[Plan], StrataPrice | None]:
+    """The plan for the table as one, and what publishing it in strata would come to: all of publishing but placing."""
+    from dalenius.publishing.flow import price_strata
+
     try:
         with _working("Counting and solving", as_json):
             price = price_strata(whole)

@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from dalenius.cli.engine_options import engine_fields, engine_options
 from dalenius.cli.failures import NO_SOLUTION, report_errors
 from dalenius.cli.group_options import apart_option, group_options, null_options
+from dalenius.cli.option_texts import column_names
+from dalenius.cli.set_options import people_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
-    column_names,
-    engine_fields,
-    engine_options,
     parse_strata,
     policy_options,
     quasi_identifiers_option,
     read_request,
-    sensitive_option,
     solver_options,
     strata_option,
 )
@@ -49,6 +48,8 @@ Examples:
   dalenius publish hospital.csv --job job.toml --corrupted 1 --fakes 1 --out release
   dalenius publish hospital.csv --job job.toml --groups diagnoses.csv --level-rule chapter:odds=4 --out release
   dalenius publish hospital.csv --job job.toml --strata Gender,Zipcode --out release
+  dalenius publish visits.parquet --person patient_nbr --sensitive diagnosis=diag_1,diag_2,diag_3 \\
+      --sensitive insulin --quasi-identifiers race,gender,age --odds 8 --limit insulin:Up=0.3 --out release
   dalenius publish hospital.csv --job job.toml --sign publisher --out release
   dalenius publish s3a://hospital/visits --job job.toml --out s3a://public/visits \\
       --engine spark --master spark://cluster:7077 --conf spark.executor.memory=8g
@@ -60,7 +61,7 @@ _PLENTY = 15 * 10**8  # bytes
 
 @click.command("publish", epilog=_EPILOG)
 @click.argument("table", type=click.Path(), metavar="TABLE")
-@sensitive_option()
+@people_options
 @quasi_identifiers_option("Columns to publish along with it.")
 @click.option(
     "--identifiers",
@@ -168,6 +169,7 @@ def publish_command(
             in_the_clear=in_the_clear or plan.in_the_clear,
             strict=plan.strict,
             sign=key,
+            most_rows=plan.most_rows,
             **engine_fields(arguments),
         )
         if options.engine == "duckdb":
@@ -184,19 +186,21 @@ def _request(
     identifiers: tuple[str, ...],
 ) -> PublishRequest:
     """The whole request; columns named in options override those of the job file."""
-    sensitive = plan.require_sensitive()
+    roles, set_limits = plan.roles_and_limits(
+        quasi_identifiers or plan.quasi_identifiers, identifiers or plan.identifiers
+    )
     if options.avoid_ruled_out and not plan.options.fake_values:
         raise UsageError(
             "there are no fake values to exchange",
             "Give --fakes N as well, or leave out --avoid-ruled-out (in a job file: avoid_ruled_out).",
         )
-    from dalenius.policy.roles import Roles
     from dalenius.publishing.options import PublishRequest
 
     return PublishRequest(
         table=table,
-        roles=Roles(sensitive, quasi_identifiers or plan.quasi_identifiers, identifiers or plan.identifiers),
+        roles=roles,
         limits=plan.policy,
+        set_limits=set_limits,
         method=plan.method,
         solving=plan.options,
         options=options,

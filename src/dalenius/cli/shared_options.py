@@ -1,8 +1,7 @@
-"""Options that several commands share: the job file, limits, solver, attacker and engine; and how they are read."""
+"""Options that several commands share: the job file, limits, solver and attacker; and how they are read."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,30 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dalenius.cli.group_options import group_fields, limits_by_name
-from dalenius.errors import PolicyError, UsageError
+from dalenius.cli.option_texts import column_names, first_given
+from dalenius.errors import UsageError
 from dalenius.model.plan import Method, PlanOptions
 from dalenius.model.problem import name_of_nulls
 
 if TYPE_CHECKING:
     from dalenius.model.problem import ValueCounts
     from dalenius.policy.limits import LimitPolicy
+    from dalenius.policy.roles import Roles
+    from dalenius.policy.sensitive_sets import Limits, SaidSets
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_RULES = ("odds", "theta", "uniform", "l_diversity", "beta")
-
-
-def sensitive_option(what: str = "Sensitive column.") -> Callable[[Command], Command]:
-    """The sensitive column, which there is one of."""
-    return click.option("--sensitive", multiple=True, metavar="COLUMN", callback=_only_one, help=what)
-
-
-def _only_one(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> str | None:
-    if len(given) > 1:
-        raise click.BadParameter("a release has one sensitive column: name the one to protect, once.")
-    return given[0] if given else None
 
 
 def quasi_identifiers_option(what: str) -> Callable[[Command], Command]:
@@ -89,7 +77,8 @@ def policy_options(command: Command) -> Command:
                 "limits",
                 multiple=True,
                 metavar="VALUE=NUMBER",
-                help="Limit for one value; overrides the rule. Repeatable.",
+                help="Limit for one value; overrides the rule. With several sensitive columns, name its column first: "
+                "diag_1:HIV=0.02. Repeatable.",
             ),
             click.option(
                 "--allow-absent-values",
@@ -163,7 +152,7 @@ def adversary_options(command: Command) -> Command:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """Options and job file, merged."""
+    """Options and job file, merged. `policy`, `null_value` and `missing` are those of the first sensitive set."""
 
     policy: LimitPolicy
     method: Method
@@ -178,6 +167,9 @@ class PlanRequest:
     avoid_ruled_out: bool = False
     in_the_clear: bool = False
     strict: bool = False
+    said: SaidSets | None = None
+    person: str | None = None
+    most_rows: int | None = None
 
     def require_sensitive(self) -> str:
         """The sensitive column; an error if neither an option nor the job file names it."""
@@ -187,29 +179,55 @@ class PlanRequest:
             )
         return self.sensitive
 
+    @property
+    def by_people(self) -> bool:
+        """Whether people may have several rows or several sensitive values."""
+        several = self.said is not None and sum(len(one.columns) for one in self.said.sets) > 1
+        return several or self.person is not None
+
+    def refuse_people(self, what: str) -> None:
+        """An error if people count, and not rows, for something that is about rows."""
+        if self.by_people:
+            raise UsageError(
+                f"{what} counts rows with one sensitive value each, and "
+                + (f"{self.person!r} says that people have several rows" if self.person else "several are named"),
+                "Give a table with one row a person, and name one sensitive column.",
+            )
+
+    def roles_and_limits(
+        self, quasi_identifiers: tuple[str, ...], identifiers: tuple[str, ...]
+    ) -> tuple[Roles, tuple[Limits, ...]]:
+        """The roles of all columns, and the limits of each sensitive set where people count."""
+        self.require_sensitive()
+        if self.said is None:
+            raise ValueError("a request with a sensitive column has sets")
+        roles = self.said.roles(quasi_identifiers, identifiers, self.person)
+        return roles, self.said.limits_by_set(roles)
+
 
 def read_request(arguments: dict[str, Any]) -> PlanRequest:
     """Merge options and job file; an option overrides the job file's key of the same name."""
+    from dalenius.cli.set_options import read_sets
+
     job = _job_sections(arguments.get("job"))
     solve, table, adversary = job["solve"], job["table"], job["adversary"]
-    gap = _first(arguments["gap"], solve.get("gap"))
+    gap = first_given(arguments["gap"], solve.get("gap"))
     strata = table.get("strata")
-    null_value = _first(arguments.get("null_value"), table.get("null_value"))
-    missing = column_names(arguments.get("missing") or ()) or tuple(table.get("missing", ()))
+    sets = read_sets(job, arguments)
     return PlanRequest(
-        policy=_policy(job, arguments).ungrouping(name_of_nulls(null_value, missing)),
-        method=Method(_first(arguments["method"], solve.get("method"), Method.OPTIMAL)),
+        policy=sets.policies[0],
+        method=Method(first_given(arguments["method"], solve.get("method"), Method.OPTIMAL)),
         options=PlanOptions.of(
-            min_size=_first(arguments["min_size"], solve.get("min_size")),
-            max_size=_first(arguments["max_size"], solve.get("max_size")),
+            min_size=first_given(arguments["min_size"], solve.get("min_size")),
+            max_size=first_given(arguments["max_size"], solve.get("max_size")),
             gap=float(gap) if gap is not None else None,
-            time_limit=float(_first(arguments["time_limit"], solve.get("time_limit"), 60.0)),
-            known_records=_first(arguments.get("corrupted"), adversary.get("corrupted"), 0),
-            fake_values=_first(arguments.get("fakes"), adversary.get("fakes"), 0),
+            time_limit=float(first_given(arguments["time_limit"], solve.get("time_limit"), 60.0)),
+            known_records=first_given(arguments.get("corrupted"), adversary.get("corrupted"), 0),
+            fake_values=first_given(arguments.get("fakes"), adversary.get("fakes"), 0),
         ),
-        sensitive=_first(arguments.get("sensitive"), table.get("sensitive")),
-        null_value=null_value,
-        missing=missing,
+        sensitive=sets.said.sets[0].name if sets.said is not None else None,
+        null_value=sets.null_value,
+        missing=sets.missing,
         not_applicable=column_names(arguments.get("not_applicable") or ()) or tuple(table.get("not_applicable", ())),
         quasi_identifiers=tuple(table.get("quasi_identifiers", ())),
         identifiers=tuple(table.get("identifiers", ())),
@@ -217,6 +235,9 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
         avoid_ruled_out=bool(adversary.get("avoid_ruled_out")),
         in_the_clear=bool(job["limits"].get("publish_in_the_clear")),
         strict=bool(arguments.get("strict") or table.get("strict")),
+        said=sets.said,
+        person=first_given(arguments.get("person"), table.get("person")),
+        most_rows=first_given(arguments.get("most_rows"), table.get("most_rows")),
     )
 
 
@@ -229,7 +250,7 @@ def read_value_counts(
 ) -> ValueCounts:
     """How often each sensitive value occurs: read from a file of counts, or counted in a table on this machine."""
     if counts_file is not None:
-        if table_name is not None or arguments["sensitive"] is not None or arguments["null_value"] is not None:
+        if table_name is not None or arguments["sensitive"] or arguments["null_value"]:
             raise UsageError("--counts has no columns to name", "Leave out --table, --sensitive and --null-value.")
         from dalenius.tables.delimited import read_counts
 
@@ -249,95 +270,8 @@ def _job_sections(path: Path | None) -> dict[str, dict[str, Any]]:
     from dalenius.policy.job import read_job
 
     job = read_job(path)
-    return {**job.model_dump(by_alias=True), "limits": job.limits.entries()}
-
-
-def _first(*candidates: Any) -> Any:
-    return next((candidate for candidate in candidates if candidate is not None), None)
-
-
-def _policy(job: dict[str, dict[str, Any]], arguments: dict[str, Any]) -> LimitPolicy:
-    """The job file's limits; a rule in the options replaces its rule, and --limit adds to its exceptions."""
-    from dalenius.policy.limits import LimitPolicy
-
-    limits, groups = job["limits"], group_fields(job, arguments)
-    rule = {name: limits.get(name) for name in (*_RULES, "base", "floor")}
-    if any(arguments[name] is not None for name in _RULES):
-        rule = dict.fromkeys(rule)
-    rule |= {name: arguments[name] for name in rule if arguments[name] is not None}
-    values = {**limits.get("values", {}), **limits_by_name("--limit", arguments["limits"])}
-    by_group = groups["groups"] or groups["levels"]
-    if not values and not by_group and all(number is None for number in rule.values()):
-        raise PolicyError(
-            "no limits are given",
-            "Give a rule, such as --odds 8 or --uniform 0.1, a --limit VALUE=NUMBER for every value, or a --job file.",
-        )
-    absent = _first(arguments["allow_absent"], limits.get("allow_absent"))
-    return LimitPolicy.of(**rule, values=values, allow_absent=absent, **groups)
-
-
-_NAMES = ("engine", "master", "spark_remote")
-
-
-def engine_options(command: Command) -> Command:
-    """The engine, and where to find its cluster."""
-    for option in reversed(
-        [
-            click.option(
-                "--engine",
-                type=click.Choice(["duckdb", "spark"]),
-                default="duckdb",
-                show_default=True,
-                help="Engine that does the work: DuckDB on this machine, or Spark. With Spark, TABLE is anything Spark "
-                "reads: Parquet, ORC or text files by path or URL, or a table of its catalog.",
-            ),
-            click.option("--master", metavar="URL", help="Master of the Spark cluster, such as spark://HOST:7077."),
-            click.option("--spark-remote", metavar="URL", help="Spark Connect server to use instead: sc://HOST:PORT."),
-            click.option(
-                "--conf",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="Spark setting for this session. Repeatable.",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-def engine_fields(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The options as fields of `PublishOptions`."""
-    return {name: arguments[name] for name in _NAMES} | {"spark_conf": tuple(_settings(arguments["conf"]).items())}
-
-
-def is_local(arguments: dict[str, Any]) -> bool:
-    """Whether no option names another engine. Whether the options fit together is checked later."""
-    of_spark = (arguments["master"], arguments["spark_remote"], *arguments["conf"])
-    return arguments["engine"] == "duckdb" and all(option is None for option in of_spark)
-
-
-def _settings(texts: tuple[str, ...]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for text in texts:
-        key, equals, setting = text.partition("=")
-        if not key.strip() or not equals:
-            raise UsageError(f"--conf needs KEY=VALUE, got {text!r}", "For example: --conf spark.executor.memory=8g")
-        if key.strip() in settings:
-            raise UsageError(f"--conf is given twice for {key.strip()!r}", "Keep one of them.")
-        settings[key.strip()] = setting
-    return settings
-
-
-def column_names(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Column names from comma-separated lists; double quotes as in CSV."""
-    names: list[str] = []
-    for text in texts:
-        try:
-            fields = next(csv.reader([text], skipinitialspace=True, strict=True), [])
-        except csv.Error:
-            raise UsageError(f"the list of columns {text!r} has a quote out of place", 'Write "A, B",C.') from None
-        names += [name for name in fields if name]
-    return tuple(names)
+    table = {**job.table.model_dump(), "sensitive": job.sections()["table"].get("sensitive")}
+    return {**job.model_dump(by_alias=True), "table": table, "limits": job.limits.entries()}
 
 
 def parse_strata(text: str) -> str | tuple[str, ...]:

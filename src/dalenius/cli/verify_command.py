@@ -11,7 +11,8 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.group_options import group_options
-from dalenius.cli.shared_options import policy_options, read_request, read_value_counts, sensitive_option
+from dalenius.cli.set_options import sensitive_option
+from dalenius.cli.shared_options import policy_options, read_request, read_value_counts
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
     memory_option,
@@ -181,6 +182,7 @@ def _check_certificate(
     from dalenius.verify.proof import check_certificate
 
     chosen = read_request({**arguments, "method": None, "gap": None, "time_limit": None})
+    chosen.refuse_people("a certificate")
     claim = read_certificate(certificate)
     if (table is None) == (counts_file is None):
         raise UsageError(
