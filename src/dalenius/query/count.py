@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import QueryError
 from dalenius.model.estimate import Estimate, GroupEstimate, RandomMatching
+from dalenius.query.attached_tables import Group, both, same_group
 from dalenius.query.conditions import Condition
-from dalenius.query.release_tables import Group, ReleaseTables, SizeSums, TableData, both, same_group
+from dalenius.query.release_tables import ReleaseTables, SizeSums, TableData
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
 
