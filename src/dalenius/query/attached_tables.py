@@ -7,7 +7,7 @@ The connection reaches the files of the tables and its scratch folder, and its s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,8 @@ from dalenius.tables.table_errors import query_errors, release_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dalenius.release.folder import ReleaseFolder, TableName
 
 MEMORY = "2GB"
 ROWS_AT_ONCE = 10_000
@@ -54,7 +56,33 @@ class Attachment:
         return [path.absolute() for path in self.data] if isinstance(self.data, tuple) else []
 
 
-class AttachedTables(AbstractContextManager["AttachedTables"]):
+def attachment(folder: ReleaseFolder, table: TableName, identifiers: Mapping[str, str]) -> Attachment:
+    """A table of a release with these of its columns, and the bucket as b.
+
+    Arrow reads text files, with the types of the manifest, and files that are not on this machine. It also reads the
+    Parquet files of earlier formats: those may have statistics, by which DuckDB leaves rows out, whether they are right
+    or not.
+    """
+    identifiers = {**identifiers, folder.manifest.columns.bucket: "b"}
+    paths = folder.admitted_paths(table) if folder.manifest.is_strict else None
+    if paths is not None:
+        folder.require_one_layout(table)
+        return Attachment(paths, identifiers)
+    import pyarrow as pa  # imported here: DuckDB reads Parquet files itself
+
+    schema = pa.schema([(field.name, _plain(field.type)) for field in folder.schema(table)])
+    batches = (batch.cast(schema) for batch in folder.batches(table))
+    return Attachment(pa.RecordBatchReader.from_batches(schema, batches), identifiers)
+
+
+def _plain(data_type: pa.DataType) -> pa.DataType:
+    """The type of the values, for categories."""
+    import pyarrow as pa
+
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+
+
+class AttachedTables:
     """A connection to tables, each a view by its name. `identifiers` has the columns that a query may name.
 
     `types` has DuckDB's type of every identifier.

@@ -9,32 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dalenius.errors import ReleaseError
-from dalenius.query.attached_tables import MEMORY, AttachedTables, Attachment, Group, both
+from dalenius.query.attached_tables import MEMORY, AttachedTables, Group, attachment, both
+from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.connections import literal, quote_name
 from dalenius.tables.delimited import check_names
 from dalenius.tables.table_errors import query_errors, release_errors
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dalenius.tables.describe import Kind
 
 MOST_LISTED = 500
 _ROOM_FOR_ERROR = 2  # of approximate numbers of distinct values
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _FLOATING = {"FLOAT", "DOUBLE"}
-
-
-@dataclass(frozen=True)
-class TableData:
-    """One table: Parquet files or a stream of Arrow batches, and its columns without the bucket."""
-
-    data: tuple[Path, ...] | pa.RecordBatchReader
-    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -51,15 +41,14 @@ class SizeSums:
 class ReleaseTables(AttachedTables):
     """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, slots)."""
 
-    def __init__(self, qit: TableData, st: TableData, bucket: str, fakes: int = 0, memory: str = MEMORY) -> None:
-        check_names([*qit.columns, *st.columns, bucket])
-        self._fakes = fakes
-        rows, values = {name: f"q{i}" for i, name in enumerate(qit.columns)}, {st.columns[0]: "s"}
-        tables = {
-            "qit": Attachment(qit.data, rows | {bucket: "b"}),
-            "st": Attachment(st.data, values | {bucket: "b"}),
-        }
-        super().__init__(tables, rows | values, bucket, memory)
+    def __init__(self, folder: ReleaseFolder, memory: str = MEMORY) -> None:
+        columns = folder.manifest.columns
+        self._fakes = folder.manifest.adversary.fake_values
+        rows = {column.name: f"q{i}" for i, column in enumerate(columns.quasi_identifiers)}
+        values = {columns.sensitive.name: "s"}
+        check_names([*rows, *values, columns.bucket])
+        tables = {"qit": attachment(folder, "qit", rows), "st": attachment(folder, "st", values)}
+        super().__init__(tables, rows | values, columns.bucket, memory)
 
     def sums(self, rows: str, values: str, by: Sequence[str]) -> Iterator[tuple[Group, SizeSums]]:
         """For a condition on rows and one on values: sums by group and bucket size, groups in order.
