@@ -2,8 +2,8 @@
 
 A condition is split at AND into a part on quasi-identifiers and one on each sensitive column that it names. *People*
 are counted who have a row that meets the first, and for each of the others a value that meets it, in any of their rows.
-*Rows* are counted that meet the first, and whose own values meet the others. `people_factors` says how many units (people
-or rows) of a bucket meet one part.
+*Rows* are counted that meet the first, and whose own values meet the others. `people_factors` says how many units
+(people or rows) of a bucket meet one part.
 
 **Bounds.** Of U units of a bucket let W_i meet part i of n. Whatever the truth is, at least max(0, sum W_i - (n - 1) U)
 and at most min W_i meet all (Fréchet 1935), and both can be if units are people. If they are rows, person j meets part
