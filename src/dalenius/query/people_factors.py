@@ -1,8 +1,8 @@
 """What the parts of a condition leave open in each bucket, as SQL: how many people or rows meet one part.
 
 A bucket has P people with R rows each. A part of a condition is on quasi-identifiers, or on one sensitive column.
-Person i meets it in w_i rows; where people are counted, w_i is 1 if they meet it in any row, and 0 if not. A *factor* is
-one line for every bucket (and group), with
+Person i meets it in w_i rows; where people are counted, w_i is 1 if they meet it in any row, and 0 if not. A *factor*
+is one line for every bucket (and group), with
 
     total       W = sum of w_i, as it is expected
     others      W² - sum of w_i², as it is expected: pairs of units of different people that both meet it
