@@ -242,7 +242,7 @@ def test_rows_in_buckets_of_another_stratum_are_counted(made: Handmade, batch_ro
     wrong = sum(made.stratum(row) != by_bucket[bucket] for row, bucket in zip(shuffled, made.buckets, strict=True))
 
     class Stated(Handmade):
-        def strata(self, format: int = 5) -> dict[str, Any] | None:
+        def strata(self, format: int = 6) -> dict[str, Any] | None:
             return stated
 
     other = Stated(made.types, shuffled, made.values, made.buckets, tree=made.tree)

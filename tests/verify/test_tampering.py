@@ -564,6 +564,13 @@ def edit_strata(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[dict
 
 ONE_LEAF = {"tree": [{"stratum": 1}], "margin": "1"}
 
+
+def one_stratum(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Everybody in one stratum."""
+    return {"rows": 12, "setting": manifest["setting"], "rows_each": 1, "applies": True}
+
+
+
 # what is changed of three strata (0: Age <= 22 ? 1 : 2; 1: stratum 2; 2: Age <= 43 ? 3 : 4; 3: stratum 1; 4: stratum 3)
 # and which checks say so; with an ill-formed tree, strata cannot be checked
 STRATA_EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
@@ -618,7 +625,7 @@ STRATA_EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {
     "the total": (lambda m: m.update(setting=[{"size": 2, "buckets": 4}, {"size": 4, "buckets": 1}]), {"manifest"}),
     "one leaf for three strata": (lambda m: m["strata"].update(ONE_LEAF), {"manifest"}),
     "one stratum of all": (
-        lambda m: m.update(strata={**ONE_LEAF, "strata": [{"rows": 12, "setting": m["setting"], "applies": True}]}),
+        lambda m: m.update(strata={**ONE_LEAF, "strata": [one_stratum(m)]}),
         set(),
     ),
 }

@@ -54,10 +54,15 @@ class ValueExposure:
 
 @dataclass(frozen=True)
 class Exposure:
-    """The exposure of everybody: value by value, and as (probability, people) in ascending order of probability."""
+    """The exposure of everybody: value by value, and as (probability, people) in ascending order of probability.
+
+    Where people have `several` values, nobody can say which belong together: then a person's probability is that of the
+    likeliest value of their bucket, whether it is theirs or not.
+    """
 
     values: tuple[ValueExposure, ...]
     levels: tuple[tuple[Fraction, float], ...]
+    several: bool = False
 
     @classmethod
     def of(
@@ -89,6 +94,15 @@ class Exposure:
         )
         return cls(tuple(by_value), tuple((share, _whole(by_share[share])) for share in sorted(by_share)))
 
+    @classmethod
+    def of_people(cls, values: Sequence[ValueExposure], levels: Iterable[tuple[int, int, int]]) -> Exposure:
+        """Where people have several values: those of every value, and people by the (count, size) of the likeliest."""
+        by_share: dict[Fraction, float] = {}
+        for count, size, people in levels:
+            share = Fraction(count, size)
+            by_share[share] = by_share.get(share, 0) + people
+        return cls(tuple(values), tuple((share, by_share[share]) for share in sorted(by_share)), several=True)
+
     @property
     def people(self) -> float:
         """Everybody."""
@@ -112,7 +126,12 @@ class Exposure:
     @property
     def bands(self) -> tuple[float, ...]:
         """People by tenths of probability, all values together."""
-        return tuple(sum(column) for column in zip(*(value.bands for value in self.values), strict=True))
+        if not self.several:
+            return tuple(sum(column) for column in zip(*(value.bands for value in self.values), strict=True))
+        bands = [0.0] * (BANDS + 1)
+        for share, people in self.levels:
+            bands[BANDS * share.numerator // share.denominator] += people
+        return tuple(map(_whole, bands))
 
     def quantile(self, share: float) -> Fraction:
         """The least probability that at least this share of the people does not exceed."""
@@ -194,15 +213,17 @@ class TypicalError:
 def exposure_sentence(exposure: Exposure) -> str:
     """The first thing to know about a release."""
     if not exposure.outright:
+        whose = "the likeliest value of a person" if exposure.several else "people's own value"
         return (
-            "nobody's value is published outright; people's own value has a probability of "
+            f"nobody's value is published outright; {whose} has a probability of "
             f"{exposure.mean:.0%} on the average, and {float(exposure.highest):.0%} at most"
         )
     clear = sorted((value for value in exposure.values if value.outright), key=lambda value: -value.outright)
     named = ", ".join(f"{quoted(value.value)} {round(value.outright):,}" for value in clear[:_NAMED])
     more = f" and {len(clear) - _NAMED} more values" if len(clear) > _NAMED else ""
+    what = "a value" if exposure.several else "their value"
     return (
-        f"{round(exposure.outright):,} of {round(exposure.people):,} people have their value published outright "
+        f"{round(exposure.outright):,} of {round(exposure.people):,} people have {what} published outright "
         f"({named}{more})"
     )
 

@@ -72,13 +72,19 @@ class SourceTable:
             return _left_over(self._connection, keys)
 
     def difference_of_values(
-        self, release: pyarrow.RecordBatchReader, null_value: str | None, missing: Sequence[str] = ()
+        self, release: pyarrow.RecordBatchReader, column: str, null_value: str | None, missing: Sequence[str] = ()
     ) -> Difference:
-        """The sensitive values by their texts; nulls, and what is `missing`, are the same as the name they have."""
-        (column,) = release.schema.names
+        """The sensitive values by their texts; nulls, and what is `missing`, are the same as the name they have.
+
+        `column` is that of the table; in the release it may be called otherwise.
+        """
+        (named,) = release.schema.names
         with self._both_sides([column], release):
-            types = {column_types(self._connection, side)[column] for side in ("source", "release")}
-            return _left_over(self._connection, [_text(column, null_value, missing, types <= set(_FLOATING))])
+            own = {"source": column, "release": named}
+            types = {column_types(self._connection, side)[name] for side, name in own.items()}
+            floating = types <= set(_FLOATING)
+            keys = {side: [_text(name, null_value, missing, floating)] for side, name in own.items()}
+            return _left_over(self._connection, keys["source"], keys["release"])
 
     def counts_of_values(self, column: str, null_value: str | None, missing: Sequence[str] = ()) -> dict[str, int]:
         """How many rows of the table have each text of a column; nulls count under their name alone."""
@@ -143,14 +149,17 @@ def _is_local_time(data_type: str) -> bool:
     return data_type == "DATE" or (data_type.startswith("TIMESTAMP") and "ZONE" not in data_type)
 
 
-def _left_over(connection: duckdb.DuckDBPyConnection, keys: Sequence[str]) -> Difference:
-    listed = ", ".join(f"{key} AS key_{place}" for place, key in enumerate(keys))
+def _left_over(
+    connection: duckdb.DuckDBPyConnection, keys: Sequence[str], of_release: Sequence[str] | None = None
+) -> Difference:
+    """The keys are those of both sides, or of the source, if the release has others."""
+    both = [", ".join(f"{key} AS key_{place}" for place, key in enumerate(own)) for own in (keys, of_release or keys)]
     names = ", ".join(f"key_{place}" for place in range(len(keys)))
     query = f"""
         SELECT coalesce(sum(balance) FILTER (balance > 0), 0), coalesce(-sum(balance) FILTER (balance < 0), 0)
         FROM (
             SELECT sum(side) AS balance
-            FROM (SELECT {listed}, 1 AS side FROM source UNION ALL SELECT {listed}, -1 AS side FROM release)
+            FROM (SELECT {both[0]}, 1 AS side FROM source UNION ALL SELECT {both[1]}, -1 AS side FROM release)
             GROUP BY {names} HAVING sum(side) <> 0
         )"""  # noqa: S608
     ((missing, extra),) = connection.execute(query).fetchall()  # to its end: the tables are in use until then

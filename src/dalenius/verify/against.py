@@ -242,23 +242,46 @@ def _hidden(rule: str, what: str) -> str:
     )
 
 
-def check_source(release: ReleaseFolder, source: SourceTable, tables: Sequence[TableName], watch: Watch) -> Report:
-    """Both comparisons, as far as the release's tables can be read."""
+@dataclass(frozen=True)
+class Readable:
+    """Which tables could be read to their ends: QIT, and those of each sensitive column."""
+
+    qit: bool
+    sets: tuple[bool, ...]
+
+
+def source_columns(manifest: Manifest) -> list[str]:
+    """The columns that the table must have."""
+    sensitive = [name for number in range(manifest.sets) for name in manifest.view(number).columns.sensitive.of]
+    return [*(column.name for column in manifest.columns.quasi_identifiers), *sensitive]
+
+
+def check_source(release: ReleaseFolder, source: SourceTable, readable: Readable, watch: Watch) -> Report:
+    """All comparisons, as far as the release's tables can be read."""
     report = Report()
-    columns = release.manifest.columns
-    names = [column.name for column in columns.quasi_identifiers]
-    if "qit" in tables and names:
+    names = [column.name for column in release.manifest.columns.quasi_identifiers]
+    if readable.qit and names:
         difference = source.difference(_reader(release, "qit", names, watch))
         _add(difference, "quasi-identifiers", release.name("qit"), report)
-    if "st" in tables:
-        values = _reader(release, "st", [columns.sensitive.name], watch)
-        difference = source.difference_of_values(values, release.manifest.null_value, release.manifest.missing)
-        fakes = release.manifest.adversary.fake_values * release.manifest.buckets
-        _add(difference, "sensitive values", release.name("st"), report, fakes)
-    for table in ("qit", "st"):
-        if table not in tables:
-            report.not_checked([SOURCE], f"{release.name(table)} cannot be read")
+    if not readable.qit:
+        report.not_checked([SOURCE], f"{release.name('qit')} cannot be read")
+    for number, can_be_read in enumerate(readable.sets):
+        view = release.view(number) if release.manifest.others else release
+        if can_be_read:
+            _check_values(view, source, watch, report)
+        else:
+            report.not_checked([SOURCE], f"{view.name('st')} cannot be read")
     return report
+
+
+def _check_values(release: ReleaseFolder, source: SourceTable, watch: Watch, report: Report) -> None:
+    """A sensitive column of which everybody has one value."""
+    manifest = release.manifest
+    values = _reader(release, "st", [manifest.columns.sensitive.name], watch)
+    (column,) = manifest.columns.sensitive.of
+    difference = source.difference_of_values(values, column, manifest.null_value, manifest.missing)
+    fakes = manifest.adversary.fake_values * manifest.buckets
+    _add(difference, "sensitive values", release.name("st"), report, fakes)
 
 
 def _add(difference: Difference, what: str, file: str, report: Report, fakes: int = 0) -> None:

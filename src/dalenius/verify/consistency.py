@@ -7,7 +7,6 @@ value with the scan of ST: names, counts and worst cases.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -16,9 +15,10 @@ from dalenius.model.plan import Status
 from dalenius.model.problem import LARGEST_TOTAL
 from dalenius.release.manifest import SEEDED, Manifest, Strata, Value
 from dalenius.release.two_tables import TableFile, digest_of_parts, is_text, named_type
+from dalenius.verify.bucket_shares import Scan
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
 from dalenius.verify.manifest_spelling import spelling_problems
-from dalenius.verify.scan import Scan
+from dalenius.verify.stated_people import about, all_tables, file_problems, people_problems, published_names
 
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
 
@@ -31,7 +31,8 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *_totals(manifest),
         *_quality(manifest),
         *_adversary(manifest),
-        *_values(manifest),
+        *_each_set(manifest),
+        *people_problems(manifest),
         *(_strata(manifest, manifest.strata) if manifest.strata is not None else ()),
         *_apart(manifest),
         *(spelling_problems(manifest) if manifest.is_strict else ()),
@@ -50,18 +51,15 @@ def _largest(manifest: Manifest) -> int:
     """The largest number of rows that it speaks of, records and fake values together."""
     fakes = manifest.adversary.fake_values
     strata = manifest.strata.strata if manifest.strata is not None else []
-    settings = [manifest.setting, [group for stratum in strata for group in stratum.setting]]
-    rows = max(sum((group.size + fakes) * group.buckets for group in setting) for setting in settings)
-    return max(rows, manifest.slots, manifest.buckets, manifest.tables.qit.rows, manifest.tables.st.rows)
+    of_strata = sum((group.size * part.rows_each + fakes) * group.buckets for part in strata for group in part.setting)
+    rows = max(sum((group.size + fakes) * group.buckets for group in manifest.setting), of_strata)
+    tables = [table.rows for table in all_tables(manifest)]
+    return max(rows, manifest.rows, manifest.people, manifest.slots, manifest.buckets, *tables)
 
 
 def _files(manifest: Manifest) -> Iterator[str]:
-    tables = {"qit": manifest.tables.qit, "st": manifest.tables.st}
-    names = [table.file for table in tables.values()]
-    kinds = {table.file.partition(".")[2] for table in tables.values()}
-    if len(kinds) > 1 or any(re.split(r"[.-]", table.file)[0] != name for name, table in tables.items()):
-        yield f"the tables are {names[0]} and {names[1]}, not qit and st of one kind"
-    for table in tables.values():
+    yield from file_problems(manifest)
+    for table in all_tables(manifest):
         yield from _parts(table)
 
 
@@ -81,13 +79,19 @@ def _parts(table: TableFile) -> Iterator[str]:
 
 
 def _columns(manifest: Manifest) -> Iterator[str]:
-    columns = manifest.columns
-    published = [*(column.name for column in columns.quasi_identifiers), columns.sensitive.name]
+    published = published_names(manifest)
     twice = sum(count - 1 for count in Counter(published).values())
     if twice:
         yield f"{plural(twice, 'column')} named for more than one role"
-    if columns.bucket.lower() in {name.lower() for name in published}:
+    if manifest.columns.bucket.lower() in {name.lower() for name in published}:
         yield "the bucket column has the name of a published column"
+
+
+def _each_set(manifest: Manifest) -> Iterator[str]:
+    """What is said of every sensitive column."""
+    for number in range(manifest.sets):
+        for problem in _values(manifest.view(number)):
+            yield about(manifest, number) + problem
 
 
 def _totals(manifest: Manifest) -> Iterator[str]:
@@ -97,12 +101,9 @@ def _totals(manifest: Manifest) -> Iterator[str]:
     records = sum(group.size * group.buckets for group in manifest.setting)
     buckets = sum(group.buckets for group in manifest.setting)
     loss = sum(group.buckets * (group.size - 1) ** 2 for group in manifest.setting)
-    counted = sum(value.count for value in manifest.values)
     stated = {
         "qit's rows": (manifest.tables.qit.rows, manifest.rows),
-        "st's rows": (manifest.tables.st.rows, manifest.slots),
-        "the setting's records": (records, manifest.rows),
-        "the values' counts": (counted, manifest.slots),
+        "the setting's records": (records, manifest.people),
         "the setting's buckets": (buckets, manifest.buckets),
         "the setting's loss": (loss, manifest.loss),
     }
@@ -111,8 +112,8 @@ def _totals(manifest: Manifest) -> Iterator[str]:
             yield f"{what} add up to {_format(total)}, and the manifest says {_format(number)}"
     if _largest(manifest) > LARGEST_TOTAL:
         yield f"it speaks of more than {LARGEST_TOTAL:,} rows, the most that can be counted exactly"
-    if not _is_rounded(manifest.mse, Fraction(manifest.loss, max(1, manifest.rows - 1))):
-        yield "mse is not loss / (rows - 1)"
+    if not _is_rounded(manifest.mse, Fraction(manifest.loss, max(1, manifest.people - 1))):
+        yield "mse is not loss / (people - 1)"
 
 
 def _quality(manifest: Manifest) -> Iterator[str]:
@@ -140,6 +141,10 @@ def _adversary(manifest: Manifest) -> Iterator[str]:
 def _values(manifest: Manifest) -> Iterator[str]:
     known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
     sizes = {group.size for group in manifest.setting}
+    counted = sum(value.count for value in manifest.values)
+    for what, total in (("st's rows", manifest.tables.st.rows), ("the values' counts", counted)):
+        if total != manifest.slots:
+            yield f"{what} add up to {_format(total)}, and the manifest says {_format(manifest.slots)}"
     repeated = len(manifest.values) - len({value.value for value in manifest.values})
     if repeated:
         yield f"{plural(repeated, 'value')} listed more than once"
@@ -164,7 +169,8 @@ def _strata(manifest: Manifest, strata: Strata) -> Iterator[str]:
     for stratum in strata.strata:
         sizes = [group.size for group in stratum.setting]
         disordered += sorted(set(sizes)) != sizes
-        other += sum(group.size * group.buckets for group in stratum.setting) != stratum.rows
+        people = sum(group.size * group.buckets for group in stratum.setting)
+        other += people * stratum.rows_each != stratum.rows
         for group in stratum.setting:
             together[group.size] += group.buckets
     if disordered:

@@ -6,6 +6,7 @@ The object is the same for the command line, the report and Studio.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 from dalenius.model.concern import Concern, Severity, by_weight
@@ -63,11 +64,12 @@ class Report:
         """Worth knowing, and not wrong."""
         self.notes.append(message)
 
-    def add(self, other: Report) -> None:
-        """Take over what another report collected."""
-        self.findings += other.findings
-        self.obstacles += other.obstacles
-        self.notes += other.notes
+    def add(self, other: Report, about: str = "") -> None:
+        """Take over what another report collected; `about` says what of, where there are several."""
+        self.findings += [replace(finding, message=about + finding.message) for finding in other.findings]
+        self.obstacles += [(check, about + why) for check, why in other.obstacles]
+        self.notes += [about + note for note in other.notes]
+        self.holds |= {check: holds for check, holds in other.holds.items() if holds != HOLDS[check]}
         self.exposure = other.exposure or self.exposure
         self.groups = other.groups or self.groups
 

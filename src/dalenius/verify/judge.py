@@ -8,29 +8,27 @@ whole job, with the table that they were made of, and with the key that the publ
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dalenius.errors import ReleaseError
+from dalenius.errors import PolicyError, ReleaseError
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
-from dalenius.release.folder import ReleaseFolder, TableName, open_release
+from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE
-from dalenius.verify.against import GivenLimits, PublishersLimits, check_source
+from dalenius.verify.against import Readable, check_source, source_columns
 from dalenius.verify.against_job import as_job, check_clear_values, check_job, limits_of
-from dalenius.verify.consistency import check_consistency, compare_values, is_countable, note_other_limits
+from dalenius.verify.bucket_shares import Scan
+from dalenius.verify.consistency import check_consistency, is_countable
+from dalenius.verify.each_set import SensitiveChecks, add_scans
 from dalenius.verify.findings import (
     FILES,
     HASHES,
     HOLDS,
     JOB,
-    LIMITS,
     MANIFEST,
     SCHEMA,
     SIGNATURE,
@@ -46,9 +44,7 @@ from dalenius.verify.release_files import (
     require_folder,
     table_is_there,
 )
-from dalenius.verify.scan import RESTS_ON, Scan, Scanner
-from dalenius.verify.stated_bands import check_bands, compare_bands
-from dalenius.verify.stated_groups import check_groups, compare_groups
+from dalenius.verify.scan import RESTS_ON, Scanner
 from dalenius.verify.stated_tree import check_tree
 
 if TYPE_CHECKING:
@@ -65,7 +61,7 @@ _BATCH_ROWS = 2**17  # a batch of a column or two stays in the processor's cache
 def verify(
     folder: str | os.PathLike[str] | ReleaseFolder,
     *,
-    policy: LimitPolicy | None = None,
+    policy: LimitPolicy | Sequence[LimitPolicy | None] | None = None,
     job: Job | str | os.PathLike[str] | None = None,
     against: Any = None,
     table: str | None = None,
@@ -76,8 +72,9 @@ def verify(
 ) -> Verdict:
     """Check every promise of the release in a folder. The verdict is true if all of them are kept.
 
-    `policy` replaces the manifest's limits by the publisher's own. A rule is resolved from the counts in the release,
-    and where fake values hide those, from the counts of `against`; a policy of explicit limits needs neither. `job` is
+    `policy` replaces the manifest's limits by the publisher's own; with several sensitive columns it may be a list of
+    the limits of each, None for the manifest's. A rule is resolved from the counts in the release, and where fake
+    values hide those, from the counts of `against`; a policy of explicit limits needs neither. `job` is
     a job file, or its path: everything that it says is compared, its limits too, unless there is a policy. `against`
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
     DataFrame, a pyarrow Table or a DuckDB relation. `signed_by` is the public key, or its file, of whoever has to have
@@ -91,8 +88,6 @@ def verify(
     report = Report()
     job = as_job(job) if job is not None else None
     key = _public_key(signed_by) if signed_by is not None else None
-    if policy is None and job is not None:
-        policy = limits_of(job)
     if isinstance(folder, ReleaseFolder):
         release: ReleaseFolder | None = folder if memory is None else folder.within(memory)
     else:
@@ -106,16 +101,30 @@ def verify(
     check_signature(release, key, report)
     if job is not None:
         check_job(job, release.manifest, report)
+    policies = _policies(policy, job, release.manifest.sets)
     if against is None:
-        _check(release, None, policy, progress, batch_rows, report)
+        _check(release, None, policies, progress, batch_rows, report)
     else:
         from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
 
         with SourceTable.open(against, table, release.memory.engine // 2) as source:
-            _check(release, source, policy, progress, batch_rows, report)
+            _check(release, source, policies, progress, batch_rows, report)
     if job is not None:
         check_clear_values(job, release.manifest, report.exposure, report)
     return report.verdict(asked, release.manifest)
+
+
+def _policies(
+    policy: LimitPolicy | Sequence[LimitPolicy | None] | None, job: Job | None, sets: int
+) -> list[LimitPolicy | None]:
+    """The publisher's limits of each sensitive column; one policy is that of all of them."""
+    if policy is None and job is not None:
+        policy = limits_of(job)
+    if policy is None or isinstance(policy, LimitPolicy):
+        return [policy] * sets
+    if len(policy) != sets:
+        raise PolicyError(f"there are limits for {len(policy):,} sensitive columns, and the release has {sets:,}")
+    return list(policy)
 
 
 def _public_key(given: PublicKey | str | os.PathLike[str]) -> PublicKey:
@@ -127,31 +136,26 @@ def _public_key(given: PublicKey | str | os.PathLike[str]) -> PublicKey:
 def _check(
     release: ReleaseFolder,
     source: SourceTable | None,
-    policy: LimitPolicy | None,
+    policies: Sequence[LimitPolicy | None],
     progress: Progress,
     batch_rows: int,
     report: Report,
 ) -> None:
     """All checks of a release whose manifest can be read, but for those of the job and the signature."""
     manifest = release.manifest
-    with_source = source is not None
     if source is not None:
-        columns = manifest.columns
-        source.require_columns([*(column.name for column in columns.quasi_identifiers), columns.sensitive.name])
+        source.require_columns(source_columns(manifest))
     check_consistency(manifest, report)
     has_tree = check_tree(manifest, report)
-    groups = check_groups(manifest, report)
-    check_bands(manifest, report)
-    if policy is not None and policy.grouping is not None:
-        compare_bands(policy.grouping.bands, manifest, report)
     note_other_files(release, report)
-    tables: list[TableName] = [name for name in ("qit", "st") if table_is_there(release, name, report)]
-    rows = (manifest.rows + manifest.slots) * (2 if with_source else 1)
+    rows = manifest.rows + sum(manifest.view(number).slots for number in range(manifest.sets))
+    rows *= 2 if source is not None else 1
     progress.stage(_STAGE, rows)
     watch = Watch(rows, progress)
+    scanner = Scanner(release, watch, batch_rows, has_tree)
     try:
-        limits = PublishersLimits.of(policy, manifest, source) if policy is not None else None
-        readable = _check_tables(Scanner(release, watch, batch_rows, has_tree, groups), tables, limits, report)
+        sets = [SensitiveChecks.of(scanner, k, policy, source, report) for k, policy in enumerate(policies)]
+        readable = _check_tables(scanner, sets, report)
         if source is not None:
             report.add(check_source(release, source, readable, watch))
     except BaseException:
@@ -173,81 +177,43 @@ def _release(path: Path, memory: int | None, report: Report) -> ReleaseFolder | 
     return None
 
 
-def _check_tables(
-    scanner: Scanner, tables: Sequence[TableName], publishers: PublishersLimits | None, report: Report
-) -> list[TableName]:
-    """Hashes, and both tables, side by side. Gives the tables that could be read to their ends."""
-    for missing in {"qit", "st"} - set(tables):
-        affected = [HASHES, SCHEMA, *RESTS_ON["st" if missing == "st" else "qit"]]
-        report.not_checked(affected, f"{missing} is not there")
-    if not is_countable(scanner.release.manifest):
+def _check_tables(scanner: Scanner, sets: Sequence[SensitiveChecks], report: Report) -> Readable:
+    """Hashes, and all tables, side by side. Gives the tables that could be read to their ends."""
+    manifest = scanner.release.manifest
+    qit = table_is_there(scanner.release, "qit", report)
+    if not qit:
+        report.not_checked([HASHES, SCHEMA, *RESTS_ON["qit"]], "qit is not there")
+    if not is_countable(manifest):
         rest = [check for check in HOLDS if check not in (FILES, MANIFEST, HASHES, SOURCE, JOB, SIGNATURE)]
         report.not_checked(rest, "the manifest's numbers cannot be")
-        report.add(check_hashes(scanner.release, list(tables), scanner.watch))
-        return []
+        _check_hashes(scanner, qit, sets, report)
+        return Readable(False, (False,) * len(sets))
     with ThreadPoolExecutor(max_workers=3) as pool:
         try:
-            hashes = pool.submit(check_hashes, scanner.release, list(tables), scanner.watch)
-            qit = pool.submit(scanner.quasi_identifiers) if "qit" in tables else None
-            st = pool.submit(_check_values, scanner, publishers) if "st" in tables else None
-            report.add(hashes.result())
-            scans = {"qit": qit.result() if qit else Scan(), "st": st.result() if st else Scan()}
+            hashes = pool.submit(_check_hashes, scanner, qit, sets, report)
+            rows = pool.submit(_scan_rows, scanner) if qit else None
+            values = [pool.submit(own.scan) for own in sets]
+            hashes.result()
+            scan = rows.result() if rows is not None else Scan()
+            scans = [one.result() for one in values]
         except BaseException:
             scanner.watch.stop()
             raise
-    for scan in scans.values():
-        report.add(scan.report)
-    return [table for table in tables if scans[table].complete]
+    report.add(scan.report)
+    add_scans(sets, scans, manifest, report)
+    return Readable(scan.complete, tuple(one.complete for one in scans))
 
 
-def _check_values(scanner: Scanner, publishers: PublishersLimits | None) -> Scan:
-    """ST against the limits: the manifest's, or the publisher's."""
-    manifest = scanner.release.manifest
-    values = [value.value for value in manifest.values]
-    if publishers is not None:
-        scan = _check_publishers_limits(scanner, publishers, values)
-    else:
-        scan = scanner.sensitive_values(values, [Fraction(value.limit) for value in manifest.values])
-        if scan.complete:
-            compare_values(manifest, scan, True, scan.report)
-    if scan.complete and scanner.groups is not None:
-        compare_groups(manifest, scanner.groups, scan.counts, scan.group_worst, scan.group_exposure, scan.report)
-    return scan
+def _check_hashes(scanner: Scanner, qit: bool, sets: Sequence[SensitiveChecks], report: Report) -> None:
+    report.add(check_hashes(scanner.release, ["qit"] if qit else [], scanner.watch))
+    for own in sets:
+        report.add(own.hashes())
 
 
-def _check_publishers_limits(scanner: Scanner, publishers: PublishersLimits, values: Sequence[str]) -> Scan:
-    """ST against the publisher's limits, resolved from the counts that the manifest states.
+def _scan_rows(scanner: Scanner) -> Scan:
+    """QIT, in which people may have several rows."""
+    if scanner.release.manifest.persons is None:
+        return scanner.quasi_identifiers()
+    from dalenius.verify.people_rows import scan_people_rows  # here, because few releases need it
 
-    If those turn out not to be the counts in the table, the table is read again with limits for what it holds.
-    """
-    manifest = scanner.release.manifest
-    stated = [(value.value, value.count) for value in manifest.values]
-    resolving = Report()
-    given = publishers.limits(stated, resolving)
-    scan = _scan_under(scanner, values, given)
-    if scan.complete:
-        if Counter(scan.counts) != Counter(stated):
-            resolving = _check_again(scanner, publishers, scan)
-        elif given is not None:
-            note_other_limits(manifest, given.values, resolving)
-        compare_values(manifest, scan, False, resolving)
-    scan.report.add(resolving)
-    return scan
-
-
-def _scan_under(scanner: Scanner, values: Sequence[str], given: GivenLimits | None) -> Scan:
-    """ST against limits of values, and against those of groups, if they are given too."""
-    if given is not None and given.groups is not None and scanner.groups is not None:
-        scanner = replace(scanner, groups=scanner.groups.with_limits(given.groups))
-    return scanner.sensitive_values(values, given.values if given is not None else None)
-
-
-def _check_again(scanner: Scanner, publishers: PublishersLimits, scan: Scan) -> Report:
-    """Replace what the scan says of the limits by what holds with the counts that it found."""
-    resolving = Report()
-    counts = [(text, count) for text, count in scan.counts if text is not None]
-    again = _scan_under(scanner, [text for text, _ in counts], publishers.limits(counts, resolving))
-    others = [finding for finding in scan.report.findings if finding.check != LIMITS]
-    scan.report.findings = others + [finding for finding in again.report.findings if finding.check == LIMITS]
-    scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]
-    return resolving
+    return scan_people_rows(scanner)

@@ -16,6 +16,7 @@ from dalenius.model.problem import LARGEST_TOTAL
 from dalenius.release.manifest import Manifest, SizeGroupPart
 from dalenius.release.two_tables import TableFile, named_type
 from dalenius.verify.findings import plural
+from dalenius.verify.stated_people import about, name_problems
 
 _LARGEST_PART = 2**20  # rows
 _MOST_CUTS = 2**20
@@ -29,22 +30,26 @@ def spelling_problems(manifest: Manifest) -> Iterator[str]:
     columns = manifest.columns
     if not _VERSION.fullmatch(manifest.program.version):
         yield "the program's version is none that Dalenius has"
-    taken = {
-        name.casefold() for name in (*(column.name for column in columns.quasi_identifiers), columns.sensitive.name)
-    }
-    names = ("bucket", *(f"bucket_{number}" for number in range(2, len(taken) + 2)))
-    if columns.bucket != next(name for name in names if name not in taken):
-        yield "the bucket column has another name than that of a release"
-    if other := sum(1 for column in (*columns.quasi_identifiers, columns.sensitive) if not _is_plain_type(column.type)):
+    yield from name_problems(manifest)
+    sensitive = [other.column for other in manifest.others]
+    every = (*columns.quasi_identifiers, columns.sensitive, *sensitive)
+    if other := sum(1 for column in every if not _is_plain_type(column.type)):
         yield f"{plural(other, 'type is', 'types are')} not named as Arrow names them"
     yield from _parts(manifest, manifest.tables.qit, 0)
     yield from _parts(manifest, manifest.tables.st, manifest.adversary.fake_values)
-    if manifest.mse != float(Fraction(manifest.loss, max(1, manifest.rows - 1))):
-        yield "mse has other digits than loss / (rows - 1)"
+    if manifest.mse != float(Fraction(manifest.loss, max(1, manifest.people - 1))):
+        yield "mse has other digits than loss / (people - 1)"
     if manifest.bound is not None and manifest.gap != float(
         Fraction(manifest.loss - manifest.bound, max(1, manifest.loss))
     ):
         yield "gap has other digits than (loss - bound) / loss"
+    for number in range(manifest.sets):
+        for problem in _missing(manifest.view(number)):
+            yield about(manifest, number) + problem
+
+
+def _missing(manifest: Manifest) -> Iterator[str]:
+    """The name of nulls, and the codes that count as such, of one sensitive column."""
     if manifest.null_value is not None and manifest.null_value not in {value.value for value in manifest.values}:
         yield "nulls have a name, and no value has it"
     if manifest.missing != sorted(set(manifest.missing)) or (manifest.missing and manifest.null_value is None):

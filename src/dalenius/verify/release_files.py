@@ -19,6 +19,7 @@ from dalenius.release.folder import ReleaseFolder, Store, TableName
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, parse_manifest
 from dalenius.release.two_tables import TableFile, TablePart, digest_of_parts
 from dalenius.verify.findings import FILES, HASHES, SIGNATURE, Report, plural
+from dalenius.verify.stated_people import all_tables
 
 if TYPE_CHECKING:
     from dalenius.release.signature import PublicKey
@@ -124,7 +125,7 @@ def _is_there_elsewhere(store: Store, name: str, report: Report) -> None:
 
 def other_files(release: ReleaseFolder) -> list[str]:
     """Whatever lies in the folder besides the release, as far as anybody can say."""
-    known = {FILE, SIGNATURE_FILE, *release.files("qit"), *release.files("st")}
+    known = {FILE, SIGNATURE_FILE, *(name for table in all_tables(release.manifest) for name in table.files)}
     return [name for name in release.store.names() or () if name not in known]
 
 

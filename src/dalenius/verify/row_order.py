@@ -14,7 +14,7 @@ pandas where it is installed, which takes longer than verifying ten million rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,11 +54,12 @@ class OrderOfRows:
         self._last = [_row(column, len(column) - 1) for column in columns]
 
 
-def falls(columns: Sequence[pa.Array], ranked: bool = False) -> int:
-    """How many rows come before the row above them; `ranked` as above."""
+def falls(columns: Iterable[pa.Array], ranked: bool = False) -> int:
+    """How many rows come before the row above them; `ranked` as above. No more columns are asked for than needed."""
     count = 0
-    equal = np.ones(max(0, len(columns[0]) - 1), dtype=bool)
+    equal: Bits | None = None
     for column in columns:
+        equal = np.ones(max(0, len(column) - 1), dtype=bool) if equal is None else equal
         if not equal.any():
             break
         for less, same in _steps(column, equal, ranked):

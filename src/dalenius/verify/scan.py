@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
 from dalenius.errors import InputError
-from dalenius.model.exposure import ValueExposure
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.verify.bucket_limits import ExposureOfBuckets, LimitsOfBuckets, SizesOfTable
-from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, WholeBuckets
+from dalenius.verify.bucket_limits import SizesOfTable
+from dalenius.verify.bucket_shares import Scan, Shares
+from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError
 from dalenius.verify.findings import LIMITS, ORDER, SCHEMA, SIZES, STRATA, VALUES, Report, plural
 from dalenius.verify.layout import UnusedEntries, check_layout, in_no_row
 from dalenius.verify.parquet_bytes import check_coverage
@@ -22,27 +22,17 @@ from dalenius.verify.release_files import Watch
 from dalenius.verify.row_order import OrderOfRows, integers
 from dalenius.verify.sensitive_values import ValueCodes
 from dalenius.verify.stated_bands import value_codes
-from dalenius.verify.stated_groups import GroupRuns, StatedGroups
+from dalenius.verify.stated_groups import StatedGroups
 from dalenius.verify.stated_tree import StrataOfRows, Tree
 from dalenius.verify.strict_files import check_nulls, strict_batches
 
 _FIRST_ROWS = 2**11
 
-RESTS_ON: dict[TableName, tuple[str, ...]] = {"qit": (SIZES, STRATA, ORDER), "st": (SIZES, LIMITS, VALUES, ORDER)}
-
-
-@dataclass
-class Scan:
-    """What reading a table showed. `complete` if every row was read."""
-
-    report: Report = field(default_factory=Report)
-    complete: bool = False
-    counts: list[tuple[str | None, int]] = field(default_factory=list)
-    worst: dict[str | None, tuple[int, int]] = field(default_factory=dict)  # count, and records in the bucket
-    group_worst: list[tuple[int, int]] = field(default_factory=list)  # the same for each group of the manifest
-    group_exposure: tuple[ValueExposure, ...] = ()
-    values_in_order: bool = True
-    nulls: int = 0
+RESTS_ON: dict[TableName, tuple[str, ...]] = {
+    "qit": (SIZES, STRATA, ORDER),
+    "st": (SIZES, LIMITS, VALUES, ORDER),
+    "groups": (SIZES, LIMITS, VALUES, ORDER),
+}
 
 
 class _UnknownLayoutError(Exception):
@@ -57,7 +47,8 @@ class _NullBucketsError(Exception):
 class Scanner:
     """Reads the tables of one release, `rows` rows at a time.
 
-    `has_tree` if rows can be led through its tree; `groups` are those of its values, if they are a tree.
+    `has_tree` if rows can be led through its tree; `groups` are those of its values, if they are a tree. The release
+    may be that of one sensitive column out of several.
     """
 
     release: ReleaseFolder
@@ -65,17 +56,18 @@ class Scanner:
     rows: int
     has_tree: bool = False
     groups: StatedGroups | None = None
+    is_one_of_several: bool = False
 
     def quasi_identifiers(self) -> Scan:
         """QIT: layout, sizes, strata and order."""
         scan = Scan()
         strata: StrataOfRows | None = None
-        sizes, order, stream = self._sizes("qit"), self._order("qit"), BucketStream()
+        sizes, order, stream = self._sizes("qit"), self.order("qit"), BucketStream()
         unused: dict[str, UnusedEntries] = {}
-        with self._reading("qit", scan):
-            for batch in self._batches("qit", scan.report):
+        with self.reading("qit", scan):
+            for batch in self.batches("qit", scan.report):
                 *others, bucket = batch.columns
-                numbers = _numbers(bucket)
+                numbers = bucket_numbers(bucket)
                 for whole in stream.add(numbers):
                     sizes.add(whole)
                 strata = strata or self._strata(batch.schema)
@@ -86,37 +78,37 @@ class Scanner:
                     if pa.types.is_dictionary(column.type) and not self.release.manifest.is_strict:
                         unused.setdefault(name, UnusedEntries(self.release.memory)).add(column)
             sizes.add(stream.finish())
-            self._conclude("qit", sizes, order, scan)
+            self.conclude("qit", sizes, order, scan)
             if strata is not None:
-                strata.conclude(self._file("qit"), self.release.manifest.is_strict, scan.report)
+                strata.conclude(self.file("qit"), self.release.manifest.is_strict, scan.report)
             self._conclude_unused(unused, scan)
         return scan
 
     def sensitive_values(self, values: Sequence[str], limits: Sequence[Fraction] | None) -> Scan:
         """ST: layout, sizes, order, and every value of every bucket against its limit, if limits are given."""
         scan = Scan()
-        sizes, order, stream = self._sizes("st"), self._order("st"), BucketStream()
+        sizes, order, stream = self._sizes("st"), self.order("st"), BucketStream()
         manifest = self.release.manifest
         codes = value_codes(manifest, values, self.release.memory)
-        shares = _Shares(self.release, values, limits, self.groups)
-        with self._reading("st", scan):
-            for batch in self._batches("st", scan.report):
+        shares = Shares(self.release, values, limits, self.groups, self.is_one_of_several)
+        with self.reading("st", scan):
+            for batch in self.batches("st", scan.report):
                 bucket, sensitive = batch.columns
-                for whole in stream.add(_numbers(bucket), codes.of(sensitive)):
+                for whole in stream.add(bucket_numbers(bucket), codes.of(sensitive)):
                     sizes.add(whole)
                     shares.add(whole, len(codes.texts))
                 order.add([bucket, sensitive])
             whole = stream.finish()
             sizes.add(whole)
             shares.add(whole, len(codes.texts))
-            self._conclude("st", sizes, order, scan)
-            self._conclude_values(codes, shares, scan)
+            self.conclude("st", sizes, order, scan)
+            self.conclude_values(codes, shares, scan)
         return scan
 
     @contextmanager
-    def _reading(self, table: TableName, scan: Scan) -> Iterator[None]:
+    def reading(self, table: TableName, scan: Scan) -> Iterator[None]:
         """Whatever keeps a table from being read to its end is a finding; what rests on it was then not checked."""
-        file, report = self._file(table), scan.report
+        file, report = self.file(table), scan.report
         try:
             yield
         except _UnknownLayoutError:
@@ -139,11 +131,15 @@ class Scanner:
         apart = [STRATA] if table == "st" and self.release.manifest.apart is not None else []
         report.not_checked([*RESTS_ON[table], *apart], why)
 
-    def _order(self, table: TableName) -> OrderOfRows:
+    def order(self, table: TableName) -> OrderOfRows:
         """In strict files dictionaries are in order; text files have none."""
-        return OrderOfRows(ranked=self.release.manifest.is_strict and not self._file(table).endswith(".csv"))
+        return OrderOfRows(ranked=self.is_ranked(table))
 
-    def _batches(self, table: TableName, report: Report) -> Iterator[pa.RecordBatch]:
+    def is_ranked(self, table: TableName) -> bool:
+        """Whether the dictionaries of a table's columns are in the order of their values."""
+        return self.release.manifest.is_strict and not self.file(table).endswith(".csv")
+
+    def batches(self, table: TableName, report: Report) -> Iterator[pa.RecordBatch]:
         """The rows of a table, once each file has shown to be laid out as a release is."""
         if self.release.manifest.is_strict:
             nulls = dict.fromkeys(self.release.schema(table).names, 0)
@@ -189,14 +185,20 @@ class Scanner:
             return self.rows
         return max(1, min(self.rows, self.release.memory.batch * int(first.num_rows) // max(1, int(first.nbytes))))
 
-    def _conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
+    def conclude(self, table: TableName, sizes: SizesOfTable, order: OrderOfRows, scan: Scan) -> None:
+        """Sizes and order, after the last row."""
         manifest = self.release.manifest
-        sizes.conclude(self._file(table), manifest.rows if table == "qit" else manifest.slots, scan.report)
+        sizes.conclude(self.file(table), manifest.rows if table == "qit" else manifest.slots, scan.report)
+        self.conclude_order(table, order, scan)
+
+    def conclude_order(self, table: TableName, order: OrderOfRows, scan: Scan) -> None:
+        """Order alone."""
         if order.falls:
             rows = plural(order.falls, "row comes", "rows come")
-            scan.report.fail(ORDER, f"in {self._file(table)} {rows} before the row above", order.falls)
+            scan.report.fail(ORDER, f"in {self.file(table)} {rows} before the row above", order.falls)
 
-    def _conclude_values(self, codes: ValueCodes, shares: _Shares, scan: Scan) -> None:
+    def conclude_values(self, codes: ValueCodes, shares: Shares, scan: Scan) -> None:
+        """The values of ST, after the last row."""
         shares.conclude(codes.texts, scan)
         scan.counts = codes.counts
         scan.values_in_order = codes.in_order()
@@ -214,7 +216,7 @@ class Scanner:
     def _fail_unused(self, table: TableName, column: str, count: int, report: Report) -> None:
         if count:
             spelled = f"{plural(count, 'value')} of {column!r}"
-            report.fail(SCHEMA, f"{self._file(table)} spells out {spelled} that no row has", count)
+            report.fail(SCHEMA, f"{self.file(table)} spells out {spelled} that no row has", count)
 
     def _sizes(self, table: TableName) -> SizesOfTable:
         """Buckets are numbered stratum after stratum, and within a stratum by size."""
@@ -229,69 +231,13 @@ class Scanner:
             return None
         return StrataOfRows(strata, Tree.of(strata, dict(zip(schema.names, schema.types, strict=True))))
 
-    def _file(self, table: TableName) -> str:
+    def file(self, table: TableName) -> str:
+        """The file of a table, or the folder of its parts."""
         return self.release.name(table)
 
 
-class _Shares:
-    """What the buckets of ST hold of every value, and of every group of values, against the limits."""
-
-    def __init__(
-        self,
-        release: ReleaseFolder,
-        values: Sequence[str],
-        limits: Sequence[Fraction] | None,
-        groups: StatedGroups | None,
-    ) -> None:
-        manifest = release.manifest
-        known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
-        others = {value.value for value in manifest.values if not value.applies}
-        self._apart = [code for code, value in enumerate(values) if value in others]
-        self._first_apart = manifest.buckets - (manifest.apart.buckets if manifest.apart is not None else 0) + 1
-        self._mixed = 0
-        self._exposure = ExposureOfBuckets(fakes, release.memory, self._apart)
-        caps: list[Fraction | None] = [*limits] if limits is not None else [None] * len(values)
-        for code in self._apart:
-            caps[code] = None
-        self._values = LimitsOfBuckets(caps, known, fakes, self._exposure)
-        self._of_apart = LimitsOfBuckets([None] * len(values))  # of which nothing is to be hidden from anybody
-        self._groups = groups
-        if groups is not None:
-            self._runs = GroupRuns(groups, values)
-            self._group_exposure = ExposureOfBuckets(fakes, release.memory)
-            self._of_groups = LimitsOfBuckets(groups.limits, known, fakes, self._group_exposure, "a group of values")
-
-    def add(self, buckets: WholeBuckets, values: int) -> None:
-        """The next buckets; `values` is how many values are known by now."""
-        self._values.add(buckets, values)
-        if self._apart:
-            self._of_apart.add(buckets, values)
-            numbers = buckets.of_runs(buckets.numbers)
-            mixed = np.isin(buckets.codes, self._apart) != (numbers >= self._first_apart)
-            self._mixed += len(np.unique(numbers[mixed]))
-        if self._groups is not None:
-            self._of_groups.add(self._runs.of(buckets, values), len(self._groups.names))
-
-    def conclude(self, texts: Sequence[str | None], scan: Scan) -> None:
-        """What it comes to."""
-        self._values.conclude(texts, scan.report)
-        worst = self._values.worst(len(texts))
-        if self._apart:
-            unprotected = self._of_apart.worst(len(texts))
-            for code in self._apart:
-                worst[code] = unprotected[code]
-        if self._mixed:
-            hold = plural(self._mixed, "bucket holds", "buckets hold")
-            scan.report.fail(STRATA, f"{hold} values that do not apply beside others, or in their place", self._mixed)
-        scan.worst = dict(zip(texts, worst, strict=True))
-        scan.report.exposure = self._exposure.conclude(texts)
-        if self._groups is not None:
-            self._of_groups.conclude(self._groups.names, scan.report)
-            scan.group_worst = self._of_groups.worst(len(self._groups.names))
-            scan.group_exposure = self._group_exposure.conclude(self._groups.names).values
-
-
-def _numbers(bucket: pa.Array) -> Integers:
+def bucket_numbers(bucket: pa.Array) -> Integers:
+    """The numbers of the buckets of some rows."""
     if bucket.null_count:
         raise _NullBucketsError
     return integers(bucket).view(np.int64)

@@ -91,17 +91,16 @@ def check_groups(manifest: Manifest, report: Report) -> StatedGroups | None:
 def compare_groups(
     manifest: Manifest,
     stated: StatedGroups,
-    counts: Sequence[tuple[str | None, int]],
+    sums: Sequence[int],
     worst: Sequence[tuple[int, int]],
     exposures: Sequence[ValueExposure],
     report: Report,
 ) -> None:
-    """Add where ST holds something else. `counts` are its values, `worst` is (count, size) for each group.
+    """Add where the release holds something else: `sums` are the rows of each group, `worst` is (count, size).
 
     What ST holds goes into the report, with the exposure of each group's people.
     """
     groups = manifest.groups or []
-    sums = stated.sums(counts)
     other = [place for place, group in enumerate(groups) if sums[place] != group.count]
     for place in other[:1]:
         report.fail(
@@ -167,7 +166,7 @@ def _number_problems(manifest: Manifest, groups: Sequence[GroupEntry], stated: S
     if empty:
         yield f"{plural(empty, 'group has', 'groups have')} no value"
     for group, total in zip(groups, sums, strict=True):
-        if total and group.count != total:
+        if total and not _can_be(group.count, total, manifest):
             yield (
                 f"the counts of the values in the group {quote(group.name)} add up to {_short(total)}, and the "
                 f"manifest says {_short(group.count)}"
@@ -179,6 +178,11 @@ def _number_problems(manifest: Manifest, groups: Sequence[GroupEntry], stated: S
         if group.limit is not None and worst.count > Fraction(group.limit) * (worst.size - known):
             less = f" less {known:,} known" if known else ""
             yield f"{case}{less}, is above its limit {_short(Fraction(group.limit))}"
+
+
+def _can_be(count: int, total: int, manifest: Manifest) -> bool:
+    """Whether a group can have so many rows, given those of its values; people can have several of these."""
+    return count <= min(total, manifest.people) if manifest.has_several_values else count == total
 
 
 def _short(number: int | Fraction) -> str:

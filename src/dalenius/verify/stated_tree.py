@@ -29,6 +29,7 @@ from dalenius.verify.row_order import AnyIntegers
 from dalenius.verify.thresholds import Ranks, UnreadableError, can_be_cut, threshold
 
 _ENDLESS = 2**31 - 1
+_ROWS = pa.int64()  # the type of a number of rows
 _LEAVES = 8  # of a stratum that are tried before the tree is
 
 
@@ -66,13 +67,16 @@ def _shape_problems(cuts: Mapping[int, Cut], places: int) -> Iterator[str]:
 
 def _column_problems(manifest: Manifest, cuts: list[Cut]) -> Iterator[str]:
     """Cuts of no quasi-identifier, or at no value of its type."""
-    types = {column.name: column.type for column in manifest.columns.quasi_identifiers}
-    if unknown := sum(1 for cut in cuts if cut.column is not None and cut.column not in types):
+    types: dict[str | None, str] = {column.name: column.type for column in manifest.columns.quasi_identifiers}
+    if manifest.persons is not None:
+        types[None] = str(_ROWS)
+    if unknown := sum(1 for cut in cuts if cut.column not in types):
         yield f"{plural(unknown, 'cut is', 'cuts are')} of a column that is no quasi-identifier"
     for name, data_type in _data_types(
         {name: types[name] for name in dict.fromkeys(cut.column for cut in cuts) if name in types}
     ):
         at = {cut.at_most for cut in cuts if cut.column == name}
+        name = name if name is not None else "the number of rows"
         if not can_be_cut(data_type):
             yield f"the column {name!r} is cut, and values of its type have no text"
         elif wrong := sum(1 for text in at if not _is_readable(text, data_type)):
@@ -91,7 +95,7 @@ def _leaf_problems(strata: Strata) -> Iterator[str]:
         yield f"to {plural(missing, 'stratum', 'strata')} no leaf leads"
 
 
-def _data_types(types: Mapping[str, str]) -> Iterator[tuple[str, pa.DataType]]:
+def _data_types(types: Mapping[str | None, str]) -> Iterator[tuple[str | None, pa.DataType]]:
     for name, text in types.items():
         try:
             yield name, named_type(text)
@@ -121,11 +125,13 @@ class Tree:
 
     At place p the row goes on at `below[p]` if its rank in column `column[p]` is at most `most[p]`, else at `above[p]`;
     a leaf has `below` 0. Leaf l is at place `leaf_places[l]`, its rows belong to stratum `stratum_of[l]`, from 0, and
-    have ranks from `lowest[c, l]` to `highest[c, l]` in every column c, and no other rows do.
+    have ranks from `lowest[c, l]` to `highest[c, l]` in every column c, and no other rows do. Where a question is about
+    the number of rows of a person, `row_ranks` ranks these, and they come after the columns.
     """
 
     columns: tuple[str, ...]
     ranks: tuple[Ranks, ...]
+    row_ranks: Ranks | None
     column: Integers
     most: Integers
     below: Integers
@@ -140,21 +146,23 @@ class Tree:
         """`types` are those of the quasi-identifiers."""
         cuts = [(place, node) for place, node in enumerate(strata.tree) if isinstance(node, Cut)]
         columns = tuple(dict.fromkeys(cut.column for _, cut in cuts if cut.column is not None))
+        asked = [*columns, *([None] if any(cut.column is None for _, cut in cuts) else [])]
         column, most, below, above = np.zeros((4, len(strata.tree)), np.int64)
         every = []
-        for number, name in enumerate(columns):
+        for number, name in enumerate(asked):
             mine = [(place, cut) for place, cut in cuts if cut.column == name]
-            ranks = Ranks(types[name], [cut.at_most for _, cut in mine])
+            ranks = Ranks(types[name] if name is not None else _ROWS, [cut.at_most for _, cut in mine])
             every.append(ranks)
             at = [place for place, _ in mine]
             column[at], most[at] = number, ranks.places
             below[at], above[at] = [cut.below for _, cut in mine], [cut.above for _, cut in mine]
         leaves = [place for place, node in enumerate(strata.tree) if isinstance(node, Leaf)]
         numbers = [node.stratum - 1 for node in strata.tree if isinstance(node, Leaf)]
-        lowest, highest = _bounds(len(columns), column, most, below, above)
+        lowest, highest = _bounds(len(asked), column, most, below, above)
         return cls(
             columns=columns,
-            ranks=tuple(every),
+            ranks=tuple(every[: len(columns)]),
+            row_ranks=every[-1] if len(asked) > len(columns) else None,
             column=column,
             most=most,
             below=below,
@@ -203,6 +211,8 @@ def _bounds(
 class StrataOfRows:
     """Counts the rows of QIT in buckets of another stratum than theirs, batch by batch."""
 
+    what = ("row", "rows")  # one and several of what is counted
+
     def __init__(self, strata: Strata, tree: Tree) -> None:
         self._tree = tree
         by_tree = [stratum.buckets for stratum in strata.strata if stratum.applies]  # the last need not be
@@ -221,8 +231,10 @@ class StrataOfRows:
         last = int(np.searchsorted(buckets, self._last_buckets[-1], side="right"))
         if first >= last:
             return  # a bucket that is in no stratum is found by the sizes
-        ranks = self._tree.rank(batch.slice(first, last - first))
-        buckets = buckets[first:last]
+        self.add_ranked(self._tree.rank(batch.slice(first, last - first)), buckets[first:last])
+
+    def add_ranked(self, ranks: list[AnyIntegers], buckets: Integers) -> None:
+        """The same by ranks, for buckets that are all in a stratum."""
         low, high = np.searchsorted(self._last_buckets, buckets[[0, -1]])
         ends = np.searchsorted(buckets, self._last_buckets[low:high], side="right")
         lengths = np.diff(ends, prepend=0, append=len(buckets))
@@ -239,10 +251,11 @@ class StrataOfRows:
             report.fail(STRATA, f"{plural(foreign, 'cut is', 'cuts are')} at a text that no row of {file} has", foreign)
         if self._first_wrong is not None:
             bucket, arrived, stated = self._first_wrong
-            rows = plural(self._wrong, "row is", "rows are")
+            one, several = self.what
+            rows = plural(self._wrong, f"{one} is", f"{several} are")
             report.fail(
                 STRATA,
-                f"in {file} {rows} in a bucket of another stratum; the first: a row of stratum {arrived + 1:,} is in "
+                f"in {file} {rows} in a bucket of another stratum; the first: a {one} of stratum {arrived + 1:,} is in "
                 f"bucket {bucket:,}, of stratum {stated + 1:,}",
                 self._wrong,
             )

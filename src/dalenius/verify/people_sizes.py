@@ -1,0 +1,46 @@
+"""How many people a bucket has, and how many rows each of them, by the number of the bucket."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dalenius.release.manifest import Manifest
+from dalenius.verify.bucket_limits import SizesOfTable
+from dalenius.verify.buckets import Integers
+
+
+class PeopleOfBuckets:
+    """The buckets as the manifest states them: stratum after stratum, and within a stratum by size."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        strata = manifest.strata.strata if manifest.strata is not None else None
+        settings = [(manifest.setting, 1)] if strata is None else [(part.setting, part.rows_each) for part in strata]
+        self._parts = [(group.size, group.buckets, rows) for setting, rows in settings for group in setting]
+        self._people = np.array([size for size, _, _ in self._parts], dtype=np.int64)
+        self._rows = np.array([rows for _, _, rows in self._parts], dtype=np.int64)
+        self._last_numbers = np.cumsum([buckets for _, buckets, _ in self._parts], dtype=np.int64)
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are."""
+        return int(self._last_numbers[-1])
+
+    def are_there(self, numbers: Integers) -> npt.NDArray[np.bool_]:
+        """Which of these are numbers of buckets."""
+        return np.asarray((numbers >= 1) & (numbers <= self.buckets))
+
+    def people(self, numbers: Integers) -> Integers:
+        """The people of each bucket; of a bucket that there should not be, those of the nearest."""
+        return self._people[self._part(numbers)]
+
+    def rows_each(self, numbers: Integers) -> Integers:
+        """The rows of each person of a bucket."""
+        return self._rows[self._part(numbers)]
+
+    def sizes(self, *, rows: bool) -> SizesOfTable:
+        """The sizes to compare a table with: in rows, or in people."""
+        return SizesOfTable([(size * (each if rows else 1), buckets) for size, buckets, each in self._parts])
+
+    def _part(self, numbers: Integers) -> npt.NDArray[np.intp]:
+        return np.minimum(np.searchsorted(self._last_numbers, numbers), len(self._parts) - 1)
