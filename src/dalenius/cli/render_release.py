@@ -19,6 +19,7 @@ from dalenius.cli.text_table import (
 )
 from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
+from dalenius.release.release_views import all_tables
 from dalenius.release.two_tables import TableFile
 
 _ROWS = 12
@@ -92,7 +93,7 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
         ("buckets", _buckets_text(manifest)),
         ("loss", f"{manifest.loss:,} (MSE {manifest.mse:.4g}; method {manifest.method}{_proof(manifest)})"),
         ("verified", f"{_within_limits(manifest)}{_protection(manifest)}"),
-        ("written", f"{out}: {', '.join(map(_size_text, _tables(manifest)))}, manifest.json"),
+        ("written", f"{out}: {', '.join(map(_size_text, all_tables(manifest)))}, manifest.json"),
         ("seconds", f"{seconds:.2f}"),
     ]
     show_pairs((name, text) for name, text in pairs if text is not None)
@@ -109,12 +110,6 @@ def _people_text(manifest: Manifest) -> str | None:
     dropped = manifest.persons.dropped
     kept = f"; {dropped:,} rows left out, at most {manifest.persons.most_rows:,} a person kept" if dropped else ""
     return f"{manifest.people:,}{kept}"
-
-
-def _tables(manifest: Manifest) -> list[TableFile]:
-    views = _views(manifest)
-    of_sets = [table for view in views for table in (view.tables.st, view.group_table) if table is not None]
-    return [manifest.tables.qit, *of_sets]
 
 
 def _strata_text(manifest: Manifest) -> str | None:
