@@ -723,3 +723,19 @@ def test_a_person_whose_rows_are_not_counted_together(tmp_path: Path) -> None:
     known = verify(release, job=job, against=Patients.table())
     assert not known.verified
     assert "'Patient' tells people apart, 20 of them have several rows, and in the release" in known["job"].summary
+
+
+@pytest.mark.parametrize(("odds", "holds"), [(8, True), (2, False)])
+def test_rules_go_by_people(odds: int, holds: bool, tmp_path: Path) -> None:
+    """Of 40 people, 20 have two values each."""
+    asked: dict[str, Any] = {"sensitive": ["Disease", "Drug"], "person": "Patient", "most_rows": 2}
+    dalenius.publish(Patients.table(), {"odds": 8}, quasi_identifiers=["Age"], out=tmp_path / "r", seed=1, **asked)
+    verdict = verify(tmp_path / "r", job=parse_job(f"[limits]\nodds = {odds}"))
+    assert verdict.verified is holds, verdict.findings
+    assert any("another limit in the manifest" in note for note in verdict.notes) is not holds
+
+
+def test_groups_that_a_release_of_people_has_not(tmp_path: Path) -> None:
+    groups = "[groups]\ntree = {Chronic = ['HIV', 'Gout'], Airways = ['Flu', 'Cold']}\n[limits]\nodds = 8"
+    verdict = verify(Patients().write(tmp_path), job=parse_job(groups))
+    assert "by the limits given, the manifest lacks 2 groups" in verdict["limits"].summary

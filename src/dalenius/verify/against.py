@@ -17,10 +17,11 @@ is missing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -89,13 +90,21 @@ class PublishersLimits:
         counts = dict(held) if self.table_counts is None else {value: 0 for value, _ in held} | self.table_counts
         if not any(counts.values()):
             raise CountsError("there are no records")
-        table = ValueCounts(tuple(sorted(counts)), tuple(counts[value] for value in sorted(counts)))
+        table = ValueCounts(tuple(sorted(counts)), tuple(counts[value] for value in sorted(counts)), **self._people())
         if self.policy.has_limits:
             resolved = resolve_limits(self.policy, table)
             limits, groups = dict(zip(table.values, resolved.limits, strict=True)), resolved.groups
         else:
             limits, groups = self._stated(table.values), self._tree(table.values, table.counts)
         return limits, _by_name(groups, table.values) if groups is not None else None
+
+    def _people(self) -> dict[str, Any]:
+        """Where a person may have several values, how many people there are, and how many have a value of a group."""
+        if not self.manifest.has_several_values:
+            return {}
+        people = self.manifest.people
+        in_groups = {group.name: group.count for group in self.manifest.groups or ()}
+        return {"people": people, "in_groups": defaultdict(lambda: people, in_groups)}  # others are a finding anyway
 
     def _by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> tuple[dict[str, Fraction], Tree | None]:
         """The manifest's limits where the rules are needed, and at most what the rules can give."""
