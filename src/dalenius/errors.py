@@ -131,12 +131,12 @@ class UndecidedError(DaleniusError):
 
 
 class NoSolutionError(DaleniusError):
-    """No release exists under these limits. `plan` says why."""
+    """No release exists under these limits. `plan` says why, if the message does not say it all."""
 
     kind = "no-solution"
     exit_code = 3
 
-    def __init__(self, message: str, hint: str | None, plan: object) -> None:
+    def __init__(self, message: str, hint: str | None, plan: object = None) -> None:
         super().__init__(message, hint)
         self.plan = plan
 

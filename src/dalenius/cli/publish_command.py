@@ -213,6 +213,8 @@ def _run(request: PublishRequest, out: str, started: float, as_json: bool) -> No
             with show_progress(as_json) as progress:
                 release = publish_request(request, out, protect(progress))
         except NoSolutionError as error:
+            if error.plan is None:
+                raise  # its message says it all
             _print_no_solution(cast("Plan", error.plan), as_json)
             sys.exit(NO_SOLUTION)
         key = request.signing_key.public_key.fingerprint if request.signing_key is not None else None

@@ -19,6 +19,7 @@ from dalenius.cli.text_table import (
 )
 from dalenius.publishing.published import Release
 from dalenius.release.manifest import SEEDED, Cut, Manifest, Value
+from dalenius.release.release_views import all_tables
 from dalenius.release.two_tables import TableFile
 
 _ROWS = 12
@@ -31,6 +32,8 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         "format": FORMAT_VERSION,
         "out": str(out),
         "rows": manifest.rows,
+        "people": manifest.people,
+        "dropped_rows": manifest.persons.dropped if manifest.persons is not None else 0,
         "buckets": manifest.buckets,
         "exposure": release.exposure.as_object() if release.exposure is not None else None,
         "count_error": release.error.as_object() if release.error is not None else None,
@@ -44,14 +47,9 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         "known_records": manifest.adversary.known_records,
         "fake_values": manifest.adversary.fake_values,
         "strata": _strata_object(manifest),
-        "values": [
-            {
-                "value": value.value,
-                "count": value.count,
-                "limit": value.limit,
-                "worst": {"count": value.worst.count, "size": value.worst.size},
-            }
-            for value in manifest.values
+        "values": _value_objects(manifest),
+        "others": [
+            {"column": view.columns.sensitive.name, "values": _value_objects(view)} for view in _views(manifest)[1:]
         ],
         "groups": [group.as_object() for group in release.group_shares],
         "randomness": manifest.randomness,
@@ -62,22 +60,40 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
     }
 
 
+def _value_objects(manifest: Manifest) -> list[dict[str, Any]]:
+    return [
+        {
+            "value": value.value,
+            "count": value.count,
+            "limit": value.limit,
+            "worst": {"count": value.worst.count, "size": value.worst.size},
+        }
+        for value in manifest.values
+    ]
+
+
+def _views(manifest: Manifest) -> list[Manifest]:
+    """The release as it is for each of its sensitive columns."""
+    return [manifest.view(number) for number in range(manifest.sets)]
+
+
 def show_release(release: Release, out: Path | str, seconds: float) -> None:
     """Print the closing summary of publishing."""
     manifest = release.manifest
     if release.exposure is not None:
         show_exposure(release.exposure)
-    _values_table(manifest).show()
+    for view in _views(manifest):
+        _values_table(view, named=not manifest.is_plain).show()
     show_groups(release.group_shares)
-    tables = manifest.tables
     pairs = [
+        ("people", _people_text(manifest)),
         ("records", f"{manifest.rows:,}"),
         ("counts", count_sentence(release.error) if release.error is not None else None),
         ("strata", _strata_text(manifest)),
         ("buckets", _buckets_text(manifest)),
         ("loss", f"{manifest.loss:,} (MSE {manifest.mse:.4g}; method {manifest.method}{_proof(manifest)})"),
         ("verified", f"{_within_limits(manifest)}{_protection(manifest)}"),
-        ("written", f"{out}: {_size_text(tables.qit)}, {_size_text(tables.st)}, manifest.json"),
+        ("written", f"{out}: {', '.join(map(_size_text, all_tables(manifest)))}, manifest.json"),
         ("seconds", f"{seconds:.2f}"),
     ]
     show_pairs((name, text) for name, text in pairs if text is not None)
@@ -87,12 +103,22 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
         show_notes(["this release is seeded: not for publication"])
 
 
+def _people_text(manifest: Manifest) -> str | None:
+    """Where people may have several rows, how many there are, and what was left out."""
+    if manifest.persons is None:
+        return None
+    dropped = manifest.persons.dropped
+    kept = f"; {dropped:,} rows left out, at most {manifest.persons.most_rows:,} a person kept" if dropped else ""
+    return f"{manifest.people:,}{kept}"
+
+
 def _strata_text(manifest: Manifest) -> str | None:
     strata = _strata_object(manifest)
     if strata is None:
         return None
     merged = f", merged from {strata['leaves']:,} leaves" if strata["leaves"] > strata["number"] else ""
-    return f"{strata['number']:,}{merged}, by {', '.join(map(printable, strata['columns']))}"
+    columns = [printable(name) if name is not None else "number of rows" for name in strata["columns"]]
+    return f"{strata['number']:,}{merged}" + (f", by {', '.join(columns)}" if columns else "")
 
 
 def _buckets_text(manifest: Manifest) -> str:
@@ -135,10 +161,12 @@ def _protection(manifest: Manifest) -> str:
     return against + (f"; {fakes} of the values of each bucket {'is' if fakes == 1 else 'are'} fake" if fakes else "")
 
 
-def _values_table(manifest: Manifest) -> TextTable:
-    """The values that come nearest to their limits, first."""
-    records = "values" if manifest.adversary.fake_values else "records"
+def _values_table(manifest: Manifest, *, named: bool = False) -> TextTable:
+    """The values that come nearest to their limits, first. Where people have several, the table has its column's
+    name."""
+    records = "values" if manifest.adversary.fake_values else "people" if named else "records"
     title = f"{len(manifest.values):,} sensitive value{'s' if len(manifest.values) > 1 else ''}"
+    title += f" of {printable(manifest.columns.sensitive.name)}" if named else ""
     table = TextTable(("value", records, "worst inference", "limit"), left=("value",), title=title)
     known = manifest.adversary.known_records
     own, apart = ([value for value in manifest.values if value.applies is applies] for applies in (True, False))

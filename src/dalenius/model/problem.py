@@ -35,11 +35,16 @@ class ValueCounts:
 
     If they are bands of numbers, by which a table of numbers was counted, `cuts` has the cuts between them, after those
     between coarser bands, the outermost first.
+
+    Where people are counted, who may have several values each, there are `people` of them, and `in_groups` says how
+    many have a value of each group, by its name.
     """
 
     values: tuple[str, ...]
     counts: tuple[int, ...]
     cuts: tuple[tuple[Fraction, ...], ...] = ()
+    people: int | None = None
+    in_groups: Mapping[str, int] | None = None
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, int]], *, cuts: tuple[tuple[Fraction, ...], ...] = ()) -> ValueCounts:
@@ -74,8 +79,8 @@ class ValueCounts:
 
     @cached_property
     def total(self) -> int:
-        """The number of records, |T|."""
-        return sum(self.counts)
+        """The number of records, |T|; of people, where these are counted."""
+        return sum(self.counts) if self.people is None else self.people
 
     def __len__(self) -> int:
         return len(self.values)

@@ -187,6 +187,7 @@ class Purpose(IntEnum):
     ORDER = 0  # of the records of every value in every stratum: one stream
     MARKS = 1  # which slots are fake: one stream a size group
     SAMPLE = 2  # which records strata are made of: one stream
+    PEOPLE = 3  # in which order people are dealt, and which of their rows are kept: one stream each
 
 
 def narrow_type(largest: int) -> type[np.uint32] | type[np.uint64]:

@@ -178,7 +178,10 @@ def limit_groups(policy: LimitPolicy, grouping: Grouping, counts: ValueCounts) -
     tree = resolve_groups(grouping, counts.values, counts.counts, policy.allow_absent)
     by_name, notes = _limits_by_name(policy, grouping, tree)
     limited, levels_of = [], _levels_of_bands(grouping)
-    for group, records in zip(tree.groups, tree.sums(counts.counts), strict=True):
+    sums = tree.sums(counts.counts)
+    if counts.in_groups is not None:
+        sums = [counts.in_groups[group.name] for group in tree.groups]
+    for group, records in zip(tree.groups, sums, strict=True):
         rules = [policy.levels.get(level, policy) for level in levels_of.get(group.name, [group.level])]
         ruled = [limit for rule in rules if (limit := rule.rule_limit(records, counts.total)) is not None]
         limit = by_name.get(group.name, min(ruled, default=None))

@@ -44,8 +44,8 @@ from dalenius.policy.group_sources import as_grouping
 from dalenius.policy.grouping import Grouping, limit_groups
 
 FLOOR = Fraction(1, 50)  # of the rule by odds, unless another one is given
-_RULE = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta")
-_RULE_KEYS = (*_RULE, "values", "allow_absent", "grouping", "groups", "levels")
+RULE = ("odds", "floor", "theta", "base", "uniform", "l_diversity", "beta")
+RULE_KEYS = (*RULE, "values", "allow_absent", "grouping", "groups", "levels")
 NO_RULE = "none"  # of a level whose groups have no limits but those by name
 
 
@@ -215,14 +215,14 @@ def as_policy(limits: LimitPolicy | Mapping[Any, Any], counts: ValueCounts) -> L
     present = set(counts.values)
     if present.issuperset(by_value):
         return LimitPolicy.of(values=by_value)
-    rules = [key for key in by_value if key in _RULE_KEYS and key not in present]
+    rules = [key for key in by_value if key in RULE_KEYS and key not in present]
     others = [key for key in by_value if key not in rules]
-    if not rules and (present.intersection(others) or not any(nearest_name(key, _RULE_KEYS) for key in others)):
+    if not rules and (present.intersection(others) or not any(nearest_name(key, RULE_KEYS) for key in others)):
         return LimitPolicy.of(values=by_value)
     if others:
         raise PolicyError(
             f"{others[0]!r} is not a rule; limits of single values go under 'values'",
-            did_you_mean(others[0], _RULE_KEYS),
+            did_you_mean(others[0], RULE_KEYS),
         )
     values = limits.get("values", {})
     if not isinstance(limits.get("allow_absent", False), bool):
@@ -285,9 +285,9 @@ def _level_rule(level: str, rule: Any) -> LimitPolicy:
         return LimitPolicy()
     if not isinstance(rule, Mapping) or not rule:
         raise PolicyError(f"the level {level!r} must have a rule, or 'none'", f"Write {{odds = 8}} or {NO_RULE!r}.")
-    unknown = next((key for key in rule if key not in _RULE), None)
+    unknown = next((key for key in rule if key not in RULE), None)
     if unknown is not None:
-        raise PolicyError(f"the level {level!r}: {unknown!r} is not a rule", did_you_mean(str(unknown), _RULE))
+        raise PolicyError(f"the level {level!r}: {unknown!r} is not a rule", did_you_mean(str(unknown), RULE))
     return LimitPolicy.of(**rule)
 
 

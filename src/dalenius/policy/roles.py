@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dalenius.errors import UsageError
+from dalenius.model.problem import name_of_nulls
 from dalenius.tables.describe import ColumnFacts, TableFacts
 
 _IDENTIFYING = """
@@ -69,12 +71,110 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
+class SensitiveSet:
+    """One or more columns of one kind, which are sensitive: whoever has a value in any of them has it.
+
+    A plain sensitive column is a set of one column, and has its name. Nulls count as `null_value`, and so do the texts
+    that are `missing`.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    null_value: str | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def null_name(self) -> str | None:
+        """The name under which nulls count, and the texts that are `missing`."""
+        return name_of_nulls(self.null_value, self.missing)
+
+
+@dataclass(frozen=True)
 class Roles:
-    """The roles of the columns. Columns without a role are not published."""
+    """The roles of the columns. Columns without a role are not published.
+
+    `sensitive` is the name of the first of the sensitive `sets`; without any, it is the only sensitive column. Rows
+    with the same value of `person` are about one person. That column identifies people, and is never published.
+    """
 
     sensitive: str
     quasi_identifiers: tuple[str, ...]
     identifiers: tuple[str, ...] = ()
+    person: str | None = None
+    sets: tuple[SensitiveSet, ...] = ()
+
+    @property
+    def all_sets(self) -> tuple[SensitiveSet, ...]:
+        """The sensitive sets, of which a plain request has one."""
+        return self.sets or (SensitiveSet(self.sensitive, (self.sensitive,)),)
+
+    @property
+    def sensitive_columns(self) -> tuple[str, ...]:
+        """The columns of the table that any of the sets is made of."""
+        return tuple(column for one in self.all_sets for column in one.columns)
+
+    @property
+    def all_identifiers(self) -> tuple[str, ...]:
+        """The columns that are never published: that of the person, if there is one, comes first."""
+        named = () if self.person is None else (self.person,)
+        return tuple(dict.fromkeys([*named, *self.identifiers]))
+
+    @property
+    def by_people(self) -> bool:
+        """Whether a person may have several rows or several sensitive values, so that rows alone do not count."""
+        return self.person is not None or len(self.sensitive_columns) > 1
+
+
+def check_roles(roles: Roles) -> None:
+    """An error if a column has two roles, or a set a name that says something else."""
+    if not roles.quasi_identifiers:
+        raise UsageError("no quasi-identifiers are named", "Say which columns to publish beside the sensitive one.")
+    named = [*roles.quasi_identifiers, *roles.sensitive_columns, *roles.identifiers]
+    if roles.person is not None and roles.person not in roles.identifiers:
+        named.append(roles.person)
+    if not all(isinstance(name, str) and name for name in named):
+        raise UsageError("column names must be text")
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        where = sum(twice in one.columns for one in roles.all_sets)
+        what = "is in more than one sensitive set" if where > 1 else "has more than one role"
+        raise UsageError(f"the column {twice!r} {what}", "Name each column once.")
+    check_sets(roles)
+
+
+def check_sets(roles: Roles) -> None:
+    """An error if a sensitive set is not whole, or called like something else."""
+    sets = roles.all_sets
+    names = [one.name for one in sets]
+    if roles.sensitive != names[0]:
+        raise UsageError(f"the first sensitive set is {names[0]!r}, and not {roles.sensitive!r}")
+    for one in sets:
+        check_set(one)
+        if names.count(one.name) > 1:
+            raise UsageError(f"two sensitive sets are called {one.name!r}", "Give each a name of its own.")
+        others = [*roles.quasi_identifiers, *roles.all_identifiers]
+        others += [column for other in sets if other is not one for column in other.columns]
+        if one.name in others:
+            raise UsageError(
+                f"the sensitive set {one.name!r} is called like a column that is not part of it",
+                "Give it another name.",
+            )
+
+
+def check_set(one: SensitiveSet) -> None:
+    """An error if a set has no columns or no name, or one that hides which column it is."""
+    if not one.columns:
+        raise UsageError(f"the sensitive set {one.name!r} has no columns", "Name at least one.")
+    if not isinstance(one.name, str) or not one.name:
+        raise UsageError(
+            f"a sensitive set of {len(one.columns)} columns has no name", "Name it: diagnosis=diag_1,diag_2."
+        )
+    if len(one.columns) == 1 and one.columns != (one.name,):
+        raise UsageError(
+            f"the sensitive column {one.columns[0]!r} is to be called {one.name!r}",
+            "A set of one column has the name of its column: leave the other name out. "
+            "(On the command line, put a column with = in its name in double quotes.)",
+        )
 
 
 @dataclass(frozen=True)
@@ -96,8 +196,9 @@ def suggest_roles(facts: TableFacts) -> dict[str, Suggestion]:
 
 def identifying_columns(roles: Roles, names: Sequence[str]) -> tuple[str, ...]:
     """The identifiers, and the first few columns without a role whose entries may stand for one person each."""
-    unused = [name for name in names if name not in (roles.sensitive, *roles.quasi_identifiers, *roles.identifiers)]
-    return (*roles.identifiers, *[name for name in unused if _may_identify(_words(name))][:_MOST_SUSPECTS])
+    used = (*roles.sensitive_columns, *roles.quasi_identifiers, *roles.all_identifiers)
+    unused = [name for name in names if name not in used]
+    return (*roles.all_identifiers, *[name for name in unused if _may_identify(_words(name))][:_MOST_SUSPECTS])
 
 
 def may_be_a_person(name: str) -> bool:

@@ -24,7 +24,7 @@ from dalenius.publishing.stratify import Stratifier
 
 def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
     """Check that every named column is there; gives the columns that have no role."""
-    named = [roles.sensitive, *roles.quasi_identifiers, *roles.identifiers]
+    named = [*roles.sensitive_columns, *roles.quasi_identifiers, *roles.all_identifiers]
     for name in named:
         if name not in table.names:
             raise NoSuchColumnError.in_table(name, table.names)
@@ -47,7 +47,7 @@ def count(table: OpenTable, request: PublishRequest, progress: Progress) -> tupl
         missing=request.options.missing,
     )
     survey = table.survey(spec, progress)
-    check_values(roles, survey, request.format)
+    check_values(survey, request.format)
     request.budget.check_values(len(survey.sensitive.texts))
     stratifier.check(survey)
     sensitive, named = survey.sensitive, request.options.not_applicable

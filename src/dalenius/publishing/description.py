@@ -53,22 +53,26 @@ def table_specs(roles: Roles, survey: Survey, format: Format) -> TableSpecs:
     return TableSpecs(bucket, TableSpec(qit_schema, bucket, group), TableSpec(st_schema, bucket, group))
 
 
-def check_values(roles: Roles, survey: Survey, format: Format) -> None:
+def check_values(survey: Survey, format: Format) -> None:
     """Refuse what would be written and could not be read back, before anything else is done with the table."""
-    for name in (*roles.quasi_identifiers, roles.sensitive):
-        data_type = survey.schema.field(name).type
-        try:
-            named_type(str(data_type))
-        except ValueError:
-            raise InputError(
-                f"the column {name!r} has the type {data_type}, which cannot be read back",
-                "Is its time zone one that this machine knows? Turn the column into UTC, or into text.",
-            ) from None
-        ends = _ends(survey.listed(name))
-        if ends is not None:
-            require_in_span(name, data_type, *ends)
-            if format == "csv":
-                require_in_span(name, data_type, *ends, as_text=True)
+    for field in survey.schema:
+        check_column(field.name, field.type, survey.listed(field.name), format)
+
+
+def check_column(name: str, data_type: pa.DataType, domain: Domain | None, format: Format) -> None:
+    """The same of one column, with what it holds, if that is known."""
+    try:
+        named_type(str(data_type))
+    except ValueError:
+        raise InputError(
+            f"the column {name!r} has the type {data_type}, which cannot be read back",
+            "Is its time zone one that this machine knows? Turn the column into UTC, or into text.",
+        ) from None
+    ends = _ends(domain)
+    if ends is not None:
+        require_in_span(name, data_type, *ends)
+        if format == "csv":
+            require_in_span(name, data_type, *ends, as_text=True)
 
 
 def _ends(domain: Domain | None) -> tuple[int, int] | None:

@@ -30,12 +30,13 @@ from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts
 from dalenius.policy.grouping import settle_bands
 from dalenius.policy.limits import LimitPolicy
-from dalenius.policy.roles import Roles
+from dalenius.policy.sensitive_sets import Sensitive, read_sets
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
 from dalenius.publishing.counting import count, counting_notes, find_columns
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, open_engine
 from dalenius.publishing.inspection import inspect, look
+from dalenius.publishing.notes import not_cut, release_notes
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
@@ -51,9 +52,11 @@ def publish(
     table: Any,
     limits: LimitPolicy | Mapping[Any, Any],
     *,
-    sensitive: str,
+    sensitive: Sensitive,
     quasi_identifiers: Sequence[str],
     identifiers: Sequence[str] = (),
+    person: str | None = None,
+    most_rows: int | None = None,
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
     format: Format | None = None,
@@ -102,6 +105,11 @@ def publish(
     go into every bucket, against adversaries who know more. The notes say how many of them are ruled out for a record
     of their bucket by what can be learned from the release; `avoid_ruled_out` exchanges those, which has a price.
 
+    `sensitive` is a column, or a list of columns and of sets of columns of one kind, each with its own limits:
+    `[{"columns": ["diag_1", "diag_2"], "name": "diagnosis", "limits": {"odds": 4}}, "insulin"]`. Where people have
+    several rows, `person` is the column that says whose they are: then limits are about people. It is not published. Of
+    people with more than `most_rows` rows, so many are kept, at random.
+
     Nulls of the sensitive column count as `null_value`, and so do the texts that are `missing`. People whose value is
     `not_applicable` are set apart: it is published outright that the question does not apply to them.
 
@@ -114,10 +122,13 @@ def publish(
     >>> release.verify(against=table).verified
     True
     """
+    said = read_sets(sensitive, limits, null_value, _names(missing))
+    roles = said.roles(_names(quasi_identifiers), _names(identifiers), person)
     request = PublishRequest(
         table=table,
-        roles=Roles(sensitive, _names(quasi_identifiers), _names(identifiers)),
-        limits=limits,
+        roles=roles,
+        limits=said.limits[0],
+        set_limits=said.limits_by_set(roles),
         method=method,
         solving=PlanOptions.of(
             min_size=min_size,
@@ -128,8 +139,8 @@ def publish(
             fake_values=fake_values,
         ),
         options=PublishOptions(
-            null_value=null_value,
-            missing=_names(missing),
+            null_value=said.sets[0].null_value,
+            missing=said.sets[0].missing,
             not_applicable=_names(not_applicable),
             table=table_name,
             format=format,
@@ -145,6 +156,7 @@ def publish(
             spark_remote=spark_remote,
             spark_conf=tuple((spark_conf or {}).items()),
             sign=sign,
+            most_rows=most_rows,
         ),
     )
     if out is not None:
@@ -168,6 +180,10 @@ def publish_request(
     options = request.options
     if options.engine == LOCAL:
         refuse_url(out, "the output")
+    if request.by_people:
+        from dalenius.publishing.people import publish_people
+
+        return publish_people(request, out, progress, temporary)
     with (
         open_engine(request.table, options, request.budget) as engine,
         engine.output(os.fspath(out), options.force) as output,
@@ -192,7 +208,12 @@ def publish_request(
         verdict = check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
         published = output.commit(manifest, request.signature(manifest))
-    notes = (*counting_notes(survey), *_notes(arrangement, request, unused), *price_notes(plan), *placements.notes())
+    notes = (
+        *counting_notes(survey),
+        *release_notes(arrangement, request, unused),
+        *price_notes(plan),
+        *placements.notes(),
+    )
     return Release(published, notes, verdict=verdict, concerns=concerns, error=arrangement.error, temporary=temporary)
 
 
@@ -208,7 +229,7 @@ def price_strata(request: PublishRequest, progress: Progress | None = None) -> S
     with _counted(request, progress) as (table, survey, policy):
         plan = solve(survey, policy, request, progress)
         arrangement = cut(table, survey, plan, request, progress)
-    sentences = (*counting_notes(survey), *arrangement.sentences(), *_not_cut(arrangement, request), *price_notes(plan))
+    sentences = (*counting_notes(survey), *arrangement.sentences(), *not_cut(arrangement, request), *price_notes(plan))
     return arrangement.price(policy, sentences)
 
 
@@ -309,32 +330,3 @@ def _limits_to_verify(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
         levels=dict.fromkeys(grouping.levels, LimitPolicy()),
         allow_absent=policy.allow_absent,
     )
-
-
-def _notes(arrangement: Arrangement, request: PublishRequest, unused: Sequence[str]) -> tuple[str, ...]:
-    plan, survey = arrangement.plan, arrangement.survey
-    notes = list(plan.notes)
-    if arrangement.cutter is not None:  # leave out remarks on the setting of one stratum
-        notes = [note for note in notes if note not in plan.solution.notes]
-    notes += arrangement.sentences()
-    notes += _not_cut(arrangement, request)
-    if unused:
-        named = ", ".join(repr(name) for name in unused[:12]) + (" and more" if len(unused) > 12 else "")
-        have = "1 column has no role and is" if len(unused) == 1 else f"{len(unused)} columns have no role and are"
-        notes.append(f"{have} not published: {named}")
-    notes += [
-        f"the order of the categories of {name!r} is not published: it may show the order of rows"
-        for name in survey.unordered
-    ]
-    notes += [
-        f"{name!r} has a different value for nearly every record; if it identifies people, name it an identifier"
-        for name in survey.nearly_unique
-    ]
-    return tuple(notes)
-
-
-def _not_cut(arrangement: Arrangement, request: PublishRequest) -> tuple[str, ...]:
-    """A sentence for those who asked for strata and get none."""
-    if arrangement.cutter is not None or request.strata.kind not in ("number", "columns"):
-        return ()
-    return ("the table was not cut: no two parts of it differ beyond chance and can keep the limits",)

@@ -26,6 +26,7 @@ from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
 from dalenius.place.occurrences import count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
+from dalenius.place.people import People, SetSpec, count_sets, nobody_repeats, read_people
 from dalenius.place.slots import Placement
 from dalenius.place.stream import (
     CodedRecords,
@@ -150,6 +151,25 @@ class LocalTable:
         return LocalCounts(
             count_strata(self._source, survey.schema, virtual, self._workers, survey.batch_rows, progress.advance)
         )
+
+    def people(
+        self,
+        survey: Survey,
+        sets: Sequence[SetSpec],
+        person: str | None,
+        most_rows: int | None,
+        key: bytes,
+        progress: Progress,
+    ) -> People:
+        """All records by person, in memory: a reading of the sensitive columns, and one of everything."""
+        self._drawn = self._kept = self._sample = None
+        columns = count_sets(self._source, sets, survey.batch_rows)
+        room = self._budget.spare * 3 // 4
+        return read_people(self._source, survey, sets, columns, person, most_rows, key, room, progress.advance)
+
+    def nobody_repeats(self, person: str) -> bool:
+        """Whether every row is a person's only one."""
+        return nobody_repeats(self._source, person, self._budget.batch_rows(_NUMBER_BYTES))
 
     @contextmanager
     def place(self, arrangement: Arrangement, placement: Placement, progress: Progress) -> Iterator[PlacedRecords]:

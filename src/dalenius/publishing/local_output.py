@@ -14,6 +14,7 @@ from dalenius.place.slots import values_by_bucket
 from dalenius.place.stream import Records
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.engine import TableSpec
+from dalenius.publishing.people_tables import PeopleTables
 from dalenius.release.atomic import writable, write_file
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest, read_manifest
@@ -70,6 +71,13 @@ class LocalOutput:
             finally:
                 to_qit.close()
                 writing_st.cancel()
+
+    def write_people(self, tables: PeopleTables, progress: Progress) -> Manifest:
+        """The tables of a release by people, and the manifest that describes them."""
+        progress.stage("Writing")
+        with writable():
+            self._written = None
+            return tables.write(self._stage.folder)
 
     def read_back(self, manifest: Manifest) -> ReleaseFolder:
         """The staging folder as a release, manifest and all. Its files go to the disk from now on."""

@@ -23,7 +23,9 @@ from dalenius.place.budget import Budget
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.not_applicable import refuse_fakes
-from dalenius.policy.roles import Roles
+from dalenius.policy.roles import Roles, SensitiveSet, check_roles
+from dalenius.policy.sensitive_sets import Limits, limits_of_sets
+from dalenius.publishing.people_rules import check_most_rows, check_people
 from dalenius.release.writer import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class PublishOptions:
     Texts of the sensitive column that are `missing` count as nulls do, under `null_value`, or else as "missing".
     Values that are `not_applicable` have no limits, and buckets of their own.
     `in_the_clear` allows a release that publishes somebody's value outright. `sign` is the key to sign it with.
+    Of people with more than `most_rows` rows, so many at random are kept.
     """
 
     null_value: str | None = None
@@ -64,6 +67,7 @@ class PublishOptions:
     spark_remote: str | None = None
     spark_conf: tuple[tuple[str, str], ...] = ()
     sign: SigningKey | str | os.PathLike[str] | None = None
+    most_rows: int | None = None
 
     @property
     def null_name(self) -> str | None:
@@ -106,6 +110,7 @@ class PublishRequest:
     """Everything that a publisher asks for, checked.
 
     `key` is the source of everything random in a release except fake values. It exists as long as this object does.
+    `limits` are those of the first sensitive set. Where people count, and not rows, `set_limits` has those of each set.
     """
 
     table: Any
@@ -114,6 +119,7 @@ class PublishRequest:
     method: Method | str = Method.OPTIMAL
     solving: PlanOptions = field(default_factory=PlanOptions)
     options: PublishOptions = field(default_factory=PublishOptions)
+    set_limits: tuple[LimitPolicy | Mapping[Any, Any], ...] = ()
     strata: StrataChoice = field(init=False)
     budget: Budget = field(init=False)
     key: bytes = field(init=False, repr=False)
@@ -121,11 +127,17 @@ class PublishRequest:
 
     def __post_init__(self) -> None:
         options = choose_engine(self.table, self.options)
-        _check_roles(self.roles)
+        check_roles(self.roles)
         _check_numbers(options)
-        _check_codes(options, self.solving)
+        check_most_rows(self.roles, options.most_rows)
+        roles, set_limits = _sets_of(self.roles, self.limits, self.set_limits, options)
+        _check_codes(roles, options, self.solving)
+        if self.by_people:
+            check_people(roles, set_limits, options, self.solving)
         derived = {
             "options": options,
+            "roles": roles,
+            "set_limits": set_limits,
             "budget": Budget.of(options.memory),
             "key": _key(options.seed),
             "strata": StrataChoice.of(options.strata, self.roles.quasi_identifiers),
@@ -133,6 +145,11 @@ class PublishRequest:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def by_people(self) -> bool:
+        """Whether people may have several rows or sensitive values: then people count, and not rows."""
+        return self.roles.by_people
 
     @property
     def format(self) -> Format:
@@ -207,25 +224,32 @@ def _is_spark_frame(table: Any) -> bool:
     )
 
 
-def _check_roles(roles: Roles) -> None:
-    if not roles.quasi_identifiers:
-        raise UsageError("no quasi-identifiers are named", "Say which columns to publish beside the sensitive one.")
-    named = [*roles.quasi_identifiers, *roles.identifiers, roles.sensitive]
-    if not all(isinstance(name, str) and name for name in named):
-        raise UsageError("column names must be text")
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
+def _sets_of(
+    roles: Roles, limits: Limits, set_limits: tuple[Limits, ...], options: PublishOptions
+) -> tuple[Roles, tuple[Limits, ...]]:
+    """The roles and the limits with the sets that they leave unsaid; neither has any in a plain request."""
+    if not roles.by_people:
+        return replace(roles, sets=()), ()
+    if not roles.sets:
+        only = SensitiveSet(roles.sensitive, (roles.sensitive,), options.null_value, options.missing)
+        roles = replace(roles, sets=(only,))
+    own: list[Limits | None] = [None] * len(roles.sets)
+    limits_by_set = set_limits or limits_of_sets(limits, own, [one.name for one in roles.sets])
+    if len(limits_by_set) != len(roles.sets):
+        raise UsageError(f"there are {len(roles.sets)} sensitive sets, and limits for {len(limits_by_set)}")
+    return roles, limits_by_set
 
 
-def _check_codes(options: PublishOptions, solving: PlanOptions) -> None:
-    if not all(isinstance(code, str) for code in (*options.missing, *options.not_applicable)):
-        raise UsageError("codes must be text", "Give them as the column's texts: ['?', '-9'].")
-    if len(options.missing) > MOST_CODES or any(len(code) > LONGEST_NAME for code in options.missing):
-        raise UsageError(
-            f"at most {MOST_CODES} codes for what is missing, of at most {LONGEST_NAME} characters, can be published",
-            "Turn values that are missing into nulls first.",
-        )
+def _check_codes(roles: Roles, options: PublishOptions, solving: PlanOptions) -> None:
+    for missing in (options.missing, *(one.missing for one in roles.sets)):
+        if not all(isinstance(code, str) for code in (*missing, *options.not_applicable)):
+            raise UsageError("codes must be text", "Give them as the column's texts: ['?', '-9'].")
+        if len(missing) > MOST_CODES or any(len(code) > LONGEST_NAME for code in missing):
+            raise UsageError(
+                f"at most {MOST_CODES} codes for what is missing, of at most {LONGEST_NAME} characters, can be "
+                "published",
+                "Turn values that are missing into nulls first.",
+            )
     both = next((code for code in options.missing if code in options.not_applicable), None)
     if both is not None:
         raise UsageError(f"{both!r} is under missing and under not_applicable", "Keep one of them.")

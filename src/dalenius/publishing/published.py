@@ -14,6 +14,7 @@ from dalenius.model.concern import Advice, Concern, advise, by_weight
 from dalenius.release.atomic import writable
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest
+from dalenius.release.release_views import all_tables, in_a_few_words, sensitive_columns, view_of
 from dalenius.release.staging import staging
 
 if TYPE_CHECKING:
@@ -79,8 +80,21 @@ class Release:
 
     @property
     def st(self) -> pyarrow.Table:
-        """The bucket and the sensitive value, one row a record, and one a fake value."""
+        """The bucket and the (first) sensitive value: one row a record and a fake value, or a person and a value."""
         return self._folder.table("st")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The names of the sensitive columns."""
+        return sensitive_columns(self.manifest)
+
+    def st_of(self, column: str) -> pyarrow.Table:
+        """The same as `st` for any of the sensitive columns."""
+        return view_of(self._folder, column).table("st")
+
+    def groups_of(self, column: str) -> pyarrow.Table:
+        """Which groups of values people of each bucket have; a ReleaseError if there is no such table."""
+        return view_of(self._folder, column).table("groups")
 
     @property
     def exposure(self) -> Exposure | None:
@@ -113,8 +127,8 @@ class Release:
         target = Path(path)
         with staging(target, force) as stage, writable():
             signed = SIGNATURE_FILE in (self._folder.store.names() or ())
-            names = [*self._folder.files("qit"), *self._folder.files("st"), FILE]
-            for name in (*names, SIGNATURE_FILE) if signed else names:
+            tables = (name for table in all_tables(self.manifest) for name in table.files)
+            for name in (*tables, FILE, *([SIGNATURE_FILE] if signed else [])):
                 into = stage.folder / name
                 into.parent.mkdir(exist_ok=True)
                 with self._folder.store.open(name) as file, into.open("xb") as copy:
@@ -125,7 +139,7 @@ class Release:
     def verify(
         self,
         *,
-        limits: LimitPolicy | Mapping[Any, Any] | None = None,
+        limits: LimitPolicy | Mapping[Any, Any] | Sequence[LimitPolicy | Mapping[Any, Any] | None] | None = None,
         job: Job | str | os.PathLike[str] | None = None,
         against: Any = None,
         table: str | None = None,
@@ -134,17 +148,13 @@ class Release:
     ) -> Verdict:
         """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well.
 
-        `job` is a job file, all of which is compared; `signed_by` is the public key of whoever has to have signed it.
-        `memory` is what the whole program may take, in bytes.
+        `limits` are a rule, or a list with those of each sensitive column. All of a `job` file is compared. `signed_by`
+        is the public key of whoever has to have signed it. `memory` is what the whole program may take, in bytes.
         """
-        from dalenius.model.problem import ValueCounts
-        from dalenius.policy.limits import as_policy
+        from dalenius.publishing.own_limits import limits_by_column
         from dalenius.verify.judge import verify
 
-        policy = None
-        if limits is not None:
-            counts = ValueCounts.of((value.value, value.count) for value in self.manifest.values)
-            policy = as_policy(limits, counts)
+        policy = limits_by_column(limits, self.manifest) if limits is not None else None
         return verify(
             self._where, policy=policy, job=job, against=against, table=table, signed_by=signed_by, memory=memory
         )
@@ -329,8 +339,7 @@ class Release:
         return self.path if isinstance(self._folder.store, LocalStore) else self._folder
 
     def __repr__(self) -> str:
-        made = self.manifest
-        return f"<Release: {made.rows:,} records in {made.buckets:,} buckets, {len(made.values):,} sensitive values>"
+        return f"<Release: {in_a_few_words(self.manifest)}>"
 
 
 def load(path: str | os.PathLike[str]) -> Release:

@@ -36,6 +36,7 @@ from dalenius.query.count import open_tables
 from dalenius.query.learner import Codes, Dictionary, measured, release_codes, table_codes
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
+from dalenius.release.release_views import require_plain
 from dalenius.tables.open_table import open_table
 
 QUERIES = 5_000
@@ -224,8 +225,10 @@ def evaluate(
 ) -> WorkloadResult:
     """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation.
 
-    Learned intervals are widened as `query` does it: by what simulated truths need.
+    Learned intervals are widened as `query` does it: by what simulated truths need. People have one row and one
+    sensitive value each: anything else is a UsageError.
     """
+    require_plain(folder.manifest, "the workload of the paper")
     kinds = value_dictionary(folder.manifest)
     truth, release = encode(folder, source, table, kinds)
     pool = generate(truth.domains, truth.sensitive_domain, queries, selectivity, seed)

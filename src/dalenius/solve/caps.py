@@ -139,6 +139,11 @@ class Instance:
         """K o_i."""
         return self.records * self.units
 
+    @property
+    def demands(self) -> Integers:
+        """What PC asks room for."""
+        return self.counts
+
     def needs(self, sizes: Integers) -> Integers:
         """K S, what it takes to fill a bucket."""
         return sizes * self.units

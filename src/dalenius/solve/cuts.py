@@ -100,7 +100,7 @@ def privacy_cut(demand: Demand, value: int) -> Cut:
     """PC for one value."""
     mask = np.zeros(len(demand.counts), dtype=np.bool_)
     mask[value] = True
-    return Cut(values=mask, sizes=(), right=int(demand.counts[value]), units=demand.units)
+    return Cut(values=mask, sizes=(), right=int(demand.demands[value]), units=demand.units)
 
 
 def size_cut(demand: Demand, saturated: Mask, sizes: tuple[tuple[int, int], ...]) -> Cut:
@@ -126,7 +126,7 @@ def violated_cuts(
         return
     counts = demand.counts
     taken = caps * buckets
-    missing = counts - taken.sum(axis=1)
+    missing = demand.demands - taken.sum(axis=1)
     for i in _worst(missing, tolerance, privacy_rows):
         yield privacy_cut(demand, i)
     for direction in (1, -1):
@@ -152,7 +152,7 @@ def without_violations(demand: Demand, sizes: Integers, caps: Integers, points: 
     every = up_to[:, :, -1:]
     down_to = every - up_to + taken
     return np.asarray(
-        (every >= counts).all(axis=(1, 2))
+        (every >= demand.demands[:, None]).all(axis=(1, 2))
         & (np.minimum(up_to, counts).sum(axis=1) >= need).all(axis=1)
         & (np.minimum(down_to, counts).sum(axis=1) >= need[:, -1:] - need + demand.units * sizes * points).all(axis=1)
     )

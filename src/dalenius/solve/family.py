@@ -44,6 +44,11 @@ class Member:
     units: int
     forest: Forest | None = None
 
+    @property
+    def demands(self) -> Integers:
+        """What PC asks room for."""
+        return self.counts
+
     @cached_property
     def total(self) -> int:
         """n."""

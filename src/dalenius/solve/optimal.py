@@ -60,8 +60,15 @@ class Optimum:
 
 def find_optimum(problem: Problem, gap: float = 1e-4, time_limit: float = 60.0) -> Optimum:
     """The setting of least loss to within the relative `gap`, or the best one found in `time_limit` seconds."""
-    search = _Search(Instance(problem), gap, time.monotonic() + time_limit)
-    return search.run()
+    return find_optimum_of(Instance(problem), gap, time_limit)
+
+
+def find_optimum_of(instance: Instance, gap: float, time_limit: float) -> Optimum:
+    """The same for an instance, whose demands may be above its counts.
+
+    If they are, the setting is not certain to have room for them: it may come from a search that knows counts alone.
+    """
+    return _Search(instance, gap, time.monotonic() + time_limit).run()
 
 
 def begin_search(problem: Problem, gap: float, deadline: float) -> tuple[Optimum, bool]:
@@ -74,7 +81,12 @@ def begin_search(problem: Problem, gap: float, deadline: float) -> tuple[Optimum
 
 def lower_bound(problem: Problem, time_limit: float = math.inf) -> Optimum:
     """The exact lower bound of the relaxation alone, in milliseconds; no setting."""
-    relaxed = relax(Instance(problem), time.monotonic() + time_limit)
+    return lower_bound_of(Instance(problem), time_limit)
+
+
+def lower_bound_of(instance: Instance, time_limit: float) -> Optimum:
+    """The same for an instance."""
+    relaxed = relax(instance, time.monotonic() + time_limit)
     if isinstance(relaxed, NoSetting):
         return _no_optimum(relaxed)
     return Optimum(None, math.ceil(relaxed.bound.bound), relaxed.bound.certificate())

@@ -100,7 +100,7 @@ def _single_value_proof(instance: Instance) -> ExactBound | None:
     """
     last, forest = instance.last_size, instance.forest
     room = instance.caps(np.asarray([last]))[:, 0].tolist()
-    counts = instance.counts if forest is None else forest.sums(instance.counts)[:-1]
+    counts = instance.demands if forest is None else forest.sums(instance.counts)[:-1]
     tight = [i for i, count in enumerate(counts.tolist()) if room[i] * instance.total < count * last]
     for i in tight[:_SINGLE_PROOFS]:
         row: Row = privacy_cut(instance, i) if forest is None else set_cut(instance, forest, forest.under(i))

@@ -17,6 +17,10 @@ class Demand(Protocol):
         """K o_i."""
 
     @property
+    def demands(self) -> Integers:
+        """What PC asks room for: K o_i; more where records have several values each (`units_bound.py`)."""
+
+    @property
     def units(self) -> int:
         """K."""
 

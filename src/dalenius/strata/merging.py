@@ -33,18 +33,23 @@ _VALUES_OF_A_SCREEN = 4
 
 
 def merge_leaves(
-    counts: Integers, most: Sequence[Fraction], least_rows: int, groups: Sequence[Sequence[int]] = ()
+    counts: Integers,
+    most: Sequence[Fraction],
+    least_rows: int,
+    groups: Sequence[Sequence[int]] = (),
+    rows: Integers | None = None,
 ) -> Integers:
     """The stratum of each leaf, numbered from 0 in the order of first leaves.
 
     `counts` are rows by leaf and value, `most` the largest share of each value that leaves a leaf fit, and then of each
     of the `groups` of values. Every stratum is fit, or there is only one. Leaves without rows go with the leaf before
-    them.
+    them. Where a row may have several values, `rows` says how many there are in each leaf.
     """
+    rows = counts.sum(axis=1) if rows is None else rows
     stratum = np.full(len(counts), -1, np.int64)
-    filled = np.flatnonzero(counts.sum(axis=1))
+    filled = np.flatnonzero(rows)
     if len(filled):
-        stratum[filled] = _Merging(counts[filled], groups, _Rule(most, least_rows)).run()
+        stratum[filled] = _Merging(counts[filled], rows[filled], groups, _Rule(most, least_rows)).run()
     return _number(_fill_empty(stratum))
 
 
@@ -71,10 +76,10 @@ class _Rule:
 class _Merging:
     """Strata, at first the leaves; one that was merged into another has no rows any more."""
 
-    def __init__(self, counts: Integers, groups: Sequence[Sequence[int]], rule: _Rule) -> None:
+    def __init__(self, counts: Integers, rows: Integers, groups: Sequence[Sequence[int]], rule: _Rule) -> None:
         self._rule = rule
         self._counts = counts.astype(np.int64)
-        self._rows = self._counts.sum(axis=1)
+        self._rows = rows.astype(np.int64)
         of_groups = [self._counts[:, list(members)].sum(axis=1, keepdims=True) for members in groups]
         self._limited = np.concatenate([self._counts, *of_groups], axis=1)
         self._excess: Floats = self._limited - self._rows[:, None] * rule.shares

@@ -1,0 +1,351 @@
+"""Records by person: which rows are somebody's, and which sensitive values they have in any of them.
+
+All of it is in arrays, some bytes a record. The quasi-identifiers of a record are one number, its key, and the order of
+keys is the order of records in a release. A person's records are neighbours, in ascending order of their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dalenius.errors import InputError, UsageError
+from dalenius.place.columns import cast_to_published, published_field
+from dalenius.place.domains import Codes, Domain, Integers, codes_of
+from dalenius.place.permutation import KeyStream, Purpose
+from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
+from dalenius.tables.arrays import arrow_array, numpy_array, require_utf8
+from dalenius.tables.arrow import Source
+
+if TYPE_CHECKING:
+    from dalenius.place.survey import Survey
+
+Numbers = npt.NDArray[np.int32]
+
+_MOST_KEYS = 2**63
+_RECORD_BYTES = 80  # of arrays for each record while records are sorted by person, ...
+_VALUE_BYTES = 40  # ... and for each of its sensitive values
+
+
+@dataclass(frozen=True)
+class SetSpec:
+    """A sensitive set that is to be read: its columns in the table, and what counts as missing there."""
+
+    name: str
+    columns: tuple[str, ...]
+    null_value: str | None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Items:
+    """The values that people have: those of person u are `codes[offsets[u]:offsets[u + 1]]`, ascending.
+
+    `rows` says in how many rows of the person each is.
+    """
+
+    offsets: Integers
+    codes: Numbers
+    rows: Numbers
+
+    @property
+    def people(self) -> Integers:
+        """The person of each item."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def take(self, people: Integers) -> Items:
+        """The items of some people, in this order."""
+        lengths = np.diff(self.offsets)[people]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        places = np.repeat(self.offsets[people] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Items(offsets, self.codes[places], self.rows[places])
+
+
+@dataclass(frozen=True)
+class People:
+    """Everybody: the keys of their rows, and their items in each sensitive set. `dropped` rows were left out."""
+
+    combinations: Combinations
+    keys: Codes
+    offsets: Integers
+    columns: tuple[SensitiveColumn, ...]
+    items: tuple[Items, ...]
+    dropped: int = 0
+
+    @property
+    def number(self) -> int:
+        """How many people there are."""
+        return len(self.offsets) - 1
+
+    @property
+    def rows_each(self) -> Integers:
+        """The number of rows of each person."""
+        return np.diff(self.offsets)
+
+    def least_codes(self, column: str) -> Codes:
+        """For each person the least code of their rows in a column."""
+        codes = self.combinations.codes(column, self.keys)
+        return codes if len(codes) == self.number else np.minimum.reduceat(codes, self.offsets[:-1])
+
+
+class Combinations:
+    """Quasi-identifiers as one number: the digits are the codes of the columns, the first of them the highest.
+
+    Where one number of 64 bits cannot hold them, they are several at first; the key is then the rank among those
+    that occur (`settle`).
+    """
+
+    def __init__(self, domains: Mapping[str, Domain]) -> None:
+        self._domains = dict(domains)
+        self._words: list[list[str]] = []
+        size = _MOST_KEYS
+        for name, domain in domains.items():
+            if size * domain.codes >= _MOST_KEYS:
+                self._words.append([])
+                size = 1
+            self._words[-1].append(name)
+            size *= max(1, domain.codes)
+        self._occurring: list[Codes] | None = None
+
+    def words(self, columns: Mapping[str, pa.Array]) -> list[Codes]:
+        """The numbers of a batch of records."""
+        numbers = []
+        for first, *others in self._words:
+            number = codes_of(self._domains[first], columns[first]).astype(np.uint64)
+            for name in others:
+                number *= np.uint64(self._domains[name].codes)
+                number += codes_of(self._domains[name], columns[name]).astype(np.uint64, copy=False)
+            numbers.append(number)
+        return numbers
+
+    def settle(self, words: Sequence[Codes]) -> Codes:
+        """The keys of all records, given their numbers."""
+        if len(words) == 1:
+            return words[0]
+        order = np.lexsort(tuple(reversed(words)))
+        changes = np.zeros(len(order), dtype=np.bool_)
+        for word in words:
+            ordered = word[order]
+            changes[1:] |= ordered[1:] != ordered[:-1]
+        keys = np.empty(len(order), dtype=np.uint64)
+        keys[order] = np.cumsum(changes).astype(np.uint64)
+        firsts = order[np.flatnonzero(changes | (np.arange(len(order)) == 0))]
+        self._occurring = [word[firsts] for word in words]
+        return keys
+
+    def codes(self, column: str, keys: Codes) -> Codes:
+        """The codes of a column."""
+        place = next(place for place, names in enumerate(self._words) if column in names)
+        number = keys if self._occurring is None else self._occurring[place][keys]
+        names = self._words[place]
+        for name in reversed(names[names.index(column) + 1 :]):
+            number = number // np.uint64(self._domains[name].codes)
+        return number if column == names[0] else number % np.uint64(self._domains[column].codes)
+
+    def decode(self, keys: Codes) -> list[pa.Array]:
+        """The columns of records with these keys."""
+        return [domain.decode(self.codes(name, keys)) for name, domain in self._domains.items()]
+
+
+def count_sets(source: Source, sets: Sequence[SetSpec], batch_rows: int) -> tuple[SensitiveColumn, ...]:
+    """Read the sensitive columns: what each set holds. The counts are of rows and columns, not of people."""
+    names = list(dict.fromkeys(name for one in sets for name in one.columns))
+    types = {field.name: published_field(field).type for field in source.schema(names)}
+    for one in sets:
+        other = next((name for name in one.columns if types[name] != types[one.columns[0]]), None)
+        if other is not None:
+            raise UsageError(
+                f"the columns of {one.name!r} have different types: {one.columns[0]!r} has {types[one.columns[0]]}, "
+                f"and {other!r} has {types[other]}",
+                "Turn them into one type first, text for example.",
+            )
+    counters = [SensitiveCounter(one.name, types[one.columns[0]]) for one in sets]
+    for batch in source.batches(names, batch_rows):
+        columns = {
+            name: cast_to_published(column, types[name]) for name, column in zip(names, batch.columns, strict=True)
+        }
+        for one, counter in zip(sets, counters, strict=True):
+            for name in one.columns:
+                require_utf8(name, columns[name])
+                counter.add(columns[name])
+    return tuple(counter.finish(one.null_value, one.missing) for one, counter in zip(sets, counters, strict=True))
+
+
+def read_people(
+    source: Source,
+    survey: Survey,
+    sets: Sequence[SetSpec],
+    columns: Sequence[SensitiveColumn],
+    person: str | None,
+    most_rows: int | None,
+    key: bytes,
+    room: int,
+    advance: Callable[[int], None],
+) -> People:
+    """Read all records and sort them by person. `room` is how many bytes there are for it."""
+    domains = _domains(survey)
+    cells = sum(len(one.columns) for one in sets)
+    needed = survey.rows * (_RECORD_BYTES + _VALUE_BYTES * cells)
+    if needed > room:
+        raise UsageError(
+            f"{survey.rows:,} records by person take {needed // 2**20:,} MiB, and there is room for {room // 2**20:,}",
+            f"Give a --memory that is larger by {(needed - room) // 2**20 + 1:,}MiB.",
+        )
+    combinations = Combinations(domains)
+    words, codes, persons = _read(source, survey, combinations, sets, columns, person, advance)
+    keys = combinations.settle(words)
+    rows = len(keys)
+    if person is None:
+        offsets, order, dropped = np.arange(rows + 1), None, 0
+    else:
+        offsets, order, dropped = _sort_by_person(_number(persons, person), keys, most_rows, key)
+        keys = keys[order]
+    if order is not None:
+        codes = [[one[order] for one in of_set] for of_set in codes]
+    pairs = zip(codes, columns, strict=True)
+    found = [only_present(column, _items(offsets, of_set, len(column.texts))) for of_set, column in pairs]
+    return People(
+        combinations, keys, offsets, tuple(column for column, _ in found), tuple(items for _, items in found), dropped
+    )
+
+
+def only_present(column: SensitiveColumn, items: Items) -> tuple[SensitiveColumn, Items]:
+    """The same without values that nobody has: their rows were left out. Counts are of people from here on."""
+    counts = np.bincount(items.codes, minlength=len(column.texts))
+    present = np.flatnonzero(counts)
+    if len(present) == len(counts):
+        return replace(column, counts=tuple(counts.tolist())), items
+    values = present[present < len(column.listing.values)]
+    null_code = column.null_code
+    if null_code is not None:
+        null_code = int(np.searchsorted(present, null_code)) if counts[null_code] else None
+    listing = replace(
+        column.listing,
+        values=column.listing.values.take(arrow_array(values)),
+        has_nulls=column.listing.has_nulls and null_code is not None,
+    )
+    few = replace(
+        column,
+        listing=listing,
+        texts=tuple(column.texts[code] for code in present.tolist()),
+        counts=tuple(counts[present].tolist()),
+        null_code=null_code,
+    )
+    return few, replace(items, codes=np.searchsorted(present, items.codes).astype(np.int32))
+
+
+def _domains(survey: Survey) -> dict[str, Domain]:
+    known = {name: domain for name, domain in survey.domains.items() if domain is not None}
+    unknown = next((name for name in survey.domains if name not in known), None)
+    if unknown is not None:
+        raise UsageError(
+            f"the column {unknown!r} has too many different values to publish it by people",
+            "Leave it out, make it coarser, or give more --memory.",
+        )
+    return known
+
+
+def _read(
+    source: Source,
+    survey: Survey,
+    combinations: Combinations,
+    sets: Sequence[SetSpec],
+    columns: Sequence[SensitiveColumn],
+    person: str | None,
+    advance: Callable[[int], None],
+) -> tuple[list[Codes], list[list[Numbers]], list[pa.Array]]:
+    """The numbers of all records, the codes of their values by set and column, and what identifies their people."""
+    quasi = list(survey.domains)
+    sensitive = list(dict.fromkeys(name for one in sets for name in one.columns))
+    types = {name: survey.schema.field(name).type for name in quasi}
+    types |= {name: column.listing.data_type for one, column in zip(sets, columns, strict=True) for name in one.columns}
+    names = [*quasi, *sensitive, *([person] if person is not None else [])]
+    words: list[list[Codes]] = []
+    codes: list[list[list[Numbers]]] = [[[] for _ in one.columns] for one in sets]
+    persons: list[pa.Array] = []
+    for batch in source.batches(names, survey.batch_rows):
+        given = dict(zip(names, batch.columns, strict=True))
+        typed = {name: cast_to_published(given[name], types[name]) for name in (*quasi, *sensitive)}
+        words.append(combinations.words({name: typed[name] for name in quasi}))
+        for one, column, of_set in zip(sets, columns, codes, strict=True):
+            for name, of_column in zip(one.columns, of_set, strict=True):
+                of_column.append(column.encode(typed[name]).astype(np.int32))
+        if person is not None:
+            column = given[person]
+            persons.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+        advance(batch.num_rows)
+    together = [np.concatenate(parts) for parts in zip(*words, strict=True)]
+    return together, [[np.concatenate(parts) for parts in of_set] for of_set in codes], persons
+
+
+def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
+    """Whether every row is a person's only one; an error for rows without a person."""
+    persons = [
+        one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
+        for batch in source.batches([column], batch_rows)
+        for one in batch.columns
+    ]
+    return not persons or bool(np.bincount(_number(persons, column)).max() == 1)
+
+
+def _number(persons: Sequence[pa.Array], column: str) -> Integers:
+    """A number for each person, for every row; nobody is to be taken for somebody else."""
+    chunks = pa.chunked_array(persons)
+    if chunks.null_count:
+        raise InputError(
+            f"{chunks.null_count:,} of {len(chunks):,} rows have no person: the column {column!r} is null there",
+            "Give each of them a person, or leave these rows out.",
+        )
+    coded = chunks.dictionary_encode().unify_dictionaries()
+    return np.concatenate([numpy_array(chunk.indices) for chunk in coded.chunks]).astype(np.int64)
+
+
+def _sort_by_person(
+    persons: Integers, keys: Codes, most_rows: int | None, key: bytes
+) -> tuple[Integers, Integers, int]:
+    """Where the rows of each person begin, which rows those are, by key, and how many rows were left out."""
+    counts = np.bincount(persons)
+    rows = np.arange(len(persons))
+    dropped = 0
+    if most_rows is not None and (counts > most_rows).any():
+        many = rows[counts[persons] > most_rows]
+        random = KeyStream(key, Purpose.PEOPLE, 0).words(len(many))
+        many = many[np.lexsort((random, persons[many]))]
+        firsts = np.flatnonzero(np.diff(persons[many], prepend=-1))
+        rank = np.arange(len(many)) - np.repeat(firsts, np.diff(firsts, append=len(many)))
+        left_out = many[rank >= most_rows]
+        dropped = len(left_out)
+        kept = np.ones(len(rows), dtype=np.bool_)
+        kept[left_out] = False
+        rows = rows[kept]
+        counts = np.minimum(counts, most_rows)
+    order = rows[np.lexsort((keys[rows], persons[rows]))]
+    return np.concatenate(([0], np.cumsum(counts))), order, dropped
+
+
+def _items(offsets: Integers, columns: Sequence[Numbers], values: int) -> Items:
+    """What people have in any of their rows, in any of the columns; each value once, with the rows that have it."""
+    people, rows = len(offsets) - 1, int(offsets[-1])
+    if len(columns) == 1 and people == rows:
+        return Items(offsets, columns[0], np.ones(rows, dtype=np.int32))
+    person = np.repeat(np.arange(people), np.diff(offsets))
+    if len(columns) == 1:
+        pairs = person * values + columns[0]
+    else:
+        cells = np.concatenate([np.arange(rows) * values + column for column in columns])
+        cells = np.unique(cells)
+        pairs = person[cells // values] * values + cells % values
+    pairs.sort()
+    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+    different = pairs[starts]
+    counts = np.bincount(different // values, minlength=people)
+    return Items(
+        np.concatenate(([0], np.cumsum(counts))),
+        (different % values).astype(np.int32),
+        np.diff(starts, append=len(pairs)).astype(np.int32),
+    )

@@ -1,0 +1,264 @@
+"""Publishing people who have several rows, or several sensitive values: the same stages as `flow`, for people.
+
+people_limits.py   limits from how many people have a value
+people_strata.py   people cut into strata, those with equally many rows together, and each stratum solved
+people_tables.py   the tables of the release, and its manifest
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dalenius.errors import ClearValuesError, SelfCheckError
+from dalenius.model.concern import Concern
+from dalenius.model.plan import Status
+from dalenius.model.progress import LAST_STAGE, Progress, Silent
+from dalenius.model.verdict import Verdict
+from dalenius.place.people import People, SetSpec
+from dalenius.place.survey import Survey
+from dalenius.policy.roles import identifying_columns
+from dalenius.publishing.counting import find_columns
+from dalenius.publishing.description import check_column, check_values
+from dalenius.publishing.engine import Engine, SurveySpec, open_engine
+from dalenius.publishing.inspection import look
+from dalenius.publishing.local import LocalTable
+from dalenius.publishing.local_output import LocalOutput
+from dalenius.publishing.options import PublishRequest
+from dalenius.publishing.people_limits import LimitedSet, all_items, limit_set
+from dalenius.publishing.people_strata import PeopleCut, PeopleStratifier
+from dalenius.publishing.people_tables import Buckets, PeopleTables
+from dalenius.publishing.published import Release
+from dalenius.publishing.stratify import Stratifier
+from dalenius.release.atomic import writable
+from dalenius.release.folder import ReleaseFolder
+from dalenius.tables.killable import PrivateFolder
+from dalenius.verify.judge import verify
+
+
+@dataclass(frozen=True)
+class SolvedPeople:
+    """Everything that is decided before tables are written."""
+
+    survey: Survey
+    people: People
+    sets: tuple[LimitedSet, ...]
+    cut: PeopleCut
+    concerns: tuple[Concern, ...]
+    unused: tuple[str, ...]
+
+    def sentences(self) -> tuple[str, ...]:
+        """What the publisher should know."""
+        people, cut = self.people, self.cut
+        several = int((people.rows_each > 1).sum())
+        found = [note for one in self.sets for note in one.notes]
+        if several:
+            found.append(
+                f"{people.number:,} people have {len(people.keys):,} rows; {several:,} of them have several. Limits "
+                "are about people, and people of a bucket have equally many rows"
+            )
+        if people.dropped:
+            found.append(f"{people.dropped:,} rows were left out: nobody keeps more rows than --most-rows says")
+        if len(cut.strata) > 1:
+            found.append(f"people are in {len(cut.strata):,} strata, by number of rows and quasi-identifiers")
+        if self.unused:
+            named = ", ".join(repr(name) for name in self.unused[:12]) + (" and more" if len(self.unused) > 12 else "")
+            have = "1 column has" if len(self.unused) == 1 else f"{len(self.unused)} columns have"
+            found.append(f"{have} no role and {'is' if len(self.unused) == 1 else 'are'} not published: {named}")
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class PeoplePlan:
+    """What a release of people would cost."""
+
+    solved: SolvedPeople
+    status: Status
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """For people, a line each."""
+        cut, people = self.solved.cut, self.solved.people
+        buckets = sum(stratum.solution.setting.buckets for stratum in cut.strata)
+        return (
+            f"{people.number:,} people with {len(people.keys):,} rows go into {buckets:,} buckets",
+            f"loss {cut.loss:,} (MSE {cut.loss / max(1, people.number - 1):.2f}); no buckets of these strata lose less "
+            f"than {cut.bound:,}, so it is within {cut.gap:.2g} of the optimum",
+            *self.solved.sentences(),
+        )
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        cut, people = self.solved.cut, self.solved.people
+        return {
+            "people": people.number,
+            "rows": len(people.keys),
+            "dropped_rows": people.dropped,
+            "status": str(self.status),
+            "loss": cut.loss,
+            "bound": cut.bound,
+            "gap": cut.gap,
+            "mse": cut.loss / max(1, people.number - 1),
+            "strata": [
+                {
+                    "people": len(stratum.people),
+                    "rows_each": stratum.rows_each,
+                    "loss": stratum.solution.setting.loss,
+                    "bound": stratum.solution.bound,
+                    "setting": [
+                        {"size": group.size, "buckets": group.buckets} for group in stratum.solution.setting.groups
+                    ],
+                }
+                for stratum in cut.strata
+            ],
+            "sensitive": [
+                {
+                    "column": one.column.name,
+                    "values": [
+                        {"value": text, "people": count, "limit": str(limit)}
+                        for text, count, limit in zip(one.column.texts, one.column.counts, one.limits, strict=True)
+                    ],
+                }
+                for one in self.solved.sets
+            ],
+            "notes": list(self.solved.sentences()),
+        }
+
+
+def publish_people(
+    request: PublishRequest,
+    out: str | os.PathLike[str],
+    progress: Progress | None = None,
+    temporary: PrivateFolder | None = None,
+) -> Release:
+    """Publish to a folder, as `publish_request` does; by that, if every person has one row and one value."""
+    progress = progress or Silent()
+    plain = _as_plain(request)
+    if plain is not None:
+        from dalenius.publishing.flow import publish_request  # which calls this function otherwise
+
+        return publish_request(plain, out, progress, temporary)
+    with (
+        open_engine(request.table, request.options, request.budget) as engine,
+        engine.output(os.fspath(out), request.options.force) as output,
+    ):
+        with _solved(engine, request, progress) as solved:
+            if not request.options.in_the_clear:
+                refuse_clear_values(solved)
+            if not isinstance(output, LocalOutput):
+                raise SelfCheckError("people are published by the local engine alone")
+            tables = PeopleTables(request, solved.survey, solved.people, solved.sets, solved.cut)
+            manifest = output.write_people(tables, progress)
+            folder = output.read_back(manifest)
+        verdict = _check(folder, progress)
+        progress.stage(LAST_STAGE)
+        published = output.commit(manifest, request.signature(manifest))
+    return Release(published, solved.sentences(), verdict=verdict, concerns=solved.concerns, temporary=temporary)
+
+
+def plan_people(request: PublishRequest, progress: Progress | None = None) -> PeoplePlan:
+    """What the release would cost; no release."""
+    with (
+        open_engine(request.table, request.options, request.budget) as engine,
+        _solved(engine, request, progress or Silent()) as solved,
+    ):
+        return PeoplePlan(solved, solved.cut.status(request.solving.strata_gap))
+
+
+def _as_plain(request: PublishRequest) -> PublishRequest | None:
+    """The same request about rows, if each is a person's only one and has one sensitive value; else None."""
+    roles = request.roles
+    if roles.person is None or len(roles.sensitive_columns) > 1:
+        return None
+    with (
+        open_engine(request.table, request.options, request.budget) as engine,
+        engine.open(request.table, request.options.table) as table,
+    ):
+        find_columns(table, roles)
+        if not isinstance(table, LocalTable) or not table.nobody_repeats(roles.person):
+            return None
+    of_rows = replace(roles, person=None, sets=(), identifiers=roles.all_identifiers)
+    plain = replace(request, roles=of_rows, set_limits=(), options=replace(request.options, most_rows=None))
+    object.__setattr__(plain, "key", request.key)  # of the same request
+    return plain
+
+
+@contextmanager
+def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iterator[SolvedPeople]:
+    """Open the table, count people, resolve limits, cut and solve."""
+    with engine.open(request.table, request.options.table) as table:
+        if not isinstance(table, LocalTable):
+            raise SelfCheckError("people are read by the local engine alone")
+        unused = find_columns(table, request.roles)
+        progress.stage("Counting")
+        specs = [SetSpec(one.name, one.columns, one.null_name, one.missing) for one in request.roles.all_sets]
+        survey = _survey(table, request, specs[0], progress)
+        concerns = look(table, survey, request, progress)
+        progress.stage("Counting", 2 * survey.rows)
+        people = table.people(survey, specs, request.roles.person, request.options.most_rows, request.key, progress)
+        sets = tuple(
+            limit_set(column, items, limits, spec.null_value)
+            for column, items, limits, spec in zip(people.columns, people.items, request.set_limits, specs, strict=True)
+        )
+        for one, spec in zip(sets, specs, strict=True):
+            check_column(one.column.name, one.column.listing.data_type, one.column.listing, request.format)
+            one.column.refuse_absent_codes(spec.missing, one.policy.allow_absent)
+        request.budget.check_values(sum(len(one.column.texts) for one in sets))
+        cut = PeopleStratifier(request, survey, people, all_items(people, sets)).cut(progress)
+        yield SolvedPeople(survey, people, sets, cut, concerns, unused)
+
+
+def _survey(table: LocalTable, request: PublishRequest, first: SetSpec, progress: Progress) -> Survey:
+    """What the quasi-identifiers hold, and the first sensitive column, row by row."""
+    spec = SurveySpec(
+        first.columns[0],
+        request.roles.quasi_identifiers,
+        first.null_value,
+        Stratifier(request).sample,
+        identifying_columns(request.roles, table.names),
+        missing=first.missing,
+    )
+    survey = table.survey(spec, progress)
+    check_values(survey, request.format)
+    return survey
+
+
+def refuse_clear_values(solved: SolvedPeople) -> None:
+    """An error if a bucket shows a value of everybody in it, though nobody has asked for it."""
+    buckets = Buckets.of_cut(solved.cut)
+    everybody = int(buckets.sizes.sum())
+    alone = int((buckets.sizes == 1).sum())
+    for one in solved.sets:
+        mine = one.items.take(buckets.people)
+        many = len(one.limits)
+        pairs = np.repeat(buckets.of, np.diff(mine.offsets)) * many + mine.codes
+        shown, counts = np.unique(pairs, return_counts=True)
+        outright = counts == buckets.sizes[shown // many - 1]
+        clear = np.bincount(shown[outright] % many, weights=counts[outright], minlength=many)
+        meant = [one.policy.values.get(text) == 1 for text in one.column.texts]
+        clear[np.array(meant)] = 0
+        if clear.any() or alone:
+            named = [repr(one.column.texts[code]) for code in np.argsort(-clear, kind="stable")[:3] if clear[code]]
+            raise ClearValuesError(
+                f"{int(clear.sum()) or alone:,} of {everybody:,} people would have a value of {one.column.name!r} "
+                f"published outright" + (f" ({', '.join(named)})" if named else ""),
+                "Choose limits that stay below 1, such as --odds 8. If it is meant, say so: --publish-in-the-clear.",
+            )
+
+
+def _check(folder: ReleaseFolder, progress: Progress) -> Verdict:
+    """Verify the release as anybody could, before anybody else can see it."""
+    with writable():
+        verdict = verify(folder, progress=progress)
+    if not verdict.verified:
+        failed = ", ".join(check.check for check in verdict.checks if not check.passed)
+        raise SelfCheckError(
+            f"the release did not pass its own verification ({failed}), and was not published",
+            "This is probably a bug in Dalenius: please report it.",
+        )
+    return verdict
