@@ -31,7 +31,7 @@ from tests.effort import cases
 from tests.handmade import Handmade, edit_manifest, hospital, rewrite, three_strata
 
 LIMITS = "[limits.values]\nHIV = '1/4'\nFlu = '1/2'\nCold = '1/2'\nGout = '3/4'\n"
-Make = Callable[..., "Handmade | Aged"]
+Make = Callable[..., "Handmade | Aged | Patients"]
 
 
 def keys_of_a_job() -> set[str]:
@@ -107,6 +107,43 @@ class Aged:
         return folder / "aged"
 
 
+@dataclass(frozen=True)
+class Patients:
+    """Forty patients, some with three rows, of whom nobody keeps more than two; and two sensitive columns."""
+
+    sensitive: Any = "Disease"
+    person: str | None = "Patient"
+    most_rows: int | None = 2
+
+    @staticmethod
+    def table() -> pa.Table:
+        """What is published."""
+        rows = [(k, 20 + k % 5, visit) for k in range(40) for visit in range(1 + 2 * (k % 2))]
+        return pa.table(
+            {
+                "Patient": [patient for patient, _, _ in rows],
+                "Age": [age for _, age, _ in rows],
+                "Disease": [["Flu", "Cold", "Gout", "HIV"][(patient // 2 + visit) % 4] for patient, _, visit in rows],
+                "Drug": [["A", "B", "C"][(patient + visit) % 3] for patient, _, visit in rows],
+            }
+        )
+
+    def write(self, folder: Path) -> Path:
+        """A release of them."""
+        asked: dict[str, Any] = {"sensitive": self.sensitive, "person": self.person, "most_rows": self.most_rows}
+        limits = {"uniform": 1}
+        dalenius.publish(
+            self.table(),
+            limits,
+            quasi_identifiers=["Age"],
+            strata="none",
+            publish_in_the_clear=True,
+            out=folder / "patients",
+            **asked,
+        )
+        return folder / "patients"
+
+
 def test_every_key_of_a_job_has_its_comparison() -> None:
     """A key that is new in the schema has to be put into exactly one of these."""
     tables = [set(BY_MANIFEST), set(BY_LIMITS), set(BY_EXPOSURE), set(UNSEEN)]
@@ -147,6 +184,18 @@ CASES = {
         "[table]\nidentifiers = ['Name']",
         "[table]\nidentifiers = ['Name', 'Zipcode']",
         "the job lists 'Zipcode' under identifiers, and the release publishes it",
+    ),
+    "table.person": Case(
+        "[table]\nperson = 'Patient'",
+        "[table]\nperson = 'Age'",
+        "the job says that 'Age' tells people apart, and the release publishes it",
+        Patients,
+    ),
+    "table.most_rows": Case(
+        "[table]\nmost_rows = 2",
+        "[table]\nmost_rows = 3",
+        "the job says that people have at most 3 rows, and the release has 2",
+        Patients,
     ),
     "table.null_value": Case(
         "[table]\nnull_value = 'Flu'",
@@ -624,3 +673,53 @@ def test_the_other_checks_stay_what_they_are(tmp_path: Path) -> None:
     rewrite(folder, "qit", lambda rows: rows[:-1])
     alone, with_job = verify(folder), verify(folder, job=parse_job("[table]\nsensitive = 'Disease'"))
     assert outcomes(with_job) == {**outcomes(alone), "job": Outcome.PASSED}
+
+
+SETS = [{"columns": ["Disease"], "missing": ["HIV"]}, "Drug"]
+
+
+@pytest.mark.parametrize(
+    ("job", "says"),
+    [
+        ("sensitive = [{columns = ['Disease'], missing = ['HIV']}, 'Drug']", None),
+        ("sensitive = ['Disease', 'Drug']\nmissing = ['HIV']", None),
+        (
+            "sensitive = ['Drug', 'Disease']",
+            "sensitive columns are 'Drug', 'Disease', and the release has 'Disease', 'Drug'",
+        ),
+        ("sensitive = 'Disease'", "the sensitive column is 'Disease', and the release has 'Disease', 'Drug'"),
+        (
+            "sensitive = [{columns = ['Disease', 'Drug'], name = 'Any'}]",
+            "sensitive columns are 'Any' ('Disease', 'Drug'), and the release has 'Disease', 'Drug'",
+        ),
+        (
+            "sensitive = [{columns = ['Disease'], missing = ['HIV', 'Flu']}, 'Drug']",
+            "'Disease': the job says that 'Flu'",
+        ),
+        ("identifiers = ['Drug']", "the job lists 'Drug' under identifiers, and the release publishes it"),
+    ],
+)
+def test_several_sensitive_columns(job: str, says: str | None, tmp_path: Path) -> None:
+    release = Patients(SETS, None, None).write(tmp_path)
+    verdict = verify(release, job=parse_job(f"[table]\n{job}"))
+    assert verdict.verified is (says is None), verdict.findings
+    assert says is None or says in verdict["job"].summary
+
+
+@pytest.mark.parametrize(("limit", "holds"), [("1", True), ("0.02", False)])
+def test_limits_of_the_second_set(limit: str, holds: bool, tmp_path: Path) -> None:
+    sets = f"sensitive = ['Disease', {{columns = ['Drug'], limits = {{values = {{A = '{limit}'}}}}}}]"
+    job = parse_job(f"[table]\n{sets}\n[limits]\nuniform = 1\npublish_in_the_clear = true")
+    verdict = verify(Patients(["Disease", "Drug"], None, None).write(tmp_path), job=job)
+    assert verdict.verified is holds
+    assert [one.check for one in verdict.checks if not one.passed] == ([] if holds else ["limits"])
+
+
+def test_a_person_whose_rows_are_not_counted_together(tmp_path: Path) -> None:
+    release, job = Patients(person=None, most_rows=None).write(tmp_path), parse_job("[table]\nperson = 'Patient'")
+    alone = verify(release, job=job)
+    assert alone.verified
+    assert any("which verifying against the table shows" in note for note in alone.notes)
+    known = verify(release, job=job, against=Patients.table())
+    assert not known.verified
+    assert "'Patient' tells people apart, 20 of them have several rows, and in the release" in known["job"].summary

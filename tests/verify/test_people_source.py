@@ -50,9 +50,14 @@ def test_who_has_which_rows_must_be_said(tmp_path: Path) -> None:
     folder = clinic().write(tmp_path / "people")
     with pytest.raises(UsageError, match="--person"):
         verify(folder, against=clinic().source())
+
+
+def test_where_every_row_is_a_person_nobody_has_several(tmp_path: Path) -> None:
     made = MADE["one row each, without numbers"]
-    with pytest.raises(UsageError, match="a person of its own"):
-        verify(made.write(tmp_path / "rows"), against=made.source(), person="id")
+    folder = made.write(tmp_path / "release")
+    assert verify(folder, against=made.source(), person="id").verified
+    same = edited(made.source(), lambda rows: rows[0].update(id="p1"))
+    assert "1 person has several rows in the table" in verify(folder, against=same, person="id")["source"].summary
 
 
 EDITS: dict[str, Callable[[Rows], Any]] = {

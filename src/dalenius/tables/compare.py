@@ -57,6 +57,13 @@ class SourceTable:
         for column in columns:
             self._table.require_column(column)
 
+    def repeated(self, column: str) -> int:
+        """How many of its values several rows have; nulls do not count."""
+        name = quote_name(column)
+        with plain_errors():
+            each = self._table.relation.filter(f"{name} IS NOT NULL").aggregate("count(*) AS n", name)
+            return int(each.aggregate("count(*) FILTER (n > 1)").fetchall()[0][0])
+
     def difference(self, release: pyarrow.RecordBatchReader) -> Difference:
         """The rows of the release against the same columns of the table, value by value; nulls are alike."""
         columns = release.schema.names

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,16 @@ from dalenius.policy.job import Job, read_job
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.manifest import Cut, Manifest
 from dalenius.verify.findings import JOB, Report, plural, quote
+from dalenius.verify.job_people import (
+    listed,
+    most_rows_problems,
+    person_problems,
+    published_columns,
+    sensitive_problems,
+)
+from dalenius.verify.stated_people import about
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
-_NAMED = 12  # columns, in a sentence
 _VALUES_NAMED = 3
 _CODES = ("table.null_value", "table.missing")  # of each set, where there are several
 _NOT_FOUND = "the time was too short for it, or the method finds nothing better"
@@ -33,10 +40,17 @@ def as_job(job: Job | str | os.PathLike[str]) -> Job:
     return job if isinstance(job, Job) else read_job(Path(job))
 
 
-def limits_of(job: Job) -> LimitPolicy | None:
-    """The limits that a job gives, and the groups; None if it gives neither, and those of the manifest hold."""
-    policy = job.policy()
-    return policy if policy.has_limits or policy.grouping is not None else None
+def limits_of(job: Job, sets: int = 1) -> list[LimitPolicy | None]:
+    """The limits that a job gives each of so many sensitive columns, and the groups; None for those of the manifest.
+
+    A job that names other columns than the release is not what was published: its limits are not about them.
+    """
+    policies = job.policies()
+    if job.table.sensitive is None:
+        policies *= sets
+    if len(policies) != sets:
+        return [None] * sets
+    return [one if one.has_limits or one.grouping is not None else None for one in policies]
 
 
 def check_job(job: Job, manifest: Manifest, report: Report) -> None:
@@ -65,7 +79,7 @@ def check_clear_values(job: Job, manifest: Manifest, exposure: Exposure | None, 
     nothing of this, unless it says so.
     """
     allowed = job.limits.publish_in_the_clear
-    if not allowed and (job.policy().has_limits or allowed is not None):
+    if not allowed and (any(one.has_limits for one in job.policies()) or allowed is not None):
         if exposure is None:
             report.not_checked([JOB], "the sensitive values cannot be read")
         else:
@@ -76,7 +90,10 @@ def check_clear_values(job: Job, manifest: Manifest, exposure: Exposure | None, 
 
 
 def _clear_values(job: Job, manifest: Manifest, exposure: Exposure) -> Iterator[str]:
-    by_name = job.policy().values
+    policies = job.policies() if len(job.policies()) == manifest.sets else job.policies()[:1] * manifest.sets
+    by_name = {
+        about(manifest, k) + value: limit for k, one in enumerate(policies) for value, limit in one.values.items()
+    }
     clear = [value for value in exposure.values if value.outright and by_name.get(value.value) != 1]
     if clear:
         clear.sort(key=lambda value: -value.outright)
@@ -84,61 +101,25 @@ def _clear_values(job: Job, manifest: Manifest, exposure: Exposure) -> Iterator[
         names = ", ".join(quote(value.value) for value in clear[:_VALUES_NAMED])
         more = " and others" if len(clear) > _VALUES_NAMED else ""
         have = "person has" if people == 1 else "people have"
-        yield f"{people:,} of {manifest.rows:,} {have} their value published outright ({names}{more})"
+        yield f"{people:,} of {manifest.people:,} {have} their value published outright ({names}{more})"
     alone = sum(group.buckets for group in manifest.own_setting if group.size == 1)
     if alone:
-        yield f"{plural(alone, 'bucket holds', 'buckets hold')} a single record"
-
-
-def _sensitive(asked: str | list[str | dict[str, Any]], manifest: Manifest) -> Iterator[str]:
-    entries = [manifest.columns.sensitive, *(one.column for one in manifest.others)]
-    has = [(entry.name, entry.of) for entry in entries]
-    sets = [
-        {"columns": [one]} if isinstance(one, str) else one for one in ([asked] if isinstance(asked, str) else asked)
-    ]
-    said = [(str(one.get("name", one["columns"][0])), list(one["columns"])) for one in sets]
-    if said != has:
-        plain = len(said) == 1 and len(said[0][1]) == 1
-        which = "sensitive column is" if plain else "sensitive columns are"
-        yield f"the job says that the {which} {_sets(said)}, and the release has {_sets(has)}"
-
-
-def _sets(sets: list[tuple[str, list[str]]]) -> str:
-    """In words; a set of several columns, or of one with another name, with its columns."""
-    words = [quote(name) if columns == [name] else f"{quote(name)} ({_listed(columns)})" for name, columns in sets]
-    return ", ".join(words[:_NAMED]) + (" and more" if len(words) > _NAMED else "")
-
-
-def _person(asked: str, manifest: Manifest) -> Iterator[str]:
-    """Whose rows they are is not published, but that somebody's are counted together is."""
-    if manifest.persons is None:
-        yield f"the job says that {quote(asked)} tells people apart, and in the release every row is a person"
-    yield from _identifiers([asked], manifest)
-
-
-def _most_rows(asked: int, manifest: Manifest) -> Iterator[str]:
-    most = manifest.persons.most_rows if manifest.persons is not None else None
-    if most != asked:
-        has = "the release does not limit them" if most is None else f"the release has {most:,}"
-        yield f"the job says that people have at most {plural(asked, 'row')}, and {has}"
+        single = "person" if manifest.persons is not None else "record"
+        yield f"{plural(alone, 'bucket holds', 'buckets hold')} a single {single}"
 
 
 def _quasi_identifiers(asked: list[str], manifest: Manifest) -> Iterator[str]:
     names = [column.name for column in manifest.columns.quasi_identifiers]
     if names != asked:
         yield (
-            f"the job says that the quasi-identifiers are {_listed(asked)}, in this order, and the release has "
-            f"{_listed(names)}"
+            f"the job says that the quasi-identifiers are {listed(asked)}, in this order, and the release has "
+            f"{listed(names)}"
         )
 
 
 def _identifiers(asked: list[str], manifest: Manifest) -> Iterator[str]:
-    columns = manifest.columns
-    published = {column.name for column in columns.quasi_identifiers}
-    for entry in (columns.sensitive, *(one.column for one in manifest.others)):
-        published |= {entry.name, *entry.of}
     for name in asked:
-        if name in published:
+        if name in published_columns(manifest):
             yield f"the job lists {quote(name)} under identifiers, and the release publishes it"
 
 
@@ -157,7 +138,7 @@ def _missing(asked: list[str], manifest: Manifest) -> Iterator[str]:
             yield f"the job says that {quote(code)} stands for a missing value, and the release counts it as a value"
     others = sorted(stated - set(asked))
     if others:
-        yield f"the release counts {_listed(others)} as missing, and the job does not say so"
+        yield f"the release counts {listed(others)} as missing, and the job does not say so"
 
 
 def _codes_of_sets(job: Job, manifest: Manifest) -> Iterator[str]:
@@ -177,10 +158,10 @@ def _not_applicable(job: Job, manifest: Manifest) -> Iterator[str]:
     named = set(job.table.not_applicable)
     unnamed = [value.value for value in manifest.values if not value.applies and value.value not in named]
     if unnamed:
-        yield f"the release sets people with {_listed(unnamed)} apart, and the job does not say not_applicable of it"
+        yield f"the release sets people with {listed(unnamed)} apart, and the job does not say not_applicable of it"
     kept = [value.value for value in manifest.values if value.applies and value.value in named]
     if kept:
-        yield f"the job says that {_listed(kept)} does not apply, and the release has it among the other values"
+        yield f"the job says that {listed(kept)} does not apply, and the release has it among the other values"
 
 
 def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
@@ -199,7 +180,7 @@ def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
     cuts = dict.fromkeys(node.column for node in manifest.strata.tree if isinstance(node, Cut))
     others = [column for column in cuts if column is not None and column not in columns]
     if others:
-        yield f"the job says strata by {_listed(columns)}, and the release is cut by {_listed(others)} too"
+        yield f"the job says strata by {listed(columns)}, and the release is cut by {listed(others)} too"
 
 
 def _method(asked: str, manifest: Manifest) -> Iterator[str]:
@@ -252,28 +233,23 @@ def _note_adversary(job: Job, manifest: Manifest, report: Report) -> None:
     known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
     more = [plural(known, "known record")] if known and job.adversary.corrupted is None else []
     more += [plural(fakes, "fake value") + " in every bucket"] if fakes and job.adversary.fakes is None else []
-    if manifest.groups is not None and job.policy().grouping is None:
+    if manifest.groups is not None and all(one.grouping is None for one in job.policies()):
         more.append(plural(len(manifest.groups), "group") + " of values")
     if manifest.persons is not None and job.table.person is None:
         more.append("people who may have several rows")
     if manifest.missing and not (job.table.missing or isinstance(job.table.sensitive, list)):
-        more.append(f"{_listed(manifest.missing)} as missing values")
+        more.append(f"{listed(manifest.missing)} as missing values")
     if more:
         report.note(f"the job says nothing of it, and the release was made with {' and '.join(more)}")
 
 
-def _listed(names: Iterable[str]) -> str:
-    quoted = [quote(name) for name in names]
-    return ", ".join(quoted[:_NAMED]) + (" and more" if len(quoted) > _NAMED else "")
-
-
 # Problems that the manifest shows, from what the job says under a key.
 BY_MANIFEST: dict[str, Callable[[Any, Manifest], Iterator[str]]] = {
-    "table.sensitive": _sensitive,
+    "table.sensitive": sensitive_problems,
     "table.quasi_identifiers": _quasi_identifiers,
     "table.identifiers": _identifiers,
-    "table.person": _person,
-    "table.most_rows": _most_rows,
+    "table.person": person_problems,
+    "table.most_rows": most_rows_problems,
     "table.null_value": _null_value,
     "table.missing": _missing,
     "table.strata": _strata,

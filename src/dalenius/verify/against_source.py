@@ -42,16 +42,11 @@ def source_columns(manifest: Manifest) -> list[str]:
 
 
 def require_person(manifest: Manifest, person: str | None) -> None:
-    """Whose row a row of the table is must be said if, and only if, people may have several."""
+    """Whose row a row of the table is must be said if people may have several."""
     if manifest.persons is not None and person is None:
         raise UsageError(
             "people have several rows in the release, and nobody says which rows of the table are whose",
             "Name the column that tells people apart: --person COLUMN.",
-        )
-    if manifest.persons is None and person is not None:
-        raise UsageError(
-            "every row of the release is a person of its own, and a column is given that tells people apart",
-            "Leave out --person.",
         )
 
 
@@ -60,6 +55,9 @@ def check_source(
 ) -> Report:
     """All comparisons, as far as the release's tables can be read."""
     report = Report()
+    if release.manifest.persons is None and person is not None:
+        _check_single_rows(source, person, report)
+        person = None
     if not readable.qit:
         report.not_checked([SOURCE], f"{release.name('qit')} cannot be read")
     elif person is None:
@@ -76,6 +74,14 @@ def check_source(
             _check_values(view, source, watch, own)
         report.add(own, about(release.manifest, number))
     return report
+
+
+def _check_single_rows(source: SourceTable, person: str, report: Report) -> None:
+    """Where every row of a release is a person, nobody has several in the table."""
+    several = source.repeated(person)
+    if several:
+        have = plural(several, "person has", "people have")
+        report.fail(SOURCE, f"{have} several rows in the table, and in the release every row is a person", several)
 
 
 def _check_rows(release: ReleaseFolder, source: SourceTable, watch: Watch, report: Report) -> None:

@@ -36,6 +36,7 @@ from dalenius.verify.findings import (
     SOURCE,
     Report,
 )
+from dalenius.verify.job_people import check_person
 from dalenius.verify.release_files import (
     Watch,
     check_hashes,
@@ -106,13 +107,17 @@ def verify(
         check_job(job, release.manifest, report)
     policies = _policies(policy, job, release.manifest.sets)
     if against is None:
+        if job is not None:
+            check_person(job, release.manifest, None, report)
         _check(release, None, policies, progress, batch_rows, report)
     else:
         from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
 
-        person = person if person is not None else getattr(job, "person", None)
+        person = person if person is not None or job is None else job.table.person
         require_person(release.manifest, person)
         with SourceTable.open(against, table, release.memory.engine // 2) as source:
+            if job is not None:
+                check_person(job, release.manifest, source, report)
             _check(release, _Given(source, person), policies, progress, batch_rows, report)
     if job is not None:
         check_clear_values(job, release.manifest, report.exposure, report)
@@ -132,7 +137,7 @@ def _policies(
 ) -> list[LimitPolicy | None]:
     """The publisher's limits of each sensitive column; one policy is that of all of them."""
     if policy is None and job is not None:
-        policy = limits_of(job)
+        policy = limits_of(job, sets)
     if policy is None or isinstance(policy, LimitPolicy):
         return [policy] * sets
     if len(policy) != sets:
