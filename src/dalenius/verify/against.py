@@ -82,6 +82,8 @@ class PublishersLimits:
         if not any(counts.values()):
             raise CountsError("there are no records")
         table = ValueCounts(tuple(sorted(counts)), tuple(counts[value] for value in sorted(counts)))
+        if self.manifest.has_several_values:
+            table = replace(table, people=self.manifest.people, in_groups=_PeopleOfGroups.of(self.manifest))
         if self.policy.has_limits:
             resolved = resolve_limits(self.policy, table)
             limits, groups = dict(zip(table.values, resolved.limits, strict=True)), resolved.groups
@@ -206,6 +208,22 @@ class Tree:
             has, wanted = (tree.limits[name] or "none" for tree in (stated, self))
             more = plural(len(other), "group has", "groups have")
             yield f"{more} another limit in the manifest; the first: {quote(name)}, {has}, not {wanted}", len(other)
+
+
+class _PeopleOfGroups(dict[str, int]):
+    """How many people have a value of a group, as the manifest states it. It is said elsewhere if it lacks a group."""
+
+    people: int
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> _PeopleOfGroups:
+        """A group that is not stated is everybody's."""
+        stated = cls((group.name, group.count) for group in manifest.groups or ())
+        stated.people = manifest.people
+        return stated
+
+    def __missing__(self, name: str) -> int:
+        return self.people
 
 
 def _by_name(groups: Groups, values: Sequence[str]) -> Tree:
