@@ -6,7 +6,7 @@ is the difference. It spills to a scratch folder when memory runs short. No row 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from dalenius.tables.open_table import Table, open_table
 from dalenius.tables.table_errors import out_of_memory, plain_errors
 
 _BATCH_ROWS = 2**17
-_FLOATING = ("FLOAT", "DOUBLE")
+FLOATING = ("FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class SourceTable:
         columns = release.schema.names
         if not columns:
             return Difference(0, 0)
-        with self._both_sides(columns, release):
+        with self.both_sides(columns, release):
             types = {side: column_types(self._connection, side) for side in ("source", "release")}
             keys = [
                 key
@@ -86,11 +86,11 @@ class SourceTable:
         `column` is that of the table; in the release it may be called otherwise.
         """
         (named,) = release.schema.names
-        with self._both_sides([column], release):
+        with self.both_sides([column], release):
             own = {"source": column, "release": named}
             types = {column_types(self._connection, side)[name] for side, name in own.items()}
-            floating = types <= set(_FLOATING)
-            keys = {side: [_text(name, null_value, missing, floating)] for side, name in own.items()}
+            floating = types <= set(FLOATING)
+            keys = {side: [text_of_value(name, null_value, missing, floating)] for side, name in own.items()}
             return _left_over(self._connection, keys["source"], keys["release"])
 
     def counts_of_values(self, column: str, null_value: str | None, missing: Sequence[str] = ()) -> dict[str, int]:
@@ -98,15 +98,19 @@ class SourceTable:
         self.require_columns([column])
         with plain_errors():
             relation = self._table.relation
-            floating = str(dict(zip(relation.columns, relation.types, strict=True))[column]) in _FLOATING
-            counted = relation.aggregate(f"{_text(column, null_value, missing, floating)} AS text, count(*) AS n")
+            floating = str(dict(zip(relation.columns, relation.types, strict=True))[column]) in FLOATING
+            counted = relation.aggregate(
+                f"{text_of_value(column, null_value, missing, floating)} AS text, count(*) AS n"
+            )
             rows = counted.limit(MOST_VALUES + 1).fetchall()
         if len(rows) > MOST_VALUES:
             raise TooManyValuesError.in_column(column, MOST_VALUES)
         return {text: int(count) for text, count in rows if text is not None}
 
     @contextmanager
-    def _both_sides(self, columns: Sequence[str], release: pyarrow.RecordBatchReader) -> Iterator[None]:
+    def both_sides(
+        self, columns: Sequence[str], release: pyarrow.RecordBatchReader
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
         """For as long as this lasts, `source` and `release` can each be read once."""
         self.require_columns(columns)
         with plain_errors(), _within_memory():
@@ -115,10 +119,15 @@ class SourceTable:
             for name, rows in sides.items():
                 self._connection.register(name, rows)
             try:
-                yield
+                yield self._connection
             finally:
                 for name in sides:
                     self._connection.unregister(name)
+
+    def fetch(self, query: str) -> list[Any]:
+        """What a query of the connection gives, once both sides were read."""
+        with plain_errors(), _within_memory():
+            return self._connection.execute(query).fetchall()
 
 
 @contextmanager
@@ -129,7 +138,7 @@ def _within_memory() -> Iterator[None]:
         raise out_of_memory() from None
 
 
-def _text(column: str, null_value: str | None, missing: Sequence[str], floating: bool) -> str:
+def text_of_value(column: str, null_value: str | None, missing: Sequence[str], floating: bool) -> str:
     """The text of a value; all NaNs have one, whatever their sign."""
     text = f"CAST({quote_name(column)} AS VARCHAR)"
     text = f"replace({text}, '-nan', 'nan')" if floating else text
@@ -146,7 +155,7 @@ def comparable(name: str, source: str, release: str) -> list[str]:
     """What to compare: the values themselves if both sides have one type, else their texts."""
     if source != release and not (_is_local_time(source) and _is_local_time(release)):
         return [f"CAST({name} AS VARCHAR)"]
-    if source in _FLOATING:  # 0.0 and -0.0 are one group to SQL
+    if source in FLOATING:  # 0.0 and -0.0 are one group to SQL
         return [name, f"signbit({name}) AND NOT isnan({name})"]
     return [name]
 
@@ -161,13 +170,15 @@ def _left_over(
 ) -> Difference:
     """The keys are those of both sides, or of the source, if the release has others."""
     both = [", ".join(f"{key} AS key_{place}" for place, key in enumerate(own)) for own in (keys, of_release or keys)]
-    names = ", ".join(f"key_{place}" for place in range(len(keys)))
+    rows = f"(SELECT {both[0]}, 1 AS side FROM source UNION ALL SELECT {both[1]}, -1 AS side FROM release)"  # noqa: S608
+    names = [f"key_{place}" for place in range(len(keys))]
+    return difference_of(lambda query: connection.execute(query).fetchall(), rows, names)
+
+
+def difference_of(fetch: Callable[[str], list[Any]], rows: str, keys: Sequence[str]) -> Difference:
+    """Rows with a side, 1 for the table and -1 for the release, by their keys; `fetch` reads to the end."""
     query = f"""
         SELECT coalesce(sum(balance) FILTER (balance > 0), 0), coalesce(-sum(balance) FILTER (balance < 0), 0)
-        FROM (
-            SELECT sum(side) AS balance
-            FROM (SELECT {both[0]}, 1 AS side FROM source UNION ALL SELECT {both[1]}, -1 AS side FROM release)
-            GROUP BY {names} HAVING sum(side) <> 0
-        )"""  # noqa: S608
-    ((missing, extra),) = connection.execute(query).fetchall()  # to its end: the tables are in use until then
+        FROM (SELECT sum(side) AS balance FROM {rows} GROUP BY {", ".join(keys)} HAVING sum(side) <> 0)"""  # noqa: S608
+    ((missing, extra),) = fetch(query)
     return Difference(int(missing), int(extra))

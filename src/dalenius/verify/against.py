@@ -1,4 +1,4 @@
-"""What the publisher knows beyond the release: the limits that were meant, and the table that was published.
+"""What the publisher knows beyond the release: the limits that were meant.
 
 Limits from a policy (`PublishersLimits`). Rules such as theta make a limit from how many records a value has. Without
 fake values ST shows that. With them it does not: ST has every value as often as the table, or more often. Then the
@@ -9,21 +9,14 @@ already uses it to have a release compared with exactly that.
 
 If the policy says what the groups of values are, the manifest must have these groups, on the same levels, with the same
 values and the same limits. If it does not, those of the manifest hold.
-
-The table (`check_source`). The quasi-identifiers, and apart from them the sensitive values, are compared row by row.
-With fake values ST has rows that are not the table's: exactly as many as the manifest says, and none of the table's own
-is missing.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from dalenius.errors import CountsError, PolicyError
 from dalenius.model.groups import NO_GROUP, Groups
@@ -31,15 +24,13 @@ from dalenius.model.problem import ValueCounts
 from dalenius.policy.banding import policy_of_bands
 from dalenius.policy.grouping import limit_groups, resolve_groups
 from dalenius.policy.limits import LimitPolicy, refuse_absent, resolve_limits
-from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
-from dalenius.verify.findings import LIMITS, SOURCE, Report, plural, quote
-from dalenius.verify.release_files import Watch
+from dalenius.verify.findings import LIMITS, Report, plural, quote
 from dalenius.verify.stated_bands import bands_meant
 from dalenius.verify.stated_groups import StatedGroups
 
 if TYPE_CHECKING:
-    from dalenius.tables.compare import Difference, SourceTable
+    from dalenius.tables.compare import SourceTable
 
 _BY_COUNTS = ("odds", "theta", "beta")  # rules
 
@@ -90,21 +81,15 @@ class PublishersLimits:
         counts = dict(held) if self.table_counts is None else {value: 0 for value, _ in held} | self.table_counts
         if not any(counts.values()):
             raise CountsError("there are no records")
-        table = ValueCounts(tuple(sorted(counts)), tuple(counts[value] for value in sorted(counts)), **self._people())
+        table = ValueCounts(tuple(sorted(counts)), tuple(counts[value] for value in sorted(counts)))
+        if self.manifest.has_several_values:
+            table = replace(table, people=self.manifest.people, in_groups=_PeopleOfGroups.of(self.manifest))
         if self.policy.has_limits:
             resolved = resolve_limits(self.policy, table)
             limits, groups = dict(zip(table.values, resolved.limits, strict=True)), resolved.groups
         else:
             limits, groups = self._stated(table.values), self._tree(table.values, table.counts)
         return limits, _by_name(groups, table.values) if groups is not None else None
-
-    def _people(self) -> dict[str, Any]:
-        """Where a person may have several values, how many people there are, and how many have a value of a group."""
-        if not self.manifest.has_several_values:
-            return {}
-        people = self.manifest.people
-        in_groups = {group.name: group.count for group in self.manifest.groups or ()}
-        return {"people": people, "in_groups": defaultdict(lambda: people, in_groups)}  # others are a finding anyway
 
     def _by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> tuple[dict[str, Fraction], Tree | None]:
         """The manifest's limits where the rules are needed, and at most what the rules can give."""
@@ -225,6 +210,22 @@ class Tree:
             yield f"{more} another limit in the manifest; the first: {quote(name)}, {has}, not {wanted}", len(other)
 
 
+class _PeopleOfGroups(dict[str, int]):
+    """How many people have a value of a group, as the manifest states it. It is said elsewhere if it lacks a group."""
+
+    people: int
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> _PeopleOfGroups:
+        """A group that is not stated is everybody's."""
+        stated = cls((group.name, group.count) for group in manifest.groups or ())
+        stated.people = manifest.people
+        return stated
+
+    def __missing__(self, name: str) -> int:
+        return self.people
+
+
 def _by_name(groups: Groups, values: Sequence[str]) -> Tree:
     names = [group.name for group in groups.groups]
     return Tree(
@@ -249,72 +250,3 @@ def _hidden(rule: str, what: str) -> str:
         f"{rule} goes by how many records a value has, which a release with fake values does not show: for {what} the "
         f"manifest's limit is taken, if {rule} can give as much; compare with the table to have it worked out"
     )
-
-
-@dataclass(frozen=True)
-class Readable:
-    """Which tables could be read to their ends: QIT, and those of each sensitive column."""
-
-    qit: bool
-    sets: tuple[bool, ...]
-
-
-def source_columns(manifest: Manifest) -> list[str]:
-    """The columns that the table must have."""
-    sensitive = [name for number in range(manifest.sets) for name in manifest.view(number).columns.sensitive.of]
-    return [*(column.name for column in manifest.columns.quasi_identifiers), *sensitive]
-
-
-def check_source(release: ReleaseFolder, source: SourceTable, readable: Readable, watch: Watch) -> Report:
-    """All comparisons, as far as the release's tables can be read."""
-    report = Report()
-    names = [column.name for column in release.manifest.columns.quasi_identifiers]
-    if readable.qit and names:
-        difference = source.difference(_reader(release, "qit", names, watch))
-        _add(difference, "quasi-identifiers", release.name("qit"), report)
-    if not readable.qit:
-        report.not_checked([SOURCE], f"{release.name('qit')} cannot be read")
-    for number, can_be_read in enumerate(readable.sets):
-        view = release.view(number) if release.manifest.others else release
-        if can_be_read:
-            _check_values(view, source, watch, report)
-        else:
-            report.not_checked([SOURCE], f"{view.name('st')} cannot be read")
-    return report
-
-
-def _check_values(release: ReleaseFolder, source: SourceTable, watch: Watch, report: Report) -> None:
-    """A sensitive column of which everybody has one value."""
-    manifest = release.manifest
-    values = _reader(release, "st", [manifest.columns.sensitive.name], watch)
-    (column,) = manifest.columns.sensitive.of
-    difference = source.difference_of_values(values, column, manifest.null_value, manifest.missing)
-    fakes = manifest.adversary.fake_values * manifest.buckets
-    _add(difference, "sensitive values", release.name("st"), report, fakes)
-
-
-def _add(difference: Difference, what: str, file: str, report: Report, fakes: int = 0) -> None:
-    """Whatever differs, apart from so many rows that the table has not."""
-    surplus = difference.extra - fakes
-    if difference.missing or surplus:
-        beside = f" and {plural(fakes, 'fake value')}" if fakes else ""
-        lacking = f", {-surplus:,} of the fake values are not there" if surplus < 0 else ""
-        report.fail(
-            SOURCE,
-            f"the {what} in {file} are not those of the table{beside}: {difference.missing:,} rows are missing, "
-            f"{max(0, surplus):,} are too many{lacking}",
-            difference.missing + abs(surplus),
-        )
-
-
-def _reader(release: ReleaseFolder, table: TableName, columns: list[str], watch: Watch) -> pa.RecordBatchReader:
-    """The columns as a stream, categories as what they stand for."""
-    types = {column: release.schema(table).field(column).type for column in columns}
-    schema = pa.schema([(name, of.value_type if pa.types.is_dictionary(of) else of) for name, of in types.items()])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in release.batches(table, columns):
-            watch.step(batch.num_rows)
-            yield batch.cast(schema)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())

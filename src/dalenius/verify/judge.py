@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ from dalenius.model.verdict import Verdict
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE
-from dalenius.verify.against import Readable, check_source, source_columns
 from dalenius.verify.against_job import as_job, check_clear_values, check_job, limits_of
+from dalenius.verify.against_source import Readable, check_source, require_person, source_columns
 from dalenius.verify.bucket_shares import Scan
 from dalenius.verify.consistency import check_consistency, is_countable
 from dalenius.verify.each_set import SensitiveChecks, add_scans
@@ -66,6 +67,7 @@ def verify(
     job: Job | str | os.PathLike[str] | None = None,
     against: Any = None,
     table: str | None = None,
+    person: str | None = None,
     signed_by: PublicKey | str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     memory: int | None = None,
@@ -78,7 +80,8 @@ def verify(
     values hide those, from the counts of `against`; a policy of explicit limits needs neither. `job` is
     a job file, or its path: everything that it says is compared, its limits too, unless there is a policy. `against`
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
-    DataFrame, a pyarrow Table or a DuckDB relation. `signed_by` is the public key, or its file, of whoever has to have
+    DataFrame, a pyarrow Table or a DuckDB relation. Where people may have several rows, `person` is the column of that
+    table that says whose row it is. `signed_by` is the public key, or its file, of whoever has to have
     signed the release. `progress` hears of one stage, "Verifying", from whichever threads read rows. `memory`, in
     bytes, is what the whole program may take, half of the machine's if None: a MemoryLimitError says that the release
     would take more.
@@ -110,13 +113,23 @@ def verify(
     else:
         from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
 
+        person = person if person is not None or job is None else job.table.person
+        require_person(release.manifest, person)
         with SourceTable.open(against, table, release.memory.engine // 2) as source:
             if job is not None:
                 check_person(job, release.manifest, source, report)
-            _check(release, source, policies, progress, batch_rows, report)
+            _check(release, _Given(source, person), policies, progress, batch_rows, report)
     if job is not None:
         check_clear_values(job, release.manifest, report.exposure, report)
     return report.verdict(asked, release.manifest)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The table that was published, and its column that tells people apart, if people may have several rows."""
+
+    source: SourceTable
+    person: str | None
 
 
 def _policies(
@@ -140,7 +153,7 @@ def _public_key(given: PublicKey | str | os.PathLike[str]) -> PublicKey:
 
 def _check(
     release: ReleaseFolder,
-    source: SourceTable | None,
+    given: _Given | None,
     policies: Sequence[LimitPolicy | None],
     progress: Progress,
     batch_rows: int,
@@ -148,21 +161,22 @@ def _check(
 ) -> None:
     """All checks of a release whose manifest can be read, but for those of the job and the signature."""
     manifest = release.manifest
-    if source is not None:
-        source.require_columns(source_columns(manifest))
+    if given is not None:
+        given.source.require_columns([*source_columns(manifest), *([given.person] if given.person is not None else [])])
     check_consistency(manifest, report)
     has_tree = check_tree(manifest, report)
     note_other_files(release, report)
     rows = manifest.rows + sum(manifest.view(number).slots for number in range(manifest.sets))
-    rows *= 2 if source is not None else 1
+    rows *= 2 if given is not None else 1
+    source = given.source if given is not None else None
     progress.stage(_STAGE, rows)
     watch = Watch(rows, progress)
     scanner = Scanner(release, watch, batch_rows, has_tree)
     try:
         sets = [SensitiveChecks.of(scanner, k, policy, source, report) for k, policy in enumerate(policies)]
         readable = _check_tables(scanner, sets, report)
-        if source is not None:
-            report.add(check_source(release, source, readable, watch))
+        if given is not None:
+            report.add(check_source(release, given.source, given.person, readable, watch))
     except BaseException:
         watch.stop()
         raise

@@ -1,0 +1,184 @@
+"""Whether a release has exactly the records of the table that it is said to be made of.
+
+The quasi-identifiers, and apart from them the sensitive values, are compared row by row. With fake values ST has rows
+that are not the table's: exactly as many as the manifest says, and none of the table's own is missing.
+
+Where people have several rows, a person is compared with all of their rows. Rows that were left out, of people with
+more than are kept, are as many as the manifest says; then no row, no value and no group is anybody's who has it not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dalenius.errors import UsageError
+from dalenius.release.folder import ReleaseFolder, TableName, group_column
+from dalenius.release.manifest import Manifest
+from dalenius.verify.findings import SOURCE, Report, plural
+from dalenius.verify.release_files import Watch
+from dalenius.verify.stated_groups import StatedGroups
+from dalenius.verify.stated_people import about
+
+if TYPE_CHECKING:
+    from dalenius.tables.compare import Difference, SourceTable
+
+
+@dataclass(frozen=True)
+class Readable:
+    """Which tables could be read to their ends: QIT, and those of each sensitive column."""
+
+    qit: bool
+    sets: tuple[bool, ...]
+
+
+def source_columns(manifest: Manifest) -> list[str]:
+    """The columns that the table must have."""
+    sensitive = [name for number in range(manifest.sets) for name in manifest.view(number).columns.sensitive.of]
+    return [*(column.name for column in manifest.columns.quasi_identifiers), *sensitive]
+
+
+def require_person(manifest: Manifest, person: str | None) -> None:
+    """Whose row a row of the table is must be said if people may have several."""
+    if manifest.persons is not None and person is None:
+        raise UsageError(
+            "people have several rows in the release, and nobody says which rows of the table are whose",
+            "Name the column that tells people apart: --person COLUMN.",
+        )
+
+
+def check_source(
+    release: ReleaseFolder, source: SourceTable, person: str | None, readable: Readable, watch: Watch
+) -> Report:
+    """All comparisons, as far as the release's tables can be read."""
+    report = Report()
+    if release.manifest.persons is None and person is not None:
+        _check_single_rows(source, person, report)
+        person = None
+    if not readable.qit:
+        report.not_checked([SOURCE], f"{release.name('qit')} cannot be read")
+    elif person is None:
+        _check_rows(release, source, watch, report)
+    else:
+        _check_people(release, source, person, watch, report)
+    for number, can_be_read in enumerate(readable.sets):
+        view, own = release.view(number) if release.manifest.others else release, Report()
+        if not can_be_read:
+            own.not_checked([SOURCE], f"{view.name('st')} cannot be read")
+        elif view.manifest.has_several_values:
+            _check_items(view, source, person, watch, own)
+        else:
+            _check_values(view, source, watch, own)
+        report.add(own, about(release.manifest, number))
+    return report
+
+
+def _check_single_rows(source: SourceTable, person: str, report: Report) -> None:
+    """Where every row of a release is a person, nobody has several in the table."""
+    several = source.repeated(person)
+    if several:
+        have = plural(several, "person has", "people have")
+        report.fail(SOURCE, f"{have} several rows in the table, and in the release every row is a person", several)
+
+
+def _check_rows(release: ReleaseFolder, source: SourceTable, watch: Watch, report: Report) -> None:
+    """QIT row by row."""
+    names = [column.name for column in release.manifest.columns.quasi_identifiers]
+    if names:
+        difference = source.difference(_reader(release, "qit", names, watch))
+        _add(difference, "quasi-identifiers", release.name("qit"), report)
+
+
+def _check_people(release: ReleaseFolder, source: SourceTable, person: str, watch: Watch, report: Report) -> None:
+    """QIT person by person. Of those with more rows than were kept, each row is one of the table's."""
+    from dalenius.tables.compare_people import difference_of_people  # here, because nothing else needs DuckDB
+
+    manifest, file = release.manifest, release.name("qit")
+    persons = manifest.persons
+    if persons is None:
+        return
+    names = [column.name for column in manifest.columns.quasi_identifiers]
+    reader = _reader(release, "qit", [manifest.columns.bucket, persons.number, *names], watch)
+    found = difference_of_people(source, person, names, reader, persons.most_rows)
+    if found.people != manifest.people:
+        report.fail(SOURCE, f"the table has {plural(found.people, 'person', 'people')}, and {file} {manifest.people:,}")
+    extra = max(0, found.extra - found.above, found.short)
+    if found.missing or extra or found.extra < found.above:
+        report.fail(
+            SOURCE,
+            f"the people in {file} are not those of the table: {found.missing:,} are missing with their rows, "
+            f"{extra:,} have rows that nobody has",
+            max(1, found.missing + extra),
+        )
+    if found.above or persons.dropped:
+        rows = source.difference(_reader(release, "qit", names, watch))
+        if rows.extra or rows.missing != persons.dropped:
+            report.fail(
+                SOURCE,
+                f"{plural(persons.dropped, 'row')} of the table should be left out of {file}: {rows.missing:,} are, "
+                f"and {rows.extra:,} others are there",
+                max(1, rows.extra + abs(rows.missing - persons.dropped)),
+            )
+
+
+def _check_items(release: ReleaseFolder, source: SourceTable, person: str | None, watch: Watch, report: Report) -> None:
+    """A sensitive column of which people may have several values, and the table of its groups."""
+    from dalenius.tables.compare_people import SensitiveColumns, difference_of_groups, difference_of_items
+
+    manifest, file = release.manifest, release.name("st")
+    column, persons = manifest.columns.sensitive, manifest.persons
+    sensitive = SensitiveColumns(tuple(column.of), manifest.null_value, tuple(manifest.missing))
+    shortened = persons is not None and persons.dropped > 0
+    names = [column.name, *([persons.rows] if persons is not None and not shortened else [])]
+    difference = difference_of_items(source, person, sensitive, _reader(release, "st", names, watch))
+    what = "people with sensitive values"
+    _add(replace(difference, missing=0) if shortened else difference, what, file, report)
+    stated = StatedGroups.of(manifest) if manifest.group_table is not None else None
+    if stated is not None:
+        groups = {
+            value.value: [stated.names[place] for place in stated.path_of(value.value)] for value in manifest.values
+        }
+        reader = _reader(release, "groups", [group_column(manifest.columns.bucket)], watch)
+        difference = difference_of_groups(source, person, sensitive, groups, reader)
+        difference = replace(difference, missing=0) if shortened else difference
+        _add(difference, "people with groups of values", release.name("groups"), report)
+
+
+def _check_values(release: ReleaseFolder, source: SourceTable, watch: Watch, report: Report) -> None:
+    """A sensitive column of which everybody has one value."""
+    manifest = release.manifest
+    values = _reader(release, "st", [manifest.columns.sensitive.name], watch)
+    (column,) = manifest.columns.sensitive.of
+    difference = source.difference_of_values(values, column, manifest.null_value, manifest.missing)
+    fakes = manifest.adversary.fake_values * manifest.buckets
+    _add(difference, "sensitive values", release.name("st"), report, fakes)
+
+
+def _add(difference: Difference, what: str, file: str, report: Report, fakes: int = 0) -> None:
+    """Whatever differs, apart from so many rows that the table has not."""
+    surplus = difference.extra - fakes
+    if difference.missing or surplus:
+        beside = f" and {plural(fakes, 'fake value')}" if fakes else ""
+        lacking = f", {-surplus:,} of the fake values are not there" if surplus < 0 else ""
+        report.fail(
+            SOURCE,
+            f"the {what} in {file} are not those of the table{beside}: {difference.missing:,} rows are missing, "
+            f"{max(0, surplus):,} are too many{lacking}",
+            difference.missing + abs(surplus),
+        )
+
+
+def _reader(release: ReleaseFolder, table: TableName, columns: list[str], watch: Watch) -> pa.RecordBatchReader:
+    """The columns as a stream, categories as what they stand for."""
+    types = {column: release.schema(table).field(column).type for column in columns}
+    schema = pa.schema([(name, of.value_type if pa.types.is_dictionary(of) else of) for name, of in types.items()])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in release.batches(table, columns):
+            watch.step(batch.num_rows)
+            yield batch.cast(schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
