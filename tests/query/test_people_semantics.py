@@ -15,7 +15,8 @@ from dalenius.model.estimate import Asked, Estimate
 from dalenius.query.count import Counter, answer_object, count
 from dalenius.query.figures import figures
 from dalenius.query.people_count import NOT_LEARNED, PeopleCounter, open_counter
-from dalenius.query.workload import view_of
+from dalenius.query.workload import evaluate, view_of
+from dalenius.release.folder import open_release
 from tests.query.people_releases import People, Row
 
 
@@ -232,6 +233,12 @@ def test_one_column_is_answered_as_by_a_plain_release(tmp_path: Path) -> None:
     assert view_of(both.write(tmp_path / "both"), "Income").manifest.columns.sensitive.name == "Income"
     with pytest.raises(UsageError, match="no sensitive column"):
         view_of(both.write(tmp_path / "both"), "Incme")
+    table = pa.table(dict(zip(("Age", "Disease", "Income"), map(list, zip(*cells, strict=True)), strict=True)))
+    answered, alike = (
+        evaluate(open_release(one.path), table, queries=50, sensitive="Income") for one in (release, plain)
+    )
+    assert answered == alike
+    assert answered.bounds_hold == 50
 
 
 def test_a_set_of_several_columns_beside_a_plain_one(tmp_path: Path) -> None:

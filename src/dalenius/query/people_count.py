@@ -143,7 +143,9 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         named = self._named(expression)
         numeric = [k for k in self._numbers.values() if _has_numbers(self.manifest.view(k))]
         candidates = sorted(named) or numeric
-        if len(candidates) != 1:
+        if not candidates:
+            raise QueryError("no sensitive column has numbers, so there is no mean, sum or quantile", "Ask for counts.")
+        if len(candidates) > 1:
             raise QueryError(
                 f"{len(candidates)} sensitive columns can be meant by a mean, a sum or a quantile",
                 "Name one of them in the condition, and no other: income IS NOT NULL.",
