@@ -227,7 +227,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         factors = []
         for one in tables.sets:
             condition = parts.values.get(one.number)
-            if one.name in by or (condition is not None and one.manifest.is_plain):
+            if one.name in by or (condition is not None and (one.manifest.is_plain or _is_one(tables, one, condition))):
                 factors.append(value_factor(one, condition or "TRUE", one.name in by, self._unit))
             elif condition is not None:
                 groups = _groups_around(tables, one, condition)
@@ -280,6 +280,12 @@ def _product(names: Sequence[str], column: str, of: str) -> str:
 
 def _list_sum(until: str, summand: str) -> str:
     return f"coalesce(list_sum(list_transform(range(1, {until} + 1), lambda i: {summand})), 0)"
+
+
+def _is_one(tables: PeopleTables, one: SensitiveLines, condition: str) -> bool:
+    """Whether at most one value meets a condition: its lines are people, and need not be told apart by value."""
+    query = f"SELECT DISTINCT {one.column} FROM st{one.number} WHERE {condition} LIMIT 2"  # noqa: S608
+    return sum(1 for _ in tables.fetch(query)) <= 1
 
 
 def _groups_around(tables: PeopleTables, one: SensitiveLines, condition: str) -> GroupsAround | None:
