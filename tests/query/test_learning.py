@@ -11,6 +11,7 @@ import pytest
 
 import dalenius
 from dalenius.query.count import Counter
+from dalenius.query.people_count import open_counter
 from dalenius.query.workload import Answers, answer, encode, generate
 from dalenius.release.folder import open_release
 from tests.query.releases import write_release
@@ -128,7 +129,7 @@ def test_a_group_is_a_condition(release: dalenius.Release, columns: list[str]) -
     def same(name: str, value: object) -> str:
         return f"{name} IS NOT DISTINCT FROM {'NULL' if value is None else value}"
 
-    with Counter(open_release(release.path), calibration=release._calibration) as counter:
+    with open_counter(open_release(release.path), calibration=release._calibration) as counter:
         for group in groups[:: max(1, len(groups) // 12)]:
             where = " AND ".join(same(name, value) for name, value in group.group.items())
             found = counter.count(f"q0 < 2 AND (X < 4 OR X IS NULL) AND {where}", learn=True, measure=True)

@@ -32,11 +32,11 @@ def made_up(
     groups: Any = (),
 ) -> People:
     """A release of buckets with 1 to `most` people; those of bucket i have `each[i]` rows."""
-    draw = random.Random(seed)  # noqa: S311 (a test)
+    draw = random.Random(seed)  # noqa: S311
 
     def row() -> Any:
-        own = [tuple(draw.choice(VALUES[:kinds]) for _ in range(slots)) for slots in sets.values()]
-        return (draw.randint(1, 3),), tuple(own)
+        own = tuple(tuple(draw.choice(VALUES[:kinds]) for _ in range(slots)) for slots in sets.values())
+        return (draw.randint(1, 3),), own
 
     people = [
         (bucket, [row() for _ in range(rows)])

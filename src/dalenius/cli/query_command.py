@@ -20,7 +20,7 @@ from dalenius.cli.failures import report_errors
 from dalenius.cli.show_answers import Answer, show_answers
 from dalenius.cli.text_table import count_allowance, count_options, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
-from dalenius.model.estimate import Asked
+from dalenius.model.estimate import Asked, Unit
 from dalenius.tables.delimited import require_regular
 from dalenius.tables.killable import in_child
 
@@ -46,6 +46,14 @@ _LONGEST_FILE = 2**24  # characters of a file of queries
     multiple=True,
     metavar="COLUMN[,...]",
     help="Count every group of these columns' values. Repeatable.",
+)
+@click.option(
+    "--count",
+    "unit",
+    type=click.Choice(["people", "rows"]),
+    default="people",
+    show_default=True,
+    help="What to count where people have several rows.",
 )
 @click.option("--mean", is_flag=True, help="Give the mean of the sensitive numbers instead of a count.")
 @click.option("--sum", "total", is_flag=True, help="Give their sum.")
@@ -77,6 +85,7 @@ def query_command(
     folder: Path,
     expression: str | None,
     groups: tuple[str, ...],
+    unit: Unit,
     mean: bool,
     total: bool,
     median: bool,
@@ -88,10 +97,13 @@ def query_command(
     memory: str | None,
     as_json: bool,
 ) -> None:
-    """Estimate from the release in DIR how many records meet EXPRESSION, with bounds that always hold.
+    """Estimate from the release in DIR how many people meet EXPRESSION, with bounds that always hold.
 
     EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. The estimate is learned from all
     buckets together where that is possible. Its 95 % interval says how often intervals like it hold the truth.
+
+    Where people have several rows, somebody counts who has a row that meets what EXPRESSION says of quasi-identifiers,
+    and a value that meets what it says of a sensitive column, in any of their rows. --count rows counts rows instead.
 
     With --mean, --sum, --median and --quantile, the answer is about the sensitive numbers of these records. Estimates
     are learned if the numbers are in bands. Their intervals are too narrow.
@@ -106,7 +118,7 @@ def query_command(
         how = {"learn": learn, "measure": measure}
         levels = dict.fromkeys([0.5, *quantiles] if median else quantiles)
         asked = Asked(mean=mean, sum=total, quantiles=tuple(levels)) if mean or total or levels else None
-        work = partial(_answers, folder, texts, by, asked, how, allowance.engine, as_json)
+        work = partial(_answers, folder, texts, by, asked, how, allowance.engine, unit, as_json)
         answers = _collected(in_child(work, allowance), lines)
         if as_json:
             _print_json(texts if queries_file is not None else None, answers)
@@ -148,13 +160,15 @@ def _answers(
     asked: Asked | None,
     how: dict[str, bool],
     memory: str,
+    unit: Unit,
     as_json: bool,
 ) -> Iterator[Any]:
     """None once the release is open, then one answer after the other. Libraries are imported by the child alone."""
-    from dalenius.query.count import Counter, answer_object
+    from dalenius.query.count import answer_object
+    from dalenius.query.people_count import open_counter
     from dalenius.release.folder import open_release
 
-    with Counter(open_release(folder), memory=memory) as counter:
+    with open_counter(open_release(folder), memory=memory, unit=unit) as counter:
         yield None
         for text in texts:
             if asked is not None:
@@ -202,6 +216,7 @@ Examples:
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--against", required=True, type=click.Path(path_type=Path), help="Table that was published.")
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
+@click.option("--sensitive", metavar="COLUMN", help="Sensitive column of the queries, if there are several.")
 @click.option("--queries", type=int, default=5_000, show_default=True, metavar="N", help="Number of random queries.")
 @click.option(
     "--selectivity",
@@ -225,6 +240,7 @@ def workload_command(
     folder: Path,
     against: Path,
     table_name: str | None,
+    sensitive: str | None,
     queries: int,
     selectivity: float,
     seed: int,
@@ -248,6 +264,7 @@ def workload_command(
             selectivity=selectivity,
             seed=seed,
             learn=learn,
+            sensitive=sensitive,
         )
         if as_json:
             click.echo(json.dumps(workload_object(result, selectivity, seed, time.perf_counter() - start, learn)))

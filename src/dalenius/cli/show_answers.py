@@ -15,6 +15,7 @@ from dalenius.model.estimate import (
     LEARNED,
     MEASURED,
     NOT_MEASURED,
+    PEOPLE_AT_RANDOM,
     Coverage,
     Estimate,
     Figure,
@@ -27,6 +28,10 @@ from dalenius.model.estimate import (
 _LONGEST_QUERY = 60  # characters of a query that are printed
 _DIGITS = 6  # of a number that is not whole
 _LOOSE = "Note: the condition has too many patterns to try them all; the bounds hold, but tighter ones may exist."
+_LOOSE_PEOPLE = (
+    "Note: who has several of the values is not known, and not all ways were tried; the bounds hold, but tighter ones "
+    "may exist."
+)
 _PERHAPS_NOBODY = "Note: perhaps nobody has such a number. The bounds of means and quantiles hold if anybody has."
 
 Answer = Estimate | list[GroupEstimate]
@@ -57,27 +62,36 @@ def show_answers(queries: Sequence[str] | None, answers: Sequence[Answer | list[
 
 def _reservations(estimates: Sequence[Estimate]) -> Iterator[str]:
     """What to keep in mind about these estimates."""
-    if not all(estimate.tight for estimate in estimates):
+    loose = [estimate for estimate in estimates if not estimate.tight]
+    if any(estimate.unit is None for estimate in loose):
         yield _LOOSE
+    if any(estimate.unit is not None for estimate in loose):
+        yield _LOOSE_PEOPLE
+    if dropped := max((estimate.dropped for estimate in estimates), default=0):
+        yield f"Note: {dropped:,} rows of people with many were not published. What only they have is not counted."
     uncertain = [estimate for estimate in estimates if not estimate.exact]
     for reason in dict.fromkeys(estimate.not_learned for estimate in uncertain if estimate.not_learned is not None):
         yield f"Note: nothing was learned. {reason}"
     if any(estimate.method == "learned" for estimate in uncertain):
         yield LEARNED
-    if any(estimate.method == "at random" for estimate in uncertain):
+    at_random = [estimate for estimate in uncertain if estimate.method == "at random"]
+    if any(estimate.unit is None for estimate in at_random):
         yield AT_RANDOM
+    if any(estimate.unit is not None for estimate in at_random):
+        yield PEOPLE_AT_RANDOM
     if uncertain:
         yield NOT_MEASURED if any(estimate.coverage is None for estimate in uncertain) else MEASURED
 
 
 def _show_estimate(estimate: Estimate) -> None:
     low, high = estimate.bounds
+    unit = f" {estimate.unit}" if estimate.unit is not None else ""
     if estimate.exact:
-        show_pairs([("count", f"{low:,}  (exact)")])
+        show_pairs([("count", f"{low:,}{unit}  (exact)")])
         return
     source = "learned from all buckets together" if estimate.method == "learned" else "at random in buckets"
     pairs = [
-        ("estimate", f"{estimate.estimate:,.1f}  ({source})"),
+        ("estimate", f"{estimate.estimate:,.1f}{unit}  ({source})"),
         ("certain bounds", f"{low:,} to {high:,}"),
         ("standard error", f"{estimate.standard_error:,.2f}"),
         ("95 % interval", f"{_from_to(estimate)}; {_held(estimate.coverage)}"),
@@ -106,7 +120,8 @@ def _show_groups(groups: Sequence[GroupEstimate]) -> None:
         return
     learned = any(group.estimate.method == "learned" for group in groups)
     by = [printable(name) for name in groups[0].group]
-    numbers = ["estimate", "certain bounds", "standard error", "95 % interval", "held"]
+    unit = groups[0].estimate.unit
+    numbers = ["estimate" if unit is None else unit, "certain bounds", "standard error", "95 % interval", "held"]
     table = TextTable([*by, *numbers, *(["at random", "interval", "held"] if learned else [])], left=by)
     for group in groups:
         names = ("" if value is None else printable(str(value)) for value in group.group.values())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from dalenius.model.attack_result import Audit
-    from dalenius.model.estimate import Estimate, Figure, GroupEstimate, GroupFigure
+    from dalenius.model.estimate import Estimate, Figure, GroupEstimate, GroupFigure, Unit
     from dalenius.model.exposure import Exposure, GroupShare, TypicalError
     from dalenius.model.verdict import Verdict
     from dalenius.policy.job import Job
@@ -61,7 +61,7 @@ class Release:
         if temporary is not None:
             weakref.finalize(self, temporary.remove)
         self.notes = tuple(notes)
-        self._calibration: Calibration | None = None  # kept, once it was measured
+        self._calibration: Calibration | dict[int, Calibration] | None = None  # kept, once it was measured
 
     @property
     def path(self) -> Path:
@@ -219,7 +219,13 @@ class Release:
 
     @overload
     def count(
-        self, expression: str, *, learn: bool = True, measure: bool = True, timeout: float | None = None
+        self,
+        expression: str,
+        *,
+        learn: bool = True,
+        measure: bool = True,
+        count: Unit = "people",
+        timeout: float | None = None,
     ) -> Estimate: ...
 
     @overload
@@ -230,6 +236,7 @@ class Release:
         *,
         learn: bool = True,
         measure: bool = True,
+        count: Unit = "people",
         timeout: float | None = None,
     ) -> list[GroupEstimate]: ...
 
@@ -240,20 +247,20 @@ class Release:
         *,
         learn: bool = True,
         measure: bool = True,
+        count: Unit = "people",
         timeout: float | None = None,
     ) -> Estimate | list[GroupEstimate]:
-        """How many records satisfy an SQL expression: an estimate with certain bounds and an interval.
+        """How many people, or rows, satisfy an SQL expression: an estimate with certain bounds and an interval.
 
         It is learned from all buckets together where that is possible, unless `learn` is False; what single buckets
         give is beside it in `at_random`. `measure` is how often intervals hold: on simulated truths, once for this
         object, in some seconds. Without it `coverage` is None, and learned intervals are not widened. With a `timeout`
-        in seconds, a process of its own counts, which takes a second to start; if it takes longer than that, it is
-        killed, and a `TimeLimitError` is raised.
+        in seconds, a process of its own counts; if it takes longer than that, a `TimeLimitError` is raised.
         """
         from dalenius.query.count import count_once
 
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
-        question = self._folder, expression, columns, learn, measure, self._calibration
+        question = self._folder, expression, columns, learn, measure, self._calibration, count
         answer, self._calibration = self._run(timeout, count_once, *question)
         return answer
 

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import QueryError
-from dalenius.model.estimate import Estimate, GroupEstimate, RandomMatching
+from dalenius.model.estimate import Estimate, GroupEstimate, RandomMatching, Unit
 from dalenius.query.attached_tables import Group, both, same_group
 from dalenius.query.conditions import Condition
 from dalenius.query.release_tables import ReleaseTables, SizeSums
@@ -34,6 +34,8 @@ from dalenius.release.manifest import Manifest
 if TYPE_CHECKING:
     from dalenius.query.calibration import Calibration
     from dalenius.query.learner import Learner
+
+    Known = Calibration | dict[int, Calibration] | None  # of one sensitive column, or of several by their number
 
 MOST_GROUPS = 100_000
 _MOST_MEMORY = 2 * 10**9  # bytes, before the engine spills
@@ -223,9 +225,10 @@ def count(
     *,
     learn: bool = True,
     measure: bool = True,
+    unit: Unit = "people",
 ) -> Estimate | list[GroupEstimate]:
-    """How many rows meet a SQL condition: one estimate, or one for every group."""
-    return count_once(folder, expression, group_by, learn, measure, None)[0]
+    """How many people meet a SQL condition, or rows where they have several: one estimate, or one for every group."""
+    return count_once(folder, expression, group_by, learn, measure, None, unit)[0]
 
 
 def count_once(
@@ -234,10 +237,13 @@ def count_once(
     group_by: Sequence[str],
     learn: bool,
     measure: bool,
-    calibration: Calibration | None,
-) -> tuple[Estimate | list[GroupEstimate], Calibration | None]:
+    calibration: Known,
+    unit: Unit = "people",
+) -> tuple[Estimate | list[GroupEstimate], Known]:
     """The same with what is known of the intervals, and what is known of them afterwards: for a process of its own."""
-    with Counter(folder, calibration=calibration) as counter:
+    from dalenius.query.people_count import open_counter  # imported here: it imports this module
+
+    with open_counter(folder, calibration=calibration, unit=unit) as counter:
         if group_by:
             return counter.count_by(expression, group_by, learn=learn, measure=measure), counter.calibration
         return counter.count(expression, learn=learn, measure=measure), counter.calibration
@@ -245,6 +251,11 @@ def count_once(
 
 def open_tables(folder: ReleaseFolder, memory: str | None = None) -> ReleaseTables:
     """The two tables of a release under DuckDB, which takes `memory`, or what the folder leaves for it."""
+    if folder.manifest.has_several_values:
+        raise QueryError(
+            "people have several rows or values in this release, and this is only for one of each",
+            "dalenius query counts people and rows.",
+        )
     return ReleaseTables(folder, memory or engine_memory(folder))
 
 
@@ -285,7 +296,10 @@ def _estimate_object(estimate: Estimate) -> dict[str, Any]:
         "at_random": _figures(beside) if beside is not None else None,
         "note": estimate.not_learned,
     }
-    return content if estimate.tight else {**content, "tight": False}
+    beyond: dict[str, Any] = {} if estimate.tight else {"tight": False}
+    beyond |= {"counted": estimate.unit} if estimate.unit is not None else {}
+    beyond |= {"dropped": estimate.dropped} if estimate.dropped else {}
+    return content | beyond
 
 
 def _figures(estimate: Estimate | RandomMatching) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from dalenius.model.estimate import NORMAL_95, Asked, Figure, Figures, Number, R
 from dalenius.query.attached_tables import both
 from dalenius.query.count import MOST_SEPARATE_GROUPS, Counter, json_value, refuse_more_than
 from dalenius.query.numbers import ENDS, End, Numbers, band_sql, by_band
+from dalenius.query.people_count import PeopleCounter, open_counter
 from dalenius.query.release_tables import kind_of_type
 from dalenius.release.folder import ReleaseFolder
 
@@ -79,7 +80,7 @@ def _bands(counter: Counter, rows: str, learn: bool) -> Bands | str | None:
 
 
 def figures(
-    counter: Counter,
+    counter: Counter | PeopleCounter,
     expression: str,
     asked: Asked,
     by: Sequence[str] = (),
@@ -87,6 +88,8 @@ def figures(
     learn: bool = False,
 ) -> list[Figures]:
     """What is asked of the people who meet a SQL condition: one answer, or one for every group that has such people."""
+    if isinstance(counter, PeopleCounter):
+        counter = counter.of_numbers(expression)
     tables, sensitive = counter.tables, counter.manifest.columns.sensitive.name
     if kind_of_type(tables.types["s"]) != "number":
         raise QueryError(
@@ -127,7 +130,7 @@ def figures(
 
 def figures_once(folder: ReleaseFolder, expression: str, asked: Asked, by: Sequence[str], learn: bool) -> list[Figures]:
     """The same from a release, for a process of its own."""
-    with Counter(folder) as counter:
+    with open_counter(folder) as counter:
         return figures(counter, expression, asked, by, learn=learn)
 
 

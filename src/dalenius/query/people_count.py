@@ -26,9 +26,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, get_args
 
-from dalenius.errors import QueryError
+from dalenius.errors import QueryError, UsageError
 from dalenius.model.estimate import Estimate, GroupEstimate, Unit
 from dalenius.query.attached_tables import both
 from dalenius.query.conditions import Condition, conjuncts
@@ -39,6 +39,10 @@ from dalenius.query.sql import Names
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.tables.connections import connect, literal, lock
+
+if TYPE_CHECKING:
+    from dalenius.query.calibration import Calibration
+    from dalenius.query.count import Known
 
 NOT_LEARNED = (
     "Learning is for people with one row and one value of one sensitive column: only there is it known how often "
@@ -67,7 +71,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         folder: ReleaseFolder,
         *,
         memory: str | None = None,
-        calibration: dict[int, Any] | None = None,
+        calibration: dict[int, Calibration] | None = None,
         unit: Unit = "people",
     ) -> None:
         self._folder, self._memory = folder, memory or engine_memory(folder)
@@ -95,7 +99,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         return self._folder.manifest
 
     @property
-    def calibration(self) -> dict[int, Any]:
+    def calibration(self) -> dict[int, Calibration]:
         """What is known of the intervals of questions about one sensitive column, by its number."""
         found = {number: view.calibration for number, view in self._views.items()}
         return self._known | {number: known for number, known in found.items() if known is not None}
@@ -139,7 +143,9 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         named = self._named(expression)
         numeric = [k for k in self._numbers.values() if _has_numbers(self.manifest.view(k))]
         candidates = sorted(named) or numeric
-        if len(candidates) != 1:
+        if not candidates:
+            raise QueryError("no sensitive column has numbers, so there is no mean, sum or quantile", "Ask for counts.")
+        if len(candidates) > 1:
             raise QueryError(
                 f"{len(candidates)} sensitive columns can be meant by a mean, a sum or a quantile",
                 "Name one of them in the condition, and no other: income IS NOT NULL.",
@@ -221,7 +227,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         factors = []
         for one in tables.sets:
             condition = parts.values.get(one.number)
-            if one.name in by or (condition is not None and one.manifest.is_plain):
+            if one.name in by or (condition is not None and (one.manifest.is_plain or _is_one(tables, one, condition))):
                 factors.append(value_factor(one, condition or "TRUE", one.name in by, self._unit))
             elif condition is not None:
                 groups = _groups_around(tables, one, condition)
@@ -276,6 +282,12 @@ def _list_sum(until: str, summand: str) -> str:
     return f"coalesce(list_sum(list_transform(range(1, {until} + 1), lambda i: {summand})), 0)"
 
 
+def _is_one(tables: PeopleTables, one: SensitiveLines, condition: str) -> bool:
+    """Whether at most one value meets a condition: its lines are people, and need not be told apart by value."""
+    query = f"SELECT DISTINCT {one.column} FROM st{one.number} WHERE {condition} LIMIT 2"  # noqa: S608
+    return sum(1 for _ in tables.fetch(query)) <= 1
+
+
 def _groups_around(tables: PeopleTables, one: SensitiveLines, condition: str) -> GroupsAround | None:
     """The largest groups within the values that meet a condition, and the smallest around them."""
     manifest = one.manifest
@@ -307,9 +319,13 @@ def _has_numbers(manifest: Manifest) -> bool:
 
 
 def open_counter(
-    folder: ReleaseFolder, *, memory: str | None = None, calibration: Any = None, unit: Unit = "people"
+    folder: ReleaseFolder, *, memory: str | None = None, calibration: Known = None, unit: Unit = "people"
 ) -> Counter | PeopleCounter:
     """What counts from a release: people or rows where these differ. `calibration` is that of another counter of it."""
+    if unit not in get_args(Unit):
+        raise UsageError(f"people or rows can be counted, not {unit!r}")
+    by_column = calibration if isinstance(calibration, dict) else None
     if folder.manifest.is_plain:
-        return Counter(folder, memory=memory, calibration=calibration)
-    return PeopleCounter(folder, memory=memory, calibration=calibration, unit=unit)
+        own = calibration if not isinstance(calibration, dict) else None
+        return Counter(folder, memory=memory, calibration=own)
+    return PeopleCounter(folder, memory=memory, calibration=by_column, unit=unit)

@@ -75,7 +75,10 @@ def row_factor(condition: str, groups: Sequence[str], has_persons: bool, unit: U
 
 
 def value_factor(one: SensitiveLines, condition: str, by_value: bool, unit: Unit) -> str:
-    """The factor of a condition on a sensitive column of which everybody has one value, or that is grouped by."""
+    """The factor of a condition on a sensitive column where lines are people.
+
+    Everybody has one value of it, or the condition means one, or there is a group for each.
+    """
     keys = f"b, {one.column}" if by_value else "b"
     matching = f"FILTER (WHERE {condition})"
     if unit == "people":

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.errors import InputError, UsageError
+from dalenius.errors import InputError, UsageError, did_you_mean
 from dalenius.infer.association import Posterior
 from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.pooling import Associations
@@ -36,7 +36,6 @@ from dalenius.query.count import open_tables
 from dalenius.query.learner import Codes, Dictionary, measured, release_codes, table_codes
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
-from dalenius.release.release_views import require_plain
 from dalenius.tables.open_table import open_table
 
 QUERIES = 5_000
@@ -222,19 +221,35 @@ def evaluate(
     selectivity: float = SELECTIVITY,
     seed: int = 0,
     learn: bool = False,
+    sensitive: str | None = None,
 ) -> WorkloadResult:
     """How well a release answers the paper's workload. `source` is the table: a path, a data frame, a relation.
 
-    Learned intervals are widened as `query` does it: by what simulated truths need. People have one row and one
-    sensitive value each: anything else is a UsageError.
+    Learned intervals are widened as `query` does it: by what simulated truths need. `sensitive` is the sensitive column
+    that queries are on, if the release has several; else it is the first.
     """
-    require_plain(folder.manifest, "the workload of the paper")
+    folder = view_of(folder, sensitive)
     kinds = value_dictionary(folder.manifest)
     truth, release = encode(folder, source, table, kinds)
     pool = generate(truth.domains, truth.sensitive_domain, queries, selectivity, seed)
     return summarise(
         answer(truth, release, pool, learn=learn, calibration=calibration_of(folder, kinds) if learn else None)
     )
+
+
+def view_of(folder: ReleaseFolder, sensitive: str | None) -> ReleaseFolder:
+    """The release with one of its sensitive columns alone."""
+    manifest = folder.manifest
+    names = [manifest.columns.sensitive.name, *(other.column.name for other in manifest.others)]
+    if sensitive is not None and sensitive not in names:
+        raise UsageError(f"the release has no sensitive column {sensitive!r}", did_you_mean(sensitive, names))
+    view = folder.view(names.index(sensitive) if sensitive is not None else 0)
+    if view.manifest.has_several_values:
+        raise UsageError(
+            "the paper's workload counts people with one row and one value, and here they may have several",
+            "Count with dalenius query, and compare with counts of the table.",
+        )
+    return view
 
 
 def value_dictionary(manifest: Manifest) -> Dictionary:
