@@ -19,6 +19,8 @@ from dalenius.solve.caps import Integers, Mask
 from dalenius.solve.unit_block import Block
 from dalenius.solve.units_exchange import exchange
 
+Prices = npt.NDArray[np.number]
+
 _CELLS = 6_000_000  # of moves and items, looked at at once
 _OFFERS = 64  # for a unit that moves
 _MOST_UNITS = 400  # that are looked at in one round

@@ -96,7 +96,7 @@ def _sensitive(asked: str | list[str | dict[str, Any]], manifest: Manifest) -> I
     sets = [
         {"columns": [one]} if isinstance(one, str) else one for one in ([asked] if isinstance(asked, str) else asked)
     ]
-    said = [(one.get("name", one["columns"][0]), one["columns"]) for one in sets]
+    said = [(str(one.get("name", one["columns"][0])), list(one["columns"])) for one in sets]
     if said != has:
         plain = len(said) == 1 and len(said[0][1]) == 1
         which = "sensitive column is" if plain else "sensitive columns are"
