@@ -25,6 +25,7 @@ from dalenius.infer.candidates import Integers
 
 _ROUNDS = 400
 _PATIENCE = 60  # rounds in which nothing gets better
+_ENOUGH = 0.01  # of the places that have a choice: so few may be in a bucket with too many of an item
 _NOWHERE = -1
 
 Bits = npt.NDArray[np.bool_]
@@ -161,11 +162,13 @@ class _Search:
 
     def run(self, places: Integers) -> None:
         """Only these places have a choice."""
+        places = places[np.argsort(self._classes[places], kind="stable")]
         waited = 0
-        for _ in range(_ROUNDS if len(places) > 1 else 0):
-            if not self._room.has_too_many(self.cells(places)).any():
+        for _ in range(_ROUNDS):
+            wrong = self._wrong(places)
+            if len(wrong) <= _ENOUGH * len(places):
                 return
-            waited = 0 if self._exchange(*self._pairs(places)) else waited + 1
+            waited = 0 if self._exchange(*self._pairs(wrong, places)) else waited + 1
             if waited == _PATIENCE:
                 return
 
@@ -174,13 +177,26 @@ class _Search:
         owner, codes = self._items.take(self._units[places])
         return self._room.places(self._buckets[places][owner] * self._items.kinds + codes)
 
-    def _pairs(self, places: Integers) -> tuple[Integers, Integers]:
-        """Places of one class in two buckets, each place in one pair at most."""
-        order = places[np.lexsort((self._rng.random(len(places)), self._classes[places]))]
-        shifted = order[int(self._rng.integers(2)) :]
-        one, other = shifted[:-1:2], shifted[1::2]
-        able = (self._classes[one] == self._classes[other]) & (self._buckets[one] != self._buckets[other])
-        return one[able], other[able]
+    def _wrong(self, places: Integers) -> Integers:
+        """The places of units with an item of which their bucket has too many."""
+        lengths = np.diff(self._items.first)[self._units[places]]
+        owner = np.repeat(np.arange(len(places)), lengths)
+        chosen: Integers = places[np.unique(owner[self._room.has_too_many(self.cells(places))])]
+        return chosen
+
+    def _pairs(self, wrong: Integers, places: Integers) -> tuple[Integers, Integers]:
+        """A wrong place, and any other of its class in another bucket; each place in one pair at most."""
+        classes = self._classes[places]
+        one = self._rng.permutation(wrong)
+        first, last = (np.searchsorted(classes, self._classes[one], side) for side in ("left", "right"))
+        other = places[first + (self._rng.random(len(one)) * (last - first)).astype(np.int64)]
+        able = self._buckets[one] != self._buckets[other]
+        one, other = one[able], other[able]
+        both = np.stack([one, other], axis=1).ravel()
+        pair = np.full(int(both.max(initial=-1)) + 1, len(one))
+        np.minimum.at(pair, both, np.arange(len(both)) // 2)  # the first pair that wants a place gets it
+        mine = (pair[one] == np.arange(len(one))) & (pair[other] == np.arange(len(one)))
+        return one[mine], other[mine]
 
     def _exchange(self, one: Integers, other: Integers) -> int:
         """Exchange the units of pairs where it does not make it worse. Gives how many items came into order."""

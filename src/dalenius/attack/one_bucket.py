@@ -47,7 +47,20 @@ def in_one_bucket(name: str, target: PeopleTarget, details: dict[str, Any]) -> A
         true = people_with(items, holders, of_groups) if items is not None else None
         scores.groups.add_listed(_shares(of_groups), of_groups.values, of_groups.buckets, each, true)
     with_truth = target.items is not None
-    return listed_result(name, scores, target.release, with_truth, details, groups, notes=(_ONE_BUCKET,))
+    notes = (_ONE_BUCKET, *_steady_note(details.get("steady")))
+    return listed_result(name, scores, target.release, with_truth, details, groups, notes=notes)
+
+
+def _steady_note(steady: dict[str, Any] | None) -> tuple[str, ...]:
+    """A sentence, if such claims are right more often than limits allow."""
+    if steady is None or not steady["claims"] or steady["claims_right"] <= steady["mean_limit"] * steady["claims"]:
+        return ()
+    right = steady["claims_right"] / steady["claims"]
+    return (
+        f"Whoever knows of one of {steady['people']:,} people that the value is the same in all their rows can put "
+        f"{steady['people_above_limit']:,} of them above a limit, and is right in {right:.1%} of the claims, where the "
+        f"limits would allow {steady['mean_limit']:.1%}; nothing is promised against that",
+    )
 
 
 def chosen_people(target: PeopleTarget, known: int) -> Attack:

@@ -8,7 +8,8 @@ with c_k(x) of value x, is then in several of them, and
 
 Of several rows in one bucket, the j-th has one row and one value fewer to choose from: (c - j) / (S - j), and
 (S - c - j) / (S - j). Where buckets have no value in common, values have changed, and the first attacker guesses as
-if there were one bucket. `pinned` are people whose buckets have one value in common.
+if there were one bucket. `pinned` are people whose buckets have one value in common, and `best_claims_right` are those
+of the people above a limit of whom the most probable value is right.
 
 In a release by people, everybody is in one bucket. Then both believe h_x / P, which the limits bound, and are right as
 often: nobody in a bucket is told from the others. Who also knows that a person's value is the same in all rows can
@@ -27,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from dalenius.attack.claims import ClaimSums
+from dalenius.attack.claims import ABOVE, ClaimSums
 from dalenius.attack.linking import Items
-from dalenius.attack.listed_scores import Entries, ListedScores, listed_result
+from dalenius.attack.listed_scores import Entries, ListedScores, best_of_each, listed_result
 from dalenius.attack.one_bucket import in_one_bucket, steady_people
 from dalenius.attack.people_target import PeopleTarget, group_items, in_groups, joined, one_bucket_guess
 from dalenius.attack.shown_counts import ShownCounts
@@ -39,12 +40,15 @@ from dalenius.model.attack_result import Attack, Share
 
 INTERSECTION, UNION = "intersection", "union"
 _ENTRIES = 2**21  # of (row, value) that are looked at at once
+_NOBODY = "nobody has several rows"
 _REMEDY = "Publish again with --person COLUMN: then limits are about people, and not about rows."
 
 
 def intersection(target: PeopleTarget) -> Attack:
     """Believes that all rows of a person have the same value."""
     target.progress.stage("Intersection")
+    if not target.holders.number:
+        return Attack(INTERSECTION, 0, not_played=_NOBODY)
     if target.by_people:
         return in_one_bucket(INTERSECTION, target, {"steady": steady_people(target)})
     return _Attacker(INTERSECTION, target).play()
@@ -53,6 +57,8 @@ def intersection(target: PeopleTarget) -> Attack:
 def union(target: PeopleTarget) -> Attack:
     """Asks whether a person has a value in any row."""
     target.progress.stage("Union")
+    if not target.holders.number:
+        return Attack(UNION, 0, not_played=_NOBODY)
     if target.by_people:
         return in_one_bucket(UNION, target, {})
     return _Attacker(UNION, target).play()
@@ -127,12 +133,14 @@ class _Attacker:
         sums = ClaimSums(groups.limits) if groups is not None else None
         self._scores = ListedScores(ClaimSums(target.limits), sums)
         self._pinned, self._pinned_right, self._nothing = 0, 0.0, 0
+        self._best_right = 0.0
 
     def play(self) -> Attack:
         """Look at people, some at a time."""
         for start, stop in _parts(self._shown, self._holders):
             self._add(start, stop)
-        details: dict[str, Any] = {"several_rows": self._holders.number}
+        best = round(self._best_right) if self._truth is not None else None
+        details: dict[str, Any] = {"several_rows": self._holders.number, "best_claims_right": best}
         if self._name == INTERSECTION:
             right = round(self._pinned_right) if self._truth is not None else None
             details |= {"pinned": self._pinned, "pinned_right": right, "nothing_in_common": self._nothing}
@@ -169,6 +177,10 @@ class _Attacker:
         self._pinned += int(only.sum())
         self._nothing += int((different == 0).sum())
         self._pinned_right += float(right[only].sum()) if right is not None else 0.0
+        if right is not None:
+            limits = self._scores.values.limits
+            above = np.isin(owners, owners[p > limits[values] + ABOVE])
+            self._best_right += float((best_of_each(owners, p) * right)[above].sum())
         self._add_groups(start, stop, (owners, values, p))
 
     def _share(self, slots: _Slots) -> Floats:

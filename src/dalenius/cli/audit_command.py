@@ -30,6 +30,7 @@ Examples:
   dalenius audit release
   dalenius audit release --truth hospital.parquet
   dalenius audit release --truth hospital.parquet --fail-above 1
+  dalenius audit release --truth hospital.parquet --person patient
   dalenius audit release --truth hospital.parquet --attack corruption --known 2 --json
 """
 
@@ -43,6 +44,11 @@ Examples:
     help="Table that was published: shows how often the attackers are right.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file given as --truth.")
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="Column of --truth that says whose rows are whose: plays attackers who know that.",
+)
 @click.option(
     "--attack",
     "attacks",
@@ -75,6 +81,7 @@ def audit_command(
     folder: Path,
     truth: Path | None,
     table_name: str | None,
+    person: str | None,
     attacks: tuple[str, ...],
     known: int | None,
     control: Path | None,
@@ -90,6 +97,8 @@ def audit_command(
     with report_errors(as_json):
         if table_name is not None and truth is None:
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
+        if person is not None and truth is None:
+            raise UsageError("--person is a column of the table given as --truth", "Give --truth, or leave it out.")
         if fail_above is not None and truth is None:
             raise UsageError("how often attackers are right is not known without the table", "Give --truth TABLE too.")
         if control is not None and attacks and "learning" not in attacks:
@@ -101,6 +110,7 @@ def audit_command(
                 folder,
                 truth=truth,
                 table=table_name,
+                person=person,
                 attacks=attacks or tuple(ATTACKS),
                 known=known,
                 control=control,
@@ -123,14 +133,28 @@ def show_audit(result: Audit) -> None:
     _show_groups(result)
     for attack in result.attacks:
         for sentence in _sentences(attack):
-            click.echo(printable(f"{attack.name}: {sentence}", LONGEST_NOTE))
-    show_notes((*result.notes, *(note for attack in result.attacks for note in attack.notes)))
+            click.echo(printable(f"{_name(attack)}: {sentence}", LONGEST_NOTE))
+    notes = dict.fromkeys(note for attack in result.attacks for note in attack.notes)
+    show_notes((*result.notes, *notes, *_not_played(result)))
     for sentence in result.broken:
         click.echo(click.style("BROKEN", fg="red", bold=True) + f": {printable(sentence, LONGEST_NOTE)}.")
     show_concerns(result.concerns)
     if not result.concerns:
         click.echo("No promise was broken by these attacks, and no claim is right more often than the limits allow.")
     show_advice(result.advice)
+
+
+def _name(attack: Attack) -> str:
+    """With the sensitive column, where there are several."""
+    return attack.name if attack.column is None else f"{attack.column}: {attack.name}"
+
+
+def _not_played(result: Audit) -> Iterator[str]:
+    """Who was not played, and why."""
+    reasons = dict.fromkeys(attack.not_played for attack in result.attacks if attack.not_played is not None)
+    for reason in reasons:
+        names = [_name(attack) for attack in result.attacks if attack.not_played == reason]
+        yield f"Not played: {', '.join(names)}: {reason}"
 
 
 def _points(result: Audit) -> float:
@@ -151,11 +175,14 @@ def _table(result: Audit) -> TextTable:
         "claims right",
         "allowed",
     )
-    title = f"{result.rows:,} rows in {result.buckets:,} buckets"
+    people = f"{result.people:,} people with " if result.people not in (None, result.rows) else ""
+    title = f"{people}{result.rows:,} rows in {result.buckets:,} buckets"
     table = TextTable(("attack", *numbers), left=("attack",), title=title)
     for attack in result.attacks:
+        if attack.not_played is not None:
+            continue
         table.add(
-            attack.name,
+            _name(attack),
             f"{attack.people:,}",
             *(_share(share, result.approximate) for share in (attack.success, attack.baseline, attack.control)),
             number(attack.people_above_limit),
@@ -173,7 +200,7 @@ def _show_groups(result: Audit) -> None:
     for attack in result.attacks:
         if (groups := attack.groups) is not None:
             table.add(
-                attack.name,
+                _name(attack),
                 number(groups.people_above_limit),
                 number(groups.claims),
                 _percent(groups.right.share if groups.right else None),
@@ -192,11 +219,16 @@ def _sentences(attack: Attack) -> Iterator[str]:
 def _corruption(attack: Attack) -> Iterator[str]:
     chosen, random, known = (attack.details[key] for key in ("chosen", "random", "known"))
     others = f"{known:,} record{'s' if known != 1 else ''} of other people in each bucket"
-    yield (
+    text = (
         f"an attacker who chooses and knows {others} can put {chosen['people_above_limit']:,} of "
-        f"{chosen['people']:,} people above a limit; the worst case is {chosen['worst_ratio']:.2f} times the limit. "
-        f"Guesses and claims are those of an attacker who knows {known:,} at random, about {random['people']:,} people."
+        f"{chosen['people']:,} people above a limit; the worst case is {chosen['worst_ratio']:.2f} times the limit."
     )
+    if random["rows"]:
+        text += (
+            f" Guesses and claims are those of an attacker who knows {known:,} at random, about {random['people']:,} "
+        )
+        text += "people."
+    yield text
 
 
 def _negative(attack: Attack) -> Iterator[str]:
@@ -251,6 +283,31 @@ def _minimality(attack: Attack) -> Iterator[str]:
         )
 
 
+def _intersection(attack: Attack) -> Iterator[str]:
+    details = attack.details
+    if "pinned" in details:
+        right = details["pinned_right"]
+        known = details["pinned"] and right is not None
+        rightly = f", {right / details['pinned']:.1%} of them rightly" if known else ""
+        yield (
+            f"of {details['several_rows']:,} people with several rows, {details['pinned']:,} are left with one value "
+            f"that all their buckets have{rightly}; for {details['nothing_in_common']:,} there is none."
+        )
+    yield from _union(attack)
+
+
+def _union(attack: Attack) -> Iterator[str]:
+    yield _claims(attack)
+    best, above = attack.details.get("best_claims_right"), attack.people_above_limit
+    if best is not None and above:
+        yield f"of the {above:,} people above a limit, the most probable value is right for {best / above:.1%}."
+
+
+def _other_column(attack: Attack) -> Iterator[str]:
+    yield f"the column that is known is {attack.details['known_column']!r}."
+    yield _claims(attack)
+
+
 def _claims(attack: Attack) -> str:
     if not attack.claims:
         return "the attacker believes nothing with a probability above its limit."
@@ -276,4 +333,7 @@ _WORDS = {
     "learning": _learning,
     "minimality": _minimality,
     "order": _order,
+    "intersection": _intersection,
+    "union": _union,
+    "other-column": _other_column,
 }

@@ -34,6 +34,11 @@ Examples:
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file given as --truth.")
 @click.option(
+    "--person",
+    metavar="COLUMN",
+    help="Column of --truth that says whose rows are whose: attackers who know it are played.",
+)
+@click.option(
     "--control",
     type=click.Path(path_type=Path),
     metavar="TABLE",
@@ -67,6 +72,7 @@ def report_command(
     with_audit: bool,
     truth: Path | None,
     table_name: str | None,
+    person: str | None,
     control: Path | None,
     title: str | None,
     dataset: str | None,
@@ -90,6 +96,8 @@ def report_command(
     with report_errors(as_json):
         if table_name is not None and truth is None:
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
+        if person is not None and (truth is None or not with_audit):
+            raise UsageError("--person is for attackers with the table", "Give --audit and --truth, or leave it out.")
         if control is not None and not with_audit:
             raise UsageError("--control is for the attackers", "Give --audit, or leave it out.")
         from dalenius.policy.job import Job, read_job
@@ -106,6 +114,7 @@ def report_command(
                 audit=with_audit,
                 truth=truth,
                 table=table_name,
+                person=person,
                 control=control,
                 head=head,
                 job=asked if asked.says_more_than_a_head else None,

@@ -164,6 +164,7 @@ class Release:
         *,
         truth: Any = None,
         table: str | None = None,
+        person: str | None = None,
         attacks: Sequence[str] | None = None,
         known: int | None = None,
         control: Any = None,
@@ -171,14 +172,15 @@ class Release:
     ) -> Audit:
         """Play simulated attackers against the release; with the table it was made of, say how often they are right.
 
-        `attacks` are some of "corruption", "negative", "learning" and "order"; `known` is how many records of a bucket
-        the corrupting attacker knows; `control` is a table of people who are not in the release. `memory` is what the
-        whole program may take, in bytes.
+        `person` is the column of that table that says whose rows are whose. `attacks` are some of `dalenius audit`'s,
+        such as "learning"; `known` is how many records of a bucket the corrupting attacker knows; `control` is a table
+        of people who are not in the release. `memory` is what the whole program may take, in bytes.
         """
         from dalenius.attack.audit import ATTACKS, audit
 
         names = tuple(ATTACKS) if attacks is None else attacks
-        return audit(self._where, truth=truth, table=table, attacks=names, known=known, control=control, memory=memory)
+        tables = {"truth": truth, "table": table, "person": person, "control": control}
+        return audit(self._where, **tables, attacks=names, known=known, memory=memory)
 
     def report(
         self,
@@ -187,6 +189,7 @@ class Release:
         audit: bool = False,
         truth: Any = None,
         table: str | None = None,
+        person: str | None = None,
         control: Any = None,
         force: bool = False,
         title: str | None = None,
@@ -197,25 +200,17 @@ class Release:
     ) -> dict[str, Any]:
         """Write one HTML page about the release, with a JSON twin beside it, and give what the twin says.
 
-        With `audit`, what simulated attackers get; with the table as `truth`, how often they are right and how good
-        counts are: such a page is for the publisher, not for publication. `title`, `dataset`, `controller` (whose data
-        this is) and `purpose` are the head of its first page. `memory` is what the whole program may take, in bytes.
+        With `audit`, what simulated attackers get; with the table as `truth`, how often they are right (on people, if
+        `person` says whose rows are whose) and how good counts are: such a page is for the publisher, not for
+        publication. `title`, `dataset`, `controller` (whose data this is) and `purpose` are the head of its first page.
+        `memory` is what the whole program may take, in bytes.
         """
         from dalenius.policy.job import ReportSection
         from dalenius.report.report_files import make_report
 
         head = ReportSection().but(title=title, dataset=dataset, controller=controller, purpose=purpose)
-        return make_report(
-            self.path,
-            Path(path),
-            force=force,
-            audit=audit,
-            truth=truth,
-            table=table,
-            control=control,
-            head=head,
-            memory=memory,
-        )
+        tables = {"truth": truth, "table": table, "person": person, "control": control}
+        return make_report(self.path, Path(path), force=force, audit=audit, **tables, head=head, memory=memory)
 
     @overload
     def count(

@@ -26,12 +26,38 @@ class Attacker:
     notes: tuple[str, ...]
 
 
+def every_attack(audit: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """What it is called on the page, name and result of each attack; first those on the first sensitive column.
+
+    Attackers who do not apply to a column are left out.
+    """
+    found = [
+        (name, part[name]) for part in (audit, *audit.get("other_columns", ())) for name in ATTACKS if name in part
+    ]
+    return [
+        (f"{attack['column']}: {name}" if attack.get("column") else name, name, attack)
+        for name, attack in found
+        if attack.get("not_played") is None
+    ]
+
+
+def left_out(audit: dict[str, Any]) -> list[str]:
+    """Who does not apply, and why, as sentences."""
+    reasons: dict[str, list[str]] = {}
+    for part in (audit, *audit.get("other_columns", ())):
+        for name in ATTACKS:
+            if name in part and (reason := part[name].get("not_played")) is not None:
+                column = part[name]["column"]
+                reasons.setdefault(reason, []).append(f"{column}: {name}" if column else name)
+    return [f"Not played, because {reason}: {listed(names)}." for reason, names in reasons.items()]
+
+
 def attackers(audit: dict[str, Any]) -> list[Attacker]:
     """The attackers who were played."""
-    return [_attacker(name, audit[name], audit) for name in ATTACKS if name in audit]
+    return [_attacker(label, name, attack, audit) for label, name, attack in every_attack(audit)]
 
 
-def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attacker:
+def _attacker(label: str, name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attacker:
     approximate = audit["approximate"]
     claims, right = attack["claims"], attack["claims_right"]
     if attack["baseline"] is None:  # nobody was left to make claims about
@@ -46,7 +72,7 @@ def _attacker(name: str, attack: dict[str, Any], audit: dict[str, Any]) -> Attac
     )
     known = audit["known_records"]
     return Attacker(
-        name=name,
+        name=label,
         who=ATTACKS[name],
         promise=_promise(name, known),
         cells=cells,
@@ -89,6 +115,10 @@ def _sentences(name: str, attack: dict[str, Any], promised: int) -> list[str]:
         sentences += _corruption(details, promised)
     elif name == "negative":
         sentences.append(_negative(details))
+    elif name == "intersection":
+        sentences += _intersection(details)
+    elif name == "other-column":
+        sentences.append(f"The column that is known is “{visible(details['known_column'], 60)}”.")
     elif name == "minimality":
         sentences += _minimality(details, " or group of values" if attack["groups"] is not None else "")
     if name != "corruption" and details.get("merged_strata") != 0:
@@ -139,6 +169,18 @@ def _negative(details: dict[str, Any]) -> str:
     )
 
 
+def _intersection(details: dict[str, Any]) -> list[str]:
+    """How many people are left with one value, if buckets could be put together."""
+    if "pinned" not in details:
+        return []
+    pinned, right = details["pinned"], details["pinned_right"]
+    rightly = f", {percent(right / pinned)} of them rightly" if pinned and right is not None else ""
+    return [
+        f"Of {plural(details['several_rows'], 'person', 'people')} with several rows, {number(pinned)} "
+        f"{'is' if pinned == 1 else 'are'} left with one value that all their buckets have{rightly}."
+    ]
+
+
 def _minimality(details: dict[str, Any], group: str) -> list[str]:
     if not details["merged_strata"]:
         return ["No stratum was merged from several parts, so there is nothing to conclude."]
@@ -184,13 +226,9 @@ def _true(right: int, claims: int) -> str:
 def audit_in_words(audit: dict[str, Any]) -> str:
     """What the chart of attacks shows."""
     attacks = []
-    for name in ATTACKS:
-        if name in audit:
-            attack = audit[name]
-            parts = [
-                f"{kind} {percent(attack[kind])}"
-                for kind in ("success", "baseline", "control")
-                if attack[kind] is not None
-            ]
-            attacks.append(f"{name}: {', '.join(parts) or 'nothing known'}")
+    for label, _, attack in every_attack(audit):
+        parts = [
+            f"{kind} {percent(attack[kind])}" for kind in ("success", "baseline", "control") if attack[kind] is not None
+        ]
+        attacks.append(f"{label}: {', '.join(parts) or 'nothing known'}")
     return "; ".join(attacks) + "."

@@ -159,14 +159,15 @@ def sizes_chart(release: dict[str, Any]) -> str | None:
     return _svg(chart.properties(width=min(width, _WIDEST_BAR * len(setting)) if few else width, height=180), "sizes")
 
 
-def audit_chart(audit: dict[str, Any], attacks: list[str]) -> str | None:
-    """The success of every attacker beside baseline and control, with intervals; None if nothing is known."""
+def audit_chart(played: dict[str, dict[str, Any]], approximate: bool) -> str | None:
+    """By what they are called, the success of every attacker beside baseline and control, with intervals; None if nothing is known."""
     rows = []
-    for name in attacks:
+    attacks = list(played)
+    for name, attack in played.items():
         for kind in ("success", "baseline", "control"):
-            share, ends = audit[name][kind], audit[name][f"{kind}_interval"]
+            share, ends = attack[kind], attack[f"{kind}_interval"]
             if share is not None:
-                low, high = ends if ends is not None and not audit["approximate"] else (share, share)
+                low, high = ends if ends is not None and not approximate else (share, share)
                 rows.append({"attack": name, "kind": kind, "share": share, "low": low, "high": high})
     if not rows:
         return None

@@ -104,6 +104,7 @@ def collect(
     audit: bool = False,
     truth: Any = None,
     table: str | None = None,
+    person: str | None = None,
     control: Any = None,
     head: ReportSection | None = None,
     job: Job | None = None,
@@ -113,10 +114,10 @@ def collect(
     """Verify the release in a folder, attack it if `audit`, and measure its counts if there is a `truth`.
 
     `truth` is a path (with `table`, for a DuckDB file that has several), a DataFrame, a pyarrow Table or a DuckDB
-    relation; `control` is a table of people who are not in the release, for the attacker who learns. With a `job`, the
-    release is compared with all that it says. A release that does not pass its checks is not an error here: the facts
-    say so, and leave out what has no meaning then. `memory` is what the
-    whole program may take, in bytes.
+    relation, and `person` its column that says whose rows are whose; `control` is a table of people who are not in the
+    release, for the attacker who learns. With a `job`, the release is compared with all that it says. A release that
+    does not pass its checks is not an error here: the facts say so, and leave out what has no meaning then. `memory` is
+    what the whole program may take, in bytes.
     """
     require_folder(folder)
     if control is not None and not audit:
@@ -129,7 +130,8 @@ def collect(
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None, head=head or ReportSection())
     if audit:
-        facts = _with_audit(facts, folder, truth, table, control, memory, progress)
+        scores = {"truth": truth, "table": table, "person": person} if truth is not None else {}
+        facts = _with_audit(facts, folder, scores, control, memory, progress)
     if truth is not None:
         facts = _with_workload(facts, folder, truth, table, memory, progress)
     if not before[1] == facts.manifest_sha256 == _manifest(folder)[1]:
@@ -166,21 +168,19 @@ def _other_files(folder: Path, manifest: Manifest | None) -> int:
 def _with_audit(
     facts: Facts,
     folder: Path,
-    truth: Any,
-    table: str | None,
+    scores: dict[str, Any],
     control: Any,
     memory: int | None,
     progress: Progress,
 ) -> Facts:
-    is_its_table = truth is not None and facts.verdict[SOURCE].passed
-    scores = {"truth": truth, "table": table} if is_its_table else {}
+    is_its_table = bool(scores) and facts.verdict[SOURCE].passed
     try:
-        result = play(folder, **scores, control=control, memory=memory, progress=progress)
+        result = play(folder, **(scores if is_its_table else {}), control=control, memory=memory, progress=progress)
     except ReleaseError as error:
         if facts.verdict.verified:
             raise
         return replace(facts, audit_note=error.message)
-    note = _NOT_ITS_TABLE if truth is not None and not is_its_table else None
+    note = _NOT_ITS_TABLE if scores and not is_its_table else None
     return replace(facts, audit=result, audit_note=note)
 
 

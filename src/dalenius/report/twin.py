@@ -190,10 +190,12 @@ def _audit_object(audit: Audit) -> dict[str, Any]:
     """
     result = {key: value for key, value in audit_object(audit).items() if key not in _ONCE}
     result["approximate"] = audit.approximate
-    if "negative" in result:
-        attack = result["negative"]
-        details = {key: value for key, value in attack["details"].items() if key != "strongest"}
-        result["negative"] = {**attack, "details": details}
+    result["other_columns"] = [dict(other) for other in result["other_columns"]]
+    for part in (result, *result["other_columns"]):
+        if "negative" in part:
+            attack = part["negative"]
+            details = {key: value for key, value in attack["details"].items() if key != "strongest"}
+            part["negative"] = {**attack, "details": details}
     return result
 
 
