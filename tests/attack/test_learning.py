@@ -112,7 +112,7 @@ def test_the_control_changes_nothing_else(tmp_path: Path) -> None:
 
 def test_a_large_control_is_a_random_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorted: first 2,000 whose values go with kinds, then 2,000 for whom they do not."""
-    monkeypatch.setattr("dalenius.attack.audit._MOST_CONTROL", 1000)
+    monkeypatch.setattr("dalenius.attack.target_reader._MOST_CONTROL", 1000)
     made = table(agree=1.0)
     parts = [table(2001, agree=1.0, seed=5).source(), table(2001, agree=0.0, seed=6).source()]
     found = audit(made.write(tmp_path / "r"), attacks=["learning"], control=pa.concat_tables(parts))

@@ -127,7 +127,7 @@ def test_without_a_person_every_row_is_one() -> None:
 
 
 def test_which_rows_are_kept_is_random() -> None:
-    rows: list[Row] = [("a", 3, "x", value, value, "up") for value in "PQR"] * 1
+    rows: list[Row] = [("a", 3, "x", "P", "P", "up"), ("a", 3, "x", "Q", "Q", "up"), ("a", 3, "x", "R", "R", "up")]
     kept = set()
     source = TableSource(table(rows))
     for number in range(40):

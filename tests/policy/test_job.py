@@ -9,6 +9,7 @@ import pytest
 from dalenius.errors import JobFileError, PolicyError
 from dalenius.policy.job import parse_job, read_job
 from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.roles import SensitiveSet
 
 JOB = """
 [table]
@@ -56,6 +57,48 @@ def test_unquoted_decimals_are_exact_too() -> None:
     assert parse_job("[limits]\ntheta = 1\nbase = 0.29").limits.policy().base == Fraction(29, 100)
 
 
+SETS = "[table]\nsensitive = ['a', {{{}}}]\n"
+
+
+def test_sensitive_sets(tmp_path: Path) -> None:
+    (tmp_path / "groups.csv").write_text("value,group\nUp,changed\nDown,changed\nNo,same\n", encoding="utf-8")
+    text = """
+        [table]
+        sensitive = [
+            {columns = ["diag_1", "diag_2"], name = "diagnosis", limits = {odds = 4, values = {HIV = "0.02"}}},
+            {columns = ["insulin"], groups = "groups.csv", missing = ["?"], null_value = "unknown"},
+            "readmitted",
+        ]
+        person = "patient"
+        most_rows = 2
+        missing = ["-9"]
+        [limits]
+        odds = 8
+        floor = "0.1"
+    """
+    job = parse_job(text, tmp_path)
+    assert (job.table.person, job.table.most_rows) == ("patient", 2)
+    assert job.table.sets == (
+        SensitiveSet("diagnosis", ("diag_1", "diag_2"), None, ("-9",)),
+        SensitiveSet("insulin", ("insulin",), "unknown", ("?",)),
+        SensitiveSet("readmitted", ("readmitted",), None, ("-9",)),
+    )
+    first, second, third = job.policies()
+    assert first == job.policy() == LimitPolicy.of(odds=4, values={"HIV": "0.02"})
+    assert third == LimitPolicy.of(odds=8, floor="0.1")
+    assert second.odds == third.odds
+    assert second.grouping is not None
+    assert set(second.grouping.names) == {"changed", "same"}
+
+
+def test_one_set_may_have_general_limits() -> None:
+    table = "[table]\nsensitive = [{columns = ['a', 'b'], name = 'c'}]\n"
+    job = parse_job(f"groups = 'icd9'\n{table}[limits.values]\nx = '0.1'")
+    (policy,) = job.policies()
+    assert set(policy.values) == {"x"}
+    assert policy.grouping is not None
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
@@ -67,6 +110,16 @@ def test_unquoted_decimals_are_exact_too() -> None:
         ("[groups]\nnamd = 'icd9'", "unknown key: groups.namd", "Did you mean 'named'?"),
         ("[groups]\nnamed = 'icd11'", "there is no classification 'icd11'", "Did you mean 'icd10'?"),
         ("[limits.levels.block]\nods = 3", "unknown key: limits.levels.block.ods", "Did you mean 'odds'?"),
+        ("[table]\npersn = 'x'", "unknown key: table.persn", "Did you mean 'person'?"),
+        ("[table]\nmost_row = 3", "unknown key: table.most_row", "Did you mean 'most_rows'?"),
+        (SETS.format("colums = ['b', 'c']"), "unknown key: table.sensitive (set 2).colums", "Did you mean 'columns'?"),
+        (SETS.format("columns = ['b'], limits = {ods = 8}"), "(set 2).limits.ods", "Did you mean 'odds'?"),
+        (SETS.format("columns = ['b'], groups = {namd = 'icd9'}"), "(set 2).groups.namd", "Did you mean 'named'?"),
+        (
+            SETS.format("columns = ['b'], limits = {odds = 8, levels = {block = {ods = 8}}}"),
+            "(set 2).limits.levels.block.ods",
+            "Did you mean 'odds'?",
+        ),
     ],
 )
 def test_unknown_keys_are_named_with_the_nearest_valid_one(text: str, message: str, hint: str) -> None:
@@ -105,6 +158,20 @@ def test_unknown_keys_are_named_with_the_nearest_valid_one(text: str, message: s
         ("[table]\nmissing = '?'", "table.missing"),
         ("[table]\nmissing = ['?', 'N']\nnot_applicable = ['N']", "'N' is under missing and under not_applicable"),
         ("[table]\nnot_applicable = ['N']\n[limits.values]\nN = 1", "'N' is under table.not_applicable"),
+        ("[table]\nsensitive = []", "sensitive is a list without columns"),
+        ("[table]\nsensitive = ['a', 3]", r"table.sensitive \(set 2\)"),
+        ("[table]\nsensitive = ['a', 'a']", "'a' has more than one role"),
+        ("[table]\nsensitive = 'a'\nperson = 'a'", "'a' has more than one role"),
+        ("[table]\nsensitive = 'a'\nquasi_identifiers = ['b']\nperson = 'b'", "'b' has more than one role"),
+        ("[table]\nmost_rows = 0", "table.most_rows"),
+        (SETS.format("columns = ['b', 'c']"), "a sensitive set of 2 columns has no name"),
+        (SETS.format("columns = ['b', 'c'], name = 'a'"), "two sensitive sets are called 'a'"),
+        (SETS.format("columns = ['b'], name = 'c'"), "'b' is to be called 'c'"),
+        (SETS.format("columns = []"), r"table.sensitive \(set 2\).columns"),
+        (SETS.format("columns = ['b'], limits = {publish_in_the_clear = true}"), "unknown key: .*publish_in_the_clear"),
+        (SETS.format("columns = ['b'], limits = {odds = 8, theta = 2}"), "limits: only one rule is allowed"),
+        (SETS.format("columns = ['b']") + "[limits.values]\nHIV = '0.1'", "about single values, and there are 2"),
+        ("groups = 'icd9'\n" + SETS.format("columns = ['b']"), "about groups, and there are 2 sensitive sets"),
     ],
 )
 def test_wrong_types_say_where(text: str, message: str) -> None:

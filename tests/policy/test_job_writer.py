@@ -64,6 +64,24 @@ def jobs(draw: st.DrawFn) -> Job:
     )
 
 
+@st.composite
+def jobs_with_sets(draw: st.DrawFn) -> Job:
+    names = draw(st.lists(_text, min_size=6, max_size=6, unique=True))
+    limits = {"odds": draw(_number.filter(lambda n: str(n).isdigit() and int(n) > 0)), "values": {"x": "0.1"}}
+    sets: list[Any] = [
+        {"columns": names[:2], "name": names[5], "limits": limits, "missing": draw(st.none() | st.just([]))},
+        {"columns": [names[2]], "null_value": draw(st.none() | _text), "groups": draw(st.sampled_from(GROUPS))},
+        names[3],
+    ]
+    table = {"sensitive": draw(st.permutations(sets)), "person": names[4], "most_rows": draw(st.none() | st.just(3))}
+    return Job.model_validate({"table": table, "limits": {"odds": 8}})
+
+
+@given(jobs_with_sets())
+def test_sets_are_read_as_they_were_written(job: Job) -> None:
+    assert parse_job(job_text(job)) == job
+
+
 @given(jobs())
 def test_reading_gives_what_was_written(job: Job) -> None:
     assert parse_job(job_text(job)) == job
@@ -72,3 +90,8 @@ def test_reading_gives_what_was_written(job: Job) -> None:
 def test_what_is_not_set_is_not_written() -> None:
     text = job_text(Job.model_validate({"table": {"sensitive": "Disease"}, "limits": {"theta": "8"}}))
     assert text == '[table]\nsensitive = "Disease"\n\n[limits]\ntheta = "8"\n'
+
+
+def test_a_column_of_several_is_written_as_a_text() -> None:
+    text = job_text(Job.model_validate({"table": {"sensitive": ["diag_1", {"columns": ["insulin"]}]}}))
+    assert "".join(text.split()) == '[table]sensitive=["diag_1","insulin",]'

@@ -570,7 +570,6 @@ def one_stratum(manifest: dict[str, Any]) -> dict[str, Any]:
     return {"rows": 12, "setting": manifest["setting"], "rows_each": 1, "applies": True}
 
 
-
 # what is changed of three strata (0: Age <= 22 ? 1 : 2; 1: stratum 2; 2: Age <= 43 ? 3 : 4; 3: stratum 1; 4: stratum 3)
 # and which checks say so; with an ill-formed tree, strata cannot be checked
 STRATA_EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], set[str]]] = {

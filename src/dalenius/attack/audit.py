@@ -13,45 +13,34 @@ in `model.attack_result.ATTACKS`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from dalenius.attack.claims import LimitedGroups
-from dalenius.attack.corruption import ChosenGroups, ChosenRecords, corruption, numbers_known
-from dalenius.attack.dealing import SlotCounts
+from dalenius.attack.corruption import corruption
 from dalenius.attack.learning import learning
 from dalenius.attack.minimality import minimality
+from dalenius.attack.one_bucket import chosen_people
 from dalenius.attack.order import order_attack
-from dalenius.attack.people import ITERATIONS, People, align, plain_rows
-from dalenius.attack.reading import (
-    MOST_ENTRIES,
-    Outline,
-    Sample,
-    Target,
-    draw_buckets,
-    entries_that_fit,
-    last_buckets,
-    limits_of,
-    read_outline,
-    read_sample,
-)
+from dalenius.attack.other_column import other_column
+from dalenius.attack.people_target import PeopleTarget, people_target
+from dalenius.attack.reading import MOST_ENTRIES, Target, entries_that_fit
 from dalenius.attack.ruled_out import negative
-from dalenius.attack.truth import control_people, others_of, table_concerns, truth_classes
-from dalenius.errors import InputError, ReleaseError, UsageError
-from dalenius.infer.candidates import Floats
+from dalenius.attack.several_rows import intersection, union
+from dalenius.attack.target_reader import TargetReader, is_approximate
+from dalenius.attack.truth import others_of, table_concerns
+from dalenius.attack.whereabouts import Whereabouts, find_people
+from dalenius.errors import ReleaseError, UsageError
 from dalenius.model.attack_result import ATTACKS, Attack, Audit
 from dalenius.model.concern import Concern
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder, open_release
-from dalenius.verify.buckets import Integers, WholeBuckets
+from dalenius.release.manifest import Manifest
 from dalenius.verify.judge import verify
 from dalenius.verify.release_files import require_folder
-from dalenius.verify.stated_groups import StatedGroups
 
 __all__ = ["ATTACKERS", "ATTACKS", "Audit", "audit"]
 
@@ -68,17 +57,41 @@ class Attacker:
     needs_candidates: bool = True
 
 
-ATTACKERS = {
+@dataclass(frozen=True)
+class PeopleAttacker:
+    """Who plays on people. `needs_columns`: only where there are several sensitive columns."""
+
+    play: Callable[[PeopleTarget], Attack]
+    needs_columns: bool = False
+
+
+ATTACKERS: dict[str, Attacker | PeopleAttacker] = {
     "corruption": Attacker(corruption, needs_candidates=False),
     "negative": Attacker(negative),
     "learning": Attacker(learning),
     "minimality": Attacker(minimality, needs_strata=True),
     "order": Attacker(order_attack),
+    "intersection": PeopleAttacker(intersection),
+    "union": PeopleAttacker(union),
+    "other-column": PeopleAttacker(other_column, needs_columns=True),
 }
 
 _FORMAT = 2
 _NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
-_MOST_CONTROL = 100_000  # people outside of the release
+_SEVERAL = "people can have several values of this column, and this attacker knows how to go about one"
+_NO_PERSON = "Without --person it is not known whose rows of the table are whose, so attackers on people are not scored"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What an audit is asked for: the tables, and how much may be looked at."""
+
+    truth: Any
+    table: str | None
+    person: str | None
+    control: Any
+    known: int | None
+    most: int
 
 
 def audit(
@@ -86,6 +99,7 @@ def audit(
     *,
     truth: Any = None,
     table: str | None = None,
+    person: str | None = None,
     attacks: Sequence[str] = tuple(ATTACKS),
     known: int | None = None,
     control: Any = None,
@@ -96,17 +110,22 @@ def audit(
     """Attack the release in a folder.
 
     `truth` is the table that it was made of: a path (with `table`, for a DuckDB file that has several), a DataFrame, a
-    pyarrow Table or a DuckDB relation. `known` is how many records of a bucket the corrupting attacker knows; without
-    it, as many as the release promises to withstand, and at least one. `control` is a table of people who are not in
-    the release. `memory` is what the whole program may take, in bytes. Where there are more candidates than there is
-    room for, or than `most_entries`, a random sample of buckets is used.
+    pyarrow Table or a DuckDB relation. `person` is its column that says whose rows are whose, for the attackers on
+    people. `known` is how many records of a bucket the corrupting attacker knows; without it, as many as the release
+    promises to withstand, and at least one. `control` is a table of people who are not in the release. `memory` is
+    what the whole program may take, in bytes. Where there are more candidates than there is room for, or than
+    `most_entries`, a random sample of buckets is used.
     """
     if isinstance(folder, ReleaseFolder):
         release = folder if memory is None else folder.within(memory)
     else:
         require_folder(Path(folder))
         release = open_release(Path(folder), memory)
-    names = _choose(attacks, release.manifest.strata is not None)
+    if person is not None and truth is None:
+        raise UsageError("a column of people is one of the table that was published", "Give that table as the truth.")
+    if known is not None and known < 0:
+        raise UsageError(f"{known} known records cannot be", "Give 0 or more.")
+    names = _choose(attacks, release.manifest, person is not None)
     progress = progress or Silent()
     progress.stage("Verifying")
     verdict = verify(folder, memory=memory)
@@ -115,7 +134,7 @@ def audit(
         raise _not_whole(failed)
     most = min(most_entries, entries_that_fit(release))
     try:
-        result = _Auditor(release, truth, table, control, progress, most).run(names, known)
+        result = _Game(release, _Asked(truth, table, person, control, known, most), progress).play(names)
     except (ArithmeticError, LookupError, ValueError, pa.ArrowException):
         if not failed:
             raise
@@ -133,194 +152,143 @@ def _not_whole(failed: Sequence[str]) -> ReleaseError:
     )
 
 
-def _choose(attacks: Sequence[str], with_strata: bool) -> list[str]:
-    """The attacks in their order; that on strata, unless it is the only one, if there are any."""
+def _choose(attacks: Sequence[str], manifest: Manifest, with_people: bool) -> list[str]:
+    """The attacks in their order; without those that there is nothing for in the release, unless one was asked for."""
     for name in attacks:
         if name not in ATTACKERS:
             raise UsageError(f"there is no attack {name!r}", f"There are: {', '.join(ATTACKERS)}.")
     chosen = [name for name in ATTACKERS if name in attacks]
-    return [name for name in chosen if with_strata or len(chosen) == 1 or not ATTACKERS[name].needs_strata]
+    of_people = with_people or any(manifest.view(number).has_several_values for number in range(manifest.sets))
+
+    def has_something(attacker: Attacker | PeopleAttacker) -> bool:
+        if isinstance(attacker, Attacker):
+            return manifest.strata is not None or len(chosen) == 1 or not attacker.needs_strata
+        return manifest.sets > 1 if attacker.needs_columns else of_people
+
+    able = [name for name in chosen if has_something(ATTACKERS[name])]
+    if chosen and not able:
+        raise UsageError(
+            f"there is nothing for {' and '.join(map(repr, chosen))}: every row is somebody, with one sensitive value",
+            "Give --truth TABLE with --person COLUMN, if people have several rows.",
+        )
+    return able
 
 
-class _Auditor:
-    """Reads what the attackers share: buckets, a sample of rows, the truth, frequencies."""
+class _Game:
+    """Plays attackers on a release, one sensitive column after the other."""
 
-    def __init__(
-        self, release: ReleaseFolder, truth: Any, table: str | None, control: Any, progress: Progress, most: int
-    ) -> None:
-        self._release, self._truth, self._table, self._control = release, truth, table, control
-        self._progress, self._most = progress, most
-        self._limits = limits_of(release)
-        adversary = release.manifest.adversary
-        self._slots = SlotCounts(len(self._limits), adversary.fake_values, last_buckets(release.manifest))
+    def __init__(self, release: ReleaseFolder, asked: _Asked, progress: Progress) -> None:
+        self._release, self._asked, self._progress = release, asked, progress
         self._notes: list[str] = []
+        self._used, self._approximate = release.manifest.rows, False
 
-    def run(self, names: Sequence[str], known: int | None) -> Audit:
-        """The attacks in their order."""
+    def play(self, names: Sequence[str]) -> Audit:
+        """The attacks in their order, for each column."""
         manifest = self._release.manifest
-        promised = manifest.adversary.known_records
-        known = max(1, promised) if known is None else known
-        if known < 0:
-            raise UsageError(f"{known} known records cannot be", "Give 0 or more.")
-        target = self._read(known)
-        sample, people = target.sample, target.people
+        where = None
+        if any(isinstance(ATTACKERS[name], PeopleAttacker) for name in names) or not manifest.is_plain:
+            where = self._find_people()
+        attacks = [attack for number in range(manifest.sets) for attack in self._play_column(number, names, where)]
         return Audit(
-            attacks=tuple(self._play(name, target) for name in names),
+            attacks=tuple(attacks),
             rows=manifest.rows,
             buckets=manifest.buckets,
-            known_records=promised,
+            known_records=manifest.adversary.known_records,
             fake_values=manifest.adversary.fake_values,
-            used=sample.candidates.rows,
-            notes=tuple(self._notes),
-            approximate=people is not None and self._is_approximate(people, sample),
+            used=self._used,
+            notes=tuple(dict.fromkeys(self._notes)),
+            approximate=self._approximate,
+            people=manifest.people if not manifest.is_plain else None,
         )
 
-    def _play(self, name: str, target: Target) -> Attack:
-        attacker = ATTACKERS[name]
+    def _find_people(self) -> Whereabouts:
+        asked, truth = self._asked, self._asked.truth
+        if self._release.manifest.persons is not None and asked.person is None and truth is not None:
+            self._notes.append(_NO_PERSON)
+            truth = None
+        where = find_people(self._release, truth, asked.table, asked.person, self._progress)
+        self._notes += where.notes
+        return where
+
+    def _play_column(self, number: int, names: Sequence[str], where: Whereabouts | None) -> Iterator[Attack]:
+        """All attackers on one sensitive column."""
+        view = self._release.view(number)
+        on_rows = any(isinstance(ATTACKERS[name], Attacker) for name in names)
+        several = view.manifest.has_several_values
+        target = self._read(view) if on_rows and not several else None
+        of_people = people_target(self._release, number, where, self._progress) if where is not None else None
+        column = view.manifest.columns.sensitive.name if self._release.manifest.sets > 1 else None
+        for name in names:
+            attacker = ATTACKERS[name]
+            if isinstance(attacker, PeopleAttacker):
+                attack = self._play_on_people(attacker, of_people)
+            elif target is not None:
+                attack = self._play_on_rows(name, attacker, target)
+            elif name == "corruption" and of_people is not None:
+                attack = chosen_people(of_people, self._known)
+            else:
+                attack = Attack(name, 0, not_played=_SEVERAL)
+            if attack is not None:
+                yield replace(attack, column=column)
+
+    def _play_on_people(self, attacker: PeopleAttacker, target: PeopleTarget | None) -> Attack | None:
+        """None where nobody has several rows, or several values, in what is looked at."""
+        if target is None:
+            return None
+        nobody = not target.by_people and target.where.people is None
+        return None if nobody and not attacker.needs_columns else attacker.play(target)
+
+    def _play_on_rows(self, name: str, attacker: Attacker, target: Target) -> Attack:
         if attacker.needs_candidates and not target.candidates.rows:
-            return Attack(name, 0, notes=(f"Every bucket has more than {self._most:,} candidates: too many to attack",))
+            note = f"Every bucket has more than {self._asked.most:,} candidates: too many to attack"
+            return Attack(name, 0, notes=(note,))
         return attacker.play(target)
 
-    def _read(self, known: int) -> Target:
-        manifest = self._release.manifest
-        adversary = manifest.adversary
-        numbers = numbers_known(max(group.size for group in manifest.setting))
-        exposure = ChosenRecords(self._limits, adversary.fake_values, adversary.known_records, known, numbers)
-        groups, group_exposure = LimitedGroups.of(manifest), None
-        if groups is not None and (stated := StatedGroups.of(manifest)) is not None:
-            texts = [entry.value for entry in manifest.values]
-            group_exposure = ChosenGroups(stated, texts, adversary.fake_values, adversary.known_records, known)
-        others, control = self._others() if self._control is not None else (None, None)
-        watching = [part for part in (exposure, self._slots, group_exposure) if part is not None]
-        outline, sample = self._read_tables(watching, others)
-        people = self._people(sample) if self._truth is not None and sample.candidates.rows else None
-        return Target(
-            release=self._release,
-            outline=outline,
-            sample=sample,
-            limits=self._limits,
-            frequencies=self._frequencies(people),
-            slots=self._slots,
-            exposure=exposure,
-            known=known,
-            groups=groups,
-            group_exposure=group_exposure,
-            people=people,
-            control=control,
-            progress=self._progress,
-        )
+    @property
+    def _known(self) -> int:
+        """Records of a bucket that the corrupting attacker knows."""
+        known = self._asked.known
+        return max(1, self._release.manifest.adversary.known_records) if known is None else known
 
-    def _read_tables(
-        self, watching: Sequence[ChosenRecords | SlotCounts], others: pa.Table | None
-    ) -> tuple[Outline, Sample]:
-        manifest = self._release.manifest
-
-        def watch(whole: WholeBuckets) -> None:
-            for part in watching:
-                part.add(whole)
-
-        self._progress.stage("Reading", 2 * manifest.tables.st.rows + manifest.rows)
-        outline = read_outline(self._release, watch, self._progress.advance)
-        places = draw_buckets(outline, self._most, np.random.default_rng(0))
-        sample, notes = read_sample(self._release, outline, places, self._progress.advance, others)
-        self._notes += notes
-        if not sample.whole and sample.candidates.rows:
-            self._notes.append(
-                f"A random sample of {sample.candidates.rows:,} of {manifest.rows:,} rows is attacked; "
-                "people above their limit by known records are counted in all of them. "
-                "The learning attacker learns from the sample alone, and gets more out of all rows"
-            )
-        return outline, sample
-
-    def _others(self) -> tuple[pa.Table, Integers]:
-        """People who are not in the release, and the numbers of their values; -1 for one that the release has not."""
-        manifest = self._release.manifest
-        schema = self._release.schema("qit")
-        kinds = {column.name: schema.field(column.name).type for column in manifest.columns.quasi_identifiers}
-        plain = pa.schema(
-            [(name, kind.value_type if pa.types.is_dictionary(kind) else kind) for name, kind in kinds.items()]
-        )
-        sensitive = manifest.columns.sensitive.name
-        rows, values, everyone = control_people(
-            self._control, None, plain, sensitive, manifest.null_value, _MOST_CONTROL, *others_of(manifest)
-        )
-        if not everyone:
-            raise InputError("the control table has no rows", "Give people who are not in the release.")
-        if len(values) < everyone:
-            self._notes.append(f"The control is a random sample of {len(values):,} of {everyone:,} people")
-        place = {entry.value: number for number, entry in enumerate(manifest.values)}
-        return rows, np.array([-1 if value is None else place.get(value, -1) for value in values], np.int64)
-
-    def _people(self, sample: Sample) -> People:
-        manifest = self._release.manifest
-        self._progress.stage("Aligning", ITERATIONS)
-        classes = truth_classes(
-            self._truth,
-            self._table,
-            plain_rows(sample.rows),
-            sample.candidates.rows,
-            manifest.columns.sensitive.name,
-            [entry.value for entry in manifest.values],
-            manifest.null_value,
-            min(2**30, self._release.memory.engine // 2),  # before the engine that reads the truth spills
-            *others_of(manifest),
-        )
-        people = align(
-            sample.candidates,
-            classes,
-            sample.whole,
-            manifest.rows,
-            self._slot_counts(),
-            lambda: self._progress.advance(1),
-        )
-        everyone = sample.candidates.rows
-        rest = "; for the others, success is estimated from the table's margins" if people.pinned < everyone else ""
-        certain = "nearly certain" if self._is_approximate(people, sample) else "certain"
-        self._notes.append(f"Who has which value is {certain} for {people.pinned:,} of {everyone:,} people{rest}")
-        if self._is_approximate(people, sample):
-            self._notes.append("In a sample that estimate is approximate, by more than the intervals of shares say")
-        if not people.converged:
-            self._notes.append(
-                f"The estimate did not settle: about {people.misplaced:,.0f} people are not where the table and the "
-                "release have them"
-            )
-        return people
-
-    def _is_approximate(self, people: People, sample: Sample) -> bool:
-        return not sample.whole and people.pinned < sample.candidates.rows
-
-    def _slot_counts(self) -> Floats:
-        """How often each value is in ST."""
-        return self._slots.totals.astype(np.float64)
-
-    def _frequencies(self, people: People | None) -> Floats:
-        """The share of every value among all people, as the release shows it, or as the truth has it."""
-        counts = self._slot_counts() if people is None else people.classes.totals.astype(np.float64)
-        shares: Floats = counts / counts.sum()
-        return shares
+    def _read(self, view: ReleaseFolder) -> Target:
+        asked = self._asked
+        reader = TargetReader(view, asked.truth, asked.table, asked.control, self._progress, asked.most)
+        target = reader.read(self._known)
+        self._notes += reader.notes
+        self._used = min(self._used, target.sample.candidates.rows)
+        self._approximate |= is_approximate(target.people, target.sample)
+        return target
 
 
 def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None) -> list[Concern]:
     """What the table gives away by itself, if it is given; that a value does not apply is no secret.
 
-    Fake values make the counts of the manifest too large.
+    Fake values make the counts of the manifest too large. A set of several columns is not looked at.
     """
     if truth is None:
         return []
-    columns = release.manifest.columns
-    return table_concerns(
-        truth,
-        table,
-        [column.name for column in columns.quasi_identifiers],
-        columns.sensitive.name,
-        {entry.value: entry.count for entry in release.manifest.values if entry.applies},
-        release.manifest.null_value,
-        *others_of(release.manifest),
-    )
+    concerns: dict[str, Concern] = {}
+    for number in range(release.manifest.sets):
+        view = release.manifest.view(number)
+        if len(view.columns.sensitive.of) > 1:
+            continue
+        found = table_concerns(
+            truth,
+            table,
+            [column.name for column in view.columns.quasi_identifiers],
+            view.columns.sensitive.of[0],
+            {entry.value: entry.count for entry in view.values if entry.applies},
+            view.null_value,
+            *others_of(view),
+        )
+        concerns |= {one.message: one for one in found if view.persons is None or one.code != "repeated-people"}
+    return list(concerns.values())
 
 
 def audit_object(result: Audit) -> dict[str, Any]:
     """The audit as one JSON object. The keys are a contract (docs/json.md)."""
+    column, *others = result.columns or (None,)
+    first = result.of(column)
     return {
         "format": _FORMAT,
         "rows": result.rows,
@@ -332,5 +300,9 @@ def audit_object(result: Audit) -> dict[str, Any]:
         "findings": [concern.as_object() for concern in result.concerns],
         "broken": list(result.broken),
         "notes": list(result.notes),
-        **{attack.name: attack.as_object() for attack in result.attacks},
+        "people": result.people,
+        **{attack.name: attack.as_object() for attack in first},
+        "other_columns": [
+            {"column": column, **{attack.name: attack.as_object() for attack in result.of(column)}} for column in others
+        ],
     }

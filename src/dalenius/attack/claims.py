@@ -53,6 +53,16 @@ class ClaimSums:
         excess: Floats = np.where(claims, p - allowed, 0.0)
         return excess
 
+    def add_listed(self, p: Floats, numbers: Integers, owners: Integers, each: Integers, right: Floats | None) -> None:
+        """Beliefs as a list: `each[owners]` people are believed to have `numbers`, and so many of them are right."""
+        claims = p > self.limits[numbers] + ABOVE
+        owners, numbers = owners[claims], numbers[claims]
+        self.people += int(each[np.unique(owners)].sum())
+        self.beliefs += float((each[owners] * p[claims]).sum())
+        self._by_one[0] += np.bincount(numbers, each[owners], minlength=len(self.limits))
+        if right is not None:
+            self._by_one[1] += np.bincount(numbers, right[claims], minlength=len(self.limits))
+
     @property
     def claims(self) -> int:
         """How many there are."""

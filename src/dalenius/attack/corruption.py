@@ -217,9 +217,11 @@ def corruption(target: Target) -> Attack:
     remaining, above = round(float(world.people[at])), exposure.people_above(known)
     chosen = {"people": exposure.rows, "people_above_limit": above, "worst_ratio": exposure.worst_ratio(known)}
     random = {"people": remaining, "rows": candidates.rows}
-    broken = [_broken(exposure.people_above(promised), promised, "a limit")]
+    broken = [broken_sentence(exposure.people_above(promised), promised, "a limit")]
     if target.group_exposure is not None:
-        broken.append(_broken(target.group_exposure.people_above(promised), promised, "the limit of a group of values"))
+        broken.append(
+            broken_sentence(target.group_exposure.people_above(promised), promised, "the limit of a group of values")
+        )
     return Attack(
         name=NAME,
         people=exposure.rows,
@@ -257,8 +259,8 @@ def _group_claims(target: Target, world: _World) -> Claims | None:
     return replace(claims, people_above_limit=target.group_exposure.people_above(target.known))
 
 
-def _broken(people: int, promised: int, limit: str) -> str:
-    """A sentence, if there are such people."""
+def broken_sentence(people: int, promised: int, limit: str) -> str:
+    """A sentence about the people who can be put above a limit, if there are such people."""
     known = f"{promised:,} records of others in their bucket" if promised else "no record"
     return f"{people:,} people can be put above {limit} by an attacker who knows {known}" if people else ""
 

@@ -37,11 +37,11 @@ ITERATIONS = 100
 _IN_SAMPLE = 20
 _SEVERAL = 3  # rows of a class in a sample: fitted to what is to be expected. With 30 it is further from the truth
 _NEAR = 1e-4  # of the people are on the wrong side of a margin when the fitting ends
-_FAR = 0.05  # of the people: slow fitting leaves less than 0.01, another table's values 0.3
+TOO_FAR = 0.05  # of the people: slow fitting leaves less than 0.01, another table's values 0.3
 _PINNED = 0.99
 
-_OTHER = "the table cannot have given this release: its values do not go into the buckets"
-_FIX = "Give the table that the release was made of, with all its rows and the values as they were published."
+OTHER_VALUES = "the table cannot have given this release: its values do not go into the buckets"
+SAME_TABLE = "Give the table that the release was made of, with all its rows and the values as they were published."
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def align(
     if not whole:
         truth = [scale_margins(block, p, _IN_SAMPLE) for block, p in zip(candidates.blocks, truth, strict=True)]
         misplaced = _count_misplaced(candidates, truth)
-    if misplaced > _FAR * candidates.rows:
-        raise InputError(_OTHER, _FIX)
+    if misplaced > TOO_FAR * candidates.rows:
+        raise InputError(OTHER_VALUES, SAME_TABLE)
     pinned = sum(
         int((p[:, : b.size].max(axis=2) > _PINNED).sum()) for b, p in zip(candidates.blocks, truth, strict=True)
     )
@@ -122,12 +122,12 @@ def _check(candidates: Candidates, classes: TruthClasses, whole: bool, records: 
     rows_of = np.bincount(classes.class_of, minlength=len(classes.records))
     wrong = rows_of != classes.records if whole else rows_of > classes.records
     if classes.total != records:
-        raise InputError(f"the table has {classes.total:,} rows and the release {records:,}", _FIX)
+        raise InputError(f"the table has {classes.total:,} rows and the release {records:,}", SAME_TABLE)
     if wrong.any():
         rows = int(np.abs(rows_of - classes.records)[wrong].sum())
-        raise InputError(f"the table is not that of the release: {rows:,} rows of quasi-identifiers differ", _FIX)
+        raise InputError(f"the table is not that of the release: {rows:,} rows of quasi-identifiers differ", SAME_TABLE)
     if whole and not candidates.fakes and not np.array_equal(classes.totals, candidates.counts()):
-        raise InputError("the table is not that of the release: the sensitive values are others", _FIX)
+        raise InputError("the table is not that of the release: the sensitive values are others", SAME_TABLE)
 
 
 def _cells(candidates: Candidates, block: Block, classes: TruthClasses, keys: Integers) -> npt.NDArray[np.int32]:
@@ -146,7 +146,7 @@ def _start(block: Block, lifts: Floats) -> Floats:
     possible = (rows > 0).sum(axis=2, keepdims=True)
     sure = ((rows > 0) & (possible == 1)).sum(axis=1)
     if (possible == 0).any() or (sure > block.counts).any():
-        raise InputError(_OTHER, _FIX)
+        raise InputError(OTHER_VALUES, SAME_TABLE)
     if block.fakes:  # no fake has a value that is taken up: fitting would take long to find that
         start[:, -1] *= block.counts > sure
     return start

@@ -196,7 +196,7 @@ def read_sample(
     bucket_of = np.searchsorted(numbers, buckets)
     if not np.array_equal(np.bincount(bucket_of, minlength=len(numbers)), every.sizes[chosen]):
         raise ReleaseError("there are buckets with more rows than values, or fewer", _VERIFY)
-    cells = _cells_of(folder, numbers, step)
+    cells = cells_of(folder, numbers, step)
     columns, notes = _columns(rows, others, len(manifest.values))
     fakes = manifest.adversary.fake_values
     candidates = Candidates(
@@ -296,7 +296,7 @@ def _rows_of(
     return rows, np.concatenate(buckets), np.concatenate(places), order.falls == 0
 
 
-def _cells_of(
+def cells_of(
     folder: ReleaseFolder, numbers: Integers, step: Callable[[int], None]
 ) -> tuple[Integers, Integers, Integers]:
     """Bucket (its place in `numbers`), value and count of every run of ST in one of these buckets."""

@@ -16,9 +16,9 @@ from dalenius.attack.reading import Target
 from dalenius.infer.candidates import Beliefs, Candidates, Floats
 from dalenius.model.attack_result import Attack, Claims, Share
 
-_TIE = 1e-12
+TIE = 1e-12
 _SOME = 1e-6
-_BINS = 10
+BINS = 10
 _MOST_EXPOSED = 10
 
 
@@ -32,7 +32,7 @@ class Scores:
     right: float = 0.0
     baseline: float = 0.0
     control: float = 0.0
-    bins: Floats = field(default_factory=lambda: np.zeros((3, _BINS)))  # candidates, their beliefs, the truth of them
+    bins: Floats = field(default_factory=lambda: np.zeros((3, BINS)))  # candidates, their beliefs, the truth of them
     exposed: list[tuple[int, float, int, int]] = field(default_factory=list)  # above, excess, bucket, size
 
 
@@ -65,7 +65,7 @@ def score(target: Target, beliefs: Beliefs) -> Scores:
 
 def guesses(p: Floats) -> Floats:
     """The most probable values, sharing 1 where there are several."""
-    top = p >= p.max(axis=-1, keepdims=True) - _TIE
+    top = p >= p.max(axis=-1, keepdims=True) - TIE
     shared: Floats = top / top.sum(axis=-1, keepdims=True)
     return shared
 
@@ -98,16 +98,17 @@ def attack_result(
         notes=notes,
         groups=groups,
         worst=scores.values.worst([entry.value for entry in target.release.manifest.values]) if with_truth else (),
-        **_claims(scores.values, with_truth),
+        **claims_of(scores.values, with_truth),
     )
 
 
 def group_claims(sums: ClaimSums, groups: LimitedGroups, with_truth: bool) -> Claims:
     """Claims about groups: where too many are true, some group is named, however few of its own are."""
-    return Claims(**{**_claims(sums, with_truth), "worst": sums.worst(groups.names, _SOME) if with_truth else ()})
+    return Claims(**{**claims_of(sums, with_truth), "worst": sums.worst(groups.names, _SOME) if with_truth else ()})
 
 
-def _claims(sums: ClaimSums, with_truth: bool) -> dict[str, Any]:
+def claims_of(sums: ClaimSums, with_truth: bool) -> dict[str, Any]:
+    """Sums as the fields of `Claims`."""
     return {
         "people_above_limit": sums.people,
         "claims": sums.claims,
@@ -120,8 +121,8 @@ def calibration(bins: Floats, with_truth: bool) -> list[dict[str, Any]]:
     """Of the candidates believed with a probability in each tenth: how many, the mean belief, and how many are true."""
     return [
         {
-            "from": place / _BINS,
-            "to": (place + 1) / _BINS,
+            "from": place / BINS,
+            "to": (place + 1) / BINS,
             "candidates": round(count),
             "mean_belief": _mean(believed, count),
             "right": _mean(true, count) if with_truth else None,
@@ -166,11 +167,11 @@ def by_quasi_identifiers(candidates: Candidates, beliefs: Beliefs, people: Peopl
 
 
 def _add_to_bins(bins: Floats, p: Floats, truth: Floats | None) -> None:
-    places = np.minimum((p * _BINS).astype(np.int64), _BINS - 1).ravel()
-    bins[0] += np.bincount(places, minlength=_BINS)
-    bins[1] += np.bincount(places, weights=p.ravel(), minlength=_BINS)
+    places = np.minimum((p * BINS).astype(np.int64), BINS - 1).ravel()
+    bins[0] += np.bincount(places, minlength=BINS)
+    bins[1] += np.bincount(places, weights=p.ravel(), minlength=BINS)
     if truth is not None:
-        bins[2] += np.bincount(places, weights=truth.ravel(), minlength=_BINS)
+        bins[2] += np.bincount(places, weights=truth.ravel(), minlength=BINS)
 
 
 def _add_exposed(scores: Scores, above: list[int], excess: list[float], numbers: list[int], size: int) -> None:

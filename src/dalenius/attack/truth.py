@@ -32,9 +32,9 @@ from dalenius.tables.open_table import open_table
 from dalenius.tables.table_errors import plain_errors
 from dalenius.verify.stated_bands import band_names, least_text
 
-_BATCH_ROWS = 2**17
+BATCH_ROWS = 2**17
 _INSPECTED = 50_000  # records, on which columns are judged
-_OTHER_TABLE = "Give the table that the release was made of."
+OTHER_TABLE = "Give the table that the release was made of."
 
 Integers = npt.NDArray[np.int64]
 
@@ -74,14 +74,14 @@ def truth_classes(
     their texts.
     """
     columns = rows.schema.names
-    with _open(source, table, [*columns, sensitive], memory) as (connection, relation), plain_errors():
-        text = named_nulls(_text(sensitive, bands, missing), null_value, missing)
+    with open_truth(source, table, [*columns, sensitive], memory) as (connection, relation), plain_errors():
+        text = named_nulls(value_text(sensitive, bands, missing), null_value, missing)
         renamed = [f"{quote_name(column)} AS q{place}" for place, column in enumerate(columns)]
         chosen = relation.project(", ".join([*renamed, f"{text} AS s"]))
-        connection.register("source", chosen.to_arrow_reader(_BATCH_ROWS))
+        connection.register("source", chosen.to_arrow_reader(BATCH_ROWS))
         connection.register("release", _number_rows(rows, number))
-        connection.register("known", _known(values))
-        return _classes(connection, len(columns), len(values))
+        connection.register("known", known_values(values))
+        return _find_classes(connection, len(columns), len(values))
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def others_of(manifest: Manifest) -> tuple[Sequence[str], BandTexts | None]:
     return manifest.missing, BandTexts.of(manifest)
 
 
-def _text(sensitive: str, bands: BandTexts | None, missing: Sequence[str]) -> str:
+def value_text(sensitive: str, bands: BandTexts | None, missing: Sequence[str]) -> str:
     """The text by which a release knows a sensitive value."""
     return f"CAST({quote_name(sensitive)} AS VARCHAR)" if bands is None else bands.sql(sensitive, missing)
 
@@ -158,12 +158,12 @@ def table_concerns(
 
     `values` are the sensitive values and how many records have each. Columns are judged on a sample.
     """
-    with _open(source, table, [*quasi_identifiers, sensitive], None) as (_, relation), plain_errors():
+    with open_truth(source, table, [*quasi_identifiers, sensitive], None) as (_, relation), plain_errors():
         texts = {value: place for place, value in enumerate(values)}
         listed = [f"CAST({quote_name(name)} AS VARCHAR) AS q{k}" for k, name in enumerate(quasi_identifiers)]
-        text = named_nulls(_text(sensitive, bands, missing), null_value, missing)
+        text = named_nulls(value_text(sensitive, bands, missing), null_value, missing)
         chosen = relation.project(", ".join([*listed, f"{text} AS s"]))
-        people, _ = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), _INSPECTED)
+        people, _ = _sample_rows(chosen.to_arrow_reader(BATCH_ROWS), _INSPECTED)
         places = [texts.get(value or "", -1) for value in people["s"].to_pylist()]
         known = np.array(places, np.int64)
         codes = {
@@ -200,11 +200,11 @@ def control_people(
 
     There are `most` of them at the most: where the table has more, each is as likely to be among them.
     """
-    with _open(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
+    with open_truth(source, table, [*schema.names, sensitive], None) as (_, relation), plain_errors():
         listed = [quote_name(name) for name in schema.names]
-        text = named_nulls(_text(sensitive, bands, missing), null_value, missing)
+        text = named_nulls(value_text(sensitive, bands, missing), null_value, missing)
         chosen = relation.project(", ".join([*listed, f"{text} AS the_sensitive_value"]))
-        people, everyone = _sample_rows(chosen.to_arrow_reader(_BATCH_ROWS), most)
+        people, everyone = _sample_rows(chosen.to_arrow_reader(BATCH_ROWS), most)
         values = people.column(len(listed)).to_pylist()
         with plain_arrow_errors():
             try:
@@ -231,9 +231,10 @@ def _sample_rows(reader: pa.RecordBatchReader, most: int) -> tuple[pa.Table, int
 
 
 @contextmanager
-def _open(
+def open_truth(
     source: Any, table: str | None, columns: Sequence[str], memory: int | None
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation]]:
+    """A connection, and the table under another one, which must have these columns."""
     with ExitStack() as stack:
         opened = stack.enter_context(open_table(source, table, memory))
         for column in columns:
@@ -248,20 +249,19 @@ def _number_rows(rows: pa.Table, number: int) -> pa.Table:
     return pa.Table.from_arrays([*rows.columns, places], names=[*names, "place"])
 
 
-def _known(values: Sequence[str]) -> pa.Table:
+def known_values(values: Sequence[str]) -> pa.Table:
+    """The texts of values and their numbers."""
     places = arrow_array(np.arange(len(values), dtype=np.int64))
     return pa.Table.from_arrays([pa.array(list(values), pa.string()), places], names=["s", "code"])
 
 
-def _classes(connection: duckdb.DuckDBPyConnection, columns: int, values: int) -> TruthClasses:
+def _find_classes(connection: duckdb.DuckDBPyConnection, columns: int, values: int) -> TruthClasses:
     # a stream has no known length, and the engine would keep the whole table in memory beside it
     connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
-    types = {side: column_types(connection, side) for side in ("source", "release")}
-    names = [f"q{place}" for place in range(columns)]
-    keys = [key for name in names for key in comparable(name, types["source"][name], types["release"][name])] or ["0"]
+    keys = class_keys(connection, columns)
     listed = ", ".join(f"{key} AS k{place}" for place, key in enumerate(keys))
     grouped = ", ".join(f"k{place}" for place in range(len(keys)))
-    same = " AND ".join(f"a.k{place} IS NOT DISTINCT FROM b.k{place}" for place in range(len(keys)))
+    same = same_keys(len(keys))
     connection.execute(
         f"""CREATE TEMP TABLE classes AS SELECT row_number() OVER () - 1 AS class, {grouped}
         FROM (SELECT {listed} FROM release) GROUP BY {grouped}"""  # noqa: S608
@@ -279,15 +279,15 @@ def _classes(connection: duckdb.DuckDBPyConnection, columns: int, values: int) -
         "SELECT coalesce(sum(n), 0), coalesce(sum(n) FILTER (code IS NULL), 0) FROM cells"
     ).fetchall()[0]
     if strange:
-        raise InputError(f"{strange:,} rows of the table have a sensitive value that the release has not", _OTHER_TABLE)
+        raise InputError(f"{strange:,} rows of the table have a sensitive value that the release has not", OTHER_TABLE)
     cells = connection.sql(
         "SELECT class, code, n::BIGINT FROM cells WHERE class IS NOT NULL ORDER BY class, code"
     ).to_arrow_table()
-    classes, codes, counts = (_numbers(cells.column(place)) for place in range(3))
+    classes, codes, counts = (integers_of(cells.column(place)) for place in range(3))
     records = np.bincount(classes, weights=counts, minlength=int(class_of.max(initial=-1)) + 1).astype(np.int64)
     everywhere = connection.sql("SELECT code, sum(n)::BIGINT FROM cells GROUP BY code").to_arrow_table()
     totals = np.zeros(values, np.int64)
-    totals[_numbers(everywhere.column(0))] = _numbers(everywhere.column(1))
+    totals[integers_of(everywhere.column(0))] = integers_of(everywhere.column(1))
     return TruthClasses(
         class_of=class_of,
         records=records,
@@ -299,10 +299,23 @@ def _classes(connection: duckdb.DuckDBPyConnection, columns: int, values: int) -
     )
 
 
+def class_keys(connection: duckdb.DuckDBPyConnection, columns: int) -> list[str]:
+    """SQL for what rows of one class have in common, of q0, q1, ... in both `source` and `release`."""
+    types = {side: column_types(connection, side) for side in ("source", "release")}
+    names = [f"q{place}" for place in range(columns)]
+    return [key for name in names for key in comparable(name, types["source"][name], types["release"][name])] or ["0"]
+
+
+def same_keys(keys: int) -> str:
+    """SQL for: a and b are of one class."""
+    return " AND ".join(f"a.k{place} IS NOT DISTINCT FROM b.k{place}" for place in range(keys))
+
+
 def _column(connection: duckdb.DuckDBPyConnection, query: str) -> Integers:
-    return _numbers(connection.sql(query).to_arrow_table().column(0))
+    return integers_of(connection.sql(query).to_arrow_table().column(0))
 
 
-def _numbers(column: pa.ChunkedArray) -> Integers:
+def integers_of(column: pa.ChunkedArray) -> Integers:
+    """A column of numbers as an array; it has no nulls."""
     parts = [numpy_array(chunk).astype(np.int64) for chunk in column.chunks]
     return np.concatenate([np.zeros(0, np.int64), *parts])

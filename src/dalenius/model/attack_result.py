@@ -21,6 +21,9 @@ ATTACKS = {
     "learning": "Learns from all buckets together how quasi-identifiers and values are related, and uses it in each.",
     "minimality": "Asks why parts of the table were merged into one stratum: which of them has too much of a value?",
     "order": "Knows how the program works, and tries to read values from the order of rows.",
+    "intersection": "Knows which rows are a person's, assumes that their value stays the same, and combines buckets.",
+    "union": "Knows which rows are a person's, and asks whether any of them has a value.",
+    "other-column": "Knows a person's value in another sensitive column, and what goes with it.",
 }
 
 STOP_ABOVE = 10.0  # percentage points by which claims are right more often than limits allow: against publication
@@ -118,7 +121,8 @@ class Attack(Claims):
     `success` is the share of people whose value is guessed, `baseline` that of guessing by count / size within the
     bucket, and `control` that of the same guesses on people whom they cannot be about. `broken` are promises of the
     release that the attack broke, as sentences. `beyond` says that the attacker knows more than the release was made to
-    withstand.
+    withstand. `remedy` says what to do against this attacker, if that is not what helps against most. `column` is the
+    sensitive column that it is about, where there are several. `not_played` says why it was not played, if so.
     """
 
     name: str
@@ -131,6 +135,9 @@ class Attack(Claims):
     broken: tuple[str, ...] = ()
     beyond: bool = False
     groups: Claims | None = None
+    remedy: str = ""
+    column: str | None = None
+    not_played: str | None = None
 
     @property
     def concerns(self) -> tuple[Concern, ...]:
@@ -146,9 +153,10 @@ class Attack(Claims):
             return None
         severity = Severity.NOTE if self.beyond else Severity.STOP if points > STOP_ABOVE else Severity.LOOK
         named = ", ".join(repr(one.name) for one in claims.worst[:_WORST])
+        about = f" on {self.column!r}" if self.column is not None else ""
         message = (
-            f"the attacker {self.name!r} puts {claims.people_above_limit or 0:,} people {above}, and is right in "
-            f"{right.share:.1%} of the claims where the limits allow {limit:.1%}"
+            f"the attacker {self.name!r}{about} puts {claims.people_above_limit or 0:,} people {above}, and is right "
+            f"in {right.share:.1%} of the claims where the limits allow {limit:.1%}"
             + (f"; worst: {named}" if named else "")
         )
         names = tuple(one.name for one in claims.worst)
@@ -158,18 +166,21 @@ class Attack(Claims):
             message + ("; the release was not made to withstand this attacker" if self.beyond else ""),
             "Publish again with --corrupted 1."
             if self.beyond
-            else f"Leave out columns that tell the value, or lower these {what}' limits; compare --strata auto and "
+            else self.remedy
+            or f"Leave out columns that tell the value, or lower these {what}' limits; compare --strata auto and "
             "--strata none.",
             people=claims.people_above_limit,
             points=round(points, 1),
             attacker=self.name,
             values=names if claims is self else (),
             groups=names if claims is not self else (),
+            columns=(self.column,) if self.column is not None else (),
         )
 
     def as_object(self) -> dict[str, Any]:
         """For JSON (docs/json.md)."""
         return {
+            "column": self.column,
             "people": self.people,
             **_share_object("success", self.success),
             **_share_object("baseline", self.baseline),
@@ -179,6 +190,7 @@ class Attack(Claims):
             "groups": self._groups_object(),
             "details": dict(self.details),
             "notes": list(self.notes),
+            "not_played": self.not_played,
         }
 
     def _groups_object(self) -> dict[str, Any] | None:
@@ -204,7 +216,8 @@ class Audit:
     """All attacks on a release. `used` of its rows were looked at by attacks that learn: all, or a sample.
 
     `approximate` says that in this sample the truth is not certain, so that intervals do not cover all of the error.
-    `others` are concerns that do not come from attacks: from verifying the release, and from the table itself.
+    `others` are concerns that do not come from attacks: from verifying the release, and from the table itself. Attacks
+    are in the order of sensitive columns, where there are several. `people` is how many there are, where rows are not.
     """
 
     attacks: tuple[Attack, ...]
@@ -216,6 +229,16 @@ class Audit:
     notes: tuple[str, ...] = ()
     approximate: bool = False
     others: tuple[Concern, ...] = ()
+    people: int | None = None
+
+    @property
+    def columns(self) -> tuple[str | None, ...]:
+        """The sensitive columns that were attacked, in their order; (None,) where there is one."""
+        return tuple(dict.fromkeys(attack.column for attack in self.attacks))
+
+    def of(self, column: str | None) -> tuple[Attack, ...]:
+        """The attacks on one sensitive column."""
+        return tuple(attack for attack in self.attacks if attack.column == column)
 
     @property
     def concerns(self) -> tuple[Concern, ...]:
@@ -251,4 +274,5 @@ class Audit:
         return self.used < self.rows
 
     def __getitem__(self, name: str) -> Attack:
+        """An attack by its name; where there are several sensitive columns, that on the first."""
         return next(attack for attack in self.attacks if attack.name == name)

@@ -35,6 +35,11 @@ MEASURED = (
     "How often an interval holds was measured on the release itself: on simulated truths, for queries of a similar "
     "size. Learned intervals that held too rarely were widened."
 )
+PEOPLE_AT_RANDOM = (
+    "The bounds always hold. Estimates assume that within a bucket everybody is equally likely to own every value, "
+    "that different sensitive columns have nothing to do with each other, and of several values of a column that who "
+    "has one is no more likely to have another. Where this is not so, the truth may lie outside the interval."
+)
 NOT_MEASURED = "How often the interval holds was not measured."
 
 FIGURES_AT_RANDOM = (
@@ -48,6 +53,7 @@ FIGURES_LEARNED = (
 )
 
 Method = Literal["exact", "learned", "at random"]
+Unit = Literal["people", "rows"]  # what is counted, where people may have several rows
 Number = int | float | Decimal
 
 
@@ -87,6 +93,8 @@ class Estimate:
     coverage: Coverage | None = None  # of the interval; None if it was not measured, and for exact counts
     at_random: RandomMatching | None = None
     not_learned: str | None = None  # why nothing was learned, though it was asked for
+    unit: Unit | None = None  # what was counted; None where everybody has one row
+    dropped: int = 0  # rows of the source that the release left out of what it publishes of people with many
 
     @property
     def exact(self) -> bool:

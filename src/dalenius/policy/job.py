@@ -1,7 +1,10 @@
 """Job files: the roles of the columns, the limits, the solver's settings and the attacker in one TOML file.
 
 [table]
-sensitive = "Disease"
+sensitive = "Disease"             # or several: ["diag_1", "insulin"], or sets of columns of one kind:
+                                  # [{columns = ["diag_1", "diag_2"], name = "diagnosis", limits = {odds = 4}}]
+person = "patient"                # whose rows they are, where people have several; never published
+most_rows = 4                     # of people with more rows, so many are kept, at random
 quasi_identifiers = ["Gender", "Zipcode"]
 identifiers = ["Name"]            # never published
 strata = "auto"                   # or "none", a number, or a list of quasi-identifiers
@@ -49,143 +52,22 @@ from __future__ import annotations
 import tomllib
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from dalenius.errors import JobFileError, MissingExtraError, PolicyError, UsageError, did_you_mean
 from dalenius.model.plan import Method
-from dalenius.policy.exact import written_number, written_numbers
-from dalenius.policy.group_sources import grouping_of, parse_groups
-from dalenius.policy.grouping import Grouping
+from dalenius.policy.job_sections import SETS, TEXT, RuleSection, Section, SetLimits, SetSection, as_groups, set_entries
+from dalenius.policy.job_sections import GroupsSection as GroupsSection
+from dalenius.policy.job_sections import LimitsSection as LimitsSection
+from dalenius.policy.job_sections import TableSection as TableSection
 from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.sensitive_sets import limits_of_sets
 from dalenius.tables.delimited import require_regular
 
 
-def _strata(value: object) -> object:
-    """Refuse what strata cannot be. Which columns the table has is not known yet."""
-    listed = isinstance(value, list) and value and all(isinstance(name, str) for name in value)
-    if isinstance(value, bool) or not (listed or isinstance(value, str | int)):
-        raise ValueError("expected 'auto', 'none', a number or a list of columns")
-    return value
-
-
-def _prefix(value: object) -> object:
-    """Refuse what lengths of prefixes cannot be. Whether they make sense is checked with the groups."""
-    lengths = value if isinstance(value, list) else [value]
-    if value is not None and any(isinstance(length, bool) or not isinstance(length, str | int) for length in lengths):
-        raise ValueError("expected a length, or a list of lengths: 3 or [1, 3]")
-    return value
-
-
-def _level_rule(value: object) -> object:
-    """ "none" is a rule without entries, and nothing else is."""
-    if value == "none":
-        return {}
-    if not value or isinstance(value, str):
-        raise ValueError("expected 'none', or a rule such as {odds = 8}")
-    return value
-
-
-def _groups(value: object) -> object:
-    """One text stands for a section: "icd10" for named = "icd10"."""
-    if isinstance(value, str):
-        return parse_groups(value)
-    if isinstance(value, dict | GroupsSection):
-        return value
-    raise ValueError("expected a text such as 'icd10', or a section")
-
-
-ExactNumber = Annotated[str | int | Decimal, BeforeValidator(written_number)]
-OneOrMore = Annotated[str | int | Decimal | list[Any], BeforeValidator(written_numbers)]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
-
-
-class TableSection(_Section):
-    """The roles of the columns."""
-
-    sensitive: str | None = None
-    quasi_identifiers: list[str] = Field(default_factory=list)
-    identifiers: list[str] = Field(default_factory=list)
-    null_value: str | None = None
-    strata: Annotated[str | int | list[str] | None, BeforeValidator(_strata)] = None
-    strict: bool | None = None
-    missing: list[str] = Field(default_factory=list)
-    not_applicable: list[str] = Field(default_factory=list)
-
-    @model_validator(mode="after")
-    def _one_meaning_each(self) -> Self:
-        both = next((value for value in self.missing if value in self.not_applicable), None)
-        if both is not None:
-            raise ValueError(f"{both!r} is under missing and under not_applicable")
-        return self
-
-    @model_validator(mode="after")
-    def _one_role_each(self) -> Self:
-        roles = [*self.quasi_identifiers, *self.identifiers, *([self.sensitive] if self.sensitive is not None else [])]
-        twice = next((column for column in roles if roles.count(column) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the column {twice!r} has more than one role")
-        return self
-
-
-class RuleSection(_Section):
-    """A rule for limits."""
-
-    odds: ExactNumber | None = None
-    floor: ExactNumber | None = None
-    theta: ExactNumber | None = None
-    base: ExactNumber | None = None
-    uniform: ExactNumber | None = None
-    l_diversity: ExactNumber | None = None
-    beta: ExactNumber | None = None
-
-
-class LimitsSection(RuleSection):
-    """The rule and its exceptions, and what is meant though it looks like a mistake."""
-
-    allow_absent: bool | None = None
-    publish_in_the_clear: bool | None = None
-    values: dict[str, ExactNumber] = Field(default_factory=dict)
-    groups: dict[str, ExactNumber] = Field(default_factory=dict)
-    levels: dict[str, Annotated[RuleSection, BeforeValidator(_level_rule)]] = Field(default_factory=dict)
-
-    def policy(self, grouping: Grouping | None = None) -> LimitPolicy:
-        """The limits, checked."""
-        fields = self.entries()
-        fields.pop("publish_in_the_clear", None)
-        return LimitPolicy.of(**fields, grouping=grouping)
-
-    def entries(self) -> dict[str, Any]:
-        """What is set, as a job file says it."""
-        return _set_entries(self.model_dump())
-
-
-class GroupsSection(_Section):
-    """Where groups of values come from: one of the keys, but for `from` and `ungrouped`."""
-
-    model_config = ConfigDict(**_Section.model_config, populate_by_name=True)
-
-    named: str | None = None
-    csv: str | None = None
-    prefix: Annotated[str | int | list[str | int] | None, BeforeValidator(_prefix)] = None
-    prefixes: dict[str, str] = Field(default_factory=dict)
-    tree: dict[str, Any] = Field(default_factory=dict)
-    cuts: Annotated[list[Any], BeforeValidator(written_numbers)] = Field(default_factory=list)
-    quantiles: OneOrMore | None = None
-    width: OneOrMore | None = None
-    start: ExactNumber | None = Field(default=None, alias="from")
-    ungrouped: list[str] = Field(default_factory=list)
-
-    def grouping(self) -> Grouping | None:
-        """The groups, checked, with their file read; None if there are none."""
-        return grouping_of(self.model_dump(by_alias=True)) if self != GroupsSection() else None
-
-
-class SolveSection(_Section):
+class SolveSection(Section):
     """How to look for a setting."""
 
     method: Annotated[Method, Field(strict=False)] | None = None
@@ -195,7 +77,7 @@ class SolveSection(_Section):
     time_limit: Annotated[Decimal, Field(strict=False, gt=0)] | None = None
 
 
-class AdversarySection(_Section):
+class AdversarySection(Section):
     """What the attacker may know, and the fake values added against them."""
 
     corrupted: int | None = Field(default=None, ge=0)
@@ -213,7 +95,7 @@ Line = Annotated[Annotated[str, Field(max_length=100)] | None, BeforeValidator(_
 Lines = Annotated[Annotated[str, Field(max_length=200)] | None, BeforeValidator(_one_line)]
 
 
-class ReportSection(_Section):
+class ReportSection(Section):
     """What the report's first page is headed with: whose data this is, and what it is published for."""
 
     title: Line = None
@@ -233,7 +115,7 @@ class ReportSection(_Section):
             ) from None
 
 
-class Job(_Section):
+class Job(Section):
     """A whole job file."""
 
     table: TableSection = TableSection()
@@ -241,7 +123,7 @@ class Job(_Section):
     solve: SolveSection = SolveSection()
     adversary: AdversarySection = AdversarySection()
     report: ReportSection = ReportSection()
-    groups: Annotated[GroupsSection, BeforeValidator(_groups)] = GroupsSection()
+    groups: Annotated[GroupsSection, BeforeValidator(as_groups)] = GroupsSection()
 
     @model_validator(mode="after")
     def _no_limit_for_what_does_not_apply(self) -> Self:
@@ -251,13 +133,28 @@ class Job(_Section):
         return self
 
     def policy(self) -> LimitPolicy:
-        """The limits of values and groups, checked."""
-        return self.limits.policy(self.groups.grouping())
+        """The limits of values and groups, checked; with several sensitive sets, those of the first."""
+        return self.policies()[0]
+
+    def policies(self) -> tuple[LimitPolicy, ...]:
+        """The limits of each sensitive set; of one that is not named, without any."""
+        general, sensitive = self.limits.policy(self.groups.grouping()), self.table.sensitive
+        if not isinstance(sensitive, list):
+            return (general,)
+        own = [one.own_policy() for one in sensitive]
+        return cast("tuple[LimitPolicy, ...]", limits_of_sets(general, own, [one.called for one in sensitive]))
 
     def said(self) -> dict[str, Any]:
         """What it says, by keys such as "table.sensitive"; nothing that is left out, or empty."""
-        sections = {name: _set_entries(section) for name, section in self.model_dump(by_alias=True).items()}
+        sections = self.sections()
         return {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
+
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """The entries of each section that are set, as a job file says them."""
+        sections = {name: set_entries(section) for name, section in self.model_dump(by_alias=True).items()}
+        if isinstance(self.table.sensitive, list):
+            sections["table"]["sensitive"] = [one.entries() for one in self.table.sensitive]
+        return sections
 
     @property
     def says_more_than_a_head(self) -> bool:
@@ -285,20 +182,39 @@ def parse_job(text: str, folder: Path | None = None) -> Job:
         raise JobFileError(f"the job file is not valid TOML: {error}") from None
     except (ValueError, RecursionError, ArithmeticError):  # the last of an exponent that Decimal does not have
         raise JobFileError("the job file is not valid TOML: a number is too long, or the nesting too deep") from None
+    where = "groups"
     try:
         job = Job.model_validate(document)
-        if folder is not None and job.groups.csv is not None:
-            csv = str((folder / job.groups.csv).absolute())
-            job = job.model_copy(update={"groups": job.groups.model_copy(update={"csv": csv})})
+        job = _with_files(job, folder) if folder is not None else job
         job.groups.grouping()
+        if isinstance(job.table.sensitive, list):
+            where = "limits"
+            job.policies()
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        found = error.errors(include_url=False)
+        first = next((one for one in found if one["type"] == _UNKNOWN), found[0])  # a typing error explains the others
         raise _job_error(first["type"], tuple(str(part) for part in first["loc"]), first["msg"]) from None
     except PolicyError as error:
-        raise JobFileError(f"the job file's groups: {error.message}", error.hint) from None
+        raise JobFileError(f"the job file's {where}: {error.message}", error.hint) from None
     return job
 
 
+def _with_files(job: Job, folder: Path) -> Job:
+    """The job with the files of its groups as they are found from a folder."""
+
+    def found(groups: GroupsSection) -> GroupsSection:
+        return (
+            groups if groups.csv is None else groups.model_copy(update={"csv": str((folder / groups.csv).absolute())})
+        )
+
+    table = job.table
+    if isinstance(table.sensitive, list):
+        sets = [one.model_copy(update={"groups": found(one.groups)}) for one in table.sensitive]
+        table = table.model_copy(update={"sensitive": sets})
+    return job.model_copy(update={"groups": found(job.groups), "table": table})
+
+
+_UNKNOWN = "extra_forbidden"
 _SECTIONS: dict[str, type[BaseModel]] = {
     "table": TableSection,
     "limits": LimitsSection,
@@ -310,13 +226,27 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 
 
 def _job_error(kind: str, location: tuple[str, ...], message: str) -> JobFileError:
-    location = tuple(part for part in location if part not in ("str", "int", "decimal", "is-instance[Decimal]"))
+    unions = ("str", "int", "decimal", "is-instance[Decimal]", TEXT, SETS)
+    location = tuple(part for part in location if part not in unions)
     where = ".".join(location)
-    if kind == "extra_forbidden":
-        section = _SECTIONS.get(location[0]) if len(location) > 1 else Job
-        known = list(section.model_fields) if section is not None else []
-        return JobFileError(f"the job file has an unknown key: {where}", did_you_mean(location[-1], known))
+    if location[:2] == ("table", "sensitive") and len(location) > 2:
+        where = ".".join([f"table.sensitive (set {int(location[2]) + 1})", *location[3:]])
+    if kind == _UNKNOWN:
+        return JobFileError(f"the job file has an unknown key: {where}", did_you_mean(location[-1], _keys_at(location)))
     return JobFileError(f"the job file's {where}: {message}" if where else f"the job file: {message}")
+
+
+def _keys_at(location: tuple[str, ...]) -> list[str]:
+    """The keys that there could have been in place of the last of these."""
+    section: type[BaseModel] | None = Job if len(location) == 1 else _SECTIONS.get(location[0])
+    inner = location[1:]
+    if location[:2] == ("table", "sensitive") and len(location) > 3:
+        inner = location[3:]
+        parts: dict[str, type[BaseModel]] = {"limits": SetLimits, "groups": GroupsSection}
+        section = parts.get(inner[0], SetSection) if len(inner) > 1 else SetSection
+    if len(inner) > 2 and "levels" in inner[:2]:
+        section = RuleSection
+    return [field.alias or name for name, field in section.model_fields.items()] if section is not None else []
 
 
 def job_text(job: Job) -> str:
@@ -325,17 +255,6 @@ def job_text(job: Job) -> str:
         import tomli_w
     except ImportError:
         raise MissingExtraError.of("tomli-w", "web") from None
-    sections = {name: _set_entries(section) for name, section in job.model_dump(by_alias=True).items()}
-    return tomli_w.dumps({name: section for name, section in sections.items() if section}, multiline_strings=False)
-
-
-def _set_entries(section: dict[str, Any]) -> dict[str, Any]:
-    """The entries that are set. TOML needs tables last, and they are: limits by value, group and level."""
-    entries = {key: value for key, value in section.items() if value is not None and value not in ([], {})}
-    if "levels" in entries:
-        entries["levels"] = _rules_of_levels(entries["levels"])
-    return {key: str(value) if key == "method" else value for key, value in entries.items()}
-
-
-def _rules_of_levels(levels: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {level: _set_entries(rule) or "none" for level, rule in levels.items()}
+    return tomli_w.dumps(
+        {name: section for name, section in job.sections().items() if section}, multiline_strings=False
+    )

@@ -139,10 +139,11 @@ def check_roles(roles: Roles) -> None:
         where = sum(twice in one.columns for one in roles.all_sets)
         what = "is in more than one sensitive set" if where > 1 else "has more than one role"
         raise UsageError(f"the column {twice!r} {what}", "Name each column once.")
-    _check_sets(roles)
+    check_sets(roles)
 
 
-def _check_sets(roles: Roles) -> None:
+def check_sets(roles: Roles) -> None:
+    """An error if a sensitive set is not whole, or called like something else."""
     sets = roles.all_sets
     names = [one.name for one in sets]
     if roles.sensitive != names[0]:

@@ -25,14 +25,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dalenius.errors import QueryError
 from dalenius.model.estimate import Estimate, GroupEstimate, RandomMatching
+from dalenius.query.attached_tables import Group, both, same_group
 from dalenius.query.conditions import Condition
-from dalenius.query.release_tables import Group, ReleaseTables, SizeSums, TableData, both, same_group
-from dalenius.release.folder import ReleaseFolder, TableName
+from dalenius.query.release_tables import ReleaseTables, SizeSums
+from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dalenius.query.calibration import Calibration
     from dalenius.query.learner import Learner
 
@@ -245,36 +244,13 @@ def count_once(
 
 
 def open_tables(folder: ReleaseFolder, memory: str | None = None) -> ReleaseTables:
-    """The two tables of a release under DuckDB, which takes `memory`, or what the folder leaves for it.
-
-    Arrow reads text files, with the types of the manifest, and files that are not on this machine. It also reads the
-    Parquet files of earlier formats: those may have statistics, by which DuckDB leaves rows out, whether they are right
-    or not.
-    """
-    columns = folder.manifest.columns
-
-    def data(table: TableName, names: Iterable[str]) -> TableData:
-        paths = folder.admitted_paths(table) if folder.manifest.is_strict else None
-        if paths is not None:
-            folder.require_one_layout(table)
-            return TableData(paths, tuple(names))
-        import pyarrow as pa  # imported here: DuckDB reads Parquet files itself
-
-        schema = pa.schema([(field.name, _plain(field.type)) for field in folder.schema(table)])
-        batches = (batch.cast(schema) for batch in folder.batches(table))
-        return TableData(pa.RecordBatchReader.from_batches(schema, batches), tuple(names))
-
-    qit = data("qit", (column.name for column in columns.quasi_identifiers))
-    st = data("st", [columns.sensitive.name])
-    memory = memory or f"{min(_MOST_MEMORY, folder.memory.engine)}B"
-    return ReleaseTables(qit, st, columns.bucket, folder.manifest.adversary.fake_values, memory)
+    """The two tables of a release under DuckDB, which takes `memory`, or what the folder leaves for it."""
+    return ReleaseTables(folder, memory or engine_memory(folder))
 
 
-def _plain(data_type: pa.DataType) -> pa.DataType:
-    """The type of the values, for categories."""
-    import pyarrow as pa
-
-    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+def engine_memory(folder: ReleaseFolder) -> str:
+    """What DuckDB takes if nobody says anything else."""
+    return f"{min(_MOST_MEMORY, folder.memory.engine)}B"
 
 
 def _total(sums: Sequence[SizeSums]) -> Estimate:

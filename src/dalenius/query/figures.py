@@ -28,9 +28,10 @@ from dalenius.errors import QueryError
 from dalenius.infer.candidates import Floats
 from dalenius.infer.compositions import UnsupportedError
 from dalenius.model.estimate import NORMAL_95, Asked, Figure, Figures, Number, RandomFigure
+from dalenius.query.attached_tables import both
 from dalenius.query.count import MOST_SEPARATE_GROUPS, Counter, json_value, refuse_more_than
 from dalenius.query.numbers import ENDS, End, Numbers, band_sql, by_band
-from dalenius.query.release_tables import both, kind_of_type
+from dalenius.query.release_tables import kind_of_type
 from dalenius.release.folder import ReleaseFolder
 
 NO_BANDS = "Means, sums and quantiles are learned by band, and the release has no bands."

@@ -22,9 +22,10 @@ from dalenius.infer.compositions import UnsupportedError, find_compositions, fir
 from dalenius.infer.pooling import Associations
 from dalenius.infer.simulation import BucketSample
 from dalenius.model.estimate import Coverage, Estimate, GroupEstimate
+from dalenius.query.attached_tables import Group, same_group
 from dalenius.query.calibration import MOST_RECORDS, Calibration, calibrate
 from dalenius.query.numbers import band_sql
-from dalenius.query.release_tables import Group, ReleaseTables, kind_of_type, same_group
+from dalenius.query.release_tables import ReleaseTables, kind_of_type
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.tables.connections import quote_name

@@ -35,7 +35,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.model.estimate import Number
-from dalenius.query.release_tables import ReleaseTables, both
+from dalenius.query.attached_tables import both
+from dalenius.query.release_tables import ReleaseTables
 from dalenius.release.manifest import Manifest
 from dalenius.tables.table_errors import query_errors
 

@@ -1,56 +1,30 @@
 """The two tables of a release under DuckDB, for counting: scans, joins and sums, in bounded memory.
 
-Inside, columns have names of their own (q0, q1, ... and s; the bucket is b), so no published name can mean anything in
-SQL. The connection reaches the files of the tables and its scratch folder, nothing else, and its settings are locked.
+Inside, columns are called q0, q1, ... and s; the bucket is b. `attached_tables` holds the connection.
 
 `published_columns` describes the columns for somebody who picks values: the values if they are few, else their range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from dalenius.errors import QueryError, ReleaseError
-from dalenius.query.conditions import Condition, conjuncts
-from dalenius.query.sql import Names
-from dalenius.tables.connections import connect, literal, literal_path, lock, quote_name
+from dalenius.errors import ReleaseError
+from dalenius.query.attached_tables import MEMORY, AttachedTables, Group, attachment, both
+from dalenius.release.folder import ReleaseFolder
+from dalenius.tables.connections import literal, quote_name
 from dalenius.tables.delimited import check_names
-from dalenius.tables.killable import scratch_folder
 from dalenius.tables.table_errors import query_errors, release_errors
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dalenius.tables.describe import Kind
 
-MEMORY = "2GB"
-_ROWS_AT_ONCE = 10_000
-_NUMBERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE"
 MOST_LISTED = 500
 _ROOM_FOR_ERROR = 2  # of approximate numbers of distinct values
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _FLOATING = {"FLOAT", "DOUBLE"}
-_PLAIN_TYPES = {"BOOLEAN", "VARCHAR", *_NUMBERS.split()}
-
-Group = tuple[Any, ...]
-
-
-def same_group(cells: Iterable[Any]) -> Group:
-    """A group that equals itself, which NaN does not."""
-    return tuple("NaN" if isinstance(cell, float) and cell != cell else cell for cell in cells)
-
-
-@dataclass(frozen=True)
-class TableData:
-    """One table: Parquet files or a stream of Arrow batches, and its columns without the bucket."""
-
-    data: tuple[Path, ...] | pa.RecordBatchReader
-    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -64,52 +38,17 @@ class SizeSums:
     high: int  # sum of min(a, c)
 
 
-class ReleaseTables(AbstractContextManager["ReleaseTables"]):
-    """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, slots).
+class ReleaseTables(AttachedTables):
+    """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, slots)."""
 
-    `types` has DuckDB's type of every identifier.
-    """
-
-    def __init__(self, qit: TableData, st: TableData, bucket: str, fakes: int = 0, memory: str = MEMORY) -> None:
-        check_names([*qit.columns, *st.columns, bucket])
-        self.identifiers = {name: f"q{i}" for i, name in enumerate(qit.columns)} | {st.columns[0]: "s"}
-        self._names = Names(self.identifiers, bucket)
-        self._stack = ExitStack()
-        try:
-            scratch = self._stack.enter_context(scratch_folder())
-            self.connection = connect(scratch, self._stack)
-            self.connection.execute(f"SET memory_limit = {literal(memory)}")
-            lock(self.connection, [*_paths(qit), *_paths(st)])
-            with release_errors():
-                self._attach("qit", qit, bucket)
-                self._attach("st", st, bucket)
-                self._measure(fakes)
-                self.types = self._types_of("* EXCLUDE (b)")
-        except BaseException:
-            self._stack.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
-    def column(self, name: str) -> str:
-        """The published column that a name means."""
-        return self._names.column(name)
-
-    def conditions(self, text: str) -> tuple[Condition, ...]:
-        """The parts of an expression, after a check that each is a condition."""
-        parts = conjuncts(self.connection, text, self._names)
-        for part in parts:
-            with query_errors():
-                (type_name,) = self._types_of(f"{part.sql} AS truth").values()
-            if type_name != "BOOLEAN":
-                raise QueryError(
-                    f"the query has the type {type_name}, but must be a condition",
-                    "Compare it with something: Age > 50.",
-                )
-        return parts
+    def __init__(self, folder: ReleaseFolder, memory: str = MEMORY) -> None:
+        columns = folder.manifest.columns
+        self._fakes = folder.manifest.adversary.fake_values
+        rows = {column.name: f"q{i}" for i, column in enumerate(columns.quasi_identifiers)}
+        values = {columns.sensitive.name: "s"}
+        check_names([*rows, *values, columns.bucket])
+        tables = {"qit": attachment(folder, "qit", rows), "st": attachment(folder, "st", values)}
+        super().__init__(tables, rows | values, columns.bucket, memory)
 
     def sums(self, rows: str, values: str, by: Sequence[str]) -> Iterator[tuple[Group, SizeSums]]:
         """For a condition on rows and one on values: sums by group and bucket size, groups in order.
@@ -130,23 +69,16 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         )
 
     def _fetch_sums(self, by: Sequence[str], query: str) -> Iterator[tuple[Group, SizeSums]]:
-        with query_errors():
-            result = self.connection.execute(query)
-            while batch := result.fetchmany(_ROWS_AT_ONCE):
-                for row in batch:
-                    yield tuple(row[: len(by)]), SizeSums(*map(int, row[len(by) :]))
+        for row in self.fetch(query):
+            yield tuple(row[: len(by)]), SizeSums(*map(int, row[len(by) :]))
 
     def counts(self, table: Literal["qit", "st"], condition: str, by: Sequence[str]) -> Iterator[tuple[Group, int]]:
         """The matching rows of one table by group, which answers a condition on that table alone."""
         groups = f" GROUP BY {', '.join(self.identifiers[name] for name in by)}" if by else ""
-        with query_errors():
-            result = self.connection.execute(
-                f"""SELECT {self._selected(by)} count(*) FILTER (WHERE {condition}) FROM {table}{groups}
-                ORDER BY {self._order(by)} 1"""  # noqa: S608
-            )
-            while batch := result.fetchmany(_ROWS_AT_ONCE):
-                for row in batch:
-                    yield tuple(row[:-1]), int(row[-1])
+        query = f"""SELECT {self._selected(by)} count(*) FILTER (WHERE {condition}) FROM {table}{groups}
+            ORDER BY {self._order(by)} 1"""  # noqa: S608
+        for row in self.fetch(query):
+            yield tuple(row[:-1]), int(row[-1])
 
     def groups(self, by: Sequence[str], most: int) -> list[tuple[Group, str, str]]:
         """At most this many of the groups that occur: their values, and their conditions on rows and on values."""
@@ -174,27 +106,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
         names = [self.identifiers[name] for name in columns]
         return [name for name in names if name != "s"], [name for name in names if name == "s"]
 
-    def group_sql(self, by: Sequence[str]) -> tuple[str, str, str]:
-        """Columns in SQL: to group by, to select, and to order by, each with a comma at its end."""
-        return "".join(f"{self.identifiers[name]}, " for name in by), self._selected(by), self._order(by)
-
-    def _attach(self, name: str, source: TableData, bucket: str) -> None:
-        columns = (
-            ", ".join(f"{quote_name(column)} AS {self.identifiers[column]}" for column in source.columns)
-            + f", {quote_name(bucket)} AS b"
-        )
-        if isinstance(source.data, tuple):
-            files = ", ".join(literal(literal_path(path)) for path in _paths(source))
-            options = "hive_partitioning = false, union_by_name = false"
-            self.connection.execute(
-                f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM read_parquet([{files}], {options})"  # noqa: S608
-            )
-        else:
-            self.connection.register("stream", source.data)
-            self.connection.execute(f"CREATE TEMP TABLE {name} AS SELECT {columns} FROM stream")  # noqa: S608
-            self.connection.unregister("stream")
-
-    def _measure(self, fakes: int) -> None:
+    def _measure(self) -> None:
         """Count the values of each bucket. There must be as many as rows and fake values together."""
         self.connection.execute(
             """CREATE TEMP TABLE sizes AS SELECT b, rows, slots
@@ -202,7 +114,7 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
             FULL JOIN (SELECT b, count(*) AS slots FROM st GROUP BY b) USING (b)"""
         )
         ((wrong,),) = self.connection.execute(
-            f"SELECT count(*) FROM sizes WHERE b IS NULL OR slots IS DISTINCT FROM rows + {int(fakes)}"  # noqa: S608
+            f"SELECT count(*) FROM sizes WHERE b IS NULL OR slots IS DISTINCT FROM rows + {int(self._fakes)}"  # noqa: S608
         ).fetchall()
         if wrong:
             raise ReleaseError(
@@ -210,31 +122,8 @@ class ReleaseTables(AbstractContextManager["ReleaseTables"]):
                 "Run dalenius verify on the release.",
             )
 
-    def _types_of(self, selected: str) -> dict[str, str]:
-        """The types of expressions over both tables. Nothing is evaluated."""
-        relation = self.connection.sql(f"SELECT {selected} FROM qit, (SELECT s FROM st) LIMIT 0")  # noqa: S608
-        return dict(zip(relation.columns, map(str, relation.types), strict=True))
-
-    def _selected(self, by: Sequence[str]) -> str:
-        """Columns as Python can represent them: numbers, booleans and text as they are, others as text."""
-        names = [self.identifiers[name] for name in by]
-        plain = [self.types[name] in _PLAIN_TYPES for name in names]
-        return "".join(
-            f"{name}, " if as_it_is else f"CAST({name} AS VARCHAR), "
-            for name, as_it_is in zip(names, plain, strict=True)
-        )
-
-    def _order(self, by: Sequence[str]) -> str:
-        return "".join(f"{self.identifiers[name]} NULLS LAST, " for name in by)
-
-
-def both(*conditions: str) -> str:
-    """The conjunction of conditions; of none, TRUE."""
-    return " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
-
-
-def _paths(source: TableData) -> list[Path]:
-    return [path.absolute() for path in source.data] if isinstance(source.data, tuple) else []
+    def _everything(self) -> str:
+        return "qit, (SELECT s FROM st)"
 
 
 def _matches_by_bucket(table: str, groups: Sequence[str], condition: str, keep_empty: bool) -> str:

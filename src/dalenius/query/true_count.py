@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from dalenius.errors import InputError, QueryError
 from dalenius.model.estimate import GroupEstimate
+from dalenius.query.attached_tables import Group, both, same_group
 from dalenius.query.count import MOST_GROUPS, Counter
-from dalenius.query.release_tables import Group, ReleaseTables, both, same_group
+from dalenius.query.release_tables import ReleaseTables
 from dalenius.tables.connections import connect, literal, lock, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import open_table

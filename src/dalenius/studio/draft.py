@@ -69,6 +69,12 @@ class Draft:
     def of_job(cls, job: Job) -> Draft:
         """The draft of a job file. Studio ignores its method: it always looks for the optimum."""
         table, solve, adversary = job.table, job.solve, job.adversary
+        if table.person is not None or not isinstance(table.sensitive, str | None):
+            raise JobFileError(
+                "Studio has one row a person and one sensitive column so far, and this job file says "
+                + ("person" if table.person is not None else "that there are several"),
+                "Use the command line: dalenius publish TABLE --job FILE --out DIR.",
+            )
         try:
             limits, source = limits_of_job(job)
             return cls(

@@ -21,7 +21,8 @@ from dalenius.policy.bands import exact_text
 from dalenius.policy.exact import exact_fraction
 from dalenius.policy.group_sources import grouping_of
 from dalenius.policy.grouping import Grouping
-from dalenius.policy.job import GroupsSection, Job, RuleSection
+from dalenius.policy.job import Job
+from dalenius.policy.job_sections import GroupsSection, RuleSection
 from dalenius.studio.forms import RULE_NUMBERS, GroupingForm, LevelRule, LimitsForm
 from dalenius.studio.messages import not_found
 

@@ -24,6 +24,7 @@ from dalenius.verify.findings import JOB, Report, plural, quote
 _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 _NAMED = 12  # columns, in a sentence
 _VALUES_NAMED = 3
+_CODES = ("table.null_value", "table.missing")  # of each set, where there are several
 _NOT_FOUND = "the time was too short for it, or the method finds nothing better"
 
 
@@ -42,10 +43,10 @@ def check_job(job: Job, manifest: Manifest, report: Report) -> None:
     """Compare what the job says with the manifest. The limits, and values in the clear, come when ST is read."""
     said = job.said()
     for key, asked in said.items():
-        if key in BY_MANIFEST:
+        if key in BY_MANIFEST and not (key in _CODES and isinstance(job.table.sensitive, list)):
             for problem in BY_MANIFEST[key](asked, manifest):
                 report.fail(JOB, problem)
-    for problem in _not_applicable(job, manifest):
+    for problem in (*_codes_of_sets(job, manifest), *_not_applicable(job, manifest)):
         report.fail(JOB, problem)
     unseen = [key for key in said if key in UNSEEN]
     if unseen:
@@ -89,10 +90,37 @@ def _clear_values(job: Job, manifest: Manifest, exposure: Exposure) -> Iterator[
         yield f"{plural(alone, 'bucket holds', 'buckets hold')} a single record"
 
 
-def _sensitive(asked: str, manifest: Manifest) -> Iterator[str]:
-    name = manifest.columns.sensitive.name
-    if name != asked:
-        yield f"the job says that the sensitive column is {quote(asked)}, and the release has {quote(name)}"
+def _sensitive(asked: str | list[str | dict[str, Any]], manifest: Manifest) -> Iterator[str]:
+    entries = [manifest.columns.sensitive, *(one.column for one in manifest.others)]
+    has = [(entry.name, entry.of) for entry in entries]
+    sets = [
+        {"columns": [one]} if isinstance(one, str) else one for one in ([asked] if isinstance(asked, str) else asked)
+    ]
+    said = [(str(one.get("name", one["columns"][0])), list(one["columns"])) for one in sets]
+    if said != has:
+        plain = len(said) == 1 and len(said[0][1]) == 1
+        which = "sensitive column is" if plain else "sensitive columns are"
+        yield f"the job says that the {which} {_sets(said)}, and the release has {_sets(has)}"
+
+
+def _sets(sets: list[tuple[str, list[str]]]) -> str:
+    """In words; a set of several columns, or of one with another name, with its columns."""
+    words = [quote(name) if columns == [name] else f"{quote(name)} ({_listed(columns)})" for name, columns in sets]
+    return ", ".join(words[:_NAMED]) + (" and more" if len(words) > _NAMED else "")
+
+
+def _person(asked: str, manifest: Manifest) -> Iterator[str]:
+    """Whose rows they are is not published, but that somebody's are counted together is."""
+    if manifest.persons is None:
+        yield f"the job says that {quote(asked)} tells people apart, and in the release every row is a person"
+    yield from _identifiers([asked], manifest)
+
+
+def _most_rows(asked: int, manifest: Manifest) -> Iterator[str]:
+    most = manifest.persons.most_rows if manifest.persons is not None else None
+    if most != asked:
+        has = "the release does not limit them" if most is None else f"the release has {most:,}"
+        yield f"the job says that people have at most {plural(asked, 'row')}, and {has}"
 
 
 def _quasi_identifiers(asked: list[str], manifest: Manifest) -> Iterator[str]:
@@ -106,7 +134,9 @@ def _quasi_identifiers(asked: list[str], manifest: Manifest) -> Iterator[str]:
 
 def _identifiers(asked: list[str], manifest: Manifest) -> Iterator[str]:
     columns = manifest.columns
-    published = {columns.sensitive.name, *(column.name for column in columns.quasi_identifiers)}
+    published = {column.name for column in columns.quasi_identifiers}
+    for entry in (columns.sensitive, *(one.column for one in manifest.others)):
+        published |= {entry.name, *entry.of}
     for name in asked:
         if name in published:
             yield f"the job lists {quote(name)} under identifiers, and the release publishes it"
@@ -128,6 +158,18 @@ def _missing(asked: list[str], manifest: Manifest) -> Iterator[str]:
     others = sorted(stated - set(asked))
     if others:
         yield f"the release counts {_listed(others)} as missing, and the job does not say so"
+
+
+def _codes_of_sets(job: Job, manifest: Manifest) -> Iterator[str]:
+    """What is missing in each of several sensitive columns: its own codes, or those of the whole table."""
+    if not isinstance(job.table.sensitive, list) or len(job.table.sets) != manifest.sets:
+        return
+    for number, one in enumerate(job.table.sets):
+        seen = manifest.view(number)
+        problems = [*(_null_value(one.null_value, seen) if one.null_value is not None else ())]
+        problems += _missing(list(one.missing), seen) if one.missing else ()
+        for problem in problems:
+            yield f"{quote(one.name)}: {problem}"
 
 
 def _not_applicable(job: Job, manifest: Manifest) -> Iterator[str]:
@@ -212,7 +254,9 @@ def _note_adversary(job: Job, manifest: Manifest, report: Report) -> None:
     more += [plural(fakes, "fake value") + " in every bucket"] if fakes and job.adversary.fakes is None else []
     if manifest.groups is not None and job.policy().grouping is None:
         more.append(plural(len(manifest.groups), "group") + " of values")
-    if manifest.missing and not job.table.missing:
+    if manifest.persons is not None and job.table.person is None:
+        more.append("people who may have several rows")
+    if manifest.missing and not (job.table.missing or isinstance(job.table.sensitive, list)):
         more.append(f"{_listed(manifest.missing)} as missing values")
     if more:
         report.note(f"the job says nothing of it, and the release was made with {' and '.join(more)}")
@@ -228,6 +272,8 @@ BY_MANIFEST: dict[str, Callable[[Any, Manifest], Iterator[str]]] = {
     "table.sensitive": _sensitive,
     "table.quasi_identifiers": _quasi_identifiers,
     "table.identifiers": _identifiers,
+    "table.person": _person,
+    "table.most_rows": _most_rows,
     "table.null_value": _null_value,
     "table.missing": _missing,
     "table.strata": _strata,

@@ -57,7 +57,7 @@ def scan_group_lines(scanner: Scanner, groups: StatedGroups) -> Scan:
             manifest,
             groups,
             table.people(),
-            limits.worst(len(groups.names)),
+            limits.worst(len(groups.names) + 1)[:-1],
             exposure.conclude(groups.names).values,
             scan.report,
         )

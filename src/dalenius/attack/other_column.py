@@ -1,0 +1,168 @@
+"""The attacker who knows a person's value in one sensitive column, and asks for another.
+
+The lists of two columns have nothing in common but their buckets: in a bucket of S people with c(x) of value x and c(y)
+of y, all ways to match the two lists are alike, and knowing y says nothing about x. But columns may go together, and
+that can be learned from all buckets, as the learning attacker does for quasi-identifiers. If people have x and y with
+
+    lift(x, y) = P(x, y) / (P(x) P(y)),
+
+then a bucket has n(x, y) people with both in proportion to c(x) c(y) lift(x, y), scaled to the counts of the bucket:
+sum over y of n(x, y) = c(x), sum over x of n(x, y) = c(y). The lift is learned by expectation maximisation: n for a
+lift, starting with 1, and the lift from the sum of n over all buckets, smoothed by one person. The belief is
+
+    p(x | bucket, y) = n(x, y) / c(y).
+
+It is the same for all people of the bucket with y. F'-privacy does not cover it, so no success breaks a promise. Of
+several other columns each is tried alone; the one that is right most often is shown, without the truth the one with
+the most claims.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dalenius.attack.claims import ClaimSums
+from dalenius.attack.linking import Items
+from dalenius.attack.listed_scores import Entries, ListedScores, listed_result
+from dalenius.attack.people_target import PeopleTarget, in_groups, one_bucket_guess
+from dalenius.attack.shown_counts import ShownCounts
+from dalenius.infer.candidates import Floats, Integers
+from dalenius.model.attack_result import Attack
+
+NAME = "other-column"
+ROUNDS = 10
+_SCALINGS = 4  # of n to the counts of a bucket, in each round
+_MOST_PAIRS = 2**23  # of two values in a bucket: where there are more, some buckets stand for all
+_NOT_COVERED = "F'-privacy does not cover what columns say about each other: beliefs above a limit break no promise"
+_SEVERAL = "people can have several values of a column, and this attacker knows how to go about one"
+_REMEDY = "Publish one of the two columns alone, or lower the limits of the values that go with the other column."
+
+
+def other_column(target: PeopleTarget) -> Attack:
+    """Try every other sensitive column, and score the best."""
+    manifest = target.release.manifest
+    if target.several_values:
+        return Attack(NAME, 0, not_played=_SEVERAL)
+    target.progress.stage("Other column")
+    played = [
+        (place, *_play(target, shown)) for place, shown in enumerate(target.where.shown) if place != target.number
+    ]
+    with_truth = target.where.rows.items is not None
+    place, scores, people = max(played, key=lambda one: one[1].right if with_truth else one[1].values.claims)
+    details: dict[str, Any] = {
+        "known_column": target.columns[place],
+        "known_columns": [
+            {
+                "column": target.columns[other],
+                "success": own.right / own.people if with_truth and own.people else None,
+                "claims": own.values.claims,
+            }
+            for other, own, _ in played
+        ],
+        "rounds": ROUNDS,
+    }
+    notes = [_NOT_COVERED]
+    if people < manifest.people:
+        notes.append(
+            f"{NAME}: a random sample of {people:,} of {manifest.people:,} people, in whole buckets, is attacked"
+        )
+    return listed_result(
+        NAME, scores, target.release, with_truth, details, target.groups, notes=tuple(notes), remedy=_REMEDY
+    )
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Values y that are known and x that are asked for, bucket by bucket, as cells of two lists, in the order of y."""
+
+    known: ShownCounts
+    asked: ShownCounts
+    known_cells: Integers
+    asked_cells: Integers
+
+    @classmethod
+    def of(cls, known: ShownCounts, asked: ShownCounts) -> Pairs:
+        """All pairs; of too many, those of a random sample of buckets."""
+        widths = np.diff(known.first) * np.diff(asked.first)
+        chosen = np.ones(len(widths), bool)
+        if int(widths.sum()) > _MOST_PAIRS:
+            order = np.random.default_rng(0).permutation(len(widths))  # nothing secret: which buckets stand for all
+            chosen[order[np.cumsum(widths[order]) > _MOST_PAIRS]] = False
+        cells = np.flatnonzero(chosen[known.buckets])
+        each = np.diff(asked.first)[known.buckets[cells]]
+        ends = np.cumsum(each)
+        first = asked.first[known.buckets[cells]]
+        pairs = np.repeat(first - ends + each, each) + np.arange(int(ends[-1]) if len(ends) else 0)
+        return cls(known, asked, np.repeat(cells, each), pairs)
+
+    def match(self) -> Floats:
+        """How many people of the bucket have both values, as learned from all buckets."""
+        held = self.known.counts.astype(np.float64), self.asked.counts.astype(np.float64)
+        sizes = self.known.sizes.slots[self.known.buckets[self.known_cells]]
+        plain = held[0][self.known_cells] * held[1][self.asked_cells] / sizes
+        keys = self.known.values[self.known_cells] * self.asked.kinds + self.asked.values[self.asked_cells]
+        kinds, kind = np.unique(keys, return_inverse=True)
+        expected = self._expected(kinds, plain, keys)
+        both = plain
+        for _ in range(ROUNDS):
+            lift = (np.bincount(kind, both, minlength=len(kinds)) + 1) / (expected + 1)
+            both = self._scale(plain * lift[kind], held)
+        return both
+
+    def _expected(self, kinds: Integers, plain: Floats, keys: Integers) -> Floats:
+        """How many people would have both if columns had nothing to do with each other."""
+        known = np.bincount(keys // self.asked.kinds, plain, minlength=self.known.kinds)
+        asked = np.bincount(keys % self.asked.kinds, plain, minlength=self.asked.kinds)
+        expected: Floats = known[kinds // self.asked.kinds] * asked[kinds % self.asked.kinds] / max(plain.sum(), 1.0)
+        return expected
+
+    def _scale(self, both: Floats, held: tuple[Floats, Floats]) -> Floats:
+        """To the counts of each bucket, those of the known value last."""
+        for _ in range(_SCALINGS):
+            for cells, counts in ((self.asked_cells, held[1]), (self.known_cells, held[0])):
+                sums = np.bincount(cells, both, minlength=len(counts))
+                both = both * (counts / np.maximum(sums, 1e-300))[cells]
+        return both
+
+    def people_with_both(self, known: Items, asked: Items, buckets: Integers) -> Floats:
+        """How many people of the bucket really have both; everybody has one value of each column."""
+        cells = []
+        for shown, items in ((self.known, known), (self.asked, asked)):
+            place = np.searchsorted(shown.keys, buckets * shown.kinds + items.codes)
+            cells.append(np.minimum(place, len(shown.keys) - 1))
+        width = len(self.asked.values)
+        pairs = self.known_cells * width + self.asked_cells
+        wanted = cells[0] * width + cells[1]
+        place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+        there = pairs[place] == wanted
+        return np.bincount(place[there], minlength=len(pairs)).astype(np.float64)
+
+
+def _play(target: PeopleTarget, known: ShownCounts) -> tuple[ListedScores, int]:
+    """Who knows the values of one other column; and how many people were looked at."""
+    asked, everybody, groups = target.shown, target.where.rows, target.groups
+    pairs = Pairs.of(known, asked)
+    each = np.zeros(len(known.values), np.int64)
+    each[pairs.known_cells] = known.counts[pairs.known_cells]
+    p = pairs.match() / known.counts[pairs.known_cells]
+    values = asked.values[pairs.asked_cells]
+    right = others = None
+    if everybody.items is not None:
+        place = next(place for place, shown in enumerate(target.where.shown) if shown is known)
+        right = pairs.people_with_both(everybody.items[place], everybody.items[target.number], everybody.buckets)
+        totals = np.bincount(asked.values, asked.counts, minlength=asked.kinds)
+        others = each[pairs.known_cells] * (totals / totals.sum())[values]
+    scores = ListedScores(ClaimSums(target.limits), ClaimSums(groups.limits) if groups is not None else None)
+    scores.add(Entries(pairs.known_cells, values, p, right, others), each)
+    sizes = asked.sizes.slots[asked.buckets[pairs.asked_cells]]
+    expected = each[pairs.known_cells] * asked.counts[pairs.asked_cells] / sizes
+    guess = one_bucket_guess(asked)[pairs.asked_cells]
+    scores.baseline = float((guess * (right if right is not None else expected)).sum())
+    if groups is not None and scores.groups is not None:
+        owners, numbers, beliefs = in_groups(pairs.known_cells, values, p, groups)
+        true = in_groups(pairs.known_cells, values, right, groups)[2] if right is not None else None
+        scores.groups.add_listed(beliefs, numbers, owners, each, true)
+    return scores, int(each.sum())
