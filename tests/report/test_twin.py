@@ -62,7 +62,7 @@ def test_the_release_is_what_its_tables_show(tmp_path: Path) -> None:
     assert shares == sorted(shares, reverse=True)
     assert shares == [pytest.approx(float(worst[v] / limits[v]), rel=1e-15) for v in found]
     sizes = sorted(Counter(size.values()).items())
-    assert release["setting"] == [{"size": s, "buckets": b, "records": s * b} for s, b in sizes]
+    assert release["setting"] == [{"size": s, "buckets": b, "people": s * b, "records": s * b} for s, b in sizes]
     assert (release["rows"], release["buckets"]) == (len(rows), len(size))
     assert release["loss"] == sum((s - 1) ** 2 for s in size.values())
     assert (release["known_records"], release["fake_values"]) == (1, 1)

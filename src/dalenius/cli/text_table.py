@@ -114,9 +114,8 @@ def show_exposure(exposure: Exposure) -> None:
     clear = exposure.outright > 0
     click.echo(click.style(_sentence(exposure_sentence(exposure)), fg="red" if clear else None, bold=True))
     people = exposure.people or 1
-    table = TextTable(
-        ("probability of their own value", "people", "share", ""), left=("probability of their own value", "")
-    )
+    which = f"probability of their {'likeliest' if exposure.several else 'own'} value"
+    table = TextTable((which, "people", "share", ""), left=(which, ""))
     bands = [f"{10 * band} to {10 * band + 10} %" for band in range(BANDS)] + ["100 %: published outright"]
     most = max(exposure.bands, default=0) or 1
     for band, number_of_people in zip(bands, exposure.bands, strict=True):

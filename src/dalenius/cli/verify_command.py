@@ -281,7 +281,8 @@ def _show(verdict: Verdict) -> None:
 
 def _sentence(verdict: Verdict) -> str:
     if verdict.verified:
-        size = f"{verdict.rows:,} rows in {verdict.buckets:,} buckets"
+        of_people = f"{verdict.people:,} people with " if verdict.people != verdict.rows else ""
+        size = f"{of_people}{verdict.rows:,} rows in {verdict.buckets:,} buckets"
         return click.style("Verified", fg="green", bold=True) + f": {size} keep every limit."
     failed = _number(verdict.checks, Outcome.FAILED)
     skipped = _number(verdict.checks, Outcome.NOT_CHECKED)

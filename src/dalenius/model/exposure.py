@@ -146,6 +146,7 @@ class Exposure:
         """For JSON (docs/json.md)."""
         return {
             "people": self.people,
+            "several": self.several,
             "outright": self.outright,
             "mean": self.mean,
             "median": float(self.quantile(0.5)),
@@ -159,7 +160,7 @@ class Exposure:
 class TypicalError:
     """The relative standard error of counting one value among a tenth of the records, chosen whatever their values.
 
-    `typical` is the mean over the values of all records; `best` and `worst` are those of single values.
+    Where people have `several` values, those who have it are counted, among a tenth of the people. `typical` is the mean over the values of all records; `best` and `worst` are those of single values.
     """
 
     typical: float
@@ -167,6 +168,7 @@ class TypicalError:
     best_value: str
     worst: float
     worst_value: str
+    several: bool = False
 
     @classmethod
     def of(cls, exposure: Exposure, share: float = TENTH) -> TypicalError | None:
@@ -186,11 +188,12 @@ class TypicalError:
             return None
         typical = sum(error * value.people for error, value in errors) / sum(value.people for _, value in errors)
         best, worst = min(errors, key=lambda one: one[0]), max(errors, key=lambda one: one[0])
-        return cls(typical, best[0], best[1].value, worst[0], worst[1].value)
+        return cls(typical, best[0], best[1].value, worst[0], worst[1].value, exposure.several)
 
     def sentence(self) -> str:
         """For people."""
-        about = f"a count of one value among a tenth of the records is typically off by {_percent(self.typical)}"
+        whom = "people" if self.several else "records"
+        about = f"a count of one value among a tenth of the {whom} is typically off by {_percent(self.typical)}"
         if self.best_value == self.worst_value:
             return about
         best, worst = (

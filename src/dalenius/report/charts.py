@@ -65,8 +65,9 @@ def exposure_chart(exposure: dict[str, Any]) -> str | None:
     if not any(exposure["bands"]):
         return None
     names = [*(f"{10 * place} to {10 * place + 10}" for place in range(last)), f"100{SPACE}%"]
+    which = "the value that a person has most likely" if exposure["several"] else "a person's own value"
     axis = altair.Axis(
-        title=f"Probability of a person's own value, in percent; 100{SPACE}% is published outright",
+        title=f"Probability of {which}, in percent; 100{SPACE}% is published outright",
         labelExpr=f"{json.dumps(names)}[datum.value]",
         labelAngle=0,
         grid=False,
@@ -83,8 +84,10 @@ def exposure_chart(exposure: dict[str, Any]) -> str | None:
     return _svg(chart.properties(width=_WIDTH - 12, height=84), "exposure")
 
 
-def values_chart(release: dict[str, Any]) -> str | None:
+def values_chart(release: dict[str, Any], name: str = "values") -> str | None:
     """The worst cases and limits of the values nearest to their limits; None if none can be drawn.
+
+    `name` is one that no other chart of the page has.
 
     The axis is logarithmic: the same distance between a dot and its limit is the same factor, for rare and frequent
     values alike.
@@ -121,7 +124,7 @@ def values_chart(release: dict[str, Any]) -> str | None:
         x=altair.value(width + 12), text=altair.Text("used:N")
     )
     chart = altair.layer(lines, limits, dots, used).properties(width=width, height=altair.Step(_ROW))
-    return _svg(chart, "values")
+    return _svg(chart, name)
 
 
 def drawn_values(release: dict[str, Any], most: int = MOST_VALUES) -> list[dict[str, Any]]:
@@ -133,13 +136,13 @@ def drawn_values(release: dict[str, Any], most: int = MOST_VALUES) -> list[dict[
 
 
 def sizes_chart(release: dict[str, Any]) -> str | None:
-    """How many records are in buckets of each size; None if the numbers are impossible."""
-    setting = release["setting"]
+    """How many records, or people, are in buckets of each size; None if the numbers are impossible."""
+    setting, what = release["setting"], "people" if release["by_people"] else "records"
     if any(group["records"] > _LARGEST for group in setting):
         return None
     altair = require_altair()
     few = len(setting) <= _MOST_NAMED_SIZES
-    title = "Records in a bucket"
+    title = f"{what.capitalize()} in a bucket"
     if few:
         x = altair.X("size:O", title=title, axis=altair.Axis(labelAngle=0, grid=False, labelOverlap=True))
     else:
@@ -147,12 +150,13 @@ def sizes_chart(release: dict[str, Any]) -> str | None:
         kind = "log" if largest > 40 * smallest else "linear"
         scale = altair.Scale(type=kind, nice=False, zero=False, padding=8)
         x = altair.X("size:Q", title=title, scale=scale, axis=altair.Axis(grid=False, format=",d", tickCount=8))
-    y = altair.Y("records:Q", title="Records in buckets of this size", axis=altair.Axis(format=",d", tickCount=5))
+    whose = f"{what.capitalize()} in buckets of this size"
+    y = altair.Y(f"{what}:Q", title=whose, axis=altair.Axis(format=",d", tickCount=5))
     base = altair.Chart(altair.InlineData(values=setting)).encode(x=x, y=y)
     # without a width of its own, a bar is thin where there are many sizes
     chart = base.mark_bar(color=_ACCENT, width={"band": 0.7}) if few else base.mark_bar(color=_ACCENT, width=2.5)
     if len(setting) <= _MOST_NUMBERS:
-        rows = [{**group, "note": number(group["records"])} for group in setting]
+        rows = [{**group, "note": number(group[what])} for group in setting]
         notes = altair.Chart(altair.InlineData(values=rows)).encode(x=x, y=y, text=altair.Text("note:N"))
         chart += notes.mark_text(dy=-7, color=_INK, fontSize=11)
     width = _WIDTH - 70

@@ -9,9 +9,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from dalenius.model.attack_result import ATTACKS
 from dalenius.model.concern import Advice, Severity
 from dalenius.model.exposure import BANDS
-from dalenius.report.attackers import every_attack
+from dalenius.report.by_column import all_at_once, named, one_by_one
 from dalenius.report.formatting import (
     NOTHING,
     SPACE,
@@ -25,11 +26,14 @@ from dalenius.report.formatting import (
     visible,
 )
 from dalenius.report.group_tree import on_the_front_page
+from dalenius.report.people_words import promise
 from dalenius.report.statements import compared, measured
 
 Twin = dict[str, Any]
 MOST_LINES = 10  # of findings
+MOST_LINES_OF_PEOPLE = 7  # where the promise takes some
 MOST_VALUES = 12
+MOST_COLUMNS = 4  # sensitive ones
 _MOST_NAMED = 3
 _LONGEST_MESSAGE = 200
 _WHOLE_MESSAGE = 2000
@@ -53,8 +57,11 @@ def front_page(twin: Twin) -> Twin:
     tone, mark, words = _VERDICTS[Advice(twin["verdict"])]
     findings = [finding_in_words(finding, _LONGEST_MESSAGE) for finding in twin["findings"]]
     in_full = [finding_in_words(finding) for finding in twin["findings"]]
-    shown = _fitting(findings)
     exposure, release = twin["exposure"], twin["release"]
+    by_people = release is not None and release["by_people"]
+    shown = _fitting(findings, MOST_LINES_OF_PEOPLE if by_people else MOST_LINES)
+    joined = {**twin, "release": all_at_once(release)} if release is not None else twin
+    tables = _value_tables(twin) if exposure is not None and release is not None else []
     return {
         "verdict": {"tone": tone, "mark": mark, "words": words, "why": _why(twin, findings)},
         "findings": shown,
@@ -62,11 +69,13 @@ def front_page(twin: Twin) -> Twin:
         "every_finding": in_full if shown != in_full else [],
         "done": _done(twin),
         "exposure": exposure_in_words(exposure) if exposure is not None else "",
-        "groups": on_the_front_page(twin),
+        "promise": promise(twin),
+        "groups": on_the_front_page(joined),
         "bands": bands_in_words(exposure) if exposure is not None else "",
         "attackers": _attacker_rows(twin),
-        "values": _value_rows(exposure, release) if exposure is not None and release is not None else [],
-        "more_values": max(0, len(exposure["values"]) - MOST_VALUES) if exposure is not None else 0,
+        "values": tables,
+        "more_values": sum(table["more"] for table in tables),
+        "more_columns": max(0, len(release["others"]) + 1 - MOST_COLUMNS) if release is not None else 0,
         "counts": _counts(twin),
     }
 
@@ -83,12 +92,12 @@ def _why(twin: Twin, findings: list[Twin]) -> str:
     )
 
 
-def _fitting(findings: list[Twin]) -> list[Twin]:
+def _fitting(findings: list[Twin], most: int) -> list[Twin]:
     """The heaviest findings, as many as there is room for."""
     lines, shown = 0, list[Twin]()
     for finding in findings:
         lines += sum(-(-len(finding[part]) // _LINE) for part in ("message", "answer"))
-        if shown and lines > MOST_LINES:
+        if shown and lines > most:
             break
         shown.append(finding)
     return shown
@@ -121,7 +130,7 @@ def _done(twin: Twin) -> list[tuple[str, str, str]]:
     if audit is None:
         rows.append((*open_, "not attacked"))
     else:
-        played = len({name for _, name, attack in every_attack(audit) if attack["people"]})
+        played = sum(1 for name in ATTACKS if name in audit and audit[name]["people"])
         rows.append(
             (*good, f"{plural(played, 'attacker')} played")
             if measured(audit)
@@ -134,17 +143,29 @@ def exposure_in_words(exposure: Twin) -> str:
     """The first thing to know about a release."""
     everybody = plural(round(exposure["people"]), "person", "people")
     mean, highest = tenths(exposure["mean"]), tenths(exposure["highest"])
+    several = exposure["several"]
+    if not exposure["outright"] and several:
+        return (
+            "Nobody's value is published outright. To whoever finds a person's bucket, the release gives the value "
+            f"that the person has most likely a probability of {mean} on average over {everybody}, and of {highest} at "
+            "most."
+        )
     if not exposure["outright"]:
         return (
             f"Nobody's value is published outright. To whoever finds a person's bucket, the release gives the person's "
             f"own value a probability of {mean} on average over {everybody}, and of {highest} at most."
         )
     clear = sorted((one for one in exposure["values"] if one["outright"]), key=lambda one: -one["outright"])
-    named = [f"“{visible(one['value'], _SHORT_NAME)}” {round(one['outright']):,}" for one in clear]
+    columns = len({one["column"] for one in exposure["values"]})
+    names = [one["value"] if columns == 1 else named(one["column"], one["value"]) for one in clear]
+    shown = [
+        f"“{visible(name, _SHORT_NAME)}” {round(one['outright']):,}" for name, one in zip(names, clear, strict=True)
+    ]
     share = tenths(exposure["outright"] / exposure["people"])
+    what, whose = ("a value", "the likeliest value of a person") if several else ("their value", "a person's own value")
     return (
-        f"{round(exposure['outright']):,} of {everybody} ({share}) have their value published outright: "
-        f"{listed(named, _MOST_NAMED)}. On average, the release gives a person's own value a probability of {mean}."
+        f"{round(exposure['outright']):,} of {everybody} ({share}) have {what} published outright: "
+        f"{listed(shown, _MOST_NAMED)}. On average, the release gives {whose} a probability of {mean}."
     )
 
 
@@ -155,7 +176,13 @@ def bands_in_words(exposure: Twin) -> str:
         for place, people in enumerate(exposure["bands"])
         if people
     ]
-    return f"People by the probability that the release gives to their own value: {'; '.join(parts)}."
+    return f"{bands_title(exposure)}: {'; '.join(parts)}."
+
+
+def bands_title(exposure: Twin) -> str:
+    """What the bars of the chart of exposure are."""
+    which = "the value they have most likely" if exposure["several"] else "their own value"
+    return f"People by the probability that the release gives to {which}"
 
 
 def _band(place: int) -> str:
@@ -170,17 +197,18 @@ def _attacker_rows(twin: Twin) -> list[Twin]:
     if audit is None:
         return []
     heaviest = {
-        (one["attacker"], next(iter(one["columns"]), None), bool(one["groups"])): _SEVERITIES[Severity(one["severity"])]
+        (one["attacker"], bool(one["groups"])): _SEVERITIES[Severity(one["severity"])]
         for one in reversed(twin["findings"])
     }
     rows = []
-    for label, name, attack in every_attack(audit):
-        guesses = tuple(tenths(attack[kind]) for kind in ("success", "baseline", "control"))
-        column = attack.get("column")
-        rows.append(_attacker_row(label, guesses, attack, heaviest.get((name, column, False))))
-        if attack["groups"] is not None:
-            found = heaviest.get((name, column, True))
-            rows.append(_attacker_row(f"{label}: groups", (NOTHING,) * 3, attack["groups"], found))
+    for name in ATTACKS:
+        if name in audit:
+            attack = audit[name]
+            guesses = tuple(tenths(attack[kind]) for kind in ("success", "baseline", "control"))
+            rows.append(_attacker_row(name, guesses, attack, heaviest.get((name, False))))
+            if attack["groups"] is not None:
+                found = heaviest.get((name, True))
+                rows.append(_attacker_row(f"{name}: groups", (NOTHING,) * 3, attack["groups"], found))
     return rows
 
 
@@ -202,7 +230,22 @@ def _attacker_row(name: str, guesses: tuple[str, ...], attack: Twin, found: tupl
     }
 
 
-def _value_rows(exposure: Twin, release: Twin) -> list[Twin]:
+def _value_tables(twin: Twin) -> list[Twin]:
+    """For each sensitive column the values that expose people most; fewer of each where there are several columns."""
+    views = one_by_one(twin)[:MOST_COLUMNS]
+    most = MOST_VALUES if len(views) == 1 else max(2, (MOST_VALUES - len(views)) // len(views))
+    return [
+        {
+            "name": own["release"]["columns"]["sensitive"]["name"],
+            "rows": _value_rows(own["exposure"], own["release"], most),
+            "more": max(0, len(own["exposure"]["values"]) - most),
+        }
+        for own in views
+        if own["exposure"]["values"]
+    ]
+
+
+def _value_rows(exposure: Twin, release: Twin, most: int) -> list[Twin]:
     """The values that expose people most, first those that are published outright."""
     limits = {value["value"]: Fraction(value["limit"]) for value in release["values"]}
     worst = sorted(exposure["values"], key=lambda one: (-one["outright"], -one["highest"], -one["mean"]))
@@ -216,7 +259,7 @@ def _value_rows(exposure: Twin, release: Twin) -> list[Twin]:
             "outright": number(round(one["outright"])),
             "tone": "bad" if one["outright"] else "plain",
         }
-        for one in worst[:MOST_VALUES]
+        for one in worst[:most]
     ]
 
 

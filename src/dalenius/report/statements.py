@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from dalenius.model.attack_result import ATTACKS
 from dalenius.model.concern import Concern, Severity
 from dalenius.release.manifest import SEEDED
-from dalenius.report.attackers import every_attack
+from dalenius.report.by_column import all_at_once
 from dalenius.report.formatting import listed, number, percent, percentages, plural, sentence, visible
 from dalenius.verify.findings import SOURCE
 
@@ -45,12 +46,14 @@ def statements(twin: Twin) -> list[Statement]:
 def _checks(twin: Twin) -> Statement:
     checks = twin["verify"]["checks"]
     if twin["verify"]["verified"]:
-        also = ", and every group of values that has a limit," if limited_groups(twin["release"]) else ""
-        text = [f"All {len(checks)} checks passed: every value{also} of every bucket is within its limit."]
-        if free := free_in_words(twin["release"]):
+        release = all_at_once(twin["release"])
+        also = ", and every group of values that has a limit," if limited_groups(release) else ""
+        in_people = ", counted in people" if release["by_people"] else ""
+        text = [f"All {len(checks)} checks passed: every value{also} of every bucket is within its limit{in_people}."]
+        if free := free_in_words(release):
             text.append(f"{free}.")
         if compared(twin):
-            but = ", apart from the fakes," if twin["release"]["fake_values"] else ""
+            but = ", apart from the fakes," if release["fake_values"] else ""
             text.append(f"Its rows and its sensitive values{but} match the table that was given.")
         return Statement("good", "Verified", tuple(text))
     failed = [check for check in checks if check["outcome"] == "failed"]
@@ -113,7 +116,7 @@ def _learned(audit: Twin) -> list[str]:
 
 def own_concerns(twin: Twin) -> list[Concern]:
     """What the checks and the attacks do not say: how the release was made, and what was not looked at."""
-    release = twin["release"]
+    release = all_at_once(twin["release"]) if twin["release"] is not None else None
     concerns = []
     if release is not None and release["randomness"] == SEEDED:
         message = "the release was made with a seed: anybody who has the seed and the order of the table can undo it"
@@ -165,7 +168,7 @@ def _not_compared(twin: Twin) -> list[Concern]:
 
 def measured(audit: Twin) -> bool:
     """Whether it is known how often attackers are right; for some of what a known record gives away it always is."""
-    others = [attack for _, name, attack in every_attack(audit) if name != "corruption" and attack["people"]]
+    others = [audit[name] for name in ATTACKS if name in audit and name != "corruption" and audit[name]["people"]]
     return not others or any(attack["claims_right"] is not None for attack in others)
 
 
@@ -176,7 +179,7 @@ def compared(twin: Twin) -> bool:
 
 def not_played(audit: Twin) -> list[str]:
     """Attackers who had nobody to attack."""
-    return [label for label, _, attack in every_attack(audit) if attack["people"] == 0]
+    return [name for name in ATTACKS if name in audit and audit[name]["people"] == 0]
 
 
 def limited_groups(release: Twin) -> list[Twin]:
@@ -211,7 +214,7 @@ def free_in_words(release: Twin) -> str:
 
 
 def single_buckets(release: Twin) -> int:
-    """How many buckets have a single record."""
+    """How many buckets have a single record, or person."""
     return sum(int(group["buckets"]) for group in release["setting"] if group["size"] == 1)
 
 
@@ -225,19 +228,25 @@ def exposures(release: Twin) -> list[str]:
     filling = [value for value in release["values"] if is_free(value) and value["probability"] == "1"]
     larger = sum(1 for value in filling if value["worst"]["size"] > 1)
     return [
-        *([_alone(alone, release["fake_values"])] if alone else []),
+        *([_alone(alone, release)] if alone else []),
         *([_filled(larger, release)] if larger else []),
     ]
 
 
 def without_exposure(release: Twin) -> str:
     """The sentence for a release in which no value without a limit fills a bucket."""
+    if release["by_people"]:
+        whom = "those who are not known" if release["known_records"] else "its people"
+        return f"In no bucket do all of {whom} have one of them."
     records = "records that are not known" if release["known_records"] else "records"
     return f"None of them is shown in a bucket as often as the bucket has {records}."
 
 
-def _alone(buckets: int, fakes: int) -> str:
-    have = plural(buckets, "bucket has", "buckets have")
+def _alone(buckets: int, release: Twin) -> str:
+    have, fakes = plural(buckets, "bucket has", "buckets have"), release["fake_values"]
+    if release["by_people"]:
+        whose = f"of these {number(buckets)} people" if buckets > 1 else "of this person"
+        return f"{have} a single person: the sensitive values {whose} are published in the clear."
     if fakes:
         whose = "this person's sensitive value" if buckets == 1 else "these people's sensitive values"
         return f"{have} a single record: only fake values hide {whose}, {number(fakes)} in each bucket."
@@ -261,8 +270,14 @@ def _filled(values: int, release: Twin) -> str:
     fills = f"{which} {'fills' if one else 'fill'} some bucket"
     if known:
         these = "it" if known == 1 else "them"
+        if release["by_people"]:
+            return (
+                f"{fills} except for {plural(known, 'person', 'people')}: somebody who knows what they have knows that "
+                "all others in such a bucket have the value."
+            )
         return (
             f"{fills} except for {plural(known, 'record')}: somebody who knows {these} knows that all others in such a "
             "bucket have the value."
         )
-    return f"{fills} of several records: everybody in such a bucket is known to have the value."
+    of_several = "people" if release["by_people"] else "records"
+    return f"{fills} of several {of_several}: everybody in such a bucket is known to have the value."

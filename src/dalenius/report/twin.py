@@ -14,10 +14,12 @@ from dalenius.model.attack_result import Audit
 from dalenius.model.concern import Concern, advise, by_weight
 from dalenius.model.exposure import TypicalError
 from dalenius.query.workload import workload_object
-from dalenius.release.manifest import FILE, Cut, GroupEntry, Leaf, Manifest, SizeGroupPart, Strata, Value
+from dalenius.release.manifest import FILE, Cut, GroupEntry, Leaf, Manifest, Strata, Value
+from dalenius.release.release_views import all_tables
 from dalenius.report.facts import Facts
 from dalenius.report.statements import NOT_MEASURED, own_concerns
 from dalenius.verify.findings import verdict_object
+from dalenius.verify.stated_people import about
 
 FORMAT = 2
 _ONCE = frozenset({"exposure", "verdict", "findings"})  # of the whole report; those of its parts would contradict them
@@ -35,8 +37,7 @@ def report_object(facts: Facts) -> dict[str, Any]:
         "workload_note": facts.workload_note,
     }
     concerns = _concerns(facts, own_concerns(facts_object))
-    exposure = facts.verdict.exposure
-    error = TypicalError.of(exposure) if exposure is not None else None
+    error = TypicalError.of(facts.verdict.exposure) if facts.verdict.exposure is not None else None
     return {
         "format": FORMAT,
         "program": {"name": "dalenius", "version": VERSION},
@@ -44,7 +45,7 @@ def report_object(facts: Facts) -> dict[str, Any]:
         "made_on": facts.made_on.isoformat(),
         "verdict": str(advise(concerns)),
         "findings": [concern.as_object() for concern in concerns],
-        "exposure": exposure.as_object() if exposure is not None else None,
+        "exposure": _exposure_object(facts),
         "count_error": error.as_object() if error is not None else None,
         "from_raw_table": facts.from_raw_table,
         "with_control": facts.with_control,
@@ -66,7 +67,7 @@ def twin_text(twin: dict[str, Any]) -> str:
 
 def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
     known = manifest.adversary.known_records
-    tables = [table.model_dump(mode="json") for table in (manifest.tables.qit, manifest.tables.st)]
+    tables = [table.model_dump(mode="json") for table in all_tables(manifest)]
     return {
         "format": manifest.made_in,
         "program": {"name": manifest.program.name, "version": manifest.program.version},
@@ -75,10 +76,13 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "columns": manifest.columns.model_dump(mode="json"),
         "null_value": manifest.null_value,
         "rows": manifest.rows,
+        "people": manifest.people,
+        "by_people": not manifest.is_plain,
+        "persons": _persons_object(manifest),
         "buckets": manifest.buckets,
         "known_records": known,
         "fake_values": manifest.adversary.fake_values,
-        "setting": [_size_object(group) for group in manifest.setting],
+        "setting": _setting_object(manifest),
         "loss": manifest.loss,
         "mse": _finite(manifest.mse),
         "method": str(manifest.method),
@@ -87,14 +91,79 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "gap": _finite(manifest.gap),
         "strata": _strata_object(manifest.strata) if manifest.strata is not None and _is_cut(manifest) else None,
         "groups": _groups_object(manifest),
-        "values": sorted(_values_object(manifest), key=_nearness, reverse=True),
+        "values": _nearest_first(manifest),
         "not_applicable": [{"value": one.value, "count": one.count} for one in _set_apart(manifest)],
+        "others": [_column_object(manifest.view(number)) for number in range(1, manifest.sets)],
     }
 
 
-def _size_object(group: SizeGroupPart) -> dict[str, int]:
-    records = group.size * group.buckets
-    return {"size": group.size, "buckets": group.buckets, "records": records}
+def _column_object(view: Manifest) -> dict[str, Any]:
+    """A sensitive column beside the first."""
+    return {
+        "column": view.columns.sensitive.model_dump(mode="json"),
+        "null_value": view.null_value,
+        "groups": _groups_object(view),
+        "values": _nearest_first(view),
+    }
+
+
+def _persons_object(manifest: Manifest) -> dict[str, Any] | None:
+    """How many people have how many rows, and what was left out; None if everybody has one row."""
+    if manifest.persons is None:
+        return None
+    people = Counter[int]()
+    for stratum in manifest.strata.strata if manifest.strata is not None else ():
+        people[stratum.rows_each] += sum(group.size * group.buckets for group in stratum.setting)
+    return {
+        **manifest.persons.model_dump(mode="json"),
+        "rows_each": [{"rows": rows, "people": people[rows]} for rows in sorted(people)],
+    }
+
+
+def _setting_object(manifest: Manifest) -> list[dict[str, int]]:
+    """Buckets, people and records by size. With several rows a person, the strata say how many each has."""
+    records = Counter({group.size: group.size * group.buckets for group in manifest.setting})
+    if manifest.persons is not None and manifest.strata is not None:
+        records = Counter()
+        for stratum in manifest.strata.strata:
+            for group in stratum.setting:
+                records[group.size] += group.size * group.buckets * stratum.rows_each
+    return [
+        {
+            "size": group.size,
+            "buckets": group.buckets,
+            "people": group.size * group.buckets,
+            "records": records[group.size],
+        }
+        for group in manifest.setting
+    ]
+
+
+def _nearest_first(manifest: Manifest) -> list[dict[str, Any]]:
+    return sorted(_values_object(manifest), key=_nearness, reverse=True)
+
+
+def _exposure_object(facts: Facts) -> dict[str, Any] | None:
+    """How exposed people are, and by value, with the sensitive column of each."""
+    exposure, manifest = facts.verdict.exposure, facts.manifest
+    if exposure is None:
+        return None
+    listed = exposure.as_object()
+    names: list[tuple[str | None, str]] = [(None, value["value"]) for value in listed["values"]]
+    if manifest is not None:
+        stated = [
+            (view.columns.sensitive.name, value.value, about(manifest, number) + value.value)
+            for number, view in enumerate(map(manifest.view, range(manifest.sets)))
+            for value in view.values
+            if value.applies
+        ]
+        if [name for _, _, name in stated] == [name for _, name in names]:  # else the release is not what it says
+            names = [(column, value) for column, value, _ in stated]
+    values = [
+        {**entry, "column": column, "value": value}
+        for entry, (column, value) in zip(listed["values"], names, strict=True)
+    ]
+    return {**listed, "values": values}
 
 
 def _values_object(manifest: Manifest) -> list[dict[str, Any]]:
@@ -165,6 +234,8 @@ def _nearness(value: dict[str, Any]) -> float:
 
 def _is_cut(manifest: Manifest) -> bool:
     """Whether there is more than one stratum beside that of people who are set apart."""
+    if manifest.persons is not None:  # there are always strata then
+        return manifest.strata is not None and len(manifest.strata.tree) > 1
     return manifest.strata is not None and (manifest.apart is None or len(manifest.strata.strata) > 2)
 
 
@@ -172,12 +243,19 @@ def _strata_object(strata: Strata) -> dict[str, Any]:
     """How many strata there are and which columns cut them; the manifest has the cuts themselves."""
     leaves = Counter(node.stratum for node in strata.tree if isinstance(node, Leaf))
     rows = [stratum.rows for stratum in strata.strata if stratum.applies]
+    people = [sum(group.size * group.buckets for group in stratum.setting) for stratum in strata.strata]
+    cuts = dict.fromkeys(node.column for node in strata.tree if isinstance(node, Cut))
+    merged = [number for number, of in leaves.items() if of > 1 and number <= len(rows)]
     return {
         "number": len(rows),
         "leaves": leaves.total(),
-        "columns": list(dict.fromkeys(node.column for node in strata.tree if isinstance(node, Cut))),
+        "columns": [name for name in cuts if name is not None],
+        "by_number_of_rows": None in cuts,
         "merged": sum(1 for number in leaves.values() if number > 1),
-        "merged_records": sum(rows[number - 1] for number, of in leaves.items() if of > 1 and number <= len(rows)),
+        "merged_records": sum(rows[number - 1] for number in merged),
+        "merged_people": sum(people[number - 1] for number in merged),
+        "smallest_people": min(people[: len(rows)]),
+        "largest_people": max(people[: len(rows)]),
         "smallest": min(rows),
         "largest": max(rows),
     }

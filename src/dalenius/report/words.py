@@ -20,6 +20,7 @@ from dalenius.report.formatting import (
     share_of_limit,
     visible,
 )
+from dalenius.report.people_words import example_of
 from dalenius.report.statements import exposures, free_in_words, has_own_limit, limited_groups, without_limit
 
 _NEAREST = 5
@@ -33,13 +34,15 @@ def linked(twin: Twin) -> str:
     fakes, known = release["fake_values"], release["known_records"]
     if len(release["values"]) == 1:
         return "Here every value in the release is the same, so everybody's value is known."
+    one = "person" if release["by_people"] else "record"
     if not fakes and all(group["size"] == 1 for group in release["setting"]):
-        return "Here every bucket has a single record, so it shows that person's value."
+        return f"Here every bucket has a single {one}, so it shows that person's value."
     if not twin["holds"]:
         return "A bucket should not show which value is whose, but whether these buckets do is not known."
     text = f"The bucket itself does not show which value is whose{', or which ones are fake' if fakes else ''}"
     if exposures(release) and not fakes and not known:
-        text += ", unless it has a single record or all of its values are the same"
+        same = "everybody in it has the value" if release["by_people"] else "all of its values are the same"
+        text += f", unless it has a single {one} or {same}"
     if release["randomness"] != CRYPTOGRAPHIC:
         text += "; the seed does, to anybody who has it and the order of the table"
     return f"{text}."
@@ -92,6 +95,8 @@ def example(release: Twin) -> tuple[str, ...]:
     value = min(possible, key=lambda one: Fraction(one["limit"]))
     known = release["known_records"]
     worst, name = value["worst"], _quoted(value["value"])
+    if release["by_people"]:
+        return example_of(value, name, release)
     shown = worst["size"] + release["fake_values"]
     people = plural(worst["size"], "person", "people")
     bucket = (
@@ -191,21 +196,22 @@ def _worst_cases(release: Twin) -> str:
 
 def sizes_in_words(release: Twin) -> str:
     """What the chart of sizes shows."""
-    setting, rows = release["setting"], release["rows"]
-    top = max(setting, key=lambda group: group["records"])
+    setting, everybody = release["setting"], release["people"]
+    one, many = ("person", "people") if release["by_people"] else ("record", "records")
+    top = max(setting, key=lambda group: group["people"])
     if len(setting) == 1:
-        every = f"All {number(rows)} records are" if rows > 1 else "The only record is"
+        every = f"All {number(everybody)} {many} are" if everybody > 1 else f"The only {one} is"
         return f"{every} in {plural(top['buckets'], 'bucket')} of {top['size']:,}."
     seen, middle = 0, setting[-1]["size"]
     for group in setting:
-        seen += group["records"]
-        if 2 * seen >= rows:
+        seen += group["people"]
+        if 2 * seen >= everybody:
             middle = group["size"]
             break
     return (
-        f"The smallest buckets have {plural(setting[0]['size'], 'record')} and the largest {setting[-1]['size']:,}. "
-        f"The size with the most records is {top['size']:,}, with {part(top['records'], rows)}. At least half of "
-        f"the records are in buckets of at most {middle:,}."
+        f"The smallest buckets have {plural(setting[0]['size'], one, many)} and the largest {setting[-1]['size']:,}. "
+        f"The size with the most {many} is {top['size']:,}, with {part(top['people'], everybody)}. At least half of "
+        f"the {many} are in buckets of at most {middle:,}."
     )
 
 
@@ -216,19 +222,29 @@ def strata_in_words(release: Twin) -> list[str]:
         whose = (
             "The table" if not release["not_applicable"] else "Beside people to whom the question does not apply, it"
         )
-        return [f"{whose} was not cut into strata: anybody may share a bucket with anybody."]
-    columns = listed([_quoted(name) for name in strata["columns"]])
+        each = "" if release["persons"] is None else " Everybody has equally many rows."
+        return [f"{whose} was not cut into strata: anybody may share a bucket with anybody.{each}"]
+    of_people = release["by_people"]
+    columns = [*(["the number of rows of a person"] if strata["by_number_of_rows"] else [])]
+    columns += [_quoted(name) for name in strata["columns"]]
     number_of = plural(strata["number"], "stratum", "strata")
-    by = f" by {columns}" if strata["columns"] else ""
-    cut = f"The table was cut{by} into {number_of}, with {strata['smallest']:,} to {strata['largest']:,} records each."
+    by = f" by {listed(columns)}" if columns else ""
+    smallest, largest = (strata[f"{which}_people"] for which in ("smallest", "largest"))
+    many = "people" if of_people else "records"
+    cut = f"The table was cut{by} into {number_of}, with {smallest:,} to {largest:,} {many} each."
     if strata["number"] == 1:
         cut = f"The table was cut{by}, and all parts were merged into one stratum."
     follows = "The quasi-identifiers of a record determine its stratum."
-    sentences = [f"{cut} A bucket holds records of one stratum. {follows}"]
+    if release["persons"] is not None:
+        follows = (
+            "People of a stratum have equally many rows. The rows of a person determine the stratum: where it was cut "
+            "by a column, the least value of the person's rows decides."
+        )
+    sentences = [f"{cut} A bucket holds {many} of one stratum. {follows}"]
     if strata["merged"]:
         sentences.append(
-            f"{plural(strata['merged'], 'stratum', 'strata')} with {part(strata['merged_records'], release['rows'])} "
-            f"records {'was' if strata['merged'] == 1 else 'were'} merged from several of the {strata['leaves']:,} "
+            f"{plural(strata['merged'], 'stratum', 'strata')} with {part(strata['merged_people'], release['people'])} "
+            f"{many} {'was' if strata['merged'] == 1 else 'were'} merged from several of the {strata['leaves']:,} "
             "parts that the published cuts make."
         )
     return sentences

@@ -33,6 +33,15 @@ HOLDS = {
     JOB: "the release is what the job says",
     SIGNATURE: "the manifest was signed with the key",
 }
+# The same where people have several rows or several sensitive values.
+_OF_PEOPLE = {
+    FILES: "the manifest and all tables are there",
+    HASHES: "all tables are the files that the manifest names",
+    SIZES: "every bucket has as many people as the setting says, equally many rows of each, and what they can have",
+    STRATA: "everybody is in a bucket of the stratum that their rows lead to",
+    LIMITS: "no bucket has more people with a value than its limit allows",
+    SOURCE: "the people, their rows and what they have are those of the table",
+}
 _BEFORE_FORMAT_4 = {SCHEMA: "columns and types are as the manifest says"}
 _IF_ASKED = {SOURCE, JOB, SIGNATURE}
 _LONGEST_NAME = 60
@@ -73,9 +82,14 @@ class Report:
         self.exposure = other.exposure or self.exposure
         self.groups = other.groups or self.groups
 
-    def checks(self, asked: Collection[str], with_strata: bool, strict: bool = True) -> tuple[Check, ...]:
+    def checks(self, asked: Collection[str], manifest: Manifest | None = None) -> tuple[Check, ...]:
         """All checks: what not everybody wants only if it was asked for, and that of strata if there are any."""
-        promised = self.holds if strict else self.holds | _BEFORE_FORMAT_4
+        with_strata = manifest is not None and manifest.strata is not None
+        promised = dict(self.holds)
+        if manifest is not None and not manifest.is_plain:
+            promised |= {check: holds for check, holds in _OF_PEOPLE.items() if promised[check] == HOLDS[check]}
+        if manifest is not None and not manifest.is_strict:
+            promised |= _BEFORE_FORMAT_4
         left_out = {*(_IF_ASKED - set(asked)), *(() if with_strata else (STRATA,))}
         return tuple(
             conclude_check(
@@ -90,8 +104,7 @@ class Report:
 
     def verdict(self, asked: Collection[str], manifest: Manifest | None = None) -> Verdict:
         """What it all adds up to; with the manifest, if it can be read."""
-        with_strata = manifest is not None and manifest.strata is not None
-        checks = self.checks(asked, with_strata, manifest is None or manifest.is_strict)
+        checks = self.checks(asked, manifest)
         clear = (*_in_the_clear(self.exposure, manifest), *_set_apart(manifest))
         concerns = by_weight((*_failures(checks), *clear, *_earlier_format(manifest)))
         if manifest is None:
@@ -105,6 +118,7 @@ class Report:
             concerns,
             self.signature,
             self.groups,
+            manifest.people,
         )
 
 
@@ -123,7 +137,7 @@ def _in_the_clear(exposure: Exposure | None, manifest: Manifest | None) -> list[
         return []
     alone = sum(group.buckets for group in manifest.own_setting if group.size == 1)
     clear = sorted((value for value in exposure.values if value.outright), key=lambda value: -value.outright)
-    single = f"; {plural(alone, 'bucket')} of a single record" if alone else ""
+    single = f"; {plural(alone, 'bucket')} of a single {'record' if manifest.is_plain else 'person'}" if alone else ""
     return [
         Concern(
             "in-the-clear",
@@ -187,6 +201,7 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
         "format": _FORMAT,
         "verified": verdict.verified,
         "rows": verdict.rows,
+        "people": verdict.people,
         "buckets": verdict.buckets,
         "checks": [
             {
