@@ -33,6 +33,15 @@ HOLDS = {
     JOB: "the release is what the job says",
     SIGNATURE: "the manifest was signed with the key",
 }
+_OF_PEOPLE = {
+    FILES: "the manifest and all tables are there",
+    HASHES: "all tables are the files that the manifest names",
+    SIZES: "every bucket has the people, rows and values that the setting gives it, in all tables",
+    STRATA: "every person is in a bucket of the stratum that their rows lead to",
+    LIMITS: "no bucket has more people with a value than its limit allows",
+    ORDER: "rows and people are in the canonical order",
+    SOURCE: "people, rows and values are exactly those of the table",
+}
 _BEFORE_FORMAT_4 = {SCHEMA: "columns and types are as the manifest says"}
 _IF_ASKED = {SOURCE, JOB, SIGNATURE}
 _LONGEST_NAME = 60
@@ -73,9 +82,15 @@ class Report:
         self.exposure = other.exposure or self.exposure
         self.groups = other.groups or self.groups
 
-    def checks(self, asked: Collection[str], with_strata: bool, strict: bool = True) -> tuple[Check, ...]:
+    def checks(
+        self, asked: Collection[str], with_strata: bool, strict: bool = True, of_people: bool = False
+    ) -> tuple[Check, ...]:
         """All checks: what not everybody wants only if it was asked for, and that of strata if there are any."""
         promised = self.holds if strict else self.holds | _BEFORE_FORMAT_4
+        if of_people:
+            promised = promised | {
+                check: holds for check, holds in _OF_PEOPLE.items() if promised[check] == HOLDS[check]
+            }
         left_out = {*(_IF_ASKED - set(asked)), *(() if with_strata else (STRATA,))}
         return tuple(
             conclude_check(
@@ -91,7 +106,8 @@ class Report:
     def verdict(self, asked: Collection[str], manifest: Manifest | None = None) -> Verdict:
         """What it all adds up to; with the manifest, if it can be read."""
         with_strata = manifest is not None and manifest.strata is not None
-        checks = self.checks(asked, with_strata, manifest is None or manifest.is_strict)
+        of_people = manifest is not None and not manifest.is_plain
+        checks = self.checks(asked, with_strata, manifest is None or manifest.is_strict, of_people)
         clear = (*_in_the_clear(self.exposure, manifest), *_set_apart(manifest))
         concerns = by_weight((*_failures(checks), *clear, *_earlier_format(manifest)))
         if manifest is None:
@@ -105,6 +121,7 @@ class Report:
             concerns,
             self.signature,
             self.groups,
+            manifest.people,
         )
 
 
@@ -187,6 +204,7 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
         "format": _FORMAT,
         "verified": verdict.verified,
         "rows": verdict.rows,
+        "people": verdict.people,
         "buckets": verdict.buckets,
         "checks": [
             {
