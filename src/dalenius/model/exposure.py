@@ -160,7 +160,8 @@ class Exposure:
 class TypicalError:
     """The relative standard error of counting one value among a tenth of the records, chosen whatever their values.
 
-    Where people have `several` values, those who have it are counted, among a tenth of the people. `typical` is the mean over the values of all records; `best` and `worst` are those of single values.
+    Where people have `several` values, those who have it are counted, among a tenth of the people. `typical` is the
+    mean over the values of all records; `best` and `worst` are those of single values.
     """
 
     typical: float

@@ -75,10 +75,11 @@ class Signature:
 class Verdict:
     """All checks of a release. True if every one of them passed; notes do not count.
 
-    `rows`, `people` and `buckets` are what the manifest says, if it could be read. `exposure` is how much ST shows of people, if
-    it could be read to its end. `concerns` are what to know before publication, the heaviest first: a release may keep
-    every promise and still be one that should not be published. `signature` is None if the manifest cannot be read.
-    `groups` are the groups of values in the order of the manifest, with what ST holds of them, if it could be read.
+    `rows`, `people` and `buckets` are what the manifest says, if it could be read. `exposure` is how much ST shows of
+    people, if it could be read to its end. `concerns` are what to know before publication, the heaviest first: a
+    release may keep every promise and still be one that should not be published. `signature` is None if the manifest
+    cannot be read. `groups` are the groups of values in the order of the manifest, with what ST holds of them, if it
+    could be read.
     """
 
     checks: tuple[Check, ...]

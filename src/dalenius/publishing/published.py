@@ -143,21 +143,22 @@ class Release:
         job: Job | str | os.PathLike[str] | None = None,
         against: Any = None,
         table: str | None = None,
+        person: str | None = None,
         signed_by: PublicKey | str | os.PathLike[str] | None = None,
         memory: int | None = None,
     ) -> Verdict:
         """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well.
 
-        `limits` are a rule, or a list with those of each sensitive column. All of a `job` file is compared. `signed_by`
-        is the public key of whoever has to have signed it. `memory` is what the whole program may take, in bytes.
+        `limits` are a rule, or a list with those of each sensitive column. All of a `job` file is compared. `person`
+        is the table's column that tells people apart. `signed_by` is the public key of whoever has to have signed it.
+        `memory` is what the whole program may take, in bytes.
         """
         from dalenius.publishing.own_limits import limits_by_column
         from dalenius.verify.judge import verify
 
         policy = limits_by_column(limits, self.manifest) if limits is not None else None
-        return verify(
-            self._where, policy=policy, job=job, against=against, table=table, signed_by=signed_by, memory=memory
-        )
+        source: dict[str, Any] = {"against": against, "table": table, "person": person}
+        return verify(self._where, policy=policy, job=job, signed_by=signed_by, memory=memory, **source)
 
     def audit(
         self,

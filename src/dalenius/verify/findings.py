@@ -40,6 +40,7 @@ _OF_PEOPLE = {
     SIZES: "every bucket has as many people as the setting says, equally many rows of each, and what they can have",
     STRATA: "everybody is in a bucket of the stratum that their rows lead to",
     LIMITS: "no bucket has more people with a value than its limit allows",
+    ORDER: "rows and people are in the canonical order",
     SOURCE: "the people, their rows and what they have are those of the table",
 }
 _BEFORE_FORMAT_4 = {SCHEMA: "columns and types are as the manifest says"}
