@@ -79,7 +79,9 @@ def test_the_parts_are_those_of_the_other_commands(tmp_path: Path, monkeypatch: 
     twin = report_object(facts)
     assert list(twin) == KEYS
     verdict = verdict_object(verify(tmp_path / "release", against=table))
-    assert twin["exposure"] == verdict.pop("exposure")
+    exposure = verdict.pop("exposure")
+    with_column = [{**value, "column": "Disease"} for value in exposure["values"]]
+    assert twin["exposure"] == {**exposure, "values": with_column}
     assert twin["verify"] == {key: verdict[key] for key in verdict if key not in ("verdict", "findings")}
     assert [check["check"] for check in twin["verify"]["checks"]][-1] == "source"
     expected = audit_object(audit(tmp_path / "release", truth=table))
@@ -157,8 +159,12 @@ def test_strata_are_counted_and_their_cuts_are_not_told(tmp_path: Path) -> None:
         "number": 3,
         "leaves": 3,
         "columns": ["Age"],
+        "by_number_of_rows": False,
         "merged": 0,
         "merged_records": 0,
+        "merged_people": 0,
+        "smallest_people": 4,
+        "largest_people": 4,
         "smallest": 4,
         "largest": 4,
     }

@@ -159,7 +159,7 @@ def _release(whole: Twin) -> Twin:
         "size_in_words": people_words.how_many(release),
         "which_columns": people_words.which_columns(whole["release"]),
         "rows_each": people_words.rows_each(release),
-        "left_out": people_words.left_out(release),
+        "rows_left_out": people_words.left_out(release),
         "sources": people_words.sources(whole["release"]),
         "group_tables": sum(1 for file in release["files"] if "_groups" in file["file"]),
         "columns": [_column(own, place) for place, own in enumerate(one_by_one(whole))],
