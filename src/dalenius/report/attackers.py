@@ -31,9 +31,7 @@ def every_attack(audit: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]
 
     Attackers who do not apply to a column are left out.
     """
-    found = [
-        (name, part[name]) for part in (audit, *audit.get("other_columns", ())) for name in ATTACKS if name in part
-    ]
+    found = [(name, one[name]) for one in (audit, *audit.get("other_columns", ())) for name in ATTACKS if name in one]
     return [
         (f"{attack['column']}: {name}" if attack.get("column") else name, name, attack)
         for name, attack in found
@@ -44,10 +42,10 @@ def every_attack(audit: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]
 def left_out(audit: dict[str, Any]) -> list[str]:
     """Who does not apply, and why, as sentences."""
     reasons: dict[str, list[str]] = {}
-    for part in (audit, *audit.get("other_columns", ())):
+    for played in (audit, *audit.get("other_columns", ())):
         for name in ATTACKS:
-            if name in part and (reason := part[name].get("not_played")) is not None:
-                column = part[name]["column"]
+            if name in played and (reason := played[name].get("not_played")) is not None:
+                column = played[name]["column"]
                 reasons.setdefault(reason, []).append(f"{column}: {name}" if column else name)
     return [f"Not played, because {reason}: {listed(names)}." for reason, names in reasons.items()]
 

@@ -164,7 +164,7 @@ def sizes_chart(release: dict[str, Any]) -> str | None:
 
 
 def audit_chart(played: dict[str, dict[str, Any]], approximate: bool) -> str | None:
-    """By what they are called, the success of every attacker beside baseline and control, with intervals; None if nothing is known."""
+    """The success of every attacker beside baseline and control, by what they are called; None if nothing is known."""
     rows = []
     attacks = list(played)
     for name, attack in played.items():

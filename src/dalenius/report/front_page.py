@@ -9,9 +9,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from dalenius.model.attack_result import ATTACKS
 from dalenius.model.concern import Advice, Severity
 from dalenius.model.exposure import BANDS
+from dalenius.report.attackers import every_attack
 from dalenius.report.by_column import all_at_once, named, one_by_one
 from dalenius.report.formatting import (
     NOTHING,
@@ -130,7 +130,7 @@ def _done(twin: Twin) -> list[tuple[str, str, str]]:
     if audit is None:
         rows.append((*open_, "not attacked"))
     else:
-        played = sum(1 for name in ATTACKS if name in audit and audit[name]["people"])
+        played = len({name for _, name, attack in every_attack(audit) if attack["people"]})
         rows.append(
             (*good, f"{plural(played, 'attacker')} played")
             if measured(audit)
@@ -197,18 +197,17 @@ def _attacker_rows(twin: Twin) -> list[Twin]:
     if audit is None:
         return []
     heaviest = {
-        (one["attacker"], bool(one["groups"])): _SEVERITIES[Severity(one["severity"])]
+        (one["attacker"], next(iter(one["columns"]), None), bool(one["groups"])): _SEVERITIES[Severity(one["severity"])]
         for one in reversed(twin["findings"])
     }
     rows = []
-    for name in ATTACKS:
-        if name in audit:
-            attack = audit[name]
-            guesses = tuple(tenths(attack[kind]) for kind in ("success", "baseline", "control"))
-            rows.append(_attacker_row(name, guesses, attack, heaviest.get((name, False))))
-            if attack["groups"] is not None:
-                found = heaviest.get((name, True))
-                rows.append(_attacker_row(f"{name}: groups", (NOTHING,) * 3, attack["groups"], found))
+    for label, name, attack in every_attack(audit):
+        guesses = tuple(tenths(attack[kind]) for kind in ("success", "baseline", "control"))
+        column = attack.get("column")
+        rows.append(_attacker_row(label, guesses, attack, heaviest.get((name, column, False))))
+        if attack["groups"] is not None:
+            found = heaviest.get((name, column, True))
+            rows.append(_attacker_row(f"{label}: groups", (NOTHING,) * 3, attack["groups"], found))
     return rows
 
 

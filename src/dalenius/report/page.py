@@ -15,7 +15,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import MissingExtraError
-from dalenius.model.attack_result import ATTACKS
 from dalenius.report import attackers, charts, group_tree, people_words, words
 from dalenius.report.by_column import all_at_once, one_by_one
 from dalenius.report.formatting import (
@@ -92,6 +91,7 @@ def report_html(twin: Twin) -> str:
         made_on=f"{datetime.date.fromisoformat(twin['made_on']):%d %B %Y}".lstrip("0"),
         twin_sha256=hashlib.sha256(twin_text(twin).encode()).hexdigest(),
         attackers=attackers.attackers(audit) if audit is not None else [],
+        left_out=attackers.left_out(audit) if audit is not None else [],
         audit_in_words=attackers.audit_in_words(audit) if audit is not None else "",
         workload=words.workload_rows(workload) if workload is not None else [],
         passed={check["check"] for check in twin["verify"]["checks"] if check["passed"]},
@@ -141,12 +141,12 @@ def _options(text: str) -> Markup:
 
 def _drawings(twin: Twin) -> dict[str, str | None]:
     release, audit = twin["release"], twin["audit"]
-    played = [name for name in ATTACKS if audit is not None and name in audit]
+    played = {label: attack for label, _, attack in attackers.every_attack(audit)} if audit is not None else {}
     exposure = twin["exposure"]
     return {
         "exposure": charts.exposure_chart(exposure) if exposure is not None else None,
         "sizes": charts.sizes_chart(release) if release is not None else None,
-        "audit": charts.audit_chart(audit, played) if audit is not None else None,
+        "audit": charts.audit_chart(played, audit["approximate"]) if audit is not None else None,
     }
 
 

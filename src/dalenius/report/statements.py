@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from dalenius.model.attack_result import ATTACKS
 from dalenius.model.concern import Concern, Severity
 from dalenius.release.manifest import SEEDED
+from dalenius.report.attackers import every_attack
 from dalenius.report.by_column import all_at_once
 from dalenius.report.formatting import listed, number, percent, percentages, plural, sentence, visible
 from dalenius.verify.findings import SOURCE
@@ -168,7 +168,7 @@ def _not_compared(twin: Twin) -> list[Concern]:
 
 def measured(audit: Twin) -> bool:
     """Whether it is known how often attackers are right; for some of what a known record gives away it always is."""
-    others = [audit[name] for name in ATTACKS if name in audit and name != "corruption" and audit[name]["people"]]
+    others = [attack for _, name, attack in every_attack(audit) if name != "corruption" and attack["people"]]
     return not others or any(attack["claims_right"] is not None for attack in others)
 
 
@@ -179,7 +179,7 @@ def compared(twin: Twin) -> bool:
 
 def not_played(audit: Twin) -> list[str]:
     """Attackers who had nobody to attack."""
-    return [name for name in ATTACKS if name in audit and audit[name]["people"] == 0]
+    return [label for label, _, attack in every_attack(audit) if attack["people"] == 0]
 
 
 def limited_groups(release: Twin) -> list[Twin]:
