@@ -151,7 +151,7 @@ def test_a_number_of_rows_that_is_too_rare_says_whom_it_concerns_and_what_helps(
     rows += [{"Person": "p0", "Age": 1, "Disease": "Flu"}] * 4
     table = pa.Table.from_pylist(rows)
     asked: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "person": "Person"}
-    with pytest.raises(NoSolutionError, match="1 of 60 people have a number of rows for which no buckets") as caught:
+    with pytest.raises(NoSolutionError, match="for 1 of 60 people their number of rows tells too much") as caught:
         dalenius.publish(table, {"uniform": "1/2"}, out=tmp_path / "release", **asked)
     assert caught.value.hint is not None
     assert "--most-rows" in caught.value.hint
