@@ -48,7 +48,7 @@ def full(twin: dict[str, Any]) -> dict[str, Any]:
         "severity": "stop",
         "people": None,
         "points": None,
-        "attacker": "learning",
+        "attacker": "learning", "columns": [],
         "groups": [],
     }
     exposure = twin["exposure"]

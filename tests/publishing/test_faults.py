@@ -244,7 +244,7 @@ def test_force_replaces_a_release_of_an_earlier_format(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="format"):
         dalenius.load(out)
     assert publish(table(), out, force=True).verify().verified
-    edit_manifest(out, lambda manifest: manifest.update(format=6))
+    edit_manifest(out, lambda manifest: manifest.update(format=FORMAT + 1))
     with pytest.raises(UsageError, match="not a release"):
         publish(table(), out, force=True)
 
