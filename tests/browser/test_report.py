@@ -48,7 +48,8 @@ def full(twin: dict[str, Any]) -> dict[str, Any]:
         "severity": "stop",
         "people": None,
         "points": None,
-        "attacker": "learning", "columns": [],
+        "attacker": "learning",
+        "columns": [],
         "groups": [],
     }
     exposure = twin["exposure"]

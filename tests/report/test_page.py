@@ -144,7 +144,8 @@ def test_what_is_found_is_listed_by_weight_as_far_as_there_is_room(twin: Twin) -
         "severity": "stop",
         "people": None,
         "points": None,
-        "attacker": None, "columns": [],
+        "attacker": None,
+        "columns": [],
         "groups": [],
         "answer": "Do <it>.",
     }

@@ -220,7 +220,7 @@ def publish_request(
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
     """What a publisher should know about the table before it is published, the heaviest first; no release."""
     with _counted(request, progress or Silent()) as (table, survey, _):
-        return inspect(survey, table.sample(survey), request)
+        return inspect(table, survey, request)
 
 
 def price_strata(request: PublishRequest, progress: Progress | None = None) -> StrataPrice:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dalenius.errors import ConcernsError
 from dalenius.infer.determining import Integers, numbered, together
-from dalenius.infer.giveaways import determining_concerns, repeated_people
+from dalenius.infer.giveaways import agreeing_people, determining_concerns, repeated_people
 from dalenius.model.concern import Concern, Severity, by_weight, percent, quoted
 from dalenius.model.progress import Progress
 from dalenius.place.survey import Survey
@@ -33,8 +33,10 @@ _GROUP_THEM = "Group the values: --groups takes a file, prefixes of codes, or ba
 _MANY_VALUES, _MANY_NUMBERS, _FEW_PEOPLE = 50, 1000, 20
 
 
-def inspect(survey: Survey, sample: SampleCodes, request: PublishRequest) -> tuple[Concern, ...]:
-    """All that there is to say about a table, the heaviest first. Strata by a column answer what it rules out."""
+def inspect(table: OpenTable, survey: Survey, request: PublishRequest) -> tuple[Concern, ...]:
+    """All that there is to say about an open table, the heaviest first. Strata by a column answer what it rules out."""
+    sample = table.sample(survey)
+    several_rows = list(_several_rows(table, survey, request))
     if survey.sensitive.apart:  # nothing is to be hidden of people to whom the question does not apply
         sample = sample.only(survey.sensitive)
         survey = replace(
@@ -45,7 +47,7 @@ def inspect(survey: Survey, sample: SampleCodes, request: PublishRequest) -> tup
     return by_weight(
         [
             *determining_concerns(survey.sensitive, columns, sample.values, request.strata.columns),
-            *repeated_people(survey.identifying, request.roles.identifiers),
+            *several_rows,
             *_nearly_all_different(survey),
             *_ungrouped_codes(survey, request),
             *_unique_people(survey, columns, sample),
@@ -57,7 +59,7 @@ def inspect(survey: Survey, sample: SampleCodes, request: PublishRequest) -> tup
 def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
     """Look at an open table, and say what weighs before the work goes on; an error if the publisher is strict."""
     progress.stage("Looking", survey.rows)
-    concerns = inspect(survey, table.sample(survey), request)
+    concerns = inspect(table, survey, request)
     heavy = [one for one in concerns if one.severity is not Severity.NOTE]
     if heavy and request.options.strict:
         number = "1 concern" if len(heavy) == 1 else f"{len(heavy)} concerns"
@@ -68,6 +70,22 @@ def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Pr
     for one in heavy:
         progress.tell(_lines(one))
     return concerns
+
+
+def _several_rows(table: OpenTable, survey: Survey, request: PublishRequest) -> Iterator[Concern]:
+    """People who have several rows, and nobody says so: by an identifier that repeats, or by all that rows agree in."""
+    roles = request.roles
+    found = list(repeated_people(survey.identifying, roles.identifiers, roles.person))
+    yield from found
+    if found or roles.person is not None:
+        return
+    for name in roles.identifiers:
+        known = survey.identifying.get(name)
+        if known is None or known.different == known.records or not survey.domains:
+            continue
+        agreeing = table.agreeing(survey, name)
+        if agreeing is not None:
+            yield from agreeing_people(name, agreeing.identifier, agreeing.quasi_identifiers, agreeing.both)
 
 
 def _lines(one: Concern) -> str:

@@ -11,6 +11,7 @@ people with at least K rows who have a value now can have it then: limits that a
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -140,9 +141,9 @@ def _option(items: AllItems, item: int, share: Fraction) -> str:
     name, value = items.names[item]
     several = len({one for one, _ in items.names}) > 1
     limit = Fraction(math.ceil(1000 * share), 1000)
-    text = f"{value}={float(limit):g}".replace("'", "'\\''")
+    text = f"{value}={float(limit):g}"
     option = "--group-limit" if items.is_group[item] else "--limit"
-    return f"{option} '{name}:{text}'" if several else f"{option} '{text}'"
+    return f"{option} {shlex.quote(f'{name}:{text}' if several else text)}"
 
 
 def _name(items: AllItems, item: int) -> str:
