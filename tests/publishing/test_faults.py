@@ -20,6 +20,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import ChangedInputError, InputError, OutputError, ReleaseError, UsageError
+from dalenius.release.manifest import FORMAT
 from tests.handmade import edit_manifest
 
 STAGES = ["Counting", "Solving", "Placing", "Writing", "Verifying"]
