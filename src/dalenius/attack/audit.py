@@ -78,7 +78,7 @@ ATTACKERS: dict[str, Attacker | PeopleAttacker] = {
 
 _FORMAT = 2
 _NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
-_SEVERAL = "people can have several values of this column, and this attacker knows how to go about one"
+_SEVERAL = "the release is about people with several rows or values, and this attacker goes about one of each"
 _NO_PERSON = "Without --person it is not known whose rows of the table are whose, so attackers on people are not scored"
 
 
