@@ -17,7 +17,7 @@ import numpy as np
 
 from dalenius.errors import ClearValuesError, SelfCheckError
 from dalenius.model.concern import Concern
-from dalenius.model.plan import Status
+from dalenius.model.plan import Method, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.place.people import People, SetSpec
@@ -192,7 +192,7 @@ def _as_plain(request: PublishRequest) -> PublishRequest | None:
 @contextmanager
 def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iterator[SolvedPeople]:
     """Open the table, count people, resolve limits, cut and solve."""
-    check_method(request.roles, request.solving.method)
+    check_method(request.roles, Method(request.method))
     with engine.open(request.table, request.options.table) as table:
         if not isinstance(table, LocalTable):
             raise SelfCheckError("people are read by the local engine alone")
