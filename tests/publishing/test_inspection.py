@@ -178,7 +178,7 @@ def test_every_sensitive_column_is_looked_at() -> None:
         ("codes-without-groups", ("icd",)),
     }
     (given,) = [one for one in found if one.code == "determining-column"]
-    assert "of 'chapter'" in given.message
+    assert "'code' determines 'chapter'" in given.message
     answers = {one.code: one.answer for one in found}
     assert "--groups icd:icd9" in answers["codes-without-groups"]
     assert "--groups amount:cuts:" in answers["nearly-all-different"]
