@@ -229,10 +229,15 @@ def repeated_people(
             f"{quoted(name)} has {about}{found.different:,} different values in {found.records:,} rows: if it stands "
             f"for people, they have several rows, and limits are about a row, not about a person"
         ),
-        answer=f"Say whose rows they are, and limits will be about people: --person {shlex.quote(name)}.",
+        answer=f"Say whose rows they are, and limits will be about people: {name_person(name)}.",
         people=found.different - found.once,
         columns=(name,),
     )
+
+
+def name_person(column: str) -> str:
+    """The option that says whose rows are whose."""
+    return f"--person {shlex.quote(column)}"
 
 
 def agreeing_people(name: str, identifier: Agreements, others: Agreements, both: Agreements) -> Iterator[Concern]:
