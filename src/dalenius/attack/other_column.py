@@ -38,7 +38,7 @@ ROUNDS = 10
 _SCALINGS = 4  # of n to the counts of a bucket, in each round
 _MOST_PAIRS = 2**23  # of two values in a bucket: where there are more, some buckets stand for all
 _NOT_COVERED = "F'-privacy does not cover what columns say about each other: beliefs above a limit break no promise"
-_SEVERAL = "people can have several values of a column, and this attacker goes about one"
+_SEVERAL = "people can have several values of a column, and this attacker can only deal with one"
 _REMEDY = "Publish one of the two columns alone, or lower the limits of the values that go with the other column."
 
 
