@@ -58,7 +58,8 @@ class Problem:
 
     def held(self, unit: int) -> list[int]:
         first, last = self.items.first[unit : unit + 2].tolist()
-        return self.items.codes[first:last].tolist()
+        codes: list[int] = self.items.codes[first:last].tolist()
+        return codes
 
     def too_many(self, units: Sequence[int]) -> Counter[int]:
         """By bucket and item, how many more units have it than the bucket publishes."""
