@@ -23,11 +23,14 @@ from tests.handmade import edit_manifest, hospital
 
 Run = Callable[..., Result]
 ATTACKS = ["corruption", "negative", "learning", "order"]
-TOP = ["format", "rows", "buckets", "known_records", "fake_values", "sampled", "verdict", "findings", "broken", "notes"]
+TOP = [
+    *["format", "rows", "buckets", "known_records", "fake_values", "sampled", "verdict", "findings", "broken", "notes"],
+    "people",
+]
 KEYS = [
-    *["people", "success", "success_interval", "baseline", "baseline_interval", "control", "control_interval"],
+    *["column", "people", "success", "success_interval", "baseline", "baseline_interval", "control", "control_interval"],
     *["people_above_limit", "claims", "claims_right", "claims_right_interval", "mean_limit", "points"],
-    *["worst_values", "groups", "details", "notes"],
+    *["worst_values", "groups", "details", "notes", "not_played"],
 ]
 
 
@@ -44,7 +47,8 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     result = run("release", "--truth", "hospital.parquet", "--json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
-    assert list(found) == [*TOP, *ATTACKS]
+    assert list(found) == [*TOP, *ATTACKS, "other_columns"]
+    assert (found["people"], found["other_columns"]) == (None, [])  # rows are people, and there is one column
     assert (found["format"], found["rows"], found["buckets"]) == (2, 12, 4)
     assert (found["known_records"], found["fake_values"], found["sampled"], found["broken"]) == (0, 0, None, [])
     for name in ATTACKS:
@@ -108,7 +112,7 @@ def test_a_broken_promise(run: Run) -> None:
 
 def test_some_attacks_and_known_records(run: Run) -> None:
     found = json.loads(run("release", "--attack", "order", "--attack", "corruption", "--known", "2", "--json").stdout)
-    assert list(found)[len(TOP) :] == ["corruption", "order"]
+    assert list(found)[len(TOP) :] == ["corruption", "order", "other_columns"]
     assert found["corruption"]["details"]["known"] == 2
     none = json.loads(run("release", "--attack", "corruption", "--known", "0", "--json").stdout)
     assert none["corruption"]["people_above_limit"] == 0
@@ -134,8 +138,9 @@ def test_what_is_null_without_the_truth(run: Run) -> None:
     found = json.loads(run("release", "--json").stdout)
     null = {name: {key for key, value in found[name].items() if value is None} for name in ATTACKS}
     unknown = {"success", "success_interval", "control", "control_interval", "claims_right", "claims_right_interval"}
-    unknown |= {"points", "groups"}  # there are no groups
-    assert null["corruption"] == {"groups"}
+    never = {"groups", "column", "not_played"}  # there are no groups, one column, and all attackers were played
+    unknown |= {"points", *never}
+    assert null["corruption"] == never
     assert null["learning"] - {"mean_limit"} == null["negative"] - {"mean_limit"} == unknown
     assert null["order"] == unknown | {"people_above_limit", "claims", "mean_limit"}
     assert found["order"]["details"]["decoder"] is None

@@ -73,6 +73,7 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     }
     assert exposure == {
         "people": 4,
+        "several": False,
         "outright": 0,
         "mean": 0.5,
         "median": 0.5,
