@@ -91,9 +91,13 @@ class LocalTable:
         return sample_numbers(self._source, column, None if key is None else Sample(key, _SAMPLED_NUMBERS))
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
-        """Read the table for the first time, and draw the sample on the way unless all records will be in memory."""
+        """Read the table for the first time, and draw the sample on the way unless all records will be in memory.
+
+        What an earlier survey of another column has kept is of no use to this one.
+        """
         source, budget = self._source, self._budget
         self._progress = progress
+        self._drawn = self._kept = self._sample = None
         if spec.sample is not None:
             row_bytes = first_row_bytes(source, [*spec.quasi_identifiers, spec.sensitive])
             rows = max(1, min(spec.sample.rows, spec.sample.bytes // max(1, row_bytes)))
