@@ -107,7 +107,7 @@ def test_json_of_attackers_on_people_and_on_several_columns(run: Run) -> None:
     """As docs/json.md says, by rows and by people."""
     table = visits(240)
     pyarrow.parquet.write_table(table, "visits.parquet")
-    known = {"quasi_identifiers": ["age", "ward"], "strata": "none"}
+    known: dict[str, Any] = {"quasi_identifiers": ["age", "ward"], "strata": "none"}
     dalenius.publish(table, {"odds": 4}, sensitive=["diagnosis", "insulin"], **known, out="rows")
     dalenius.publish(table, {"odds": 20}, sensitive=["diagnosis"], person="person", **known, out="people")
     truth = ("--truth", "visits.parquet", "--person", "person", "--json")
