@@ -21,6 +21,8 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections import Counter, defaultdict
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,44 @@ def attacked(table: str, how: str, truth: Any, folder: Path) -> Rows:
     return found
 
 
+def assumed_to_stay(release: dalenius.Release) -> dict[str, Any] | None:
+    """What somebody gets from a release by people who assumes of everybody that a value stays the same.
+
+    Of a bucket's values only those count that ST shows in all rows of somebody. A claim is right for whoever has the
+    value, and ST says how many have; who that is does not matter, as it is claimed of everybody in the bucket. None if
+    everybody has one row.
+    """
+    manifest = release.manifest
+    if manifest.persons is None or manifest.strata is None:
+        return None
+    name = manifest.columns.sensitive.name
+    limits = {value.value: float(Fraction(value.limit)) for value in manifest.values}
+    qit = release.qit.group_by(manifest.columns.bucket).aggregate([(manifest.persons.number, "max")])
+    people = dict(zip(*(column.to_pylist() for column in qit.columns), strict=True))
+    last = np.cumsum([sum(group.buckets for group in one.setting) for one in manifest.strata.strata])
+    have: dict[int, Counter[str]] = defaultdict(Counter)
+    steady: dict[int, Counter[str]] = defaultdict(Counter)
+    for line in release.st.to_pylist():
+        bucket = line[manifest.columns.bucket]
+        have[bucket][line[name]] += 1
+        if line[manifest.persons.rows] == manifest.strata.strata[int(np.searchsorted(last, bucket))].rows_each > 1:
+            steady[bucket][line[name]] += 1
+    claims = right = allowed = above = 0.0
+    for bucket, values in steady.items():
+        claimed = [value for value, count in values.items() if count > limits[value] * values.total()]
+        above += people[bucket] if claimed else 0
+        for value in claimed:
+            claims += people[bucket]
+            right += have[bucket][value]
+            allowed += people[bucket] * limits[value]
+    return {
+        "people_above_limit": above,
+        "claims": claims,
+        "claims_right": right,
+        "mean_limit": allowed / max(1, claims),
+    }
+
+
 def before_and_after(data: Path, folder: Path) -> Rows:
     """Both tables, by rows and by people, in one stratum each."""
     visits = pyarrow.parquet.read_table(data / FILE)
@@ -124,6 +164,7 @@ def before_and_after(data: Path, folder: Path) -> Rows:
         after = attacked(name, "by people", table, folder / "release")
         dropped = release.manifest.persons.dropped if release.manifest.persons is not None else 0
         found += [{**row, "dropped": dropped, "gap": release.manifest.gap} for row in after]
+        found[-2]["assumed"] = assumed_to_stay(release)  # the intersection
     return found
 
 
@@ -244,6 +285,19 @@ def attack_table(rows: Rows, columns: tuple[str, str]) -> list[str]:
     return lines
 
 
+def steady_table(attacks: Rows) -> list[str]:
+    """By people: what is believed of whoever has one value in all rows, which is assumed of all, or known of some."""
+    heads = ("by people", "whose value stays", "above a limit", "claims", "claims right", "limits allow")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in attacks:
+        for how, claims in (("is assumed", row.get("assumed")), ("is known", row["details"].get("steady"))):
+            if claims is not None and claims["claims"]:
+                cells = [row["table"], how, f"{claims['people_above_limit']:,.0f}", f"{claims['claims']:,.0f}"]
+                cells += [_percent(claims["claims_right"] / claims["claims"]), _percent(claims["mean_limit"])]
+                lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def summary(found: dict[str, Any]) -> str:
     """The tables of the documentation, of what was run."""
     lines: list[str] = []
@@ -256,7 +310,7 @@ def summary(found: dict[str, Any]) -> str:
             if "pinned" in details:
                 share = details["pinned_right"] / max(1, details["pinned"])
                 lines.append(f"| {row['table']} | {details['pinned']:,} of {row['people']:,} | {share:.1%} |")
-        lines.append("")
+        lines += ["", *steady_table(attacks), ""]
     if one := found.get("whole"):
         lines += [
             "| people | rows | left out | strata | loss | bound | gap | publish, s | processor, s | peak memory |"
