@@ -160,12 +160,15 @@ class LocalTable:
         most_rows: int | None,
         key: bytes,
         progress: Progress,
+        together: Sequence[Sequence[int]] = (),
     ) -> People:
         """All records by person, in memory: a reading of the sensitive columns, and one of everything."""
         self._drawn = self._kept = self._sample = None
         columns = count_sets(self._source, sets, survey.batch_rows)
         room = self._budget.spare * 3 // 4
-        return read_people(self._source, survey, sets, columns, person, most_rows, key, room, progress.advance)
+        return read_people(
+            self._source, survey, sets, columns, person, most_rows, key, room, progress.advance, together
+        )
 
     def nobody_repeats(self, person: str) -> bool:
         """Whether every row is a person's only one."""

@@ -200,7 +200,8 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
         survey = _survey(table, request, specs[0], progress)
         concerns = look(table, survey, request, progress)
         progress.stage("Counting", 2 * survey.rows)
-        people = table.people(survey, specs, request.roles.person, request.options.most_rows, request.key, progress)
+        roles, most = request.roles, request.options.most_rows
+        people = table.people(survey, specs, roles.person, most, request.key, progress, roles.together)
         sets = tuple(
             limit_set(column, items, limits, spec.null_value)
             for column, items, limits, spec in zip(people.columns, people.items, request.set_limits, specs, strict=True)
