@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
@@ -34,8 +34,9 @@ from dalenius.query.attached_tables import both
 from dalenius.query.conditions import Condition, conjuncts
 from dalenius.query.count import MOST_GROUPS, Counter, engine_memory, refuse_more_than
 from dalenius.query.people_factors import GroupsAround, row_factor, several_values_factor, value_factor
-from dalenius.query.people_tables import PeopleTables, SensitiveLines
+from dalenius.query.people_tables import PeopleTables, SensitiveLines, TupleLines
 from dalenius.query.sql import Names
+from dalenius.query.together_factors import people_with_tuples, tuples_of_rows
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.tables.connections import connect, literal, lock
@@ -53,10 +54,11 @@ _DIGITS = 12  # of sums, so that they do not depend on threads
 
 @dataclass(frozen=True)
 class Parts:
-    """A condition as SQL: on quasi-identifiers, and on sensitive columns by their number."""
+    """A condition as SQL: on quasi-identifiers, on sensitive columns by their number, and on tuples by theirs."""
 
     rows: str | None
     values: dict[int, str]
+    tied: dict[int, str] = field(default_factory=dict)
 
 
 class PeopleCounter(AbstractContextManager["PeopleCounter"]):
@@ -187,10 +189,26 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         """The parts of a condition, as SQL; an error if one of them ties columns together that are apart here."""
         rows: list[str] = []
         values: dict[int, list[str]] = {}
+        tied: dict[int, list[str]] = {}
         for condition in self._open_tables().conditions(expression):
-            number = self._side(condition)
-            (rows if number is None else values.setdefault(number, [])).append(condition.sql)
-        return Parts(both(*rows) if rows else None, {number: both(*parts) for number, parts in values.items()})
+            kept = self._tuples(condition)
+            number = self._side(condition) if kept is None else None
+            if kept is not None:
+                tied.setdefault(kept, []).append(condition.sql)
+            else:
+                (rows if number is None else values.setdefault(number, [])).append(condition.sql)
+        return Parts(
+            both(*rows) if rows else None,
+            {number: both(*parts) for number, parts in values.items()},
+            {number: both(*parts) for number, parts in tied.items()},
+        )
+
+    def _tuples(self, condition: Condition) -> int | None:
+        """The number of the columns kept together that a part ties to each other; None if it ties no such columns."""
+        if len(condition.columns) < 2:
+            return None
+        kept = (one.number for one in self._open_tables().together if condition.columns <= set(one.names))
+        return next(kept, None)
 
     def _side(self, condition: Condition) -> int | None:
         """The number of the sensitive column that a part is on; None if it is on quasi-identifiers."""
@@ -198,10 +216,12 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         if not sensitive:
             return None
         if len(condition.columns) > 1:
-            others = "another sensitive column" if len(sensitive) > 1 else "quasi-identifiers"
+            kept = any(set(sensitive) <= set(one.names) for one in self._open_tables().together)
+            others = "quasi-identifiers" if kept or len(sensitive) == 1 else "another sensitive column"
             raise QueryError(
                 f"a part of the condition ties {sensitive[0]!r} to {others}, and the release keeps them apart",
-                "Join parts by AND, each of which names one sensitive column, or quasi-identifiers alone.",
+                "Join parts by AND, each of which names one sensitive column, or several that are kept together, or "
+                "quasi-identifiers alone.",
             )
         return self._numbers[sensitive[0]]
 
@@ -225,16 +245,44 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         tables = self._open_tables()
         rows = [tables.identifiers[name] for name in by if name not in self._numbers]
         factors = []
+        joint: set[int] = set()
+        for kept in tables.together:
+            own = {name for place, name in zip(kept.places, kept.names, strict=True) if place in parts.values}
+            if kept.number in parts.tied or len(own.union(by) & set(kept.names)) > 1:
+                factors.append(self._joint_factor(kept, parts, by))
+                joint.update(kept.places)
         for one in tables.sets:
-            condition = parts.values.get(one.number)
-            if one.name in by or (condition is not None and (one.manifest.is_plain or _is_one(tables, one, condition))):
-                factors.append(value_factor(one, condition or "TRUE", one.name in by, self._unit))
-            elif condition is not None:
-                groups = _groups_around(tables, one, condition)
-                factors.append(several_values_factor(one, condition, self._unit, groups))
+            if one.number not in joint:
+                factors += self._value_factors(one, parts.values.get(one.number), by, self._unit)
         if parts.rows is not None or rows or not factors:
             factors.append(row_factor(parts.rows or "TRUE", rows, tables.has_persons, self._unit))
         return factors
+
+    def _value_factors(self, one: SensitiveLines, condition: str | None, by: Sequence[str], unit: Unit) -> list[str]:
+        """What a condition on a single sensitive column leaves open; nothing if there is none."""
+        tables = self._open_tables()
+        if one.name in by or (condition is not None and (one.manifest.is_plain or _is_one(tables, one, condition))):
+            return [value_factor(one, condition or "TRUE", one.name in by, unit)]
+        if condition is None:
+            return []
+        return [several_values_factor(one, condition, unit, _groups_around(tables, one, condition))]
+
+    def _joint_factor(self, kept: TupleLines, parts: Parts, by: Sequence[str]) -> str:
+        """What conditions on columns that are kept together leave open, together."""
+        tables = self._open_tables()
+        columns = [column for column, name in zip(kept.columns, kept.names, strict=True) if name in by]
+        tied = parts.tied.get(kept.number)
+        conditions = [parts.values[place] for place in kept.places if place in parts.values]
+        whole = both(*conditions, *([tied] if tied is not None else []))
+        if self._unit == "rows" or not tables.has_persons:
+            return tuples_of_rows(kept, whole, columns)
+        factors = [
+            factor
+            for place in kept.places
+            for factor in self._value_factors(tables.sets[place], parts.values.get(place), by, self._unit)
+        ]
+        factors += [several_values_factor(kept, tied, self._unit, None)] if tied is not None else []
+        return people_with_tuples(kept, whole, factors, columns)
 
 
 def _query(tables: PeopleTables, factors: Sequence[str], by: Sequence[str], unit: Unit) -> str:

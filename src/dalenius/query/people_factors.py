@@ -36,7 +36,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dalenius.model.estimate import Unit
-from dalenius.query.people_tables import SensitiveLines
+from dalenius.query.people_tables import SensitiveLines, TupleLines
 
 _KNOWN = """CAST({0} AS DOUBLE) AS total, CAST({0} AS DOUBLE) * {0} - {1} AS others, CAST({1} - {0} AS DOUBLE) AS own,
     CAST({0} AS BIGINT) AS low, CAST({0} AS BIGINT) AS high, TRUE AS tight, {2} AS each_has"""
@@ -92,7 +92,9 @@ def value_factor(one: SensitiveLines, condition: str, by_value: bool, unit: Unit
               FROM {one.lines} JOIN sizes USING (b) GROUP BY {keys})"""  # noqa: S608
 
 
-def several_values_factor(one: SensitiveLines, condition: str, unit: Unit, groups: GroupsAround | None) -> str:
+def several_values_factor(
+    one: SensitiveLines | TupleLines, condition: str, unit: Unit, groups: GroupsAround | None
+) -> str:
     """The factor of a condition on a sensitive column of which people can have several values."""
     several = one.slots > 1
     full = "0" if several else "count(*) FILTER (WHERE r = each)"
