@@ -126,7 +126,7 @@ def collect(
         )
     progress = progress or Silent()
     before = _manifest(folder)
-    verdict = verify(folder, job=job, against=truth, table=table, memory=memory, progress=progress)
+    verdict = verify(folder, job=job, against=truth, table=table, person=person, memory=memory, progress=progress)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None, head=head or ReportSection())
     if audit:
