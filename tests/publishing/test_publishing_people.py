@@ -151,14 +151,16 @@ def test_a_number_of_rows_that_is_too_rare_says_whom_it_concerns_and_what_helps(
     rows += [{"Person": "p0", "Age": 1, "Disease": "Flu"}] * 4
     table = pa.Table.from_pylist(rows)
     asked: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "person": "Person"}
-    with pytest.raises(NoSolutionError, match="1 of 60 people have a number of rows for which no buckets") as caught:
+    with pytest.raises(NoSolutionError, match="for 1 of 60 people their number of rows tells too much") as caught:
         dalenius.publish(table, {"uniform": "1/2"}, out=tmp_path / "release", **asked)
     assert caught.value.hint is not None
     assert "--most-rows" in caught.value.hint
     release = dalenius.publish(table, {"uniform": "1/2"}, most_rows=1, **asked)
     assert release.manifest.people == release.manifest.rows == 60
-    assert release.manifest.persons is None
+    assert release.manifest.persons is not None  # though everybody has one row: it says what was left out
+    assert (release.manifest.persons.most_rows, release.manifest.persons.dropped) == (1, 4)
     assert any("4 rows were left out" in note for note in release.notes)
+    assert release.verify(against=table, person="Person").verified
 
 
 def test_a_value_that_everybody_in_a_bucket_would_have_is_refused(tmp_path: Path) -> None:

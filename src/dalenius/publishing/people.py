@@ -17,7 +17,7 @@ import numpy as np
 
 from dalenius.errors import ClearValuesError, SelfCheckError
 from dalenius.model.concern import Concern
-from dalenius.model.plan import Status
+from dalenius.model.plan import Method, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.place.people import People, SetSpec
@@ -31,6 +31,7 @@ from dalenius.publishing.local import LocalTable
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.people_limits import LimitedSet, all_items, limit_set
+from dalenius.publishing.people_rules import check_method
 from dalenius.publishing.people_strata import PeopleCut, PeopleStratifier
 from dalenius.publishing.people_tables import Buckets, PeopleTables
 from dalenius.publishing.published import Release
@@ -191,6 +192,7 @@ def _as_plain(request: PublishRequest) -> PublishRequest | None:
 @contextmanager
 def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iterator[SolvedPeople]:
     """Open the table, count people, resolve limits, cut and solve."""
+    check_method(request.roles, Method(request.method))
     with engine.open(request.table, request.options.table) as table:
         if not isinstance(table, LocalTable):
             raise SelfCheckError("people are read by the local engine alone")

@@ -12,11 +12,10 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
-from dalenius.errors import NoSolutionError, UsageError
+from dalenius.errors import UsageError
 from dalenius.model.plan import Status
 from dalenius.model.progress import Progress
 from dalenius.place.budget import MOST_CELLS
@@ -27,6 +26,7 @@ from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.survey import Survey
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.people_limits import AllItems
+from dalenius.publishing.people_rows import refuse_telling_numbers, too_few
 from dalenius.solve.sizes import HIDING_SIZE, automatic_max_size, check_options, least_min_size
 from dalenius.solve.units import UnitProblem, UnitSolution, solve_units
 from dalenius.strata.growing import (
@@ -99,7 +99,7 @@ class PeopleStratifier:
         """The strata of everybody, those with fewer rows first."""
         rows_each = self._people.rows_each
         classes = np.unique(rows_each).tolist()
-        self._refuse_impossible(rows_each, classes)
+        refuse_telling_numbers(rows_each, self._items, self._least_size, self._known)
         strata: list[PeopleStratum] = []
         trees: list[list[Question]] = []
         for number in classes:
@@ -219,10 +219,7 @@ class PeopleStratifier:
             if not failed:
                 return found, of_person
             if number == 1:
-                raise NoSolutionError(
-                    f"no buckets keep the limits of {len(mine):,} people with {_rows(rows_each)} each",
-                    "Relax the limits, or give fewer --corrupted.",
-                )
+                raise too_few(rows_each, len(mine))
             of_person = _join(of_person, failed)
 
     def _solve_one(self, people: Integers, left: int) -> UnitSolution | None:
@@ -245,24 +242,6 @@ class PeopleStratifier:
         seconds = max(_MOMENT, (self._deadline - time.monotonic()) / left)
         return solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
 
-    def _refuse_impossible(self, rows_each: Integers, classes: Sequence[int]) -> None:
-        """An error if people with some number of rows have no buckets, whatever the sizes: who, and what would help."""
-        held: dict[int, list[tuple[int, int]]] = {}
-        people = {number: int((rows_each == number).sum()) for number in classes}
-        owner = np.repeat(rows_each, np.diff(self._items.offsets))
-        for number in classes:
-            counts = np.bincount(self._items.items[owner == number], minlength=len(self._items.limits))
-            left = people[number] - self._known
-            over = [
-                (i, int(counts[i]))
-                for i in np.flatnonzero(counts).tolist()
-                if counts[i] > self._items.limits[i] * max(0, left) or people[number] < self._least_size
-            ]
-            if over:
-                held[number] = over
-        if held:
-            raise _impossible(held, people, self._items)
-
 
 def impossible_items(problem: UnitProblem) -> list[int]:
     """The items for which even one bucket of all people breaks the limit."""
@@ -272,33 +251,6 @@ def impossible_items(problem: UnitProblem) -> list[int]:
     counts = np.bincount(problem.items, minlength=len(problem.limits)).tolist()
     left = max(0, people - problem.known_records)
     return [i for i, (count, limit) in enumerate(zip(counts, problem.limits, strict=True)) if count > limit * left]
-
-
-def _impossible(held: dict[int, list[tuple[int, int]]], people: dict[int, int], items: AllItems) -> NoSolutionError:
-    concerned = sum(people[number] for number in held)
-    first = min(held)
-    item, count = max(held[first], key=lambda one: Fraction(one[1], people[first]) / items.limits[one[0]])
-    name, value = items.names[item]
-    share = f"{count:,} of {people[first]:,} people with {_rows(first)} ({count / people[first]:.1%}) have {value!r}"
-    fix = f"Give {value!r} a limit of at least {math.ceil(1000 * count / people[first]) / 1000}"
-    if first > 1:
-        fix += f", or --most-rows {first - 1}, which keeps {_rows(first - 1)} of such a person, chosen at random"
-    return NoSolutionError(
-        f"{concerned:,} of {sum(people.values()):,} people have a number of rows for which no buckets keep the limits: "
-        f"{_numbers(held)}. People of a bucket have equally many rows. {share} of {name!r}, and the limit is "
-        f"{float(items.limits[item]):.1%}",
-        f"{fix}.",
-    )
-
-
-def _numbers(numbers: dict[int, list[tuple[int, int]]]) -> str:
-    listed = sorted(numbers)
-    text = ", ".join(map(str, listed[:6])) + (", ..." if len(listed) > 6 else "")
-    return f"{text} rows" if listed != [1] else "1 row"
-
-
-def _rows(number: int) -> str:
-    return "1 row" if number == 1 else f"{number:,} rows"
 
 
 def _join(of_person: Integers, failed: Sequence[int]) -> Integers:

@@ -98,7 +98,7 @@ class PeopleTables:
     ) -> None:
         self._request, self._survey, self._people, self._sets, self._cut = request, survey, people, sets, cut
         self._buckets = Buckets.of_cut(cut)
-        self.has_persons = int(people.rows_each.max()) > 1
+        self.has_persons = int(people.rows_each.max()) > 1 or people.dropped > 0
         published = [*survey.domains, *(one.column.name for one in sets)]
         self._names = Names.beside(published)
         self._row_group = int(2 ** min(max(_GROUP_BYTES // survey.row_bytes, 1).bit_length() - 1, _GROUP_BITS))
