@@ -35,6 +35,10 @@ def people_problems(manifest: Manifest) -> Iterator[str]:
         for problem in _view_problems(manifest.view(number)):
             yield about(manifest, number) + problem
     yield from together_problems(manifest)
+    for one in manifest.together:
+        if not manifest.people <= one.table.rows <= manifest.rows:
+            are = plural(manifest.people, "person has", "people have")
+            yield f"{are} {_short(one.table.rows)} tuples in {_short(manifest.rows)} rows, which cannot be"
 
 
 def file_problems(manifest: Manifest) -> Iterator[str]:
@@ -171,9 +175,6 @@ def together_problems(manifest: Manifest) -> Iterator[str]:
         places.append([manifest.sensitive_names.index(name) for name in names])
         if any(len(manifest.view(place).columns.sensitive.of) > 1 for place in places[-1]):
             yield "a column is kept together with others, and a row has several values of it"
-        if not manifest.people <= one.table.rows <= manifest.rows:
-            are = plural(manifest.people, "person has", "people have")
-            yield f"{are} {_short(one.table.rows)} tuples in {_short(manifest.rows)} rows, which cannot be"
     every = [place for own in places for place in own]
     if len(set(every)) < len(every):
         yield "a column is kept together with others more than once"
