@@ -65,6 +65,12 @@ class SolvedPeople:
             )
         if people.dropped:
             found.append(f"{people.dropped:,} rows were left out: nobody keeps more rows than --most-rows says")
+        for tuples in people.tuples:
+            names = " and ".join(repr(self.sets[place].column.name) for place in tuples.sets)
+            found.append(
+                f"values of {names} are published together, row by row: whoever knows one of somebody's values learns "
+                "more of the others than limits say"
+            )
         if len(cut.strata) > 1:
             found.append(f"people are in {len(cut.strata):,} strata, by number of rows and quasi-identifiers")
         if self.unused:
