@@ -180,7 +180,8 @@ class _Compared:
         self._names = [view.manifest.columns.sensitive.name for view in views]
         self._people = PeopleOfBuckets(manifest)
         self._stated = next(one.table.rows for one in manifest.together if one.table.file == file)
-        self._several = manifest.persons is not None
+        strata = manifest.strata.strata if manifest.strata is not None else []
+        self._several = manifest.persons is not None and any(stratum.rows_each > 1 for stratum in strata)
         self._limits = [[Fraction(value.limit) for value in view.manifest.values] for view in views]
         self._lines, self._outside = 0, 0
         self._other_rows, self._other_people = [_Wrong() for _ in views], [_Wrong() for _ in views]
@@ -219,6 +220,8 @@ class _Compared:
         """In how many rows each value is by the one table and by the other, and in how many lines."""
         different, counts, rows = values
         mine, my_counts, my_rows = _count(*tuples)
+        if np.array_equal(mine, different) and np.array_equal(my_rows, rows) and bool((my_counts >= counts).all()):
+            return
         every = np.union1d(mine, different)
         sums = []
         for keys, numbers in ((mine, my_rows), (different, rows), (mine, my_counts), (different, counts)):
