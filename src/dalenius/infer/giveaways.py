@@ -206,7 +206,8 @@ def repeated_people(
 ) -> Iterator[Concern]:
     """Identifiers with fewer different values than records, or columns without a role that look like such.
 
-    If it was said which column tells `person`s apart, and some have several rows, that is what limits are about.
+    If it was said which column tells `person`s apart, and some have several rows, that is what limits are about. Where
+    most people have several rows, nearly everybody can be found by intersection: that is reason not to publish.
     """
     said = identifying.get(person) if person is not None else None
     if said is not None and said.different < said.records:
@@ -222,17 +223,23 @@ def repeated_people(
     name = min(repeated, key=lambda one: (one not in identifiers, repeated[one].different))
     found = repeated[name]
     about = "about " if found.is_estimate else ""
+    most = name in identifiers and 2 * (found.different - found.once) > found.different
     yield Concern(
         code="repeated-people",
-        severity=Severity.LOOK,
+        severity=Severity.STOP if most else Severity.LOOK,
         message=(
             f"{quoted(name)} has {about}{found.different:,} different values in {found.records:,} rows: if it stands "
             f"for people, they have several rows, and limits are about a row, not about a person"
         ),
-        answer=f"Say whose rows they are, and limits will be about people: --person {shlex.quote(name)}.",
+        answer=f"Say whose rows they are, and limits will be about people: {name_person(name)}.",
         people=found.different - found.once,
         columns=(name,),
     )
+
+
+def name_person(column: str) -> str:
+    """The option that says whose rows are whose."""
+    return f"--person {shlex.quote(column)}"
 
 
 def agreeing_people(name: str, identifier: Agreements, others: Agreements, both: Agreements) -> Iterator[Concern]:

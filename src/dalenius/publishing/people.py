@@ -11,12 +11,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from dalenius.errors import ClearValuesError, SelfCheckError
+from dalenius.errors import SelfCheckError
 from dalenius.model.concern import Concern
+from dalenius.model.exposure import Exposure
 from dalenius.model.plan import Method, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.model.verdict import Verdict
@@ -30,10 +30,11 @@ from dalenius.publishing.inspection import look
 from dalenius.publishing.local import LocalTable
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.options import PublishRequest
+from dalenius.publishing.people_buckets import Buckets, exposure_of, refuse_clear_values
 from dalenius.publishing.people_limits import LimitedSet, all_items, limit_set
 from dalenius.publishing.people_rules import check_method
 from dalenius.publishing.people_strata import PeopleCut, PeopleStratifier
-from dalenius.publishing.people_tables import Buckets, PeopleTables
+from dalenius.publishing.people_tables import PeopleTables
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
 from dalenius.release.atomic import writable
@@ -87,6 +88,11 @@ class PeoplePlan:
     solved: SolvedPeople
     status: Status
 
+    @cached_property
+    def exposure(self) -> Exposure:
+        """How much the buckets would show of everybody."""
+        return exposure_of(Buckets.of_cut(self.solved.cut), self.solved.sets)
+
     @property
     def sentences(self) -> Sequence[str]:
         """For people, a line each."""
@@ -103,6 +109,7 @@ class PeoplePlan:
         """For JSON."""
         cut, people = self.solved.cut, self.solved.people
         return {
+            "exposure": self.exposure.as_object(),
             "people": people.number,
             "rows": len(people.keys),
             "dropped_rows": people.dropped,
@@ -156,7 +163,7 @@ def publish_people(
     ):
         with _solved(engine, request, progress) as solved:
             if not request.options.in_the_clear:
-                refuse_clear_values(solved)
+                refuse_clear_values(Buckets.of_cut(solved.cut), solved.sets)
             if not isinstance(output, LocalOutput):
                 raise SelfCheckError("people are published by the local engine alone")
             tables = PeopleTables(request, solved.survey, solved.people, solved.sets, solved.cut)
@@ -235,29 +242,6 @@ def _survey(table: LocalTable, request: PublishRequest, first: SetSpec, progress
     survey = table.survey(spec, progress)
     check_values(survey, request.format)
     return survey
-
-
-def refuse_clear_values(solved: SolvedPeople) -> None:
-    """An error if a bucket shows a value of everybody in it, though nobody has asked for it."""
-    buckets = Buckets.of_cut(solved.cut)
-    everybody = int(buckets.sizes.sum())
-    alone = int((buckets.sizes == 1).sum())
-    for one in solved.sets:
-        mine = one.items.take(buckets.people)
-        many = len(one.limits)
-        pairs = np.repeat(buckets.of, np.diff(mine.offsets)) * many + mine.codes
-        shown, counts = np.unique(pairs, return_counts=True)
-        outright = counts == buckets.sizes[shown // many - 1]
-        clear = np.bincount(shown[outright] % many, weights=counts[outright], minlength=many)
-        meant = [one.policy.values.get(text) == 1 for text in one.column.texts]
-        clear[np.array(meant)] = 0
-        if clear.any() or alone:
-            named = [repr(one.column.texts[code]) for code in np.argsort(-clear, kind="stable")[:3] if clear[code]]
-            raise ClearValuesError(
-                f"{int(clear.sum()) or alone:,} of {everybody:,} people would have a value of {one.column.name!r} "
-                f"published outright" + (f" ({', '.join(named)})" if named else ""),
-                "Choose limits that stay below 1, such as --odds 8. If it is meant, say so: --publish-in-the-clear.",
-            )
 
 
 def _check(folder: ReleaseFolder, progress: Progress) -> Verdict:

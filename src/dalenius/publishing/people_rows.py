@@ -46,13 +46,16 @@ class _Held:
         shares = {int(item): Fraction(int(counts[item]), left) for item in np.flatnonzero(counts)}
         return {item: share for item, share in shares.items() if share > self.items.limits[item]}
 
-    def with_most(self, place: int) -> dict[int, Fraction]:
-        """The limits that are too low if nobody keeps more rows than the number at a place, and what would do."""
+    def with_most(self, place: int) -> dict[int, Fraction] | None:
+        """The limits that are too low if nobody keeps more rows than the number at a place, and what would do.
+
+        None if no limits below 1 would do: somebody is alone, or everybody has a value.
+        """
         wanted: dict[int, Fraction] = {}
         for lower in range(place):
             _raise(wanted, self.above(self.people[lower], self.counts[lower]))
         _raise(wanted, self.above(sum(self.people[place:]), self.counts[place:].sum(axis=0)))
-        return wanted
+        return wanted if all(share < 1 for share in wanted.values()) else None
 
     def left_out(self, place: int) -> int:
         """How many rows people lose who keep no more than the number at a place."""
@@ -83,7 +86,8 @@ def refuse_telling_numbers(rows_each: Integers, items: AllItems, least: int, kno
 
 def _error(held: _Held, failed: dict[int, dict[int, Fraction]]) -> NoSolutionError:
     concerned = sum(held.people[place] for place in failed)
-    tells = "their number of rows tells too much" if len(held.numbers) > 1 else "no buckets keep the limits"
+    everybody = len(failed) == len(held.numbers)
+    tells = "no buckets keep the limits" if everybody else "their number of rows tells too much"
     lines = [f"for {concerned:,} of {sum(held.people):,} people {tells}. People of a bucket have equally many rows"]
     lines += [f"  {line}" for line in _lines(held, failed)]
     return NoSolutionError("\n".join(lines), _advice(held, failed))
@@ -114,11 +118,12 @@ def _lines(held: _Held, failed: dict[int, dict[int, Fraction]]) -> Iterator[str]
 def _advice(held: _Held, failed: dict[int, dict[int, Fraction]]) -> str:
     """Two ways out: higher limits for a few values with as many rows as possible, or fewer rows."""
     last = len(held.numbers) - 1
-    raised = next((k for k in range(last, -1, -1) if 0 < len(held.with_most(k)) <= _MOST_LIMITS), None)
-    kept = next((k for k in range(last - 1, -1, -1) if not held.with_most(k)), None)
+    wanted = [held.with_most(place) for place in range(last + 1)]
+    raised = next((k for k in range(last, -1, -1) if 0 < len(wanted[k] or ()) <= _MOST_LIMITS), None)
+    kept = next((k for k in range(last - 1, -1, -1) if wanted[k] == {}), None)
     ways = []
     if raised is not None and (kept is None or raised > kept):
-        limits = " ".join(_option(held.items, item, share) for item, share in held.with_most(raised).items())
+        limits = " ".join(_option(held.items, item, share) for item, share in (wanted[raised] or {}).items())
         rows = f" --most-rows {held.numbers[raised]}" if raised < last else ""
         left = f", which leaves out {held.left_out(raised):,} rows" if raised < last else ""
         ways.append(f"Raise what is too low: {limits}{rows}{left}.")
@@ -128,7 +133,16 @@ def _advice(held: _Held, failed: dict[int, dict[int, Fraction]]) -> str:
             f"{'Or keep' if ways else 'Keep'} fewer rows of a person, chosen at random: "
             f"--most-rows {held.numbers[place]}, which leaves out {held.left_out(place):,} rows."
         )
-    return "\n".join(ways) if ways else "Relax the limits."
+    return "\n".join(ways) if ways else _one_for_all(failed)
+
+
+def _one_for_all(failed: dict[int, dict[int, Fraction]]) -> str:
+    """How low a limit for all values can be."""
+    least = max(share for over in failed.values() for share in over.values())
+    lowest = Fraction(math.ceil(1000 * least), 1000)
+    if lowest >= 1:
+        return "Relax the limits, or keep fewer rows of a person: --most-rows 1."
+    return f"Relax the limits: one for all values works from {float(lowest):g} on (--uniform {float(lowest):g})."
 
 
 def _raise(wanted: dict[int, Fraction], more: dict[int, Fraction]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -93,6 +93,7 @@ class PeopleStratifier:
             KeyStream(request.key, Purpose.PEOPLE, 1).words(4).tolist()
         )  # for the search alone: people are dealt in an order of the key's
         self._order = np.argsort(KeyStream(request.key, Purpose.PEOPLE, 2).words(people.number), kind="stable")
+        self._waiting = people.number
         check_options(self._options, people.number)
 
     def cut(self, progress: Progress) -> PeopleCut:
@@ -100,18 +101,23 @@ class PeopleStratifier:
         rows_each = self._people.rows_each
         classes = np.unique(rows_each).tolist()
         refuse_telling_numbers(rows_each, self._items, self._least_size, self._known)
-        strata: list[PeopleStratum] = []
-        trees: list[list[Question]] = []
+        cuts = []
         for number in classes:
             mine = self._order[rows_each[self._order] == number]
             cutter, of_person = self._strata_of(mine)
-            found, of_person = self._solve(mine, of_person, number, progress)
-            if cutter is not None and len(found) > 1:
+            cuts.append((number, mine, cutter, self._fit(mine, of_person, number)))
+        progress.stage("Solving", sum(int(of_person.max()) + 1 for *_, of_person in cuts), "strata")
+        strata: list[PeopleStratum] = []
+        trees: list[list[Question]] = []
+        for number, mine, cutter, of_person in cuts:
+            if cutter is not None and of_person.any():
                 questions: list[Question] = [*cutter.merge(self._by_leaf(cutter, of_person, mine)).questions()]
             else:
                 questions = [0]
             trees.append([one + len(strata) if isinstance(one, int) else one for one in questions])
-            strata += found
+            for stratum in range(int(of_person.max()) + 1):
+                strata.append(self._solve(mine[of_person == stratum], number))
+                progress.advance(1)
         return PeopleCut(tuple(strata), tuple(_chain(classes, trees)))
 
     def _strata_of(self, mine: Integers) -> tuple[Cutter | None, Integers]:
@@ -199,48 +205,41 @@ class PeopleStratifier:
         of_leaf[cutter.strata_of_codes(codes)] = of_person
         return of_leaf[cutter.strata]
 
-    def _solve(
-        self, mine: Integers, of_person: Integers, rows_each: int, progress: Progress
-    ) -> tuple[list[PeopleStratum], Integers]:
-        """Solve the strata of people with as many rows; those that have no buckets are joined with the largest."""
+    def _fit(self, mine: Integers, of_person: Integers, rows_each: int) -> Integers:
+        """The stratum of each of these people; those that can have no buckets are joined with the largest."""
         while True:
             number = int(of_person.max()) + 1
-            progress.stage("Solving", number, "strata")
-            found: list[PeopleStratum] = []
-            failed: list[int] = []
-            for stratum in range(number):
-                people = mine[of_person == stratum]
-                solution = self._solve_one(people, number - stratum)
-                progress.advance(1)
-                if solution is None:
-                    failed.append(stratum)
-                else:
-                    found.append(PeopleStratum(people, rows_each, solution))
+            failed = [one for one in range(number) if impossible_items(self._problem(mine[of_person == one]))]
             if not failed:
-                return found, of_person
+                return of_person
             if number == 1:
                 raise too_few(rows_each, len(mine))
             of_person = _join(of_person, failed)
 
-    def _solve_one(self, people: Integers, left: int) -> UnitSolution | None:
+    def _problem(self, people: Integers) -> UnitProblem:
+        """The buckets that are wanted for some people, with the items that they have."""
         offsets, items = self._items.take(people)
         there = np.unique(items)
         limits = tuple(self._items.limits[i] for i in there.tolist())
-        problem = UnitProblem(
+        low = max(least_min_size(limits, self._known), self._options.min_size or HIDING_SIZE)
+        high = self._options.max_size or automatic_max_size(limits, len(people), self._known)
+        return UnitProblem(
             offsets=offsets,
             items=np.searchsorted(there, items).astype(np.int32),
             limits=limits,
-            min_size=2,
-            max_size=2,
+            min_size=low,
+            max_size=max(low, high),
             known_records=self._known,
         )
-        low = max(least_min_size(limits, self._known), self._options.min_size or HIDING_SIZE)
-        high = self._options.max_size or automatic_max_size(limits, len(people), self._known)
-        problem = replace(problem, min_size=low, max_size=max(low, high))
-        if impossible_items(problem):
-            return None
-        seconds = max(_MOMENT, (self._deadline - time.monotonic()) / left)
-        return solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
+
+    def _solve(self, people: Integers, rows_each: int) -> PeopleStratum:
+        """Buckets for a stratum, in its share of the time that is left: that of its people among all who wait."""
+        share = len(people) / self._waiting
+        self._waiting -= len(people)
+        seconds = max(_MOMENT, (self._deadline - time.monotonic()) * share)
+        problem = self._problem(people)
+        solution = solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
+        return PeopleStratum(people, rows_each, solution)
 
 
 def impossible_items(problem: UnitProblem) -> list[int]:

@@ -25,6 +25,7 @@ from dalenius.place.items import Items, Tuples
 from dalenius.place.people import People
 from dalenius.place.survey import Survey
 from dalenius.publishing.options import PublishRequest
+from dalenius.publishing.people_buckets import Buckets
 from dalenius.publishing.people_limits import LimitedSet
 from dalenius.publishing.people_strata import PeopleCut
 from dalenius.publishing.together_table import PIECE_ROWS, Lines, lines_of, together_fields, write_together
@@ -60,34 +61,6 @@ class Names:
             return found
 
         return cls(free("bucket"), free("person"), free("rows"))
-
-
-@dataclass(frozen=True)
-class Buckets:
-    """Where everybody is: people in the order of their buckets, and the number of each bucket's people.
-
-    `first` is the number of people before each stratum, in that order, and `of` the bucket of each person, from 1.
-    """
-
-    people: Integers
-    of: Integers
-    sizes: Integers
-    strata: tuple[int, ...]  # people of each stratum
-
-    @classmethod
-    def of_cut(cls, cut: PeopleCut) -> Buckets:
-        """Number the buckets of all strata, one stratum after the other."""
-        people, numbers, sizes = [], [], []
-        last = 0
-        for stratum in cut.strata:
-            of = stratum.solution.bucket_of.astype(np.int64)
-            order = np.argsort(of, kind="stable")
-            people.append(stratum.people[order])
-            numbers.append(of[order] + last + 1)
-            sizes.append(np.bincount(of))
-            last += len(sizes[-1])
-        counts = tuple(len(one) for one in people)
-        return cls(np.concatenate(people), np.concatenate(numbers), np.concatenate(sizes), counts)
 
 
 class PeopleTables:
