@@ -155,6 +155,29 @@ def test_a_part_may_tie_columns(
     agree(made_up(seed, each, 3), parts, age, unit)
 
 
+@pytest.mark.parametrize("each", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_limits_hold_beside_tuples(seed: int, each: int) -> None:
+    """For whoever knows no value, everybody in a bucket has x with the probability h / P, whatever goes with it.
+
+    For whoever knows that somebody has a, b is as probable as its tuples say, or more where rows are several.
+    """
+    people = made_up(seed, [each], 4 if each < 3 else 2)
+    every = [world for world, _ in worlds(people, 1)]
+    number = len(every[0])
+    for place in (0, 1):
+        for value, held in Counter(value for value, _ in people.lines(1, place)).items():
+            for person in range(number):
+                has = sum(any(row[place] == value for row in world[person]) for world in every)
+                assert Fraction(has, len(every)) == Fraction(held, number)
+    have = Counter(value for value, _ in people.lines(1, 0))
+    for (one, other), both in Counter(cells for cells, _ in people.tuples(1, ["Disease", "Drug"])).items():
+        known = [world for world in every if any(row[0] == one for row in world[0])]
+        right = sum(any(row[1] == other for row in world[0]) for world in known)
+        share = Fraction(both, have[one])
+        assert Fraction(right, len(known)) == share if each == 1 else Fraction(right, len(known)) >= share
+
+
 def test_what_goes_with_what_is_known(tmp_path: Path) -> None:
     rows = [("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")]
     people = People(
@@ -172,6 +195,8 @@ def test_what_goes_with_what_is_known(tmp_path: Path) -> None:
         apart.count("Disease = Drug")
     with pytest.raises(QueryError, match="ties 'Disease' to quasi-identifiers"):
         release.count("Disease = Drug OR Age > 1")
+    text = dalenius.load(people.write(tmp_path / "text", "csv").path)
+    assert text.count("Disease = Drug") == release.count("Disease = Drug")
     assert release.together == (("Disease", "Drug"),)
     assert release.together_of("Drug").num_rows == 8
     with pytest.raises(NoSuchColumnError, match=r"'Disease' and 'Drug'.*\nIt keeps together: none"):

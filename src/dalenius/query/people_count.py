@@ -33,13 +33,13 @@ from dalenius.model.estimate import Estimate, GroupEstimate, Unit
 from dalenius.query.attached_tables import both
 from dalenius.query.conditions import Condition, conjuncts
 from dalenius.query.count import MOST_GROUPS, Counter, engine_memory, refuse_more_than
-from dalenius.query.people_factors import GroupsAround, row_factor, several_values_factor, value_factor
+from dalenius.query.people_factors import groups_around, is_one, row_factor, several_values_factor, value_factor
 from dalenius.query.people_tables import PeopleTables, SensitiveLines, TupleLines
 from dalenius.query.sql import Names
 from dalenius.query.together_factors import people_with_tuples, tuples_of_rows
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
-from dalenius.tables.connections import connect, literal, lock
+from dalenius.tables.connections import connect, lock
 
 if TYPE_CHECKING:
     from dalenius.query.calibration import Calibration
@@ -261,11 +261,11 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
     def _value_factors(self, one: SensitiveLines, condition: str | None, by: Sequence[str], unit: Unit) -> list[str]:
         """What a condition on a single sensitive column leaves open; nothing if there is none."""
         tables = self._open_tables()
-        if one.name in by or (condition is not None and (one.manifest.is_plain or _is_one(tables, one, condition))):
+        if one.name in by or (condition is not None and (one.manifest.is_plain or is_one(tables, one, condition))):
             return [value_factor(one, condition or "TRUE", one.name in by, unit)]
         if condition is None:
             return []
-        return [several_values_factor(one, condition, unit, _groups_around(tables, one, condition))]
+        return [several_values_factor(one, condition, unit, groups_around(tables, one, condition))]
 
     def _joint_factor(self, kept: TupleLines, parts: Parts, by: Sequence[str]) -> str:
         """What conditions on columns that are kept together leave open, together."""
@@ -328,37 +328,6 @@ def _product(names: Sequence[str], column: str, of: str) -> str:
 
 def _list_sum(until: str, summand: str) -> str:
     return f"coalesce(list_sum(list_transform(range(1, {until} + 1), lambda i: {summand})), 0)"
-
-
-def _is_one(tables: PeopleTables, one: SensitiveLines, condition: str) -> bool:
-    """Whether at most one value meets a condition: its lines are people, and need not be told apart by value."""
-    query = f"SELECT DISTINCT {one.column} FROM st{one.number} WHERE {condition} LIMIT 2"  # noqa: S608
-    return sum(1 for _ in tables.fetch(query)) <= 1
-
-
-def _groups_around(tables: PeopleTables, one: SensitiveLines, condition: str) -> GroupsAround | None:
-    """The largest groups within the values that meet a condition, and the smallest around them."""
-    manifest = one.manifest
-    if manifest.group_table is None or manifest.groups is None:
-        return None
-    texts = f"SELECT DISTINCT CAST({one.column} AS VARCHAR) FROM st{one.number} WHERE {condition}"  # noqa: S608
-    matching = {manifest.null_value if text is None else str(text) for (text,) in tables.fetch(texts)}
-    parents = [group.parent for group in manifest.groups]
-    members: dict[int | None, set[str]] = {}
-    for value in manifest.values:
-        place = value.group
-        members.setdefault(place, set()).add(value.value)
-        while place is not None and (place := parents[place]) is not None:
-            members.setdefault(place, set()).add(value.value)
-    within = {place for place, values in members.items() if values <= matching}
-    largest = [place for place in within if place is None or parents[place] not in within or parents[place] is None]
-    around = [place for place, values in members.items() if matching <= values]
-    smallest = min(around, key=lambda place: len(members[place]), default=None)
-
-    def is_group(place: int | None) -> str:
-        return "g IS NULL" if place is None else f"g = {literal((manifest.groups or [])[place].name)}"
-
-    return GroupsAround([is_group(place) for place in largest], is_group(smallest) if around else None)
 
 
 def _has_numbers(manifest: Manifest) -> bool:

@@ -9,10 +9,6 @@ The table has to be one of the same people as the tables of its columns. In a bu
   descending order, the first is about no more rows than the first line of the value, and so on.
 
 Where people have one row each this means: the same lines. Both tables are read side by side, bucket by bucket.
-
-What somebody gets who knows one column (`KnownColumns`): of h people with value a, n have the tuple (a, b), so the
-probability of b is n / h. With several rows these are the people with both in one row, and the others may have both in
-different rows: it is n / h at least.
 """
 
 from __future__ import annotations
@@ -29,6 +25,7 @@ from dalenius.release.manifest import Manifest
 from dalenius.verify.bucket_shares import Scan
 from dalenius.verify.buckets import Codes, Integers, NotAscendingError
 from dalenius.verify.findings import SIZES, VALUES, Report, plural
+from dalenius.verify.known_sums import KnownSums, ranks_of
 from dalenius.verify.people_rows import whole_numbers
 from dalenius.verify.people_sizes import PeopleOfBuckets
 from dalenius.verify.scan import Scanner, bucket_numbers
@@ -185,7 +182,7 @@ class _Compared:
         self._limits = [[Fraction(value.limit) for value in view.manifest.values] for view in views]
         self._lines, self._outside = 0, 0
         self._other_rows, self._other_people = [_Wrong() for _ in views], [_Wrong() for _ in views]
-        self._pairs = {(known, asked): _Sums() for known in range(len(views)) for asked in range(len(views))}
+        self._pairs = {(known, asked): KnownSums() for known in range(len(views)) for asked in range(len(views))}
 
     def look(self, lines: _Lines) -> None:
         """Every line by itself."""
@@ -194,7 +191,7 @@ class _Compared:
 
     def add(self, lines: _Lines, values: Sequence[_Lines]) -> None:
         """Whole buckets: their tuples, and their values of each column."""
-        alike = _ranks([lines.buckets, *lines.codes])
+        alike = ranks_of([lines.buckets, *lines.codes])
         held = []
         for place, own in enumerate(values):
             many = len(self._codes[place].texts)
@@ -208,7 +205,7 @@ class _Compared:
             held.append(np.where(there, counts[place_of], 0) if len(different) else np.zeros(len(of_tuples), np.int64))
         for (known, asked), sums in self._pairs.items():
             if known != asked and len(lines.buckets):
-                sums.add(lines, (known, asked), held[known], self._limits[asked])
+                sums.add(lines.buckets, lines.codes[known], lines.codes[asked], held[known], self._limits[asked])
 
     def _compare(
         self,
@@ -288,46 +285,6 @@ class _Compared:
         )
 
 
-@dataclass
-class _Sums:
-    """How many people are above a limit, and pinned, for who knows one column; and the largest probability."""
-
-    people: int = 0
-    above: int = 0
-    pinned: int = 0
-    largest: Fraction = Fraction(0)
-
-    def add(self, lines: _Lines, pair: tuple[int, int], held: Integers, limits: Sequence[Fraction]) -> None:
-        """Whole buckets; `held` are the people of the bucket with the known value of each line."""
-        known, asked = pair
-        firsts, both = _firsts(_ranks([lines.buckets, lines.codes[known], lines.codes[asked]]))
-        codes, people = lines.codes[asked][firsts], np.maximum(held[firsts], both)
-        owners = _ranks([lines.buckets, lines.codes[known]])[firsts]
-        of_owner = np.zeros(int(owners.max()) + 1, np.int64)
-        of_owner[owners] = people
-        self.people += int(of_owner.sum())
-        above, pinned = np.zeros(len(of_owner), bool), np.zeros(len(of_owner), bool)
-        for code in np.unique(codes[codes < len(limits)]).tolist():
-            limit = limits[code]
-            if limit == 1:
-                continue
-            here = codes == code
-            over = _is_above(both[here], people[here], limit)
-            above[owners[here][over]] = True
-            pinned[owners[here][both[here] == people[here]]] = True
-            kinds = {*zip(both[here].tolist(), people[here].tolist(), strict=True)}
-            self.largest = max([self.largest, *(Fraction(n, h) for n, h in kinds)])
-        self.above += int(of_owner[above].sum())
-        self.pinned += int(of_owner[pinned].sum())
-
-
-def _is_above(both: Integers, people: Integers, limit: Fraction) -> np.ndarray:
-    """Whether both / people > limit, in whole numbers: the most that the limit allows is its floor."""
-    sizes, places = np.unique(people, return_inverse=True)
-    most = np.array([limit.numerator * size // limit.denominator for size in sizes.tolist()], np.int64)
-    return np.asarray(both > most[places])
-
-
 def _keys(lines: _Lines, place: int, many: int) -> Integers:
     return lines.buckets * many + lines.codes[place]
 
@@ -338,18 +295,3 @@ def _count(keys: Integers, rows: Integers) -> tuple[Integers, Integers, Integers
     sums = np.zeros(len(different), np.int64)
     np.add.at(sums, places, rows)
     return different, counts, sums
-
-
-def _ranks(columns: Sequence[Integers | Codes]) -> Integers:
-    """A number for each line: the same for those that are alike in all columns."""
-    ranks = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        own = np.unique(column, return_inverse=True)[1]
-        ranks = np.unique(ranks * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
-    return ranks
-
-
-def _firsts(ranks: Integers) -> tuple[Integers, Integers]:
-    """The first line of each rank, and how many there are."""
-    _, firsts, counts = np.unique(ranks, return_index=True, return_counts=True)
-    return firsts, counts
