@@ -45,8 +45,8 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     result = run("release", "--against", "hospital.parquet", "--json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
-    keys = ["format", "verified", "rows", "buckets", "checks", "exposure", "groups", "findings", "signature", "notes"]
-    assert list(found) == keys
+    keys = ["format", "verified", "rows", "people", "buckets", "checks", "exposure", "groups", "known_columns"]
+    assert list(found) == [*keys, "findings", "signature", "notes"]
     assert (found["format"], found["verified"], found["rows"], found["buckets"]) == (2, True, 12, 4)
     assert (found["exposure"]["people"], found["findings"]) == (12, [])
     assert [check["check"] for check in found["checks"]] == [*CHECKS, "source"]
