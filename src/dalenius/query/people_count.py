@@ -36,7 +36,7 @@ from dalenius.query.count import MOST_GROUPS, Counter, engine_memory, refuse_mor
 from dalenius.query.people_factors import groups_around, is_one, row_factor, several_values_factor, value_factor
 from dalenius.query.people_tables import PeopleTables, SensitiveLines, TupleLines
 from dalenius.query.sql import Names
-from dalenius.query.together_factors import people_with_tuples, tuples_of_rows
+from dalenius.query.together_factors import TuplePart, people_with_tuples, tuples_of_rows
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.tables.connections import connect, lock
@@ -276,13 +276,13 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         whole = both(*conditions, *([tied] if tied is not None else []))
         if self._unit == "rows" or not tables.has_persons:
             return tuples_of_rows(kept, whole, columns)
-        factors = [
-            factor
+        found = [
+            TuplePart(factor, parts.values.get(place, "TRUE"), [f"s{place}"] if f"s{place}" in columns else [])
             for place in kept.places
             for factor in self._value_factors(tables.sets[place], parts.values.get(place), by, self._unit)
         ]
-        factors += [several_values_factor(kept, tied, self._unit, None)] if tied is not None else []
-        return people_with_tuples(kept, whole, factors, columns)
+        found += [TuplePart(several_values_factor(kept, tied, self._unit, None), tied)] if tied is not None else []
+        return people_with_tuples(kept, found)
 
 
 def _query(tables: PeopleTables, factors: Sequence[str], by: Sequence[str], unit: Unit) -> str:
