@@ -191,8 +191,10 @@ def _print_people(request: PublishRequest, as_json: bool) -> None:
         plan = plan_people(request)
     concerns = plan.solved.concerns
     if as_json:
-        findings = [one.as_object() for one in concerns]
-        click.echo(json.dumps({**plan.as_object(), "verdict": str(advise(concerns)), "findings": findings}))
+        from dalenius.cli.render_plan import FORMAT_VERSION
+
+        found = {"verdict": str(advise(concerns)), "findings": [one.as_object() for one in concerns]}
+        click.echo(json.dumps({"format": FORMAT_VERSION, **plan.as_object(), **found}))
         return
     show_exposure(plan.exposure)
     for sentence in plan.sentences:
