@@ -139,7 +139,7 @@ def test_json_of_attackers_on_people_and_on_several_columns(run: Run) -> None:
     assert (unplayed["people"], unplayed["details"], unplayed["worst_values"], unplayed["notes"]) == (0, {}, [], [])
     rest = set(KEYS) - {"people", "details", "worst_values", "notes", "not_played"}
     assert all(unplayed[key] is None for key in rest)
-    assert "several values" in unplayed["not_played"]
+    assert "several rows or values" in unplayed["not_played"]
     assert by_people["corruption"]["claims"] is by_people["corruption"]["success"] is None
 
 
