@@ -126,7 +126,7 @@ TIED: list[Part] = [
 ]
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(24))
 @given(SEEDS, CHOSEN, CHOSEN, AGES, st.booleans())
 def test_people_with_one_row_are_their_tuples(
     seed: int, one: list[str], other: list[str], age: int | None, persons: bool
@@ -136,7 +136,7 @@ def test_people_with_one_row_are_their_tuples(
     assert found.exact or age is not None
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(36))
 @given(SEEDS, CHOSEN, CHOSEN, AGES, UNITS, st.sampled_from([[2], [1, 2], [3]]))
 def test_people_with_several_rows(
     seed: int, one: list[str], other: list[str], age: int | None, unit: Unit, each: list[int]
@@ -146,7 +146,7 @@ def test_people_with_several_rows(
     assert found.exact or age is not None or unit == "people"
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(24))
 @given(SEEDS, st.sampled_from(TIED), st.none() | CHOSEN, AGES, UNITS, st.sampled_from([[1], [2], [1, 2]]))
 def test_a_part_may_tie_columns(
     seed: int, tied: Part, other: list[str] | None, age: int | None, unit: Unit, each: list[int]
@@ -206,7 +206,7 @@ def test_what_goes_with_what_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", ["people", "rows"])
-@pytest.mark.parametrize("columns", [["Disease"], ["Disease", "Drug"], ["Drug", "Age"]])
+@pytest.mark.parametrize("columns", [["Disease", "Drug"], ["Drug", "Age"]])
 @pytest.mark.parametrize("where", ["Drug <> 'b'", "Disease = Drug AND Age < 3"])
 def test_a_group_is_a_condition(unit: Unit, columns: list[str], where: str, tmp_path: Path) -> None:
     with PeopleCounter(made_up(7, [1, 2, 2], 4).write(tmp_path), unit=unit) as counter:

@@ -316,7 +316,7 @@ def rules(made: HandmadePeople, folder: Path) -> bool:
 
 
 @given(releases(), st.data())
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(40))
 def test_verify_finds_what_does_not_fit(made: HandmadePeople, data: st.DataObject) -> None:
     sets = [Sensitive("diag_1", ["diag_1"]), Sensitive("insulin", ["insulin"])]
     made = replace(made, sets=sets, together=[["diag_1", "insulin"]])
