@@ -58,7 +58,7 @@ class Problem:
 
     def held(self, unit: int) -> list[int]:
         first, last = self.items.first[unit : unit + 2].tolist()
-        return self.items.codes[first:last].tolist()
+        return [int(code) for code in self.items.codes[first:last]]
 
     def too_many(self, units: Sequence[int]) -> Counter[int]:
         """By bucket and item, how many more units have it than the bucket publishes."""

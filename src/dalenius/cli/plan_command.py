@@ -105,9 +105,13 @@ def plan_command(
         if plan_request.by_people:
             _refuse_for_people(plan_request, table, compare, certificate)
             options = _options(plan_request, table_name, cut, arguments)
-            _print_people(_publish_request(cast("str", table), plan_request, columns, options), as_json)
-            return
-        if table is not None and counts_file is None and columns and cut != "none" and not compare:
+            whole = _publish_request(cast("str", table), plan_request, columns, options)
+            plain = _as_plain(whole, as_json)
+            if plain is None:
+                _print_people(whole, as_json)
+                return
+            plans, price = _price(plain, as_json)
+        elif table is not None and counts_file is None and columns and cut != "none" and not compare:
             options = _options(plan_request, table_name, cut, arguments)
             plans, price = _price(_publish_request(table, plan_request, columns, options), as_json)
         else:
@@ -179,6 +183,14 @@ def _publish_request(
         solving=request.options,
         options=options,
     )
+
+
+def _as_plain(request: PublishRequest, as_json: bool) -> PublishRequest | None:
+    """The same about rows, as which it will be published, if everybody has one row and one value."""
+    from dalenius.publishing.people import as_plain
+
+    with _working("Counting", as_json):
+        return as_plain(request)
 
 
 def _print_people(request: PublishRequest, as_json: bool) -> None:

@@ -152,7 +152,7 @@ def publish_people(
 ) -> Release:
     """Publish to a folder, as `publish_request` does; by that, if every person has one row and one value."""
     progress = progress or Silent()
-    plain = _as_plain(request)
+    plain = as_plain(request)
     if plain is not None:
         from dalenius.publishing.flow import publish_request  # which calls this function otherwise
 
@@ -184,7 +184,7 @@ def plan_people(request: PublishRequest, progress: Progress | None = None) -> Pe
         return PeoplePlan(solved, solved.cut.status(request.solving.strata_gap))
 
 
-def _as_plain(request: PublishRequest) -> PublishRequest | None:
+def as_plain(request: PublishRequest) -> PublishRequest | None:
     """The same request about rows, if each is a person's only one and has one sensitive value; else None."""
     roles = request.roles
     if roles.person is None or len(roles.sensitive_columns) > 1:
