@@ -240,6 +240,35 @@ def test_publish_and_verify(run: Run) -> None:
     assert run("verify", "again", "--job", "job.toml").exit_code == 0
 
 
+def test_columns_kept_together(run: Run) -> None:
+    words = ("--person", "Patient", "--most-rows", "2", "--keep-together", "Drug,Disease", "--seed", "1")
+    done = run("publish", *ASKED, *words, "--out", "release")
+    assert done.exit_code == 0, done.stderr
+    assert "'Disease' and 'Drug' are kept together: whoever knows somebody's" in " ".join(done.output.split())
+    assert "together.parquet" in done.output
+    made = json.loads(Path("release/manifest.json").read_text(encoding="utf-8"))
+    assert [one["columns"] for one in made["together"]] == [["Disease", "Drug"]]
+    checked = run("verify", "release", "--json")
+    assert checked.exit_code == 0
+    known = json.loads(checked.stdout)["known_columns"]
+    assert [(one["known"], one["asked"]) for one in known] == [("Disease", "Drug"), ("Drug", "Disease")]
+    assert all(0 <= one["pinned"] <= one["above"] <= one["people"] for one in known)
+    planned = run("plan", *ASKED, "--keep-together", "Drug,Disease", "--strata", "none")
+    assert "Values of 'Disease' and 'Drug' are published together, row by row" in planned.stdout
+    table = "[table]\nsensitive = ['Disease', 'Drug']\nquasi_identifiers = ['Age']\nperson = 'Patient'\nmost_rows = 2\n"
+    together = "keep_together = [['Disease', 'Drug']]\n"
+    Path("job.toml").write_text(f"{table}{together}[limits]\nodds = 8\n", encoding="utf-8")
+    assert run("publish", "patients.parquet", "--job", "job.toml", "--out", "again", "--seed", "1").exit_code == 0
+    assert run("verify", "again", "--job", "job.toml").exit_code == 0
+    Path("job.toml").write_text(f"{table}[limits]\nodds = 8\n", encoding="utf-8")
+    assert run("verify", "again", "--job", "job.toml").exit_code == 1
+    counted = run("query", "release", "Disease = 'Flu' AND Drug = 'A'", "--count", "rows", "--json")
+    low, high = json.loads(counted.stdout)["bounds"]
+    assert low == high
+    audited = run("audit", "release", "--attack", "other-column")
+    assert "the two are kept together" in " ".join(audited.stdout.split())
+
+
 def test_plan(run: Run) -> None:
     planned = run("plan", *ASKED, "--person", "Patient", "--most-rows", "2", "--json")
     assert planned.exit_code == 0, planned.stderr
@@ -286,6 +315,16 @@ def test_people_who_have_every_value(run: Run) -> None:
         (["publish", *ASKED, "--out", "x", "--person", "Patien"], "Did you mean 'Patient'?"),
         (["publish", *ASKED, "--out", "x", "--most-rows", "2"], "most_rows is about people with several rows"),
         (["publish", *ASKED, "--out", "x", "--most-rows", "0"], "0 is not in the range x>=1"),
+        (["publish", *ASKED, "--out", "x", "--keep-together", "Drug"], "'Drug' is to be kept together with nothing"),
+        (["publish", *ASKED, "--out", "x", "--keep-together", "Drug,Age"], "'Age' is to be kept together with others"),
+        (["publish", *ASKED, "--out", "x", "--keep-together", "Drug,Diseas"], "Did you mean 'Disease'?"),
+        (
+            ["publish", *ASKED, "--out", "x", "--keep-together", "Drug,Drug"],
+            "'Drug' is to be kept together with itself",
+        ),
+        (["publish", *ASKED[:5], "--odds", "8", "--out", "x", "--keep-together", "Drug,Disease"], "fewer than two"),
+        (["plan", *ASKED[:5], "--odds", "8", "--keep-together", "Drug,Disease"], "fewer than two are sensitive"),
+        (["plan", "--counts", "c.csv", "--odds", "8", "--keep-together", "a,b"], "fewer than two are sensitive"),
         (["publish", *ASKED, "--out", "x", "--groups", "Drug:quantiles:2"], "there are several sensitive columns"),
         (["publish", *ASKED, "--out", "x", "--method", "two-size"], "two-size is for one value a person"),
         (["plan", *ASKED, "--method", "anatomy"], "several sensitive columns have a method of their own"),
