@@ -324,4 +324,8 @@ def test_people_with_several_rows_are_found_in_the_table(run: Run, tmp_path: Pat
     (people,) = [finding for finding in found["findings"] if finding["code"] == "repeated-people"]
     assert (people["severity"], people["people"], people["columns"]) == ("look", 1000, ["patient_id"])
     assert people["answer"].startswith("Audit with --person patient_id")
+    with_person = ("visits", "--truth", "visits.parquet", "--person", "patient_id", "--attack", "union", "--json")
+    told = json.loads(run(*with_person).stdout)["findings"]
+    (people,) = [finding for finding in told if finding["code"] == "repeated-people"]
+    assert people["answer"].startswith("The attackers on people show what that amounts to.")
     assert found["verdict"] == "look at this first"
