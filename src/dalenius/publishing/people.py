@@ -212,7 +212,7 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
         unused = find_columns(table, request.roles)
         progress.stage("Counting")
         specs = [SetSpec(one.name, one.columns, one.null_name, one.missing) for one in request.roles.all_sets]
-        table.check_room(specs)
+        table.check_room(specs, request.roles.together)
         survey = _survey(table, request, specs[0], progress)
         concerns = look(table, survey, request, progress)
         progress.stage("Counting", 2 * survey.rows)
