@@ -207,6 +207,7 @@ def test_general_limits_of_a_job_that_name_values(tmp_path: Path) -> None:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     pyarrow.parquet.write_table(Patients.table(), "patients.parquet")
+    pyarrow.parquet.write_table(Patients.table(400), "many.parquet")
     return lambda *words: CliRunner().invoke(main, list(words), catch_exceptions=False)
 
 
@@ -221,13 +222,14 @@ ASKED = (
     "--odds",
     "8",
 )
+MANY = ("many.parquet", *ASKED[1:])  # so many that whichever two rows are kept, the limits can be kept too
 
 
 def test_publish_and_verify(run: Run) -> None:
-    done = run("publish", *ASKED, "--person", "Patient", "--most-rows", "2", "--out", "release", "--json")
+    done = run("publish", *MANY, "--person", "Patient", "--most-rows", "2", "--out", "release", "--json")
     assert done.exit_code == 0, done.stderr
     made = json.loads(Path("release/manifest.json").read_text(encoding="utf-8"))
-    assert (made["people"], made["persons"]["most_rows"], made["persons"]["dropped"]) == (40, 2, 20)
+    assert (made["people"], made["persons"]["most_rows"], made["persons"]["dropped"]) == (400, 2, 200)
     assert [made["columns"]["sensitive"]["name"], *(one["column"]["name"] for one in made["others"])] == [
         "Disease",
         "Drug",
@@ -235,7 +237,7 @@ def test_publish_and_verify(run: Run) -> None:
     table = "[table]\nperson = 'Patient'\nmost_rows = 2\nsensitive = ['Disease', 'Drug']\nquasi_identifiers = ['Age']\n"
     Path("job.toml").write_text(f"{table}[limits]\nodds = 8\n", encoding="utf-8")
     assert run("verify", "release", "--job", "job.toml").exit_code == 0
-    again = run("publish", "patients.parquet", "--job", "job.toml", "--out", "again")
+    again = run("publish", "many.parquet", "--job", "job.toml", "--out", "again")
     assert again.exit_code == 0, again.stderr
     assert run("verify", "again", "--job", "job.toml").exit_code == 0
 
@@ -270,13 +272,13 @@ def test_columns_kept_together(run: Run) -> None:
 
 
 def test_plan(run: Run) -> None:
-    planned = run("plan", *ASKED, "--person", "Patient", "--most-rows", "2", "--json")
+    planned = run("plan", *MANY, "--person", "Patient", "--most-rows", "2", "--json")
     assert planned.exit_code == 0, planned.stderr
     found = json.loads(planned.stdout)
-    assert (found["people"], found["rows"], found["dropped_rows"]) == (40, 60, 20)
+    assert (found["people"], found["rows"], found["dropped_rows"]) == (400, 600, 200)
     assert [one["column"] for one in found["sensitive"]] == ["Disease", "Drug"]
     assert "repeated-people" not in [one["code"] for one in found["findings"]]
-    assert "40 people with 60 rows" in run("plan", *ASKED, "--person", "Patient", "--most-rows", "2").stdout
+    assert "400 people with 600 rows" in run("plan", *MANY, "--person", "Patient", "--most-rows", "2").stdout
 
 
 def test_a_plan_for_people_with_one_row_each_is_that_of_rows(run: Run) -> None:

@@ -117,9 +117,9 @@ class Patients:
     keep_together: Any = ()
 
     @staticmethod
-    def table() -> pa.Table:
+    def table(people: int = 40) -> pa.Table:
         """What is published."""
-        rows = [(k, 20 + k % 5, visit) for k in range(40) for visit in range(1 + 2 * (k % 2))]
+        rows = [(k, 20 + k % 5, visit) for k in range(people) for visit in range(1 + 2 * (k % 2))]
         return pa.table(
             {
                 "Patient": [patient for patient, _, _ in rows],
