@@ -75,6 +75,11 @@ class Draft:
                 + ("person" if table.person is not None else "that there are several"),
                 "Use the command line: dalenius publish TABLE --job FILE --out DIR.",
             )
+        if table.keep_together:
+            raise JobFileError(
+                "Studio keeps no columns together, and this job file says keep_together",
+                "Use the command line: dalenius publish TABLE --job FILE --out DIR.",
+            )
         try:
             limits, source = limits_of_job(job)
             return cls(
