@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import statistics
 import subprocess
-import tempfile
-import time
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +25,28 @@ MEMORY = "4GB"
 Rows = list[dict[str, Any]]
 
 
+# a process begins with the peak memory of the one that starts it, so a small one does
+_START = """
+import json, resource, subprocess, sys, time
+started = time.perf_counter()
+run = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+found = {"seconds": time.perf_counter() - started, "cpu": used.ru_utime + used.ru_stime}
+found |= {"peak_mib": used.ru_maxrss / 1024, "status": run.returncode, "output": run.stdout, "error": run.stderr}
+print(json.dumps(found))
+"""
+
+
 def measured(*words: str) -> dict[str, Any]:
     """Run dalenius as a process of its own: seconds on the clock and of the processor, peak memory, and its output."""
-    started = time.perf_counter()
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen([COMMAND, *words], stdout=output, env=ENVIRONMENT)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
-        output.seek(0)
-        text = output.read().decode()
-    if os.waitstatus_to_exitcode(status) not in (0, 1):
-        raise SystemExit(f"dalenius {' '.join(words[:2])} failed: {text[-2000:]}")
-    found = {"seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime, "peak_mib": usage.ru_maxrss / 1024}
-    return {**found, "output": text}
+    run = subprocess.run(
+        [sys.executable, "-c", _START, COMMAND, *words], check=True, capture_output=True, text=True, env=ENVIRONMENT
+    )
+    found: dict[str, Any] = json.loads(run.stdout)
+    said = found.pop("error") or found["output"]
+    if found.pop("status"):
+        raise SystemExit(f"dalenius {' '.join(words[:2])} failed: {said[-2000:]}")
+    return found
 
 
 def one_row_a_person(folder: Path) -> dict[str, Any]:
