@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.int32]
 
 _MOST_KEYS = 2**63
-_RECORD_BYTES = 80  # of arrays for each record while records are sorted by person, ...
-_VALUE_BYTES = 40  # ... and for each of its sensitive values
+RECORD_BYTES = 80  # of arrays for each record while records are sorted by person, ...
+VALUE_BYTES = 40  # ... and for each of its sensitive values
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def read_people(
     """Read all records and sort them by person. `room` is how many bytes there are for it."""
     domains = _domains(survey)
     cells = sum(len(one.columns) for one in sets)
-    needed = survey.rows * (_RECORD_BYTES + _VALUE_BYTES * cells)
+    needed = survey.rows * (RECORD_BYTES + VALUE_BYTES * cells)
     if needed > room:
         raise UsageError(
             f"{survey.rows:,} records by person take {needed // 2**20:,} MiB, and there is room for {room // 2**20:,}",
@@ -203,12 +203,12 @@ def read_people(
     if person is None:
         offsets, order, dropped = np.arange(rows + 1), None, 0
     else:
-        offsets, order, dropped = _sort_by_person(_number(persons, person), keys, most_rows, key)
+        offsets, order, dropped = _sort_by_person(number_people(persons, person), keys, most_rows, key)
         keys = keys[order]
     if order is not None:
         codes = [[one[order] for one in of_set] for of_set in codes]
     pairs = zip(codes, columns, strict=True)
-    found = [only_present(column, _items(offsets, of_set, len(column.texts))) for of_set, column in pairs]
+    found = [only_present(column, items_of(offsets, of_set, len(column.texts))) for of_set, column in pairs]
     return People(
         combinations, keys, offsets, tuple(column for column, _ in found), tuple(items for _, items in found), dropped
     )
@@ -290,10 +290,10 @@ def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
         for batch in source.batches([column], batch_rows)
         for one in batch.columns
     ]
-    return not persons or bool(np.bincount(_number(persons, column)).max() == 1)
+    return not persons or bool(np.bincount(number_people(persons, column)).max() == 1)
 
 
-def _number(persons: Sequence[pa.Array], column: str) -> Integers:
+def number_people(persons: Sequence[pa.Array], column: str) -> Integers:
     """A number for each person, for every row; nobody is to be taken for somebody else."""
     chunks = pa.chunked_array(persons)
     if chunks.null_count:
@@ -328,7 +328,7 @@ def _sort_by_person(
     return np.concatenate(([0], np.cumsum(counts))), order, dropped
 
 
-def _items(offsets: Integers, columns: Sequence[Numbers], values: int) -> Items:
+def items_of(offsets: Integers, columns: Sequence[Numbers], values: int) -> Items:
     """What people have in any of their rows, in any of the columns; each value once, with the rows that have it."""
     people, rows = len(offsets) - 1, int(offsets[-1])
     if len(columns) == 1 and people == rows:

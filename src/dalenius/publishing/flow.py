@@ -219,6 +219,10 @@ def publish_request(
 
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
     """What a publisher should know about the table before it is published, the heaviest first; no release."""
+    if request.by_people:
+        from dalenius.publishing.people import inspect_people
+
+        return inspect_people(request, progress)
     with _counted(request, progress or Silent()) as (table, survey, _):
         return inspect(survey, table.sample(survey), request)
 

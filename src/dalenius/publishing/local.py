@@ -27,6 +27,7 @@ from dalenius.place.domains import Domain, codes_of
 from dalenius.place.occurrences import count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.people import People, SetSpec, count_sets, nobody_repeats, read_people
+from dalenius.place.people_counts import CountedPeople, count_people
 from dalenius.place.slots import Placement
 from dalenius.place.stream import (
     CodedRecords,
@@ -166,6 +167,12 @@ class LocalTable:
         columns = count_sets(self._source, sets, survey.batch_rows)
         room = self._budget.spare * 3 // 4
         return read_people(self._source, survey, sets, columns, person, most_rows, key, room, progress.advance)
+
+    def count_people(self, sets: Sequence[SetSpec], person: str | None) -> CountedPeople:
+        """Who has what, without the rest of their rows."""
+        batch_rows = self._budget.batch_rows(_NUMBER_BYTES)
+        columns = count_sets(self._source, sets, batch_rows)
+        return count_people(self._source, sets, columns, person, batch_rows, self._budget.spare * 3 // 4)
 
     def nobody_repeats(self, person: str) -> bool:
         """Whether every row is a person's only one."""

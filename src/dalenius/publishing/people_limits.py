@@ -12,7 +12,7 @@ import numpy as np
 from dalenius.model.groups import NO_GROUP, Group
 from dalenius.model.problem import ValueCounts
 from dalenius.place.domains import Integers
-from dalenius.place.people import Items, Numbers, People
+from dalenius.place.people import Items, Numbers
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.policy.grouping import resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy, resolve_limits
@@ -125,8 +125,8 @@ class AllItems:
         return few.offsets, few.codes
 
 
-def all_items(people: People, sets: Sequence[LimitedSet]) -> AllItems:
-    """Put the items of all sets together. A group is an item of whoever has a value of it."""
+def all_items(people: int, sets: Sequence[LimitedSet]) -> AllItems:
+    """Put the items of so many people in all sets together. A group is an item of whoever has a value of it."""
     parts: list[tuple[Items, Integers]] = []  # items, and for each code its number, or -1
     limits: list[Fraction] = []
     names: list[tuple[str, str]] = []
@@ -153,7 +153,7 @@ def all_items(people: People, sets: Sequence[LimitedSet]) -> AllItems:
         pairs.append((items.people * number + found)[kept])
     together = np.concatenate(pairs)
     together.sort()
-    counts = np.bincount(together // number, minlength=people.number)
+    counts = np.bincount(together // number, minlength=people)
     return AllItems(
         np.concatenate(([0], np.cumsum(counts))),
         (together % number).astype(np.int32),

@@ -99,7 +99,7 @@ class PeopleStratifier:
         """The strata of everybody, those with fewer rows first."""
         rows_each = self._people.rows_each
         classes = np.unique(rows_each).tolist()
-        self._refuse_impossible(rows_each, classes)
+        refuse_impossible(self._items, rows_each, self._known, self._least_size)
         strata: list[PeopleStratum] = []
         trees: list[list[Question]] = []
         for number in classes:
@@ -210,7 +210,7 @@ class PeopleStratifier:
             failed: list[int] = []
             for stratum in range(number):
                 people = mine[of_person == stratum]
-                solution = self._solve_one(people, number - stratum)
+                solution = self._solve_one(people, number - stratum, progress)
                 progress.advance(1)
                 if solution is None:
                     failed.append(stratum)
@@ -225,7 +225,7 @@ class PeopleStratifier:
                 )
             of_person = _join(of_person, failed)
 
-    def _solve_one(self, people: Integers, left: int) -> UnitSolution | None:
+    def _solve_one(self, people: Integers, left: int, progress: Progress) -> UnitSolution | None:
         offsets, items = self._items.take(people)
         there = np.unique(items)
         limits = tuple(self._items.limits[i] for i in there.tolist())
@@ -243,25 +243,33 @@ class PeopleStratifier:
         if impossible_items(problem):
             return None
         seconds = max(_MOMENT, (self._deadline - time.monotonic()) / left)
-        return solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
+        return solve_units(
+            problem,
+            gap=self._options.strata_gap,
+            time_limit=seconds,
+            random=self._random,
+            each=lambda: progress.advance(0),  # somebody may have asked to stop
+        )
 
-    def _refuse_impossible(self, rows_each: Integers, classes: Sequence[int]) -> None:
-        """An error if people with some number of rows have no buckets, whatever the sizes: who, and what would help."""
-        held: dict[int, list[tuple[int, int]]] = {}
-        people = {number: int((rows_each == number).sum()) for number in classes}
-        owner = np.repeat(rows_each, np.diff(self._items.offsets))
-        for number in classes:
-            counts = np.bincount(self._items.items[owner == number], minlength=len(self._items.limits))
-            left = people[number] - self._known
-            over = [
-                (i, int(counts[i]))
-                for i in np.flatnonzero(counts).tolist()
-                if counts[i] > self._items.limits[i] * max(0, left) or people[number] < self._least_size
-            ]
-            if over:
-                held[number] = over
-        if held:
-            raise _impossible(held, people, self._items)
+
+def refuse_impossible(items: AllItems, rows_each: Integers, known: int, least_size: int) -> None:
+    """An error if people with some number of rows have no buckets, whatever the sizes: who, and what would help."""
+    held: dict[int, list[tuple[int, int]]] = {}
+    classes = np.unique(rows_each).tolist()
+    people = {number: int((rows_each == number).sum()) for number in classes}
+    owner = np.repeat(rows_each, np.diff(items.offsets))
+    for number in classes:
+        counts = np.bincount(items.items[owner == number], minlength=len(items.limits))
+        left = people[number] - known
+        over = [
+            (i, int(counts[i]))
+            for i in np.flatnonzero(counts).tolist()
+            if counts[i] > items.limits[i] * max(0, left) or people[number] < least_size
+        ]
+        if over:
+            held[number] = over
+    if held:
+        raise _impossible(held, people, items)
 
 
 def impossible_items(problem: UnitProblem) -> list[int]:
@@ -288,6 +296,7 @@ def _impossible(held: dict[int, list[tuple[int, int]]], people: dict[int, int], 
         f"{_numbers(held)}. People of a bucket have equally many rows. {share} of {name!r}, and the limit is "
         f"{float(items.limits[item]):.1%}",
         f"{fix}.",
+        most_rows=first - 1 or None,
     )
 
 

@@ -106,7 +106,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
 
     def count(self, expression: str, *, learn: bool = False, measure: bool = False) -> Estimate:
         """How many people, or rows, meet a SQL condition on the published columns."""
-        view = self._view(expression, ())
+        view = self.plain_counter(expression, ())
         if view is not None:
             return view.count(expression, learn=learn, measure=measure)
         answers = list(self._answers(self.parts(expression), (), learn))
@@ -117,7 +117,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
     ) -> list[GroupEstimate]:
         """The same for every group; somebody with several values of a column is in several groups of it."""
         by = [self._names.column(name) for name in group_by]
-        view = self._view(expression, by)
+        view = self.plain_counter(expression, by)
         if view is not None:
             return view.count_by(expression, by, learn=learn, measure=measure)
         if len(set(by)) < len(by):
@@ -163,7 +163,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         names = {*by}.union(*(condition.columns for condition in conditions))
         return {self._numbers[name] for name in names if name in self._numbers}
 
-    def _view(self, expression: str, by: Sequence[str]) -> Counter | None:
+    def plain_counter(self, expression: str, by: Sequence[str]) -> Counter | None:
         """What answers questions about one column of which everybody has one value; None if this is another one."""
         named = self._named(expression, by)
         one_value = [k for k in range(self.manifest.sets) if self.manifest.view(k).is_plain]
@@ -178,7 +178,8 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
             self._views[number] = self._stack.enter_context(counter)
         return self._views[number]
 
-    def _open_tables(self) -> PeopleTables:
+    def tables(self) -> PeopleTables:
+        """The tables of the release."""
         if self._tables is None:
             self._tables = self._stack.enter_context(PeopleTables(self._folder, self._memory))
         return self._tables
@@ -187,7 +188,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         """The parts of a condition, as SQL; an error if one of them ties columns together that are apart here."""
         rows: list[str] = []
         values: dict[int, list[str]] = {}
-        for condition in self._open_tables().conditions(expression):
+        for condition in self.tables().conditions(expression):
             number = self._side(condition)
             (rows if number is None else values.setdefault(number, [])).append(condition.sql)
         return Parts(both(*rows) if rows else None, {number: both(*parts) for number, parts in values.items()})
@@ -206,7 +207,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         return self._numbers[sensitive[0]]
 
     def _answers(self, parts: Parts, by: Sequence[str], learn: bool) -> Iterator[GroupEstimate]:
-        tables = self._open_tables()
+        tables = self.tables()
         persons = self.manifest.persons
         query = _query(tables, self._factors(parts, by), by, self._unit)
         for row in tables.fetch(query):
@@ -222,7 +223,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
 
     def _factors(self, parts: Parts, by: Sequence[str]) -> list[str]:
         """What each part leaves open: SQL with a line for every bucket and group of its own columns."""
-        tables = self._open_tables()
+        tables = self.tables()
         rows = [tables.identifiers[name] for name in by if name not in self._numbers]
         factors = []
         for one in tables.sets:

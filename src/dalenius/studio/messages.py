@@ -55,6 +55,11 @@ _INSTEAD = (
     (re.compile(r" \(--strata [^)]*\)"), " on the protection page"),
     (re.compile(r": --limit .*$"), ", on the limits page."),
     (re.compile(r": --odds \d+ never reaches 1"), ", on the limits page"),
+    (re.compile(r", or --most-rows (\d+), which keeps"), r", or let people keep at most \1 of their rows: that keeps"),
+    (re.compile(r"Leave out --not-applicable"), "Name no values that do not apply, on the table page"),
+    (re.compile(r"--corrupted Q"), "Known records"),
+    (re.compile(r"or give fewer --corrupted"), "or allow fewer known records"),
+    (re.compile(r"Say who they are: --person COLUMN"), "Choose the column that says whose row it is"),
     (re.compile(r"--corrupted 1\b"), "1 known record, on the protection page"),
     (re.compile(r"--strata auto and --strata none"), "automatic strata and none"),
     (re.compile(r"a smaller --max-size"), "a smaller largest bucket, on the limits page"),
@@ -91,6 +96,8 @@ def error_object(error: DaleniusError | RequestError) -> dict[str, Any]:
     """The content of {"error": ...}, with the reason if there is no solution."""
     hint = on_a_page(error.hint, "") if error.hint is not None else None
     content: dict[str, Any] = {"kind": error.kind, "message": error.message, "hint": hint}
+    if isinstance(error, NoSolutionError) and error.most_rows is not None:
+        content["most_rows"] = error.most_rows  # the page has a button for it
     plan = error.plan if isinstance(error, NoSolutionError) else None
     if isinstance(plan, Plan) and plan.no_solution is not None:
         content["reason"] = plan.no_solution.reason

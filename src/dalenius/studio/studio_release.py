@@ -36,7 +36,7 @@ from dalenius.studio.table_entries import TableEntry
 from dalenius.verify.judge import verify as judge
 
 if TYPE_CHECKING:
-    from dalenius.query.calibration import Calibration
+    from dalenius.query.count import Known
 
 _OURS = re.compile(
     rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL
@@ -150,7 +150,7 @@ class StudioRelease:
     concerns: tuple[Concern, ...] = ()  # of the look at the table, before it was published
     head: ReportSection = field(default_factory=ReportSection)
     columns: tuple[str, dict[str, Any]] | None = None  # for the query page, with the mark of the files
-    calibration: tuple[str, Calibration | None] | None = None  # of intervals, with the mark of the files
+    calibration: tuple[str, Known] | None = None  # of intervals, with the mark of the files
     _knowledge: Knowledge | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _twin_lock: threading.Lock = field(default_factory=threading.Lock)
