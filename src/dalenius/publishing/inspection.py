@@ -45,7 +45,7 @@ def inspect(survey: Survey, sample: SampleCodes, request: PublishRequest) -> tup
     return by_weight(
         [
             *determining_concerns(survey.sensitive, columns, sample.values, request.strata.columns),
-            *repeated_people(survey.identifying, request.roles.identifiers),
+            *(repeated_people(survey.identifying, request.roles.identifiers) if request.roles.person is None else ()),
             *_nearly_all_different(survey),
             *_ungrouped_codes(survey, request),
             *_unique_people(survey, columns, sample),

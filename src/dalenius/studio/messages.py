@@ -39,7 +39,13 @@ _ANSWERS = {
     "not-measured": "Audit it against the table.",
     "not-compared": "Verify it against the table.",
 }
+_WHOSE_ROW = "Make it the person column on the table page: then limits are about people"
 _INSTEAD = (
+    (
+        re.compile(r"^Publish one row of each person, such as the first, if the limits are to be about people"),
+        _WHOSE_ROW,
+    ),
+    (re.compile(r".*--person .*"), f"{_WHOSE_ROW}."),
     (re.compile(r" \(--quasi-identifiers\)"), ""),
     (re.compile(r": --groups cuts:\S*?(?=\.?$)"), ", on the limits page"),
     (re.compile(r": --groups quantiles:8"), ", on the limits page"),

@@ -25,7 +25,7 @@ class SetForm(Form):
     @property
     def called(self) -> str:
         """Its name: that of its column, if it has one."""
-        return self.name or self.columns[0]
+        return self.name if self.name is not None else self.columns[0] if len(self.columns) == 1 else ""
 
 
 class RolesForm(Form):

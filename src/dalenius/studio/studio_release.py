@@ -38,9 +38,8 @@ from dalenius.verify.judge import verify as judge
 if TYPE_CHECKING:
     from dalenius.query.count import Known
 
-_OURS = re.compile(
-    rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL
-)
+_TABLES = r"(qit|st[0-9]{0,3}(_groups)?)(\.parquet|\.csv|(-[0-9a-f]{16})?/[^/]+)"
+_OURS = re.compile(rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|{_TABLES}", re.DOTALL)
 
 Mark = tuple[int, ...]  # identity, size and times of a file
 
@@ -294,6 +293,11 @@ class StudioRelease:
             "rows": manifest.rows,
             "buckets": manifest.buckets,
             "mse": manifest.mse,
+            "people": manifest.people,
+            "by_people": not manifest.is_plain,
+            "several_rows": manifest.persons is not None,
+            "dropped": manifest.persons.dropped if manifest.persons is not None else 0,
+            "sensitive": [_of_column(manifest.view(number)) for number in range(manifest.sets)],
             "values": len(manifest.values),
             "has_bands": manifest.bands is not None,
             "fake_values": manifest.adversary.fake_values,
@@ -307,3 +311,15 @@ class StudioRelease:
             "seeded": manifest.randomness == SEEDED,
             "report": self.head.model_dump(),
         }
+
+
+def _of_column(view: Manifest) -> dict[str, Any]:
+    """A sensitive column of a release, and its table."""
+    column, lines = view.columns.sensitive, view.tables.st
+    return {
+        "column": column.name,
+        "of": column.of,
+        "values": len(view.values),
+        "file": lines.file,
+        "lines": lines.rows,
+    }

@@ -26,6 +26,7 @@ from starlette.responses import Response, StreamingResponse
 
 from dalenius.errors import ChangedInputError, InputError, ReleaseError
 from dalenius.release.manifest import FILE, SIGNATURE_FILE
+from dalenius.release.release_views import all_tables
 from dalenius.report.page import report_html
 from dalenius.report.twin import twin_text
 from dalenius.studio import demo_table
@@ -83,8 +84,7 @@ class Downloads:
             raise ReleaseError(
                 "the release does not pass its checks, so it cannot be downloaded", "Verify it to see what is wrong."
             )
-        tables = release.manifest.tables
-        digests = {**tables.qit.digests, **tables.st.digests}
+        digests = {name: digest for one in all_tables(release.manifest) for name, digest in one.digests.items()}
         release.downloaded = True
         parts = zip_parts(release.path, known.about, digests, release.file_name)
         return StreamingResponse(parts, 200, _as_file(f"{release.file_name}.zip"), _ZIP)
