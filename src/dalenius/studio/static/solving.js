@@ -274,8 +274,8 @@ export function markLimits(answer) {
   if (answer.status !== "undecided") mark("limits", answer.setting ? "done" : "cannot be kept");
 }
 
-/** Why there is no setting, and the offer to fix it. */
-function showProblem(problem, take) {
+/** Why there is no setting, the offer to fix it, and what else can be done about it. */
+export function showProblem(problem, take, below = OLDER_FIGURES, more = null) {
   const host = byId("problem");
   const same = JSON.stringify(problem) === host.dataset.problem;
   host.hidden = problem === null || problem === undefined;
@@ -287,20 +287,25 @@ function showProblem(problem, take) {
     host,
     el("p", {}, el("strong", {}, sentence(problem.message))),
     offer ? el("p", {}, offer.text) : problem.hint ? el("p", {}, problem.hint) : null,
-    el("p", { class: "hint" }, "The figures below are for the last limits that could be kept."),
-    offer
+    below ? el("p", { class: "hint" }, below) : null,
+    offer || more
       ? el(
           "div",
           { class: "buttons" },
-          el(
-            "button",
-            { type: "button", class: "primary", "data-test": "offer", click: (event) => take(offer, event) },
-            offerTitle(offer),
-          ),
+          offer
+            ? el(
+                "button",
+                { type: "button", class: "primary", "data-test": "offer", click: (event) => take(offer, event) },
+                offerTitle(offer),
+              )
+            : null,
+          more,
         )
       : null,
   );
 }
+
+const OLDER_FIGURES = "The figures below are for the last limits that could be kept.";
 
 /** What the button says that takes an offer. */
 export function offerTitle({ values, groups, ungrouped, allow_absent: absent }) {
