@@ -68,6 +68,8 @@ def test_nobody_gets_a_green_tick_for_values_in_the_clear(
         page.locator('[data-column="Shoe size"][data-role="left-out"]').check(force=True)
         hook(page, "filter-all").check(force=True)
         page.locator('[data-test="role"][data-column="Ward"][data-role="quasi-identifier"]').check(force=True)
+        page.locator('[data-test="role"][data-column="Patient_ID"][data-role="identifier"]').check(force=True)
+        expect(hook(page, "repeats")).to_contain_text("200 different entries in 400 rows")
         worst = page.locator('[data-test="finding"][data-severity="stop"]')
         expect(worst).to_contain_text("'Ward' determines 'Disease'")
         expect(hook(page, "look-link")).to_contain_text("to look at first")
