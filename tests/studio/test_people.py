@@ -153,6 +153,18 @@ def test_each_set_has_limits_of_its_own(drafted: Site) -> None:
     assert drafted.state()["limits"]["values"] == {}
 
 
+def test_a_code_for_what_is_missing_is_named_once_for_all_columns(drafted: Site) -> None:
+    drafted.send("/api/roles", {**ROLES, "null_value": "none", "missing": ["Down"]})
+    assert drafted.counted()["status"] == "ready"
+    answer = explored(drafted, ODDS, of_set="insulin")
+    assert dict(zip(answer["values"], answer["counts"], strict=True))["none"] == having("insulin")["Down"]
+    assert "'diagnosis': 'Down' is under missing, and no record has it" in answer["problem"]["message"]
+    assert answer["problem"]["offer"]["allow_absent"] is True
+    answer = explored(drafted, {**ODDS, "allow_absent": True}, of_set="insulin")
+    assert answer["problem"] is None
+    assert [policy.allow_absent for policy in drafted.studio.draft.policies()] == [True, True]
+
+
 def test_limits_that_cannot_be_kept_are_named_with_what_would_help(drafted: Site) -> None:
     answer = explored(drafted, limits(rule="uniform", uniform="0.1"), of_set="insulin", own_rule=True)
     assert answer["status"] == "infeasible"

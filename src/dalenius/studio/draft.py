@@ -236,9 +236,10 @@ class Draft:
             return without_names(limits), self.own
         if form.of_set not in [one.called for one in self.roles.all_sets]:
             raise UsageError(f"there is no sensitive column {form.of_set!r}", "Choose one on the first page.")
-        general, mine = apart(self.limits, limits, form.of_set, form.own_rule, source)
+        form = form.model_copy(update={"limits": limits})
+        general, mine = apart(self.limits, self.own.get(form.of_set or ""), form, source)
         others = {name: own for name, own in self.own.items() if name != form.of_set}
-        return general, others if mine.says_nothing else {**others, form.of_set: mine}
+        return general, others if mine.says_nothing else {**others, form.of_set or "": mine}
 
     def to_publish(self) -> Roles:
         """The roles, complete."""

@@ -197,7 +197,7 @@ def explore_people(columns: PeopleColumns, draft: Draft, shown: str) -> dict[str
 
 def _of_error(error: DaleniusError, of_set: str | None) -> Obstacle:
     offer = None
-    if isinstance(error, AbsentCodesError) and of_set is None:
+    if isinstance(error, AbsentCodesError):
         offer = Offer("They may stay, if that is meant. They have no effect on this table.", allow_absent=True)
     where = f"{of_set!r}: " if of_set is not None else ""
     return Obstacle(error.kind, f"{where}{error.message}", on_a_page(error.hint or "", "") or None, offer=offer)

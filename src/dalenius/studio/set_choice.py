@@ -14,7 +14,7 @@ from dalenius.policy.job import Job
 from dalenius.policy.job_sections import SetLimits, SetSection
 from dalenius.policy.limits import RULE, LimitPolicy
 from dalenius.policy.roles import Roles, SensitiveSet
-from dalenius.studio.forms import LimitsForm
+from dalenius.studio.forms import ExploreForm, LimitsForm
 from dalenius.studio.group_choice import GroupSource, grouping_in_force, groups_section, limits_of_section
 from dalenius.studio.role_forms import RolesForm, SetForm
 
@@ -56,18 +56,25 @@ def in_effect(general: LimitsForm, own: OwnLimits | None) -> LimitsForm:
 
 
 def apart(
-    general: LimitsForm, given: LimitsForm, of_set: str, own_rule: bool, source: GroupSource | None
+    general: LimitsForm, before: OwnLimits | None, form: ExploreForm, source: GroupSource | None
 ) -> tuple[LimitsForm, OwnLimits]:
-    """The general limits and those of a set, after a page has sent what the set comes to."""
-    if own_rule and given.rule == "none" and general.rule != "none":
+    """The general limits and those of a set, after a page has sent what the set comes to.
+
+    What may be absent may be so everywhere: a code for what is missing is named once, for all columns.
+    """
+    given, was = form.limits, bool(before is not None and before.limits.allow_absent)
+    if form.own_rule and given.rule == "none" and general.rule != "none":
         raise PolicyError(
-            f"{of_set!r} has no rule of its own, so the general rule holds for it",
+            f"{form.of_set!r} has no rule of its own, so the general rule holds for it",
             "Choose a rule, or let it have the rule of all sensitive columns.",
         )
-    if not own_rule:
+    follows = not form.own_rule or given.rule == "none"
+    if not form.own_rule:
         general = with_rule_of(general, given)
-    given = given.model_copy(update={"publish_in_the_clear": None})
-    return general, OwnLimits(given, not own_rule or given.rule == "none", source)
+    if given.allow_absent and not was:
+        general = general.model_copy(update={"allow_absent": True})
+    mine = given.model_copy(update={"publish_in_the_clear": None, "allow_absent": was or None})
+    return general, OwnLimits(mine, follows, source)
 
 
 def moved(before: RolesForm, after: RolesForm, general: LimitsForm, own: Mapping[str, OwnLimits]) -> LimitsForm:
