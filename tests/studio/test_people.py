@@ -238,6 +238,9 @@ def test_published_by_people(drafted: Site, table: Path, tmp_path: Path) -> None
     verdict = drafted.work(f"/api/releases/{release}/verify", {"against": True})
     assert verdict["verified"] is True, [c for c in verdict["checks"] if not c["passed"]]
     assert {check["check"]: check["outcome"] for check in verdict["checks"]}["job"] == "passed"
+    audit = drafted.work(f"/api/releases/{release}/audit", {"truth": True})
+    assert audit["union"]["success"] is not None  # the attacker who knows which rows are a person's
+    assert [other["column"] for other in audit["other_columns"]] == ["insulin"]
     card = drafted.ask(f"/api/releases/{release}/outcomes")["card"]
     assert sum(card["people"]) > 0
     report = done(drafted.get(f"/releases/{release}/report")).text
@@ -279,6 +282,18 @@ def test_published_by_people(drafted: Site, table: Path, tmp_path: Path) -> None
         again = parse_job(text)
         assert [one.called for one in again.table.sensitive] == ["diagnosis", "insulin"]  # type: ignore[union-attr]
         assert "does not name" in text  # the column that says whose rows they are
+
+
+def test_rows_that_are_left_out_are_said_and_verified(drafted: Site) -> None:
+    drafted.send("/api/roles", {**ROLES, "most_rows": 2})
+    release = drafted.work("/api/publish", {"name": "two-rows", "format": "csv"})["release"]
+    state = one(drafted.state()["releases"], release)
+    left_out = int((FRAME["patient_nbr"].value_counts() - 2).clip(lower=0).sum())
+    assert (state["people"], state["rows"], state["dropped"]) == (PEOPLE, len(FRAME) - left_out, left_out)
+    verdict = drafted.work(f"/api/releases/{release}/verify", {"against": True})
+    assert verdict["verified"], [check for check in verdict["checks"] if not check["passed"]]
+    answers = drafted.send(f"/api/releases/{release}/count", {"expression": "age < 50 AND insulin = 'Up'"})["answers"]
+    assert answers[0]["dropped"] == left_out
 
 
 JOBS = {

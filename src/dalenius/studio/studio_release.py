@@ -199,7 +199,8 @@ class StudioRelease:
 
         def work() -> Audit:
             truth, name = (table.path, table.table) if table is not None else (None, None)
-            return play(self.path, truth=truth, table=name, progress=progress)
+            person = self.job.table.person if self.job is not None and table is not None else None
+            return play(self.path, truth=truth, table=name, person=person, progress=progress)
 
         with_truth = table is not None
         return self._learn(
