@@ -4,6 +4,7 @@ import { byId, capital, count, el, figure, fill, listed, named, percent, plural,
 import { findingList } from "./outcomes.js";
 import { keepRowsButton, PeoplePlan } from "./people_plan.js";
 import { showPeoplePolicy } from "./people_policy.js";
+import { lookOfRows } from "./people_roles.js";
 import { plainName, ReleaseCard } from "./release_card.js";
 import { areBands, bandWords, levelWords, policyWords } from "./rules.js";
 import { chosenTable, fresh, initial, post, untilCounted } from "./server.js";
@@ -89,7 +90,12 @@ async function look() {
     const { roles, null_value, missing, not_applicable } = state;
     const { concerns } = await post("/api/look", { ...roles, null_value, missing, not_applicable });
     const heavy = concerns.filter(({ severity }) => severity !== "note");
-    fill(byId("look"), heavy.length ? el("h3", {}, "Know this before you publish") : null, findingList(heavy));
+    fill(
+      byId("look"),
+      heavy.length ? el("h3", {}, "Know this before you publish") : null,
+      heavy.length && state.by_people ? lookOfRows(state.of_sets.length) : null,
+      findingList(heavy),
+    );
   } catch (error) {
     if (!["abandoned", "stale"].includes(error.kind)) complain(error);
   }

@@ -2,7 +2,7 @@
 
 import { byId, count, el, fill, listed, named, nameText, percent, plural, say, sentence } from "./dom.js";
 import { findingList } from "./outcomes.js";
-import { mostRows, SensitiveSets, showPerson, showRepeats } from "./people_roles.js";
+import { lookOfRows, mostRows, SensitiveSets, showPerson, showRepeats } from "./people_roles.js";
 import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, mark, showTable } from "./shell.js";
@@ -178,7 +178,9 @@ async function look() {
     const nothing = el("p", { class: "hint" }, "Studio looked at the table with these roles, and has nothing to say.");
     const hasNumbers = concerns.some(({ code }) => code === ALL_DIFFERENT) && (await sensitiveNumbers());
     if (signal.aborted) return;
-    fill(host, findingList(concerns, (concern) => whatToDo(concern, hasNumbers)) ?? nothing);
+    const byPeople = columnsWith("person").length > 0 || columnsWith("sensitive").length > 1;
+    const found = findingList(concerns, (concern) => whatToDo(concern, hasNumbers));
+    fill(host, found && byPeople ? lookOfRows(sets.names.length) : null, found ?? nothing);
     const heavy = concerns.filter(({ severity }) => severity !== "note").length;
     if (heavy > 0) fill(byId("look-link"), el("a", { href: "#look-panel" }, `${plural(heavy, "thing")} to look at first`));
   } catch (error) {

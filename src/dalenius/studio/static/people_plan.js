@@ -42,7 +42,7 @@ export class PeoplePlan {
       el(
         "p",
         { class: "hint" },
-        "What a release of people costs is known once all buckets are made, which takes from seconds to a minute. So it is not worked out while limits move. Nothing is written.",
+        "What a release of people costs is known once all buckets are made, which takes from seconds to a minute or two. So it is not worked out while limits move. Nothing is written.",
       ),
       el("div", { class: "buttons" }, this.button),
       this.progress,

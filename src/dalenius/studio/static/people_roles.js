@@ -180,3 +180,12 @@ export function mostRows() {
   if (!fits) return undefined;
   return text === "" ? null : Number(text);
 }
+
+/** What the look at a table is about, where limits are about people. */
+export const lookOfRows = (sets) =>
+  el(
+    "p",
+    { class: "hint", "data-test": "look-of-rows" },
+    "This look is about rows, of which people may have several",
+    sets > 1 ? ", and about the first sensitive column." : ".",
+  );
