@@ -136,11 +136,11 @@ class Draft:
         return in_effect(self.limits, own), own.source if own is not None else None
 
     def policies(self) -> tuple[LimitPolicy, ...]:
-        """The limits of each sensitive set, checked."""
+        """The limits of each sensitive set, checked; general ones as long as there is none."""
         return tuple(
             policy_of(*self.limits_of(one.called), sensitive_set(one, self.roles).null_name)
             for one in self.roles.all_sets
-        )
+        ) or (self.policy(),)
 
     def refuse_for_people(self) -> None:
         """An error for what cannot be asked for where people count, and not rows."""
