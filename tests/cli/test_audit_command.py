@@ -255,4 +255,5 @@ def test_people_with_several_rows_are_found_in_the_table(run: Run, tmp_path: Pat
     found = json.loads(run("visits", "--truth", "visits.parquet", "--attack", "corruption", "--json").stdout)
     (people,) = [finding for finding in found["findings"] if finding["code"] == "repeated-people"]
     assert (people["severity"], people["people"], people["columns"]) == ("look", 1000, ["patient_id"])
+    assert people["answer"].startswith("Audit with --person patient_id")
     assert found["verdict"] == "look at this first"

@@ -273,6 +273,10 @@ def test_people_who_have_every_value(run: Run) -> None:
         (["publish", *ASKED, "--out", "x", "--person", "Patien"], "Did you mean 'Patient'?"),
         (["publish", *ASKED, "--out", "x", "--most-rows", "2"], "most_rows is about people with several rows"),
         (["publish", *ASKED, "--out", "x", "--most-rows", "0"], "0 is not in the range x>=1"),
+        (["publish", *ASKED, "--out", "x", "--method", "two-size"], "two-size is for one value a person"),
+        (["plan", *ASKED, "--method", "anatomy"], "several sensitive columns have a method of their own"),
+        (["publish", *ASKED, "--out", "x", "--limit", "Drugs:none=0.5"], "Did you mean --limit Drug:none=0.5?"),
+        (["publish", *ASKED, "--out", "x", "--limit", "none=0.5"], "Name the column first: --limit Disease:none=0.5"),
     ],
 )
 def test_refusals(words: list[str], says: str, run: Run) -> None:

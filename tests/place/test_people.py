@@ -174,3 +174,11 @@ def test_many_wide_columns_still_make_one_key_each() -> None:
         assert (own == given_column).all()
     by_key = np.argsort(people.keys)
     assert by_key.tolist() == np.lexsort(tuple(reversed(list(columns.values())))).tolist()
+
+
+def test_a_code_for_a_missing_person_is_nobody() -> None:
+    rows: list[Row] = [(f"p{k // 2}", k % 5, "x", "P", "Q", "up") for k in range(60)]
+    missing: list[Row] = [("?", k % 5, "y", "P", "R", "up") for k in range(250)]
+    with pytest.raises(InputError, match="one person in 'person' has 250 of 310 rows, and nobody else more than 2"):
+        read(rows + missing)
+    assert read(rows + missing[:99]).number == 31  # who is there every week

@@ -15,6 +15,7 @@ from dalenius.policy.job import parse_job
 from dalenius.query.people_count import open_counter
 from dalenius.release.folder import open_release
 from dalenius.studio.draft import Draft
+from dalenius.studio.messages import on_a_page
 from dalenius.studio.state import StudioOptions
 from dalenius.verify.judge import verify
 from tests.studio.site import Site, done, limits, one, open_site, visits
@@ -175,15 +176,37 @@ def test_limits_that_cannot_be_kept_are_named_with_what_would_help(drafted: Site
     answer = explored(
         drafted, {**limits(rule="uniform", uniform="0.99"), "values": offer}, of_set="insulin", own_rule=True
     )
-    assert "number of rows for which no buckets keep the limits" in answer["problem"]["message"]
+    assert "People of a bucket have equally many rows" in answer["problem"]["message"]
     assert "--" not in answer["problem"]["hint"]
     assert answer["most_rows"] >= 1
     task = drafted.task(drafted.send("/api/people-plan")["task"])
     assert task["status"] == "failed"
-    assert "number of rows for which no buckets keep the limits" in task["error"]["message"]
+    assert "People of a bucket have equally many rows" in task["error"]["message"]
     assert task["error"]["most_rows"] == answer["most_rows"]
     drafted.send("/api/roles", {**ROLES, "most_rows": answer["most_rows"]})
     assert drafted.state()["roles"]["most_rows"] == answer["most_rows"]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "Raise what is too low: --limit 'insulin:No way=0.81' --group-limit d:heart=0.2 --most-rows 5, which "
+            "leaves out 2,535 rows.\nOr keep fewer rows of a person, chosen at random: --most-rows 3, which leaves out "
+            "9 rows.",
+            "Raise what is too low, on the limits page: insulin:No way=0.81, d:heart=0.2, and keep at most 5 rows of a "
+            "person, which leaves out 2,535 rows.\nOr keep fewer rows of a person, chosen at random: at most 3, which "
+            "leaves out 9 rows.",
+        ),
+        ("Raise what is too low: --limit No=0.5.", "Raise what is too low, on the limits page: No=0.5."),
+        (
+            "Relax the limits: one for all values works from 0.7 on (--uniform 0.7).",
+            "Relax the limits: one for all values works from 0.7 on.",
+        ),
+    ],
+)
+def test_what_would_help_is_said_without_options(said: str, shown: str) -> None:
+    assert on_a_page(said, "") == shown
 
 
 @pytest.mark.parametrize(
@@ -221,6 +244,7 @@ def test_a_plan_on_demand_is_that_of_people(drafted: Site) -> None:
     assert plan["buckets"] == sum(entry["buckets"] for entry in plan["by_rows"])
     assert plan["bound"] <= plan["loss"]
     assert plan["in_the_clear"] is None
+    assert sum(plan["exposure"]["bands"]) == PEOPLE
     assert drafted.state()["people_plan"]["stale"] is False
     explored(drafted, {**ODDS, "odds": "7"}, of_set="insulin")
     assert drafted.state()["people_plan"]["stale"] is True

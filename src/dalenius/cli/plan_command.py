@@ -183,7 +183,7 @@ def _publish_request(
 
 def _print_people(request: PublishRequest, as_json: bool) -> None:
     """What publishing people would come to: all of it but the tables."""
-    from dalenius.cli.text_table import show_advice, show_concerns
+    from dalenius.cli.text_table import show_advice, show_concerns, show_exposure
     from dalenius.model.concern import advise
     from dalenius.publishing.people import plan_people
 
@@ -194,6 +194,7 @@ def _print_people(request: PublishRequest, as_json: bool) -> None:
         findings = [one.as_object() for one in concerns]
         click.echo(json.dumps({**plan.as_object(), "verdict": str(advise(concerns)), "findings": findings}))
         return
+    show_exposure(plan.exposure)
     for sentence in plan.sentences:
         click.echo(f"{sentence[0].upper()}{sentence[1:]}.")
     show_concerns(concerns)

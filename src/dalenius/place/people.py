@@ -30,6 +30,7 @@ Numbers = npt.NDArray[np.int32]
 _MOST_KEYS = 2**63
 RECORD_BYTES = 80  # of arrays for each record while records are sorted by person, ...
 VALUE_BYTES = 40  # ... and for each of its sensitive values
+_PEOPLE_TO_COMPARE, _MANY_ROWS, _MANY_TIMES = 20, 200, 50
 
 
 @dataclass(frozen=True)
@@ -302,7 +303,22 @@ def number_people(persons: Sequence[pa.Array], column: str) -> Integers:
             "Give each of them a person, or leave these rows out.",
         )
     coded = chunks.dictionary_encode().unify_dictionaries()
-    return np.concatenate([numpy_array(chunk.indices) for chunk in coded.chunks]).astype(np.int64)
+    numbers = np.concatenate([numpy_array(chunk.indices) for chunk in coded.chunks]).astype(np.int64)
+    _refuse_no_person(np.bincount(numbers), column)
+    return numbers
+
+
+def _refuse_no_person(rows: Integers, column: str) -> None:
+    """An error if one person has so many more rows than anybody else that it must be a code for a missing one."""
+    if len(rows) < _PEOPLE_TO_COMPARE:
+        return
+    second, most = np.partition(rows, -2)[-2:].tolist()
+    if most >= _MANY_ROWS and most > _MANY_TIMES * second:
+        raise InputError(
+            f"one person in {column!r} has {most:,} of {int(rows.sum()):,} rows, and nobody else more than {second:,}: "
+            "it looks like a code for a missing person",
+            "Give each of these rows a person, or leave them out.",
+        )
 
 
 def _sort_by_person(

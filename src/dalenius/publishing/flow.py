@@ -219,12 +219,13 @@ def publish_request(
 
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
     """What a publisher should know about the table before it is published, the heaviest first; no release."""
+    progress = progress or Silent()
     if request.by_people:
         from dalenius.publishing.people import inspect_people
 
         return inspect_people(request, progress)
-    with _counted(request, progress or Silent()) as (table, survey, _):
-        return inspect(survey, table.sample(survey), request)
+    with _counted(request, progress) as (table, survey, _):
+        return inspect(table, survey, request, progress)
 
 
 def price_strata(request: PublishRequest, progress: Progress | None = None) -> StrataPrice:

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import SelfCheckError
+from dalenius.errors import InputError, SelfCheckError
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.banded import NumberSample, SourceWithNulls, sample_numbers
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
-from dalenius.place.occurrences import count_numbers
+from dalenius.place.occurrences import OccurrenceCounter, count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.people import People, SetSpec, count_sets, nobody_repeats, read_people
 from dalenius.place.people_counts import CountedPeople, count_people
@@ -40,13 +40,14 @@ from dalenius.place.stream import (
 from dalenius.place.survey import Sample, Survey, first_row_bytes, layout_of, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
-from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
+from dalenius.publishing.engine import Agreeing, SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.local_output import LocalOutput, PlacedRecords
 from dalenius.release.atomic import writable
 from dalenius.release.staging import staging
 from dalenius.release.writer import Format
 from dalenius.tables.arrays import plain_arrow_errors
 from dalenius.tables.arrow import Source
+from dalenius.tables.open_table import hash_agreeing
 from dalenius.tables.sources import open_source
 
 _NUMBER_BYTES = 8
@@ -91,9 +92,13 @@ class LocalTable:
         return sample_numbers(self._source, column, None if key is None else Sample(key, _SAMPLED_NUMBERS))
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
-        """Read the table for the first time, and draw the sample on the way unless all records will be in memory."""
+        """Read the table for the first time, and draw the sample on the way unless all records will be in memory.
+
+        What an earlier survey of another column has kept is of no use to this one.
+        """
         source, budget = self._source, self._budget
         self._progress = progress
+        self._drawn = self._kept = self._sample = None
         if spec.sample is not None:
             row_bytes = first_row_bytes(source, [*spec.quasi_identifiers, spec.sensitive])
             rows = max(1, min(spec.sample.rows, spec.sample.bytes // max(1, row_bytes)))
@@ -138,6 +143,17 @@ class LocalTable:
         known = {name: domain for name, domain in survey.domains.items() if domain is not None}
         codes = {name: np.concatenate([codes_of(d, one) for one in columns[name]]) for name, d in known.items()}
         return SampleCodes(values, codes)
+
+    def agreeing(self, survey: Survey, identifier: str) -> Agreeing | None:
+        """Which records with an identifier agree in it and in all quasi-identifiers, in a further reading."""
+        counters = [OccurrenceCounter() for _ in range(3)]
+        try:
+            for batch in self._source.batches([identifier, *survey.domains], survey.batch_rows):
+                for counter, hashes in zip(counters, hash_agreeing(batch), strict=True):
+                    counter.add(hashes)
+        except InputError:
+            return None
+        return Agreeing(*(counter.finish() for counter in counters))
 
     def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> LocalCounts:
         """Count in memory, or in a further reading; without strata the first one has counted already."""

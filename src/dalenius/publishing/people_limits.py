@@ -118,6 +118,7 @@ class AllItems:
     items: Numbers
     limits: tuple[Fraction, ...]
     names: tuple[tuple[str, str], ...]  # of each item: its set, and the value or group
+    is_group: tuple[bool, ...]
 
     def take(self, people: Integers) -> tuple[Integers, Numbers]:
         """Offsets and items of some people, in this order."""
@@ -130,10 +131,12 @@ def all_items(people: int, sets: Sequence[LimitedSet]) -> AllItems:
     parts: list[tuple[Items, Integers]] = []  # items, and for each code its number, or -1
     limits: list[Fraction] = []
     names: list[tuple[str, str]] = []
+    is_group: list[bool] = []
     for one in sets:
         parts.append((one.items, len(limits) + np.arange(len(one.limits))))
         limits += one.limits
         names += [(one.column.name, text) for text in one.column.texts]
+        is_group += [False] * len(one.limits)
         if one.in_groups is not None:
             numbers = np.full(len(one.groups) + 1, -1)
             for place, limit in enumerate(one.group_limits):
@@ -141,10 +144,11 @@ def all_items(people: int, sets: Sequence[LimitedSet]) -> AllItems:
                     numbers[place] = len(limits)
                     limits.append(limit)
                     names.append((one.column.name, one.groups[place].name))
+                    is_group.append(True)
             parts.append((one.in_groups, numbers))
     if len(parts) == 1:
         items = parts[0][0]
-        return AllItems(items.offsets, items.codes, tuple(limits), tuple(names))
+        return AllItems(items.offsets, items.codes, tuple(limits), tuple(names), tuple(is_group))
     number = len(limits)
     pairs = []
     for items, numbers in parts:
@@ -159,4 +163,5 @@ def all_items(people: int, sets: Sequence[LimitedSet]) -> AllItems:
         (together % number).astype(np.int32),
         tuple(limits),
         tuple(names),
+        tuple(is_group),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 from markupsafe import Markup
@@ -39,17 +40,16 @@ _ANSWERS = {
     "not-measured": "Audit it against the table.",
     "not-compared": "Verify it against the table.",
 }
-_WHOSE_ROW = "Make it the person column on the table page: then limits are about people"
 _INSTEAD = (
-    (
-        re.compile(r"^Publish one row of each person, such as the first, if the limits are to be about people"),
-        _WHOSE_ROW,
-    ),
-    (re.compile(r".*--person .*"), f"{_WHOSE_ROW}."),
     (re.compile(r" \(--quasi-identifiers\)"), ""),
-    (re.compile(r": --groups cuts:\S*?(?=\.?$)"), ", on the limits page"),
+    (re.compile(r": --person \S+?(?=\.?$)"), ", by the person's column on the table page"),
+    (re.compile(r" \(--person COLUMN\)"), " on the table page"),
+    (re.compile(r": --groups '?(\S+:)?cuts:\S*?(?=\.?$)"), ", on the limits page"),
     (re.compile(r": --groups quantiles:8"), ", on the limits page"),
-    (re.compile(r": --groups icd(\d+)( --ungrouped ('[^']*'|[^\s.]+))*"), r": choose ICD-\1 on the limits page"),
+    (
+        re.compile(r": --groups '?(?:\S+:)?icd(\d+)'?( --ungrouped ('[^']*'|[^\s.]+))*"),
+        r": choose ICD-\1 on the limits page",
+    ),
     (re.compile(r": --groups takes a file, prefixes of codes, or bands of numbers"), ", on the limits page"),
     (re.compile(r"say so: --missing '.*' counts them"), "name them under missing values: they count"),
     (re.compile(r"Leave out --fakes, or --not-applicable"), "Use no fake values, or let every value apply"),
@@ -61,7 +61,8 @@ _INSTEAD = (
     (re.compile(r" \(--strata [^)]*\)"), " on the protection page"),
     (re.compile(r": --limit .*$"), ", on the limits page."),
     (re.compile(r": --odds \d+ never reaches 1"), ", on the limits page"),
-    (re.compile(r", or --most-rows (\d+), which keeps"), r", or let people keep at most \1 of their rows: that keeps"),
+    (re.compile(r": --most-rows (\d+)"), r": at most \1"),
+    (re.compile(r" \(--uniform [\d.]+\)"), ""),
     (re.compile(r"Leave out --not-applicable"), "Name no values that do not apply, on the table page"),
     (re.compile(r"--corrupted Q"), "Known records"),
     (re.compile(r"or give fewer --corrupted"), "or allow fewer known records"),
@@ -72,6 +73,7 @@ _INSTEAD = (
 )
 
 
+_RAISE = re.compile(r"^Raise what is too low: (.*)$", re.MULTILINE)
 _WITHOUT_TABLE = "Studio does not have the table that it was made from: use dalenius report with --audit and --truth."
 
 
@@ -79,9 +81,22 @@ def on_a_page(answer: str, code: str, has_table: bool = True) -> str:
     """What to do about a concern, for somebody who sees pages; some of it needs the table of the release."""
     if code in _ANSWERS:
         return _ANSWERS[code] if has_table else _WITHOUT_TABLE
+    answer = _RAISE.sub(lambda found: _raised(found[1]), answer)
     for option, words in _INSTEAD:
         answer = option.sub(words, answer)
     return answer
+
+
+def _raised(options: str) -> str:
+    """The limits that would do, and the rows that people may keep then, without options."""
+    words, _, left = options.rstrip(".").partition(", which leaves out ")
+    given = shlex.split(words)
+    limits = [value for option, value in zip(given[::2], given[1::2], strict=False) if option.endswith("limit")]
+    rows = next(
+        (value for option, value in zip(given[::2], given[1::2], strict=False) if option == "--most-rows"), None
+    )
+    kept = f", and keep at most {rows} rows of a person, which leaves out {left}" if rows is not None else ""
+    return f"Raise what is too low, on the limits page: {', '.join(limits)}{kept}."
 
 
 def not_found() -> RequestError:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -28,7 +28,7 @@ from dalenius.publishing.engine import open_engine
 from dalenius.publishing.local import LocalTable
 from dalenius.publishing.options import PublishOptions
 from dalenius.publishing.people_limits import LimitedSet, all_items, limit_set
-from dalenius.publishing.people_strata import refuse_impossible
+from dalenius.publishing.people_rows import refuse_telling_numbers
 from dalenius.solve.sizes import HIDING_SIZE
 from dalenius.studio.draft import Draft
 from dalenius.studio.exploration import Exploration, ExploredTree, Obstacle, Offer, exploration_object
@@ -248,11 +248,11 @@ def _too_rare(counted: CountedPeople, limited: Sequence[LimitedSet], draft: Draf
     if most is not None and (rows_each > most).any():
         kept = np.flatnonzero(rows_each < most)
         offsets, codes = items.take(kept)
-        items, rows_each = type(items)(offsets, codes, items.limits, items.names), rows_each[kept]
+        items, rows_each = replace(items, offsets=offsets, items=codes), rows_each[kept]
     if not len(rows_each):
         return None
     try:
-        refuse_impossible(items, rows_each, known, max(draft.solve.min_size or HIDING_SIZE, known + 1))
+        refuse_telling_numbers(rows_each, items, max(draft.solve.min_size or HIDING_SIZE, known + 1), known)
     except NoSolutionError as error:
         return _Problem(Obstacle("no-buckets", error.message, on_a_page(error.hint or "", "")), error.most_rows)
     return None

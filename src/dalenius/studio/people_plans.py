@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dalenius.errors import ClearValuesError
+from dalenius.model.exposure import exposure_sentence
 from dalenius.model.progress import Progress
 from dalenius.publishing.options import PublishRequest
-from dalenius.publishing.people import PeoplePlan, plan_people, refuse_clear_values
+from dalenius.publishing.people import PeoplePlan, plan_people
+from dalenius.publishing.people_buckets import Buckets, refuse_clear_values
 from dalenius.studio.messages import on_a_page
 
 
@@ -31,7 +33,7 @@ def plan_object(plan: PeoplePlan) -> dict[str, Any]:
         entry["buckets"] += sum(group["buckets"] for group in stratum["setting"])
         entry["smallest"], entry["largest"] = min(entry["smallest"], *sizes), max(entry["largest"], *sizes)
     try:
-        refuse_clear_values(plan.solved)
+        refuse_clear_values(Buckets.of_cut(plan.solved.cut), plan.solved.sets)
         clear = None
     except ClearValuesError as error:
         clear = on_a_page(error.message, "")
@@ -41,5 +43,6 @@ def plan_object(plan: PeoplePlan) -> dict[str, Any]:
         "strata": len(of_plan["strata"]),
         "by_rows": list(rows_each.values()),
         "in_the_clear": clear,
+        "exposure": {"sentence": exposure_sentence(plan.exposure), "bands": list(plan.exposure.bands)},
         "sentences": [on_a_page(sentence, "") for sentence in plan.solved.sentences()],
     }

@@ -93,7 +93,7 @@ async function look() {
     fill(
       byId("look"),
       heavy.length ? el("h3", {}, "Know this before you publish") : null,
-      heavy.length && state.by_people ? lookOfRows(state.of_sets.length) : null,
+      heavy.length && state.by_people ? lookOfRows() : null,
       findingList(heavy),
     );
   } catch (error) {

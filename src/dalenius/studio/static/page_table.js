@@ -180,7 +180,7 @@ async function look() {
     if (signal.aborted) return;
     const byPeople = columnsWith("person").length > 0 || columnsWith("sensitive").length > 1;
     const found = findingList(concerns, (concern) => whatToDo(concern, hasNumbers));
-    fill(host, found && byPeople ? lookOfRows(sets.names.length) : null, found ?? nothing);
+    fill(host, found && byPeople ? lookOfRows() : null, found ?? nothing);
     const heavy = concerns.filter(({ severity }) => severity !== "note").length;
     if (heavy > 0) fill(byId("look-link"), el("a", { href: "#look-panel" }, `${plural(heavy, "thing")} to look at first`));
   } catch (error) {

@@ -1,6 +1,7 @@
 // The plan of a release of people. It makes all buckets, so it is worked out when somebody asks, and not while limits move.
 
 import { count, el, figure, fill, percent, plural, sentence } from "./dom.js";
+import { exposureChart } from "./outcomes.js";
 import { fresh, initial, post } from "./server.js";
 import { announce, complain, follow, runningTask } from "./shell.js";
 
@@ -120,6 +121,8 @@ function drawn(plan) {
   return [
     plan.stale ? el("p", { class: "hint", "data-test": "plan-stale" }, "For what was set before.") : null,
     plan.in_the_clear ? el("p", { class: "bad-word", "data-test": "plan-clear" }, sentence(plan.in_the_clear)) : null,
+    el("p", { class: plan.exposure.bands.at(-1) > 0 ? "bad-word" : null, "data-test": "plan-exposure" }, sentence(plan.exposure.sentence)),
+    exposureChart(plan.exposure.bands, sentence(plan.exposure.sentence)),
     el("p", { "data-test": "plan-words" }, summary(plan)),
     plan.dropped_rows > 0
       ? el("p", { "data-test": "plan-dropped" }, `${plural(plan.dropped_rows, "row is", "rows are")} left out, chosen at random.`)

@@ -19,6 +19,7 @@ export function showPeoplePolicy(host, state, left, strataWords) {
     el(
       "dl",
       { class: "policy-list" },
+      line("Exposure", plan !== null && !plan.stale ? sentence(plan.exposure.sentence) : "It is known once the plan is worked out, or the release made."),
       line("Table", named(table?.name ?? "", 60), ". ", people === null ? "…" : peopleWords(counted, roles)),
       line("Published unchanged", chips(roles.quasi_identifiers)),
       line(

@@ -182,10 +182,9 @@ export function mostRows() {
 }
 
 /** What the look at a table is about, where limits are about people. */
-export const lookOfRows = (sets) =>
+export const lookOfRows = () =>
   el(
     "p",
     { class: "hint", "data-test": "look-of-rows" },
-    "This look is about rows, of which people may have several",
-    sets > 1 ? ", and about the first sensitive column." : ".",
+    "This look is about rows, of which people may have several: numbers of people are of rows.",
   );
