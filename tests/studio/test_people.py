@@ -320,6 +320,31 @@ def test_rows_that_are_left_out_are_said_and_verified(drafted: Site) -> None:
     assert answers[0]["dropped"] == left_out
 
 
+def test_a_job_file_to_begin_with_and_another_table(table: Path, tmp_path: Path) -> None:
+    FRAME.drop(columns=["diag_2", "patient_nbr"]).to_parquet(tmp_path / "other.parquet")
+    job = parse_job(f'[table]\nquasi_identifiers = ["age"]\n{JOBS["one set"]}')
+    with open_site(StudioOptions(table=table, job=job)) as site:
+        site.table(site.state()["tables"][0]["id"])
+        assert site.counted()["total"] == PEOPLE
+        state = site.state()
+        assert (state["roles"]["person"], state["roles"]["most_rows"]) == ("patient_nbr", 2)
+        assert [(one["name"], one["limits"]["values"]) for one in state["of_sets"]] == [("insulin", {"No": "0.9"})]
+        for page in ("table", "limits", "protection", "publish"):
+            assert done(site.get(f"/{page}")).text
+        site.send("/api/roles", {**ROLES, "sets": [{"columns": ["insulin"]}, DIAGNOSIS], "sensitive": "insulin"})
+        assert [one["limits"]["values"] for one in site.state()["of_sets"]] == [{"No": "0.9"}, {}]
+        other = done(site.upload("other.parquet", (tmp_path / "other.parquet").read_bytes())).json()["id"]
+        site.table(other)
+        site.send("/api/table", {"id": other})
+        assert site.counted()["total"] == len(FRAME)  # nobody says whose rows these are
+        state = site.state()
+        assert state["roles"]["person"] is None
+        assert [(one["name"], one["limits"]["values"]) for one in state["of_sets"]] == [
+            ("insulin", {"No": "0.9"}),
+            ("diag_1", {}),
+        ]
+
+
 JOBS = {
     "one set": 'sensitive = "insulin"\nperson = "patient_nbr"\nmost_rows = 2\n[limits]\nodds = 8\nvalues = {No = 0.9}',
     "two columns": 'sensitive = ["diag_1", "insulin"]\nmissing = ["?"]\n[limits]\ntheta = 3\nbase = "0.1"',

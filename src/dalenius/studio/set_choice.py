@@ -197,7 +197,7 @@ def refuse_bands(limits: LimitsForm, of_set: str) -> None:
     if limits.grouping.has_bands:
         raise PolicyError(
             f"numbers of {of_set!r} cannot count by bands: people may have several values here",
-            "Put the band into the table as a column of text, and publish that.",
+            "Use no bands on the limits page, or put the band into the table as a column of text, and publish that.",
         )
 
 
