@@ -8,19 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import UsageError
 from dalenius.place.columns import cast_to_published
 from dalenius.place.domains import Integers
-from dalenius.place.people import (
-    RECORD_BYTES,
-    VALUE_BYTES,
-    Items,
-    Numbers,
-    SetSpec,
-    items_of,
-    number_people,
-    only_present,
-)
+from dalenius.place.people import Items, Numbers, SetSpec, items_of, number_people, only_present
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.tables.arrow import Source
 
@@ -50,17 +40,9 @@ def count_people(
     columns: Sequence[SensitiveColumn],
     person: str | None,
     batch_rows: int,
-    room: int,
 ) -> CountedPeople:
-    """Read who has what. `columns` are those of `count_sets`, and `room` is how many bytes there are for it."""
-    cells = sum(len(one.columns) for one in sets)
+    """Read who has what. `columns` are those of `count_sets`. Whether there is room is for the caller to check."""
     rows = sum(columns[0].counts) // len(sets[0].columns)
-    needed = rows * (RECORD_BYTES + VALUE_BYTES * cells)
-    if needed > room:
-        raise UsageError(
-            f"{rows:,} records by person take {needed // 2**20:,} MiB, and there is room for {room // 2**20:,}",
-            "Use the command line, with a larger --memory.",
-        )
     codes, persons = _read(source, sets, columns, person, batch_rows)
     if person is None:
         order, rows_each = None, np.ones(rows, dtype=np.int64)

@@ -83,8 +83,8 @@ def _inspect_column(table: OpenTable, survey: Survey, request: PublishRequest, o
 class _Sensitive:
     """A sensitive column of a request, and what was asked for it.
 
-    Options begin with `about` where there are several sensitive sets. Its numbers can be in bands only if nobody has
-    several of them.
+    Options begin with `about` where there are several sensitive sets. Its numbers can be in bands only if it is
+    the only one, and nobody has several rows.
     """
 
     column: str
@@ -107,7 +107,7 @@ class _Sensitive:
                 one.missing,
                 own,
                 f"{one.name}:" if len(sets) > 1 else "",
-                roles.person is None and len(one.columns) == 1,
+                not roles.by_people,
             )
             for one, own in zip(sets, limits, strict=True)
             for column in one.columns

@@ -146,7 +146,7 @@ def publish_people(
 ) -> Release:
     """Publish to a folder, as `publish_request` does; by that, if every person has one row and one value."""
     progress = progress or Silent()
-    plain = _as_plain(request)
+    plain = as_plain(request)
     if plain is not None:
         from dalenius.publishing.flow import publish_request  # which calls this function otherwise
 
@@ -187,15 +187,14 @@ def inspect_people(request: PublishRequest, progress: Progress) -> tuple[Concern
         if not isinstance(table, LocalTable):
             raise SelfCheckError("people are read by the local engine alone")
         find_columns(table, request.roles)
-        survey = _survey(table, request, _specs(request)[0], progress)
-        return inspect(table, survey, request, progress)
+        return inspect(table, _survey(table, request, _specs(request)[0], progress), request, progress)
 
 
 def _specs(request: PublishRequest) -> list[SetSpec]:
     return [SetSpec(one.name, one.columns, one.null_name, one.missing) for one in request.roles.all_sets]
 
 
-def _as_plain(request: PublishRequest) -> PublishRequest | None:
+def as_plain(request: PublishRequest) -> PublishRequest | None:
     """The same request about rows, if each is a person's only one and has one sensitive value; else None."""
     roles = request.roles
     if roles.person is None or len(roles.sensitive_columns) > 1:
@@ -223,6 +222,7 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
         unused = find_columns(table, request.roles)
         progress.stage("Counting")
         specs = _specs(request)
+        table.check_room(specs)
         survey = _survey(table, request, specs[0], progress)
         concerns = look(table, survey, request, progress)
         progress.stage("Counting", 2 * survey.rows)

@@ -122,8 +122,13 @@ class AllItems:
 
     def take(self, people: Integers) -> tuple[Integers, Numbers]:
         """Offsets and items of some people, in this order."""
-        few = Items(self.offsets, self.items, self.items).take(people)
-        return few.offsets, few.codes
+        starts = self.offsets[people]
+        lengths = self.offsets[people + 1] - starts
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        starts -= offsets[:-1]
+        places = np.repeat(starts, lengths)
+        places += np.arange(len(places))
+        return offsets, self.items[places]
 
 
 def all_items(people: int, sets: Sequence[LimitedSet]) -> AllItems:
@@ -149,19 +154,38 @@ def all_items(people: int, sets: Sequence[LimitedSet]) -> AllItems:
     if len(parts) == 1:
         items = parts[0][0]
         return AllItems(items.offsets, items.codes, tuple(limits), tuple(names), tuple(is_group))
-    number = len(limits)
-    pairs = []
+    offsets, together = _put_together(parts, people)
+    return AllItems(offsets, together, tuple(limits), tuple(names), tuple(is_group))
+
+
+def _put_together(parts: Sequence[tuple[Items, Integers]], people: int) -> tuple[Integers, Numbers]:
+    """Offsets and numbers of what each person has in all parts, where each part has larger numbers than those before.
+
+    Nothing is sorted, and there are a few bytes for each item: this is done for everybody at once.
+    """
+    pieces: list[tuple[Numbers, Numbers]] = []  # how many items each person has, and their numbers
+    offsets = np.zeros(people + 1, dtype=np.int64)
     for items, numbers in parts:
-        found = numbers[items.codes]
-        kept = found >= 0
-        pairs.append((items.people * number + found)[kept])
-    together = np.concatenate(pairs)
-    together.sort()
-    counts = np.bincount(together // number, minlength=people)
-    return AllItems(
-        np.concatenate(([0], np.cumsum(counts))),
-        (together % number).astype(np.int32),
-        tuple(limits),
-        tuple(names),
-        tuple(is_group),
-    )
+        found = numbers.astype(np.int32)[items.codes]
+        ends = items.offsets
+        if (found < 0).any():
+            kept = found >= 0
+            ends = np.concatenate(([0], np.cumsum(kept)))[ends]
+            found = found[kept]
+        lengths = np.diff(ends).astype(np.int32)
+        pieces.append((lengths, found))
+        offsets[1:] += lengths
+    np.cumsum(offsets, out=offsets)
+    together = np.empty(int(offsets[-1]), dtype=np.int32)
+    free = offsets[:-1].copy()  # the first place of each person that is not taken
+    for lengths, found in pieces:
+        if (lengths == 1).all():
+            together[free] = found
+        else:
+            firsts = np.cumsum(lengths, dtype=np.int64)
+            firsts -= lengths
+            places = np.repeat(free - firsts, lengths)
+            places += np.arange(len(places))
+            together[places] = found
+        free += lengths
+    return offsets, together

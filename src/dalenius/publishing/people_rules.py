@@ -52,9 +52,12 @@ def check_people(roles: Roles, set_limits: Sequence[Limits], options: PublishOpt
             "Leave out --format, or say parquet or csv.",
         )
     for one, limits in zip(roles.all_sets, set_limits, strict=True):
-        if bands_in(limits) is not None and (roles.person is not None or len(one.columns) > 1):
+        if bands_in(limits) is not None:
+            several = "there are several sensitive columns"
+            if roles.person is not None or len(one.columns) > 1:
+                several = "a person can have several of them"
             raise UsageError(
-                f"numbers of {one.name!r} cannot count by bands: a person can have several of them",
+                f"numbers of {one.name!r} cannot count by bands: {several}",
                 "Put the band into the table as a column of text, and publish that.",
             )
 
