@@ -245,9 +245,9 @@ def test_a_plan_on_demand_is_that_of_people(drafted: Site) -> None:
     assert plan["bound"] <= plan["loss"]
     assert plan["in_the_clear"] is None
     assert sum(plan["exposure"]["bands"]) == PEOPLE
-    assert drafted.state()["people_plan"]["stale"] is False
+    assert (drafted.state()["people_plan"]["stale"], drafted.state()["explored"]) == (False, "feasible")
     explored(drafted, {**ODDS, "odds": "7"}, of_set="insulin")
-    assert drafted.state()["people_plan"]["stale"] is True
+    assert (drafted.state()["people_plan"]["stale"], drafted.state()["explored"]) == (True, None)
 
 
 def test_published_by_people(drafted: Site, table: Path, tmp_path: Path) -> None:

@@ -293,6 +293,7 @@ class Studio:
             history = self._history.state()
         column = self._sensitive_column(self.tables.current(chosen)) if chosen is not None else None
         key = column.key if isinstance(column, ColumnCounts) else None
+        plan = self.price_state(of_people=True) if draft.by_people else None
         return {
             "version": VERSION,
             "upload_limit": self.options.upload_limit,
@@ -303,10 +304,10 @@ class Studio:
             **draft.state(),
             "history": history,
             "counted": column.state() if column is not None else None,
-            "explored": self.explored.standing(key, draft) if key is not None else None,
+            "explored": self.explored.standing(key, draft) if key is not None else _standing_of(plan),
             "pinned": self.explored.pinned(key) if key is not None else None,
             "strata_price": self.price_state() if not draft.by_people else None,
-            "people_plan": self.price_state(of_people=True) if draft.by_people else None,
+            "people_plan": plan,
             "tasks": [{"id": task.id, "kind": task.kind, "about": task.about} for task in self.tasks.running()],
             "releases": [release.state() for release in self.releases.all()],
         }
@@ -337,6 +338,11 @@ class Studio:
     def has_leftovers(self) -> bool:
         """Whether temporary files are left after closing."""
         return self.private.exists() or self.releases.has_leftovers()
+
+
+def _standing_of(plan: dict[str, Any] | None) -> str | None:
+    """Limits of people can be kept if there is a plan that keeps them."""
+    return "feasible" if plan is not None and not plan["stale"] else None
 
 
 def _nothing_sensitive() -> RequestError:
