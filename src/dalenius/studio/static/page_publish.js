@@ -77,7 +77,8 @@ async function explorePeople(signal) {
   const { counted } = await untilCounted(state);
   const answer = await post("/api/explore", { ...new Draft(state).question(false), draft: false }, { signal });
   state.counted = counted;
-  reason = answer.problem ? [sentence(answer.problem.message), " ", answer.problem.hint ?? ""] : "";
+  const [first] = (answer.problem?.message ?? "").split("\n");
+  reason = answer.problem ? [sentence(first), " ", answer.problem.hint ?? ""] : "";
   showButton(answer.most_rows ? keepRowsButton(answer.most_rows, () => location.reload()) : null);
   showPolicy(byId("policy"), state, null);
   showWarnings(byId("warnings"), state, answer);

@@ -4,6 +4,7 @@ import { count, el, figure, fill, percent, plural, sentence } from "./dom.js";
 import { exposureChart } from "./outcomes.js";
 import { fresh, initial, post } from "./server.js";
 import { announce, complain, follow, runningTask } from "./shell.js";
+import { messageParts } from "./solving.js";
 
 /** Let people keep at most so many rows, as the first page would. */
 export async function keepRows(most) {
@@ -93,7 +94,7 @@ export class PeoplePlan {
       el(
         "div",
         { class: "problem", role: "alert", "data-test": "plan-problem" },
-        el("p", {}, el("strong", {}, sentence(error.message))),
+        messageParts(error.message),
         error.hint ? el("p", {}, error.hint) : null,
         error.most_rows
           ? el("div", { class: "buttons" }, keepRowsButton(error.most_rows, () => location.reload()))

@@ -285,7 +285,7 @@ export function showProblem(problem, take, below = OLDER_FIGURES, more = null) {
   const offer = problem.offer ?? null;
   fill(
     host,
-    el("p", {}, el("strong", {}, sentence(problem.message))),
+    messageParts(problem.message),
     offer ? el("p", {}, offer.text) : problem.hint ? el("p", {}, problem.hint) : null,
     below ? el("p", { class: "hint" }, below) : null,
     offer || more
@@ -303,6 +303,13 @@ export function showProblem(problem, take, below = OLDER_FIGURES, more = null) {
         )
       : null,
   );
+}
+
+/** A message: its first line, and the details that follow. */
+export function messageParts(message) {
+  const [first, ...lines] = message.split("\n");
+  const details = lines.length > 0 ? el("ul", {}, lines.map((line) => el("li", {}, line.trim()))) : null;
+  return [el("p", {}, el("strong", {}, sentence(first))), details];
 }
 
 const OLDER_FIGURES = "The figures below are for the last limits that could be kept.";
