@@ -306,6 +306,9 @@ def test_published_by_people(drafted: Site, table: Path, tmp_path: Path) -> None
         again = parse_job(text)
         assert [one.called for one in again.table.sensitive] == ["diagnosis", "insulin"]  # type: ignore[union-attr]
         assert "does not name" in text  # the column that says whose rows they are
+        second = unpacked / "st2.parquet"
+        second.write_bytes(second.read_bytes() + b"\n")
+        assert other.state()["releases"][0]["verified"] is None  # it is another file
 
 
 def test_rows_that_are_left_out_are_said_and_verified(drafted: Site) -> None:

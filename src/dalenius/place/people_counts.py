@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from dalenius.place.columns import cast_to_published
 from dalenius.place.domains import Integers
-from dalenius.place.people import Items, Numbers, SetSpec, items_of, number_people, only_present
+from dalenius.place.items import items_of
+from dalenius.place.people import Items, Numbers, SetSpec, number_people, only_present
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.tables.arrow import Source
 

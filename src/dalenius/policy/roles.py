@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dalenius.errors import UsageError
 from dalenius.model.problem import name_of_nulls
+from dalenius.policy.together import in_order, places_of
 
 if TYPE_CHECKING:
     from dalenius.tables.describe import ColumnFacts, TableFacts
@@ -103,6 +104,7 @@ class Roles:
 
     `sensitive` is the name of the first of the sensitive `sets`; without any, it is the only sensitive column. Rows
     with the same value of `person` are about one person. That column identifies people, and is never published.
+    Values of columns that are in one of the lists of `keep_together` are published as tuples, too.
     """
 
     sensitive: str
@@ -110,11 +112,17 @@ class Roles:
     identifiers: tuple[str, ...] = ()
     person: str | None = None
     sets: tuple[SensitiveSet, ...] = ()
+    keep_together: tuple[tuple[str, ...], ...] = ()
 
     @property
     def all_sets(self) -> tuple[SensitiveSet, ...]:
         """The sensitive sets, of which a plain request has one."""
         return self.sets or (SensitiveSet(self.sensitive, (self.sensitive,)),)
+
+    @property
+    def together(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the sensitive sets that are kept together, list by list, in their order."""
+        return places_of(in_order(self.keep_together, self.all_sets), self.all_sets)
 
     @property
     def sensitive_columns(self) -> tuple[str, ...]:
@@ -148,6 +156,7 @@ def check_roles(roles: Roles) -> None:
         what = "is in more than one sensitive set" if where > 1 else "has more than one role"
         raise UsageError(f"the column {twice!r} {what}", "Name each column once.")
     check_sets(roles)
+    in_order(roles.keep_together, roles.all_sets)
 
 
 def check_sets(roles: Roles) -> None:

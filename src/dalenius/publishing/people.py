@@ -66,6 +66,12 @@ class SolvedPeople:
             )
         if people.dropped:
             found.append(f"{people.dropped:,} rows were left out: nobody keeps more rows than --most-rows says")
+        for tuples in people.tuples:
+            names = " and ".join(repr(self.sets[place].column.name) for place in tuples.sets)
+            found.append(
+                f"values of {names} are published together, row by row: whoever knows one of somebody's values learns "
+                "more of the others than limits say"
+            )
         if len(cut.strata) > 1:
             found.append(f"people are in {len(cut.strata):,} strata, by number of rows and quasi-identifiers")
         if self.unused:
@@ -222,11 +228,12 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
         unused = find_columns(table, request.roles)
         progress.stage("Counting")
         specs = _specs(request)
-        table.check_room(specs)
+        table.check_room(specs, request.roles.together)
         survey = _survey(table, request, specs[0], progress)
         concerns = look(table, survey, request, progress)
         progress.stage("Counting", 2 * survey.rows)
-        people = table.people(survey, specs, request.roles.person, request.options.most_rows, request.key, progress)
+        roles, most = request.roles, request.options.most_rows
+        people = table.people(survey, specs, roles.person, most, request.key, progress, roles.together)
         sets = tuple(
             limit_set(column, items, limits, spec.null_value)
             for column, items, limits, spec in zip(people.columns, people.items, request.set_limits, specs, strict=True)

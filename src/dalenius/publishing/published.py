@@ -14,7 +14,7 @@ from dalenius.model.concern import Advice, Concern, advise, by_weight
 from dalenius.release.atomic import writable
 from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest
-from dalenius.release.release_views import all_tables, in_a_few_words, sensitive_columns, view_of
+from dalenius.release.release_views import all_tables, in_a_few_words, sensitive_columns, together_of, view_of
 from dalenius.release.staging import staging
 
 if TYPE_CHECKING:
@@ -91,6 +91,15 @@ class Release:
     def st_of(self, column: str) -> pyarrow.Table:
         """The same as `st` for any of the sensitive columns."""
         return view_of(self._folder, column).table("st")
+
+    @property
+    def together(self) -> tuple[tuple[str, ...], ...]:
+        """Which sensitive columns are kept together."""
+        return tuple(tuple(one.columns) for one in self.manifest.together)
+
+    def together_of(self, *columns: str) -> pyarrow.Table:
+        """What goes with what in sensitive columns that are kept together: a row for each person and tuple."""
+        return together_of(self._folder, columns).table("together")
 
     def groups_of(self, column: str) -> pyarrow.Table:
         """Which groups of values people of each bucket have; a ReleaseError if there is no such table."""

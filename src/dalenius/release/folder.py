@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-TableName = Literal["qit", "st", "groups"]  # the last one where people can have several values, and these have groups
+# groups: where people can have several values, and these have groups; together: of columns that are kept together
+TableName = Literal["qit", "st", "groups", "together"]
 GROUP = "group"  # the column of the groups, in the table of groups
 BATCH_ROWS = 2**18
 _DEEPEST, _MOST_FILES = 16, 2**20  # a release has folders of one depth
@@ -108,10 +109,20 @@ class ReleaseFolder:
         """The same release with one of its sensitive columns alone, of which the first is number 0."""
         return ReleaseFolder(self.path, self.manifest.view(number), self.store, self.memory)
 
+    def kept_together(self, number: int) -> ReleaseFolder:
+        """The same release with one of its tables of tuples alone, of which the first is number 0."""
+        one = self.manifest.model_copy(update={"together": [self.manifest.together[number]]})
+        one._made_in = self.manifest.made_in
+        return ReleaseFolder(self.path, one, self.store, self.memory)
+
     def entry(self, table: TableName) -> TableFile:
         """What the manifest says of a table."""
         if table == "qit":
             return self.manifest.tables.qit
+        if table == "together":
+            if len(self.manifest.together) != 1:
+                raise ReleaseError(f"the release has {len(self.manifest.together)} tables of tuples: say which")
+            return self.manifest.together[0].table
         entry = self.manifest.tables.st if table == "st" else self.manifest.group_table
         if entry is None:
             raise ReleaseError("the release has no table of groups")
@@ -168,8 +179,13 @@ class ReleaseFolder:
         if table == "groups":
             nulls = any(value.group is None for value in self.manifest.values)  # for values that are in none
             return [bucket, Column(name=group_column(columns.bucket), type="string", nulls=nulls)]
+        rows = [_whole_number(persons.rows)] if persons is not None else []
         if table == "st":
-            return [bucket, columns.sensitive, *([_whole_number(persons.rows)] if persons is not None else [])]
+            return [bucket, columns.sensitive, *rows]
+        if table == "together":
+            entries = [columns.sensitive, *(other.column for other in self.manifest.others)]
+            by_name = {entry.name: entry for entry in entries}
+            return [bucket, *(by_name[name] for name in self.manifest.together[0].columns), *rows]
         number = [_whole_number(persons.number)] if persons is not None else []
         return [*number, *columns.quasi_identifiers, bucket]
 

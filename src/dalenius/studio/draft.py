@@ -83,6 +83,11 @@ class Draft:
         """The draft of a job file. Studio ignores its method: it always looks for the optimum."""
         job = only_set_of_job(job)
         table, solve, adversary = job.table, job.solve, job.adversary
+        if table.keep_together:
+            raise JobFileError(
+                "Studio keeps no columns together, and this job file says keep_together",
+                "Use the command line: dalenius publish TABLE --job FILE --out DIR.",
+            )
         try:
             limits, source = limits_of_job(job)
             draft = cls(

@@ -210,6 +210,7 @@ def _job_of(manifest: Manifest, head: ReportSection) -> str:
     job = Job(
         table=TableSection(
             sensitive=_sets_of(manifest) if not manifest.is_plain else manifest.columns.sensitive.name,
+            keep_together=[list(one.columns) for one in manifest.together],
             quasi_identifiers=[column.name for column in manifest.columns.quasi_identifiers],
             null_value=manifest.null_value if manifest.is_plain else None,
             missing=list(manifest.missing) if manifest.is_plain else [],

@@ -38,7 +38,7 @@ from dalenius.verify.judge import verify as judge
 if TYPE_CHECKING:
     from dalenius.query.count import Known
 
-_TABLES = r"(qit|st[0-9]{0,3}(_groups)?)(\.parquet|\.csv|(-[0-9a-f]{16})?/[^/]+)"
+_TABLES = r"(qit|st[0-9]{0,3}(_groups)?|together[0-9]{0,3})(\.parquet|\.csv|(-[0-9a-f]{16})?/[^/]+)"
 _OURS = re.compile(rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|{_TABLES}", re.DOTALL)
 
 Mark = tuple[int, ...]  # identity, size and times of a file

@@ -27,6 +27,8 @@ from dalenius.verify.job_people import (
     person_problems,
     published_columns,
     sensitive_problems,
+    together_problems,
+    unasked_together,
 )
 from dalenius.verify.stated_people import about
 
@@ -61,7 +63,7 @@ def check_job(job: Job, manifest: Manifest, report: Report) -> None:
         if key in BY_MANIFEST and not (key in _CODES and isinstance(job.table.sensitive, list)):
             for problem in BY_MANIFEST[key](asked, manifest):
                 report.fail(JOB, problem)
-    for problem in (*_codes_of_sets(job, manifest), *_not_applicable(job, manifest)):
+    for problem in (*_codes_of_sets(job, manifest), *_not_applicable(job, manifest), *unasked_together(job, manifest)):
         report.fail(JOB, problem)
     unseen = [key for key in said if key in UNSEEN]
     if unseen:
@@ -255,6 +257,7 @@ BY_MANIFEST: dict[str, Callable[[Any, Manifest], Iterator[str]]] = {
     "table.identifiers": _identifiers,
     "table.person": person_problems,
     "table.most_rows": most_rows_problems,
+    "table.keep_together": together_problems,
     "table.null_value": _null_value,
     "table.missing": _missing,
     "table.strata": _strata,
