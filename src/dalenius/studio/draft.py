@@ -44,6 +44,7 @@ from dalenius.studio.set_choice import (
     own_of_job,
     policy_of,
     refuse_bands,
+    refuse_together,
     roles_of,
     sensitive_set,
     set_sections,
@@ -81,13 +82,9 @@ class Draft:
     @classmethod
     def of_job(cls, job: Job) -> Draft:
         """The draft of a job file. Studio ignores its method: it always looks for the optimum."""
+        refuse_together(job)
         job = only_set_of_job(job)
         table, solve, adversary = job.table, job.solve, job.adversary
-        if table.keep_together:
-            raise JobFileError(
-                "Studio keeps no columns together, and this job file says keep_together",
-                "Use the command line: dalenius publish TABLE --job FILE --out DIR.",
-            )
         try:
             limits, source = limits_of_job(job)
             draft = cls(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dalenius.errors import PolicyError
+from dalenius.errors import JobFileError, PolicyError
 from dalenius.policy.job import Job
 from dalenius.policy.job_sections import SetLimits, SetSection
 from dalenius.policy.limits import RULE, LimitPolicy
@@ -190,6 +190,15 @@ def only_set_of_job(job: Job) -> Job:
 
 def _has_rule(limits: SetLimits) -> bool:
     return any(getattr(limits, name) is not None for name in RULE)
+
+
+def refuse_together(job: Job) -> None:
+    """An error for columns that are to be published as tuples, which no page shows."""
+    if job.table.keep_together:
+        raise JobFileError(
+            "Studio keeps no columns together, and this job file says keep_together",
+            "Use the command line: dalenius publish TABLE --job FILE --out DIR.",
+        )
 
 
 def refuse_bands(limits: LimitsForm, of_set: str) -> None:
