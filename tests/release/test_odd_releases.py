@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.cli.main import main
 from dalenius.errors import ReleaseError, UsageError
-from dalenius.release.folder import LocalStore
 from dalenius.release.staging import check_target
+from dalenius.release.store import LocalStore
 from dalenius.release.two_tables import named_type
 from tests.effort import cases, examples
 from tests.handmade import edit_manifest, hospital, restate_hashes

@@ -25,8 +25,9 @@ from dalenius.model.progress import Progress
 from dalenius.model.verdict import Verdict
 from dalenius.policy.job import Job, ReportSection
 from dalenius.policy.limits import LimitPolicy
-from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
+from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, SEEDED, SIGNATURE_FILE, Manifest
+from dalenius.release.store import LocalStore
 from dalenius.report.facts import Facts
 from dalenius.report.twin import report_object
 from dalenius.studio.child import OpenRelease
