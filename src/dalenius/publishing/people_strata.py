@@ -26,7 +26,7 @@ from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.survey import Survey
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.people_limits import AllItems
-from dalenius.publishing.people_rows import refuse_telling_numbers, too_few
+from dalenius.publishing.telling_numbers import refuse_telling_numbers, too_few
 from dalenius.solve.sizes import HIDING_SIZE, automatic_max_size, check_options, least_min_size
 from dalenius.solve.units import UnitProblem, UnitSolution, solve_units
 from dalenius.strata.growing import (

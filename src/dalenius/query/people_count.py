@@ -34,7 +34,7 @@ from dalenius.query.attached_tables import both
 from dalenius.query.conditions import Condition, conjuncts
 from dalenius.query.count import MOST_GROUPS, Counter, engine_memory, refuse_more_than
 from dalenius.query.people_factors import groups_around, is_one, row_factor, several_values_factor, value_factor
-from dalenius.query.people_tables import PeopleTables, SensitiveLines, TupleLines
+from dalenius.query.people_views import PeopleTables, SensitiveLines, TupleLines
 from dalenius.query.sql import Names
 from dalenius.query.together_factors import TuplePart, people_with_tuples, tuples_of_rows
 from dalenius.release.folder import ReleaseFolder

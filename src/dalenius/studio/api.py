@@ -24,6 +24,7 @@ from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.publishing.flow import price_strata, publish_request
 from dalenius.release.folder import open_release
 from dalenius.studio.child import Count, Counted, ReadColumns
+from dalenius.studio.counted_people import counts_object, explore_people
 from dalenius.studio.draft import Draft
 from dalenius.studio.exploration import Curve, exploration_object, price_object
 from dalenius.studio.explorer import Explorer
@@ -40,7 +41,6 @@ from dalenius.studio.forms import (
 from dalenius.studio.history import Tab
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.offers import first_number
-from dalenius.studio.people_counts import counts_object, explore_people
 from dalenius.studio.people_plans import people_plan
 from dalenius.studio.releases import new_id, on_card
 from dalenius.studio.role_forms import RolesForm

@@ -8,8 +8,8 @@ from dalenius.errors import ClearValuesError
 from dalenius.model.exposure import exposure_sentence
 from dalenius.model.progress import Progress
 from dalenius.publishing.options import PublishRequest
-from dalenius.publishing.people import PeoplePlan, plan_people
 from dalenius.publishing.people_buckets import Buckets, refuse_clear_values
+from dalenius.publishing.people_flow import PeoplePlan, plan_people
 from dalenius.studio.messages import on_a_page
 
 

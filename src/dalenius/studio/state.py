@@ -15,6 +15,7 @@ from dalenius.model.concern import Concern
 from dalenius.policy.job import Job, job_text
 from dalenius.publishing.arrangement import StrataPrice
 from dalenius.publishing.options import PublishRequest
+from dalenius.studio.counted_people import PeopleColumns, PeopleCounts, PeopleKey
 from dalenius.studio.draft import Draft
 from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint
 from dalenius.studio.explored import Explored
@@ -23,7 +24,6 @@ from dalenius.studio.forms import RELEASE, ExploreForm, PublishForm
 from dalenius.studio.group_choice import GroupSources
 from dalenius.studio.history import History, Tab
 from dalenius.studio.messages import RequestError
-from dalenius.studio.people_counts import PeopleColumns, PeopleCounts, PeopleKey
 from dalenius.studio.prices import PriceKey, Prices
 from dalenius.studio.releases import Releases, publish_command
 from dalenius.studio.role_forms import RolesForm

@@ -31,9 +31,9 @@ from dalenius.report.page import report_html
 from dalenius.report.twin import twin_text
 from dalenius.studio import demo_table
 from dalenius.studio.api import tab_of
+from dalenius.studio.counted_people import counts_object
 from dalenius.studio.forms import NothingForm, read_body, read_form, require_type
 from dalenius.studio.messages import RequestError, json_answer
-from dalenius.studio.people_counts import counts_object
 from dalenius.studio.releases import job_of
 from dalenius.studio.role_forms import RolesForm
 from dalenius.studio.state import Studio

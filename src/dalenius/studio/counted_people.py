@@ -28,7 +28,7 @@ from dalenius.publishing.engine import open_engine
 from dalenius.publishing.local import LocalTable
 from dalenius.publishing.options import PublishOptions
 from dalenius.publishing.people_limits import LimitedSet, all_items, limit_set
-from dalenius.publishing.people_rows import refuse_telling_numbers
+from dalenius.publishing.telling_numbers import refuse_telling_numbers
 from dalenius.solve.sizes import HIDING_SIZE
 from dalenius.studio.draft import Draft
 from dalenius.studio.exploration import Exploration, ExploredTree, Obstacle, Offer, exploration_object
