@@ -1,0 +1,153 @@
+"""The linear program of `units_share.py` for one problem, again and again: which items are pressed, and which sizes count.
+
+It begins with the items that need a good part of the room there is. Where the optimum sends more units with some other
+item to a size than its buckets hold, that item is pressed too, and the program is solved again. The first optimum, over
+all sizes and without slack, gives the bound (`units_prices.py`). After that, a few sizes will do: those in use, and those
+in which representatives (`units_bound.py`) would lose little.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from dalenius.solve.caps import Floats, Integers, most_values
+from dalenius.solve.unit_kinds import Kinds, kinds_of, pressure, use_by_size
+from dalenius.solve.unit_problem import UnitProblem
+from dalenius.solve.units_prices import bound_by_prices, prices_in
+from dalenius.solve.units_share import Shares, Sizing, round_buckets, share_out, whole_quotas
+
+_PRESSED = 0.25  # of the room, that items need which are pressed from the start
+_MOST_KINDS = 3000
+_MOST_COLUMNS = 150_000  # kinds x sizes
+_MOST_SIZES = 400
+_MOST_PRICINGS = 3
+_MOST_NEW = 6  # sizes, after each
+_WORTH_IT = 1e-3
+_USED = 0.02  # of a bucket
+_FEW_COLUMNS = 50_000
+_ROUNDS = 5
+_LARGEST_PART = 0.6  # of the room to spare of an item that slack takes
+
+
+class Sharing:
+    """Kinds of units shared out to sizes, with more and more slack."""
+
+    def __init__(
+        self, problem: UnitProblem, promising: Integers, max_size: int, random: np.random.Generator, deadline: float
+    ) -> None:
+        self.problem, self.max_size = problem, max_size
+        self._random, self._deadline = random, deadline
+        self._use_sizes(promising)
+        self.kinds = self._first_kinds()
+        self.first = self._solve(0.0)
+        self.bound = 0
+        last = min(max_size, problem.units)
+        if self.first is not None and last - problem.first_size < _MOST_SIZES:
+            self._prove(np.arange(problem.first_size, last + 1, dtype=np.int64))
+
+    def _prove(self, every: Integers) -> None:
+        """The bound; sizes that could lower the optimum join the promising ones, until there are none."""
+        caps = self._caps_of(every)
+        promising = self.sizes
+        for _ in range(_MOST_PRICINGS):
+            if self.first is None or time.monotonic() > self._deadline:
+                break
+            better = self._price(self.first, every, caps)
+            if not len(better):
+                break
+            self._use_sizes(np.union1d(self.sizes, better))
+            self.first = self._solve(0.0)
+        else:
+            if len(every) * len(self.kinds) <= _FEW_COLUMNS:
+                nothing = np.zeros(len(self.kinds.pressed))
+                self._use_sizes(every)
+                self.first = share_out(self.problem, self.kinds, every, caps, nothing, self._left())
+                if self.first is not None:
+                    self._price(self.first, every, caps)
+        if self.first is not None:
+            used = self.sizes[self.first.buckets > _USED]
+            self._use_sizes(np.union1d(used, promising))
+
+    def _price(self, shares: Shares, every: Integers, caps: Integers) -> Integers:
+        """Raise the bound to what the prices prove; the sizes that seem to promise a lower optimum."""
+        rest = np.setdiff1d(np.arange(len(caps)), self.kinds.pressed)
+        own, others = caps[self.kinds.pressed], shares.prices_of_others
+        known = self.sizes - every[0]
+        unknown = np.setdiff1d(np.arange(len(every)), known)
+        prices, profit = np.zeros(own.shape), np.zeros(len(every))
+        prices[:, known] = shares.prices
+        if len(unknown):
+            found, dearest = prices_in(self.kinds, every[unknown], own[:, unknown], shares.worth, self._deadline)
+            prices[:, unknown] = found
+            profit[unknown] = dearest + others @ caps[rest][:, unknown] - (every[unknown] - 1.0) ** 2
+        self.bound = max(self.bound, bound_by_prices(self.problem, self.kinds, every, caps, prices, others))
+        profit *= self.problem.units / every
+        better = np.argsort(-profit, kind="stable")[:_MOST_NEW]
+        return np.asarray(every[better[profit[better] > _WORTH_IT * shares.cost]])
+
+    def _use_sizes(self, sizes: Integers) -> None:
+        self.sizes, self._caps = sizes, self._caps_of(sizes)
+
+    def _caps_of(self, sizes: Integers) -> Integers:
+        return most_values(self.problem.limits, sizes, self.problem.known_records)
+
+    def shares(self, slack: float) -> Shares | None:
+        """The optimum with slack, over the sizes that count; None if it could not be found in time."""
+        return self._solve(slack)
+
+    def sizing(self, shares: Shares) -> Sizing:
+        """Whole numbers of buckets."""
+        return round_buckets(self.problem.units, self.sizes, shares.buckets)
+
+    def quotas(self, shares: Shares, sizing: Sizing, slack: float) -> Integers:
+        """Units of each kind for each size, in whole numbers that fill the buckets."""
+        again = share_out(
+            self.problem, self.kinds, self.sizes, self._caps, self._slack(slack), self._left(), sizing
+        )
+        units = shares.units if again is None else again.units
+        return whole_quotas(self.kinds, sizing, units, self._random)
+
+    def _left(self) -> float:
+        return max(0.1, self._deadline - time.monotonic())
+
+    def _first_kinds(self) -> Kinds:
+        """As many of the pressed items as give no more than so many kinds."""
+        use = pressure(self.problem, self._caps, self.sizes)
+        order = np.argsort(-use, kind="stable")
+        number = max(1, int((use >= _PRESSED).sum()))
+        while True:
+            kinds = self._kinds(np.sort(order[:number]))
+            if len(kinds) <= _MOST_KINDS or number == 1:
+                return kinds
+            number //= 2
+
+    def _kinds(self, pressed: Integers) -> Kinds:
+        return kinds_of(self.problem, pressed, self._random, min(self.max_size, self.problem.units))
+
+    def _slack(self, slack: float) -> Floats:
+        """Of each pressed item, as far as it has room to spare at all."""
+        use = pressure(self.problem, self._caps, self.sizes)[self.kinds.pressed]
+        return np.asarray(np.minimum(slack, _LARGEST_PART * np.maximum(1.0 - use, 0.0)))
+
+    def _solve(self, slack: float) -> Shares | None:
+        for _ in range(_ROUNDS):
+            shares = share_out(self.problem, self.kinds, self.sizes, self._caps, self._slack(slack), self._left())
+            if shares is None:
+                return None
+            parts = shares.units / np.maximum(shares.units.sum(axis=1, keepdims=True), 1e-9)
+            over = use_by_size(self.problem, self.kinds, parts) - self._caps * shares.buckets * (1 - slack) - 1.0
+            over[self.kinds.pressed] = 0.0
+            worst = over.max(axis=1)
+            more = np.flatnonzero(worst > 0)
+            if not len(more):
+                break
+            kinds = self._kinds(np.union1d(self.kinds.pressed, more))
+            if len(kinds) > _MOST_KINDS or len(kinds) * len(self.sizes) > _MOST_COLUMNS:
+                break
+            self.kinds = kinds
+        return shares if len(self.kinds) == len(shares.units) else self._once_more(slack)
+
+    def _once_more(self, slack: float) -> Shares | None:
+        return share_out(self.problem, self.kinds, self.sizes, self._caps, self._slack(slack), self._left())
