@@ -20,7 +20,10 @@ _INFINITY = float(highspy.kHighsInf)
 
 @dataclass(frozen=True, eq=False)
 class SparseProgram:
-    """Minimise costs . x over x >= 0 with lower <= A x <= upper; entry e of A is `values[e]` at (rows[e], columns[e])."""
+    """Minimise costs . x over x >= 0 with lower <= A x <= upper; entry e of A is `values[e]` at (rows[e], columns[e]).
+
+    `fixed` are the values that some x have to have, NaN for the others; None if there are none.
+    """
 
     costs: Floats
     lower: Floats
@@ -28,6 +31,7 @@ class SparseProgram:
     rows: Integers
     columns: Integers
     values: Floats
+    fixed: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +89,9 @@ def _with_model(program: SparseProgram) -> highspy.Highs:
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = len(program.costs), number
     model.col_cost_ = program.costs
-    model.col_lower_ = np.zeros(len(program.costs))
-    model.col_upper_ = np.full(len(program.costs), _INFINITY)
+    fixed = np.full(len(program.costs), np.nan) if program.fixed is None else program.fixed
+    model.col_lower_ = np.where(np.isnan(fixed), 0.0, fixed)
+    model.col_upper_ = np.where(np.isnan(fixed), _INFINITY, fixed)
     model.row_lower_, model.row_upper_ = program.lower, program.upper
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_ = np.searchsorted(program.rows[order], np.arange(number + 1))

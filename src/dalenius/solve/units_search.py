@@ -74,6 +74,8 @@ def search_buckets(
     search = _Search(problem, bound.max_size, random, each)
     best, loss, nearest = first, _loss(first) if first is not None else None, None
     seconds = 0.0
+    if bound.sharing is not None:
+        bound.sharing.deadline = deadline
     for slack in _SLACKS:
         began = time.monotonic()
         if loss is not None and (loss - bound.bound <= gap * loss or began + seconds > deadline):
@@ -114,8 +116,7 @@ def _dealing(search: _Search, bound: UnitBound, slack: float, loss: int | None) 
     shares = None if sharing is None else sharing.shares(slack)
     if sharing is None or shares is None or (loss is not None and shares.cost >= (1 - _WORTH_IT) * loss):
         return None
-    sizing = sharing.sizing(shares)
-    quotas = sharing.quotas(shares, sizing, slack)
+    sizing, quotas = sharing.quotas(shares, slack)
     bucket_of = deal_kinds(search.problem, sharing.kinds, quotas, sizing.buckets, search.random)
     return _Dealing(bucket_of, np.repeat(np.arange(len(sizing.buckets)), sizing.buckets))
 

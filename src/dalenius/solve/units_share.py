@@ -17,30 +17,42 @@ everything at once. An excess has a price that no bucketization would pay, so th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dalenius.solve.caps import Floats, Integers
+from dalenius.solve.caps import Floats, Integers, Mask
 from dalenius.solve.highs_sparse import SparseProgram, solve_sparse
 from dalenius.solve.unit_kinds import Kinds
 from dalenius.solve.unit_problem import UnitProblem
 
 _TINY = 1e-7
+_PRICE = 4.0  # of an excess, in buckets of the largest size
 _WORTH_A_BUCKET = 0.3  # of a bucket, that is rounded up if there are enough units
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The optimum: z by kind and size, b, the worth of a unit of each kind, and the prices of room in each size for pressed
+    """The optimum: z by kind and size, b, how many units buckets have more than S, the worth of a unit of each kind, and the prices of room in each size for pressed
     items (rows) and in all sizes for the others."""
 
     cost: float
     units: Floats
     buckets: Floats
+    larger: Floats
     worth: Floats
     prices: Floats
     prices_of_others: Floats
+
+    def at(self, kept: Mask) -> Shares:
+        """The same for some of the sizes, where the others have next to no buckets."""
+        return replace(
+            self,
+            units=self.units[:, kept],
+            buckets=self.buckets[kept],
+            larger=self.larger[kept],
+            prices=self.prices[:, kept],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +76,16 @@ def share_out(
     caps: Integers,
     slack: Floats,
     seconds: float,
-    sizing: Sizing | None = None,
+    fixed: Floats | None = None,
 ) -> Shares | None:
-    """The optimum; `caps` has a row for every item, `slack` for every pressed one. With a sizing, b is given by it."""
+    """The optimum; `caps` has a row for every item, `slack` for every pressed one; None if it is not found in time.
+
+    Some b can be `fixed`, those that are not NaN. If all are, buckets can be larger by one, at what that costs.
+    """
     number, many, pressed = len(kinds), len(sizes), len(kinds.pressed)
     allowed = kinds.least[:, None] <= sizes
-    if sizing is not None:
-        allowed &= sizing.buckets > 0
+    if fixed is not None:
+        allowed &= fixed != 0
     kind, size = np.nonzero(allowed)
     column = np.full(allowed.shape, -1, dtype=np.int64)
     column[kind, size] = np.arange(len(kind))
@@ -80,33 +95,38 @@ def share_out(
     other, there = np.nonzero(caps[others])
     owned = column[kinds.holder]  # of pairs of a kind and an item, by size
     pair, of_size = np.nonzero(owned >= 0)
-    first = len(kind)
-    excess = first + many + np.arange(len(item))
-    lacking = first + many + len(item) + np.arange(len(others))
+    first, lacking = len(kind), np.arange(len(others))
+    excess = first + many + np.arange(len(item) + 1)
     fills, holds, fits = number, number + many, number + many + many * pressed
-    entries = [
+    entries = (
         (kind, np.arange(first), 1.0),
         (fills + size, np.arange(first), 1.0),
         (fills + np.arange(many), first + np.arange(many), -sizes.astype(float)),
         (holds + of_size * pressed + kinds.held[pair], owned[pair, of_size], 1.0),
         (holds + at * pressed + item, first + at, -room[item, at]),
-        (holds + at * pressed + item, excess, -1.0),
+        (holds + at * pressed + item, excess[:-1], -1.0),
         (fits + other, first + there, caps[others][other, there].astype(float)),
-        (fits + np.arange(len(others)), lacking, 1.0),
-    ]
-    above, below = np.full(many * pressed, -np.inf), np.zeros(many * pressed)
-    lower = np.concatenate([kinds.numbers, np.zeros(many), above, problem.people[others]]).astype(float)
-    upper = np.concatenate([kinds.numbers, np.zeros(many), below, np.full(len(others), np.inf)]).astype(float)
-    price = 4.0 * float(sizes[-1]) ** 2
-    if sizing is not None:  # the columns of b vanish: what they would add is on the right
-        lower[fills:holds] = upper[fills:holds] = sizing.room
-        given = np.where(caps[kinds.pressed] > 0, room * sizing.buckets, 0.0)
-        upper[holds:fits] = given.T.ravel()
-        lower[fits:] = -np.inf
-        entries = [entries[k] for k in (0, 1, 3, 5)]
+        (fits + lacking, excess[-1] + lacking, 1.0),
+        (fills + np.arange(many), excess[-1] + len(others) + np.arange(many), -1.0),
+    )
     rows, columns, values = (np.concatenate(parts) for parts in zip(*(map(_flat, entries)), strict=True))
-    costs = np.concatenate([np.zeros(first), (sizes - 1.0) ** 2, np.full(len(item) + len(others), price)])
-    answer = solve_sparse(SparseProgram(costs, lower, upper, rows, columns, values), seconds)
+    given = np.full(many, np.nan) if fixed is None else fixed
+    complete = not np.isnan(given).any()
+    known = np.full(first + 2 * many + len(item) + len(others), np.nan)
+    known[first : first + many] = given
+    known[len(known) - many :] = np.where(given > 0, np.nan, 0.0) if complete else 0.0
+    above, below = np.full(many * pressed, -np.inf), np.zeros(many * pressed)
+    elastic = np.full(len(item) + len(others), _PRICE * float(sizes[-1]) ** 2)
+    program = SparseProgram(
+        costs=np.concatenate([np.zeros(first), (sizes - 1.0) ** 2, elastic, 2.0 * sizes - 1.0]),
+        lower=np.concatenate([kinds.numbers, np.zeros(many), above, problem.people[others]]).astype(float),
+        upper=np.concatenate([kinds.numbers, np.zeros(many), below, np.full(len(others), np.inf)]).astype(float),
+        rows=rows,
+        columns=columns,
+        values=values,
+        fixed=known,
+    )
+    answer = solve_sparse(program, seconds)
     if answer is None:
         return None
     units = np.zeros(allowed.shape)
@@ -115,6 +135,7 @@ def share_out(
         cost=answer.cost,
         units=units,
         buckets=np.maximum(answer.values[first : first + many], 0.0),
+        larger=np.maximum(answer.values[len(known) - many :], 0.0),
         worth=answer.multipliers[:number],
         prices=np.maximum(-answer.multipliers[holds:fits], 0.0).reshape(many, pressed).T,
         prices_of_others=np.maximum(answer.multipliers[fits:], 0.0),
@@ -126,8 +147,8 @@ def _flat(entry: tuple[Integers, Integers, Floats | float]) -> tuple[Integers, I
     return rows, columns, np.broadcast_to(np.asarray(values, dtype=float), rows.shape)
 
 
-def round_buckets(total: int, sizes: Integers, buckets: Floats) -> Sizing:
-    """Whole numbers of buckets near the fractional ones. Units that are left make small buckets larger by one."""
+def round_buckets(total: int, sizes: Integers, buckets: Floats) -> Integers:
+    """Whole numbers of buckets near the fractional ones, which hold no more than all units; hardly any are left."""
     whole = np.floor(buckets + _TINY).astype(np.int64)
     part = buckets - whole
     left = total - int(whole @ sizes)
@@ -139,11 +160,19 @@ def round_buckets(total: int, sizes: Integers, buckets: Floats) -> Sizing:
         whole[np.searchsorted(sizes, min(total, int(sizes[-1])), side="right") - 1] = 1
         left = total - int(whole @ sizes)
     smallest = int(np.flatnonzero(whole)[0])
-    whole[smallest] += left // int(sizes[smallest])
-    left %= int(sizes[smallest])
-    larger = np.clip(left - (np.cumsum(whole) - whole), 0, whole)
-    larger[smallest] += left - int(larger.sum())
-    return Sizing(sizes, whole, larger)
+    whole[smallest] += max(0, left // int(sizes[smallest]))
+    return whole
+
+
+def size_up(total: int, sizes: Integers, buckets: Integers, larger: Floats) -> Sizing:
+    """The units that are left make buckets larger: those of which the program says so, else the smallest."""
+    more = np.where(buckets > 0, np.floor(larger + _TINY), 0).astype(np.int64)
+    left = total - int(buckets @ sizes) - int(more.sum())
+    order = np.argsort(more - larger, kind="stable")
+    order = order[buckets[order] > 0]
+    for k in range(left):
+        more[order[k % len(order)]] += 1
+    return Sizing(sizes, buckets, more)
 
 
 def whole_quotas(kinds: Kinds, sizing: Sizing, units: Floats, random: np.random.Generator) -> Integers:

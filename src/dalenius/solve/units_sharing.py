@@ -16,7 +16,7 @@ from dalenius.solve.caps import Floats, Integers, most_values
 from dalenius.solve.unit_kinds import Kinds, kinds_of, pressure, use_by_size
 from dalenius.solve.unit_problem import UnitProblem
 from dalenius.solve.units_prices import bound_by_prices, prices_in
-from dalenius.solve.units_share import Shares, Sizing, round_buckets, share_out, whole_quotas
+from dalenius.solve.units_share import Shares, Sizing, round_buckets, share_out, size_up, whole_quotas
 
 _PRESSED = 0.25  # of the room, that items need which are pressed from the start
 _MOST_KINDS = 3000
@@ -27,7 +27,11 @@ _MOST_NEW = 6  # sizes, after each
 _WORTH_IT = 1e-3
 _USED = 0.02  # of a bucket
 _FEW_COLUMNS = 50_000
-_ROUNDS = 5
+_EXACT = 1e-4
+_ROUNDS = 3
+_OVER = 0.02  # of the room, and one unit: so much more than the room has no item that is not pressed
+_STEPS = 3  # in which numbers of buckets are rounded
+_NONE = 0.02  # of a bucket is none
 _LARGEST_PART = 0.6  # of the room to spare of an item that slack takes
 
 
@@ -38,7 +42,7 @@ class Sharing:
         self, problem: UnitProblem, promising: Integers, max_size: int, random: np.random.Generator, deadline: float
     ) -> None:
         self.problem, self.max_size = problem, max_size
-        self._random, self._deadline = random, deadline
+        self._random, self.deadline = random, deadline
         self._use_sizes(promising)
         self.kinds = self._first_kinds()
         self.first = self._solve(0.0)
@@ -52,7 +56,7 @@ class Sharing:
         caps = self._caps_of(every)
         promising = self.sizes
         for _ in range(_MOST_PRICINGS):
-            if self.first is None or time.monotonic() > self._deadline:
+            if self.first is None or time.monotonic() > self.deadline:
                 break
             better = self._price(self.first, every, caps)
             if not len(better):
@@ -67,8 +71,9 @@ class Sharing:
                 if self.first is not None:
                     self._price(self.first, every, caps)
         if self.first is not None:
-            used = self.sizes[self.first.buckets > _USED]
-            self._use_sizes(np.union1d(used, promising))
+            kept = (self.first.buckets > _USED) | np.isin(self.sizes, promising)
+            self._use_sizes(self.sizes[kept])
+            self.first = self.first.at(kept)
 
     def _price(self, shares: Shares, every: Integers, caps: Integers) -> Integers:
         """Raise the bound to what the prices prove; the sizes that seem to promise a lower optimum."""
@@ -79,7 +84,7 @@ class Sharing:
         prices, profit = np.zeros(own.shape), np.zeros(len(every))
         prices[:, known] = shares.prices
         if len(unknown):
-            found, dearest = prices_in(self.kinds, every[unknown], own[:, unknown], shares.worth, self._deadline)
+            found, dearest = prices_in(self.kinds, every[unknown], own[:, unknown], shares.worth, self.deadline)
             prices[:, unknown] = found
             profit[unknown] = dearest + others @ caps[rest][:, unknown] - (every[unknown] - 1.0) ** 2
         self.bound = max(self.bound, bound_by_prices(self.problem, self.kinds, every, caps, prices, others))
@@ -95,22 +100,39 @@ class Sharing:
 
     def shares(self, slack: float) -> Shares | None:
         """The optimum with slack, over the sizes that count; None if it could not be found in time."""
-        return self._solve(slack)
+        return self._solve(slack) if slack or self.first is None else self.first
 
-    def sizing(self, shares: Shares) -> Sizing:
-        """Whole numbers of buckets."""
-        return round_buckets(self.problem.units, self.sizes, shares.buckets)
+    def quotas(self, shares: Shares, slack: float) -> tuple[Sizing, Integers]:
+        """Whole numbers of buckets, and units of each kind for each size, in whole numbers too, that fill them.
 
-    def quotas(self, shares: Shares, sizing: Sizing, slack: float) -> Integers:
-        """Units of each kind for each size, in whole numbers that fill the buckets."""
-        again = share_out(
-            self.problem, self.kinds, self.sizes, self._caps, self._slack(slack), self._left(), sizing
-        )
-        units = shares.units if again is None else again.units
-        return whole_quotas(self.kinds, sizing, units, self._random)
+        The numbers of buckets that are nearest to whole ones are rounded first, and the others are found anew.
+        """
+        fixed = np.where(shares.buckets < _NONE, 0.0, np.nan)
+        spare = self._slack(slack)
+        for step in range(_STEPS):
+            free = np.flatnonzero(np.isnan(fixed))
+            if len(free) <= 2:
+                break
+            off = np.abs(shares.buckets[free] - np.rint(shares.buckets[free])) * self.sizes[free]
+            some = free[np.argsort(off, kind="stable")[: -(-len(free) // (_STEPS - step))]]
+            fixed[some] = np.rint(shares.buckets[some])
+            found = share_out(self.problem, self.kinds, self.sizes, self._caps, spare, self._left(), fixed)
+            if found is None:
+                fixed[some] = np.nan
+                break
+            shares = found
+        buckets = round_buckets(self.problem.units, self.sizes, shares.buckets)
+        found = None
+        if (np.abs(shares.buckets - buckets) > _EXACT).any():
+            found = share_out(
+                self.problem, self.kinds, self.sizes, self._caps, spare, self._left(), buckets.astype(float)
+            )
+        shares = shares if found is None else found
+        sizing = size_up(self.problem.units, self.sizes, buckets, shares.larger)
+        return sizing, whole_quotas(self.kinds, sizing, shares.units, self._random)
 
     def _left(self) -> float:
-        return max(0.1, self._deadline - time.monotonic())
+        return max(0.1, self.deadline - time.monotonic())
 
     def _first_kinds(self) -> Kinds:
         """As many of the pressed items as give no more than so many kinds."""
@@ -132,22 +154,20 @@ class Sharing:
         return np.asarray(np.minimum(slack, _LARGEST_PART * np.maximum(1.0 - use, 0.0)))
 
     def _solve(self, slack: float) -> Shares | None:
-        for _ in range(_ROUNDS):
+        """The optimum, after a few rounds in which more items are pressed."""
+        for left in range(_ROUNDS, 0, -1):
             shares = share_out(self.problem, self.kinds, self.sizes, self._caps, self._slack(slack), self._left())
-            if shares is None:
-                return None
+            if shares is None or left == 1:
+                return shares
             parts = shares.units / np.maximum(shares.units.sum(axis=1, keepdims=True), 1e-9)
-            over = use_by_size(self.problem, self.kinds, parts) - self._caps * shares.buckets * (1 - slack) - 1.0
+            room = self._caps * shares.buckets
+            over = use_by_size(self.problem, self.kinds, parts) - (1 + _OVER - slack) * room - 1.0
             over[self.kinds.pressed] = 0.0
-            worst = over.max(axis=1)
-            more = np.flatnonzero(worst > 0)
+            more = np.flatnonzero((over > 0).any(axis=1))
             if not len(more):
-                break
+                return shares
             kinds = self._kinds(np.union1d(self.kinds.pressed, more))
             if len(kinds) > _MOST_KINDS or len(kinds) * len(self.sizes) > _MOST_COLUMNS:
-                break
+                return shares
             self.kinds = kinds
-        return shares if len(self.kinds) == len(shares.units) else self._once_more(slack)
-
-    def _once_more(self, slack: float) -> Shares | None:
-        return share_out(self.problem, self.kinds, self.sizes, self._caps, self._slack(slack), self._left())
+        return None
