@@ -48,6 +48,7 @@ def solve_sparse(program: SparseProgram, seconds: float) -> SparseAnswer | None:
     highs = _with_model(program)
     highs.setOptionValue("solver", "ipm")
     highs.setOptionValue("run_crossover", "off")
+    highs.setOptionValue("ipm_optimality_tolerance", 1e-5)
     highs.setOptionValue("time_limit", max(0.01, float(seconds)))
     run_interruptibly(highs)
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:

@@ -45,7 +45,7 @@ __all__ = [
     "solve_units",
 ]
 
-_SHARE_OF_BOUND = 0.5  # of the time, at most
+_SHARE_OF_BOUND = 0.25  # of the time, at most
 
 
 def solve_units(
@@ -71,9 +71,9 @@ def solve_units(
     limited = without_unlimited(problem)
     if np.diff(limited.offsets).max() <= 1:
         return _solve_single_items(problem, limited, gap, time_limit, random)
-    bound = bound_units(limited, gap, time.monotonic() + _SHARE_OF_BOUND * time_limit, random)
-    buckets = search_buckets(limited, bound, gap, deadline, random, each or _nothing)
-    return _solution(problem, limited, buckets, bound, gap, random)
+    bound = bound_units(limited, gap, time.monotonic() + _SHARE_OF_BOUND * time_limit)
+    buckets, bound = search_buckets(limited, bound, gap, deadline, random, each or _nothing)
+    return _solution(problem, limited, buckets, bound, gap)
 
 
 def without_unlimited(problem: UnitProblem) -> UnitProblem:
@@ -121,13 +121,12 @@ def _bound_of(solution: Solution) -> int:
 
 
 def _solution(
-    problem: UnitProblem, limited: UnitProblem, bucket_of: npt.NDArray[np.int32], bound: UnitBound, gap: float,
-    random: np.random.Generator,
+    problem: UnitProblem, limited: UnitProblem, bucket_of: npt.NDArray[np.int32], bound: UnitBound, gap: float
 ) -> UnitSolution:
     """If buckets grew beyond the largest size, the bound is for what they grew to."""
     largest = int(np.bincount(bucket_of).max())
     if largest > bound.max_size:
-        bound = bound_units(limited, gap, time.monotonic(), random, largest)
+        bound = bound_units(limited, gap, time.monotonic(), largest)
     return _checked(problem, bucket_of, bound.bound, gap, bound.max_size)
 
 

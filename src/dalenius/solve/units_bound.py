@@ -29,7 +29,6 @@ from dalenius.solve.optimal import find_optimum_of, lower_bound_of
 from dalenius.solve.relaxation import NoSetting, relax
 from dalenius.solve.sizes import larger_size
 from dalenius.solve.unit_problem import UnitProblem
-from dalenius.solve.units_sharing import Sharing
 
 _MOST_PLACES = 8
 _MOMENT = 1.0
@@ -59,19 +58,17 @@ class UnitBound:
     """A proven bound over sizes up to `max_size`, the item that stands for each unit, and the best setting for them.
 
     The partition says how many units of each representative go to which size. Item m is that of units without items.
-    `sharing` shares out kinds of units to sizes; None if that is not possible.
+    `promising` are sizes in which representatives would lose little.
     """
 
     bound: int
     max_size: int
     representatives: Integers
     partition: Partition
-    sharing: Sharing | None = None
+    promising: Integers
 
 
-def bound_units(
-    problem: UnitProblem, gap: float, deadline: float, random: np.random.Generator, max_size: int = 0
-) -> UnitBound:
+def bound_units(problem: UnitProblem, gap: float, deadline: float, max_size: int = 0) -> UnitBound:
     """The bound for the first largest size that leaves a setting possible; the problem must be eligible.
 
     That size is at least the problem's, and at least `max_size`. The deadline is one of `time.monotonic`.
@@ -89,8 +86,8 @@ def bound_units(
                 verdict = validate_setting(instances[best].problem, setting)
                 if isinstance(verdict, Partition):
                     bound = max(bound, bounds[best] or 0)
-                    sharing = Sharing(problem, promising_sizes(instances[best]), max_size, random, deadline)
-                    return UnitBound(max(bound, sharing.bound), max_size, choices[best], verdict, sharing)
+                    promising = promising_sizes(instances[best])
+                    return UnitBound(bound, max_size, choices[best], verdict, promising)
         grown = larger_size(max_size, problem.units)
         if grown is None:
             return _one_bucket(problem, choices[0])
@@ -125,7 +122,8 @@ def _one_bucket(problem: UnitProblem, representatives: Integers) -> UnitBound:
     counts = np.bincount(representatives, minlength=len(problem.limits) + 1).tolist()
     setting = BucketSetting.of([(problem.units, 1)])
     bound = lower_bound_of(unit_instance(problem, representatives, problem.units), _MOMENT).bound or 0
-    return UnitBound(bound, problem.units, representatives, Partition(setting, tuple((count,) for count in counts)))
+    partition = Partition(setting, tuple((count,) for count in counts))
+    return UnitBound(bound, problem.units, representatives, partition, np.asarray([problem.units]))
 
 
 def _representatives(problem: UnitProblem) -> Iterator[Integers]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,13 @@ from dalenius.solve.units_bound import UnitBound
 from dalenius.solve.units_deal import deal, deal_kinds
 from dalenius.solve.units_exchange import exchange
 from dalenius.solve.units_repair import improve, repair
+from dalenius.solve.units_sharing import Sharing
 
 _BLOCK_CELLS = 8_000_000  # buckets x items of a block
 _SLACKS = (0.0, 0.03, 0.06, 0.1, 0.16, 0.25)
 _HOPELESS = 0.02  # excess of so many of the units is not worth a repair
+_FEW = 4
+_FIRST_PATIENCE, _PATIENCE, _LAST_PATIENCE = 15, 40, 10  # sweeps
 _WORTH_IT = 0.003  # of the loss, that another attempt has to gain
 
 Buckets = npt.NDArray[np.int32]
@@ -53,12 +56,96 @@ class _Attempt:
     valid: bool
 
 
-@dataclass(frozen=True, eq=False)
 class _Search:
-    problem: UnitProblem
-    max_size: int
-    random: np.random.Generator
-    each: Callable[[], None]
+    """The best buckets so far, and the nearest to valid ones while there are none; the bound; and the clock."""
+
+    def __init__(
+        self,
+        problem: UnitProblem,
+        bound: UnitBound,
+        gap: float,
+        deadline: float,
+        random: np.random.Generator,
+        each: Callable[[], None],
+    ) -> None:
+        self.problem, self.bound, self.gap = problem, bound, gap
+        self.deadline, self.random, self.each = deadline, random, each
+        self.best: _Attempt | None = None
+        self.nearest: _Attempt | None = None
+        self.seconds = 0.0
+
+    def over(self) -> bool:
+        """Whether the best is good enough, or there is no time for another attempt."""
+        best = self.best
+        if best is not None and best.loss - self.bound.bound <= self.gap * best.loss:
+            return True
+        return self.best is not None and time.monotonic() + self.seconds > self.deadline
+
+    def attempt(self, dealing: _Dealing, patience: int) -> bool:
+        """Finish a dealing, and keep it if it is the best. False if that gained little, where there was one before."""
+        before = self.best
+        attempt = self._finish(dealing, patience, sure=False)
+        if not attempt.valid:
+            if self.nearest is None or attempt.left < self.nearest.left:
+                self.nearest = attempt
+            return True
+        if before is not None and attempt.loss >= before.loss:
+            return True
+        self.best = attempt
+        return before is None or before.loss - attempt.loss >= _WORTH_IT * before.loss
+
+    def result(self) -> Buckets:
+        """The best; if no attempt was valid, the nearest, made valid whatever that costs."""
+        if self.best is None:
+            nearest = self.nearest
+            if nearest is None:
+                raise ValueError("no attempt was made")
+            alike = np.zeros(int(nearest.bucket_of.max()) + 1, dtype=np.int64)
+            self.best = self._finish(_Dealing(nearest.bucket_of, alike), _LAST_PATIENCE, sure=True)
+        return self.best.bucket_of
+
+    def by_representatives(self) -> _Dealing:
+        """Units dealt to the setting of the bound."""
+        setting = self.bound.partition.setting
+        quotas = np.asarray(self.bound.partition.quotas, dtype=np.int64)
+        groups = np.repeat(np.arange(len(setting.groups)), [group.buckets for group in setting.groups])
+        return _Dealing(deal(self.bound.representatives, quotas, setting, self.random), groups)
+
+    def by_kinds(self, sharing: Sharing, slack: float) -> _Dealing | None:
+        """Units dealt to the optimum with some slack; None if that is not worth it, or not found in time."""
+        shares = sharing.shares(slack)
+        if shares is None or (self.best is not None and shares.cost >= (1 - _WORTH_IT) * self.best.loss):
+            return None
+        sizing, quotas = sharing.quotas(shares, slack)
+        bucket_of = deal_kinds(self.problem, sharing.kinds, quotas, sizing.buckets, self.random)
+        return _Dealing(bucket_of, np.repeat(np.arange(len(sizing.buckets)), sizing.buckets))
+
+    def _finish(self, dealing: _Dealing, patience: int, *, sure: bool) -> _Attempt:
+        """Exchange, and make every bucket valid; not if too much is broken after that, unless it has to be `sure`."""
+        problem, bucket_of = self.problem, dealing.bucket_of
+        blocks = _blocks(problem, dealing.groups)
+        number = int(blocks.max()) + 1
+        order = np.argsort(blocks[bucket_of], kind="stable") if number > 1 else np.arange(problem.units)
+        ends = np.cumsum(np.bincount(blocks[bucket_of], minlength=number))
+        made = left = 0
+        valid = True
+        for k in range(number):
+            units = order[ends[k - 1] if k else 0 : ends[k]]
+            block = Block.of(problem, units, bucket_of[units].astype(np.int64))
+            until = time.monotonic() + max(0.0, self.deadline - time.monotonic()) / (number - k)
+            excess = exchange(block, self.random, until, self.each, patience)
+            left += excess
+            if not sure and excess > max(_FEW, _HOPELESS * len(units)):
+                valid = False
+            elif excess:
+                repair(block, problem.first_size, self.bound.max_size, self.random, until, self.each)
+            if valid:
+                improve(block, problem.first_size, self.random, until, self.each)
+            bucket_of[units] = block.bucket_of + made
+            made += len(block.sizes)
+        sizes = np.bincount(bucket_of)
+        loss = int(((sizes[sizes > 0] - 1) ** 2).sum())
+        return _Attempt(bucket_of, loss, left, valid)
 
 
 def search_buckets(
@@ -68,83 +155,23 @@ def search_buckets(
     deadline: float,
     random: np.random.Generator,
     each: Callable[[], None],
-    first: Buckets | None = None,
-) -> Buckets:
-    """A valid bucketization: the best of several attempts, and of `first` if there is one already."""
-    search = _Search(problem, bound.max_size, random, each)
-    best, loss, nearest = first, _loss(first) if first is not None else None, None
-    seconds = 0.0
-    if bound.sharing is not None:
-        bound.sharing.deadline = deadline
+) -> tuple[Buckets, UnitBound]:
+    """A valid bucketization, the best of several attempts; and the bound, which may have risen."""
+    search = _Search(problem, bound, gap, deadline, random, each)
+    search.attempt(search.by_representatives(), _FIRST_PATIENCE)
+    if search.over():
+        return search.result(), search.bound
+    sharing = Sharing(problem, bound.promising, bound.max_size, random, deadline)
+    search.bound = replace(bound, bound=max(bound.bound, sharing.bound))
     for slack in _SLACKS:
         began = time.monotonic()
-        if loss is not None and (loss - bound.bound <= gap * loss or began + seconds > deadline):
+        dealing = None if search.over() else search.by_kinds(sharing, slack)
+        if dealing is None or not search.attempt(dealing, _PATIENCE):
             break
-        if nearest is not None and began + seconds > deadline:
+        search.seconds = time.monotonic() - began
+        if search.best is None and began + 2 * search.seconds > deadline:
             break
-        dealing = _dealing(search, bound, slack, loss)
-        if dealing is None:
-            break
-        attempt = _finish(search, dealing, deadline, sure=False)
-        seconds = time.monotonic() - began
-        if not attempt.valid:
-            nearest = attempt if nearest is None or attempt.left < nearest.left else nearest
-        elif loss is None or attempt.loss < loss:
-            enough = loss is not None and loss - attempt.loss < _WORTH_IT * loss
-            best, loss = attempt.bucket_of, attempt.loss
-            if enough:
-                break
-    if best is not None:
-        return best
-    if nearest is None:
-        setting, quotas = bound.partition.setting, np.asarray(bound.partition.quotas, dtype=np.int64)
-        groups = np.repeat(np.arange(len(setting.groups)), [group.buckets for group in setting.groups])
-        dealt = _Dealing(deal(bound.representatives, quotas, setting, random), groups)
-    else:
-        dealt = _Dealing(nearest.bucket_of, np.zeros(int(nearest.bucket_of.max()) + 1, dtype=np.int64))
-    return _finish(search, dealt, deadline, sure=True).bucket_of
-
-
-def _loss(bucket_of: Buckets) -> int:
-    sizes = np.bincount(bucket_of)
-    return int(((sizes[sizes > 0] - 1) ** 2).sum())
-
-
-def _dealing(search: _Search, bound: UnitBound, slack: float, loss: int | None) -> _Dealing | None:
-    """Units dealt to the optimum with some slack; None if that is no better than the loss so far."""
-    sharing = bound.sharing
-    shares = None if sharing is None else sharing.shares(slack)
-    if sharing is None or shares is None or (loss is not None and shares.cost >= (1 - _WORTH_IT) * loss):
-        return None
-    sizing, quotas = sharing.quotas(shares, slack)
-    bucket_of = deal_kinds(search.problem, sharing.kinds, quotas, sizing.buckets, search.random)
-    return _Dealing(bucket_of, np.repeat(np.arange(len(sizing.buckets)), sizing.buckets))
-
-
-def _finish(search: _Search, dealing: _Dealing, deadline: float, *, sure: bool) -> _Attempt:
-    """Exchange, and unless too much is broken after that, make every bucket valid; in any case if it has to be `sure`."""
-    problem, bucket_of = search.problem, dealing.bucket_of
-    blocks = _blocks(problem, dealing.groups)
-    number = int(blocks.max()) + 1
-    order = np.argsort(blocks[bucket_of], kind="stable") if number > 1 else np.arange(problem.units)
-    ends = np.cumsum(np.bincount(blocks[bucket_of], minlength=number))
-    made = left = 0
-    valid = True
-    for k in range(number):
-        units = order[ends[k - 1] if k else 0 : ends[k]]
-        block = Block.of(problem, units, bucket_of[units].astype(np.int64))
-        until = time.monotonic() + max(0.0, deadline - time.monotonic()) / (number - k)
-        excess = exchange(block, search.random, until, search.each)
-        left += excess
-        if not sure and excess > max(4.0, _HOPELESS * len(units)):
-            valid = False
-        elif excess:
-            repair(block, problem.first_size, search.max_size, search.random, until, search.each)
-        if valid:
-            improve(block, problem.first_size, search.random, until, search.each)
-        bucket_of[units] = block.bucket_of + made
-        made += len(block.sizes)
-    return _Attempt(bucket_of, _loss(bucket_of), left, valid)
+    return search.result(), search.bound
 
 
 def _blocks(problem: UnitProblem, groups: Integers) -> Integers:

@@ -20,6 +20,7 @@ from dalenius.solve.units_share import Shares, Sizing, round_buckets, share_out,
 
 _PRESSED = 0.25  # of the room, that items need which are pressed from the start
 _MOST_KINDS = 3000
+_MANY_KINDS = 1000  # with which sizes that are not in use cost too much time
 _MOST_COLUMNS = 150_000  # kinds x sizes
 _MOST_SIZES = 400
 _MOST_PRICINGS = 3
@@ -30,7 +31,7 @@ _FEW_COLUMNS = 50_000
 _EXACT = 1e-4
 _ROUNDS = 3
 _OVER = 0.02  # of the room, and one unit: so much more than the room has no item that is not pressed
-_STEPS = 3  # in which numbers of buckets are rounded
+_STEPS = 2  # in which numbers of buckets are rounded
 _NONE = 0.02  # of a bucket is none
 _LARGEST_PART = 0.6  # of the room to spare of an item that slack takes
 
@@ -61,7 +62,8 @@ class Sharing:
             better = self._price(self.first, every, caps)
             if not len(better):
                 break
-            self._use_sizes(np.union1d(self.sizes, better))
+            used = self.sizes[self.first.buckets > _USED] if self._is_large else self.sizes
+            self._use_sizes(np.union1d(used, better))
             self.first = self._solve(0.0)
         else:
             if len(every) * len(self.kinds) <= _FEW_COLUMNS:
@@ -71,7 +73,9 @@ class Sharing:
                 if self.first is not None:
                     self._price(self.first, every, caps)
         if self.first is not None:
-            kept = (self.first.buckets > _USED) | np.isin(self.sizes, promising)
+            kept = self.first.buckets > _USED
+            if not self._is_large:
+                kept |= np.isin(self.sizes, promising)
             self._use_sizes(self.sizes[kept])
             self.first = self.first.at(kept)
 
@@ -95,6 +99,10 @@ class Sharing:
     def _use_sizes(self, sizes: Integers) -> None:
         self.sizes, self._caps = sizes, self._caps_of(sizes)
 
+    @property
+    def _is_large(self) -> bool:
+        return len(self.kinds) > _MANY_KINDS
+
     def _caps_of(self, sizes: Integers) -> Integers:
         return most_values(self.problem.limits, sizes, self.problem.known_records)
 
@@ -109,12 +117,13 @@ class Sharing:
         """
         fixed = np.where(shares.buckets < _NONE, 0.0, np.nan)
         spare = self._slack(slack)
-        for step in range(_STEPS):
+        steps = 1 if self._is_large else _STEPS
+        for step in range(steps):
             free = np.flatnonzero(np.isnan(fixed))
             if len(free) <= 2:
                 break
             off = np.abs(shares.buckets[free] - np.rint(shares.buckets[free])) * self.sizes[free]
-            some = free[np.argsort(off, kind="stable")[: -(-len(free) // (_STEPS - step))]]
+            some = free[np.argsort(off, kind="stable")[: -(-len(free) // (steps + 1 - step))]]
             fixed[some] = np.rint(shares.buckets[some])
             found = share_out(self.problem, self.kinds, self.sizes, self._caps, spare, self._left(), fixed)
             if found is None:
