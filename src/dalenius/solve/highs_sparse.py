@@ -84,6 +84,20 @@ class SparseFamily:
         return np.asarray(self._highs.getSolution().row_dual)
 
 
+def whole_corner(columns: int, rows: Integers, entries: Integers, lower: Floats, upper: Floats) -> Floats | None:
+    """A corner of 0 <= x <= 1 with lower <= A x <= upper, where A has ones at (rows, entries); None if it is empty."""
+    nothing = np.zeros(columns)
+    highs = _with_model(SparseProgram(nothing, lower, upper, rows, entries, np.ones(len(rows))))
+    index = np.arange(columns, dtype=np.int32)
+    highs.changeColsBounds(columns, index, nothing, np.ones(columns))
+    highs.setOptionValue("solver", "simplex")
+    highs.setOptionValue("random_seed", 0)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    return np.asarray(highs.getSolution().col_value)
+
+
 def _with_model(program: SparseProgram) -> highspy.Highs:
     order = np.lexsort((program.columns, program.rows))
     number = len(program.lower)
