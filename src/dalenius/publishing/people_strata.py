@@ -43,6 +43,8 @@ from dalenius.strata.merging import merge_leaves
 Question = tuple[str | None, str, int, int] | int  # column (None: number of rows), text, below, above; or a stratum
 
 _MOMENT = 1.0  # second, the least for a stratum
+_SHARE_OF_TIME = 0.7  # of the time limit, for solving; the rest is for tables and verification
+_ROOM_FOR_SIZES = 2  # times the largest size that one column would need: sets of values fit better with some more
 _MOST_TARGETS = 8  # values of each set that a tree is to tell apart, if there are several sets
 
 
@@ -88,7 +90,8 @@ class PeopleStratifier:
     def __init__(self, request: PublishRequest, survey: Survey, people: People, items: AllItems) -> None:
         self._request, self._survey, self._people, self._items = request, survey, people, items
         self._options, self._known = request.solving, request.solving.known_records
-        self._deadline = time.monotonic() + request.solving.time_limit
+        self._deadline = time.monotonic() + _SHARE_OF_TIME * request.solving.time_limit
+        self._left = len(items.items)
         self._random = np.random.default_rng(
             KeyStream(request.key, Purpose.PEOPLE, 1).words(4).tolist()
         )  # for the search alone: people are dealt in an order of the key's
@@ -210,7 +213,7 @@ class PeopleStratifier:
             failed: list[int] = []
             for stratum in range(number):
                 people = mine[of_person == stratum]
-                solution = self._solve_one(people, number - stratum)
+                solution = self._solve_one(people)
                 progress.advance(1)
                 if solution is None:
                     failed.append(stratum)
@@ -225,8 +228,10 @@ class PeopleStratifier:
                 )
             of_person = _join(of_person, failed)
 
-    def _solve_one(self, people: Integers, left: int) -> UnitSolution | None:
+    def _solve_one(self, people: Integers) -> UnitSolution | None:
         offsets, items = self._items.take(people)
+        share = min(1.0, len(items) / max(1, self._left))  # of the time that is left
+        self._left -= len(items)
         there = np.unique(items)
         limits = tuple(self._items.limits[i] for i in there.tolist())
         problem = UnitProblem(
@@ -238,11 +243,11 @@ class PeopleStratifier:
             known_records=self._known,
         )
         low = max(least_min_size(limits, self._known), self._options.min_size or HIDING_SIZE)
-        high = self._options.max_size or automatic_max_size(limits, len(people), self._known)
+        high = self._options.max_size or _ROOM_FOR_SIZES * automatic_max_size(limits, len(people), self._known)
         problem = replace(problem, min_size=low, max_size=max(low, high))
         if impossible_items(problem):
             return None
-        seconds = max(_MOMENT, (self._deadline - time.monotonic()) / left)
+        seconds = max(_MOMENT, share * (self._deadline - time.monotonic()))
         return solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
 
     def _refuse_impossible(self, rows_each: Integers, classes: Sequence[int]) -> None:

@@ -5,14 +5,16 @@ column may be in groups, and groups in groups. A node is a value, a group, or ev
 each edge one of b colours (buckets) so that every node has floor(h_v / b) or ceil(h_v / b) edges of every colour.
 
 Guarantee. There always is such a colouring: D. de Werra, "Equitable colorations of graphs", Revue francaise
-d'informatique et de recherche operationnelle 5 (1971), for values alone. `colour_edges` finds one. Everything is a node
-too, so that buckets have floor(n / b) or ceil(n / b) units. With two columns and n = S b, buckets of one size S are
-therefore possible if, and only if, h_x <= cap_x(S) b for all x of both columns: the condition of Lemma 2 for one column.
+d'informatique et de recherche operationnelle 5 (1971), for values alone. `colour_edges` finds one. Everything is a
+node too, so that buckets have floor(n / b) or ceil(n / b) units. With two columns and n = S b, buckets of one size S
+are therefore possible if, and only if, h_x <= cap_x(S) b for all x of both columns: the condition of Lemma 2 for one
+column.
 
 Method. Divide and conquer: b' = floor(b / 2) colours get floor or ceil of h_v b' / b edges of every node v, the other
 colours the rest. Taking every edge with weight b' / b is a fractional answer. The nodes of a column are a laminar
-family, those of both columns two of them, whose incidence matrix is totally unimodular: the corners of the linear program
-are whole numbers (a flow from one tree to the other). Parts of parts keep the promise: b' ceil(h / b) is whole, so that
+family, those of both columns two of them, whose incidence matrix is totally unimodular: the corners of the linear
+program are whole numbers (a flow from one tree to the other). Parts of parts keep the promise: b' ceil(h / b) is
+whole, so that
 
     h' <= ceil(h b' / b)  <=  b' ceil(h / b)    and    ceil(h' / b')  <=  ceil(h / b),     and as much for floors.
 

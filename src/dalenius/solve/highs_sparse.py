@@ -62,7 +62,7 @@ def solve_sparse(program: SparseProgram, seconds: float) -> SparseAnswer | None:
 
 
 class SparseFamily:
-    """The same program with other upper limits of rows, and other columns that have to be 0; each starts at the last."""
+    """One program with other limits of rows, and other columns that have to be 0; each starts at the one before."""
 
     def __init__(self, program: SparseProgram) -> None:
         self._program = program

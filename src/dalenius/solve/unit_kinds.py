@@ -8,6 +8,7 @@ the same least size.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +47,7 @@ def least_sizes(problem: UnitProblem) -> Integers:
 def kinds_of(problem: UnitProblem, pressed: Integers, random: np.random.Generator, last_size: int) -> Kinds:
     """The kinds of units; sizes above `last_size` are as good as that one.
 
-    Kinds are told apart by sums of random numbers of 64 bits, and then compared item by item, since a bound rests on it.
+    Kinds are told apart by sums of random numbers, and then compared item by item, since a bound rests on it.
     """
     place = np.full(len(problem.limits), -1, dtype=np.int64)
     place[pressed] = np.arange(len(pressed))
@@ -119,7 +120,7 @@ def pressure(problem: UnitProblem, caps: Integers, sizes: Integers) -> npt.NDArr
 
 def ranked_keys(problem: UnitProblem, ranks: Integers) -> Integers:
     """For each unit its three items of lowest rank, as one number: alike units have neighbouring numbers."""
-    bits = int(len(ranks)).bit_length()
+    bits = len(ranks).bit_length()
     none = len(ranks)
     keys = np.empty(problem.units, dtype=np.int64)
     of_item = np.append(ranks, none)
@@ -140,7 +141,7 @@ def _pieces(problem: UnitProblem) -> list[slice]:
     """All units in runs of about as many items."""
     cuts = np.searchsorted(problem.offsets[:-1], np.arange(0, int(problem.offsets[-1]), _PIECE))
     edges = np.unique(np.concatenate([[0], cuts, [problem.units]]))
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 def _own_items(problem: UnitProblem, units: slice) -> tuple[Integers, Integers]:

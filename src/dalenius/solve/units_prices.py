@@ -13,12 +13,12 @@ a valid bucket of S units, h_x of which have x, has
 
 A unit of kind t cannot be in a bucket smaller than least(t). So over all buckets, whatever they are,
 
-    loss  >=  sum_t n_t min over S >= least(t) of ( sigma(S) + sum of y(x, S) over the items x of t )  +  sum_x h_x v(x).
+    loss  >=  sum_t n_t min over S >= least(t) of (sigma(S) + sum of y(x, S) over items x of t)  +  sum_x h_x v(x).
 
-The multipliers of the linear program of `units_share.py` are the best prices. Where that has some of the sizes alone, the
-best prices in another size, given what each kind of unit is worth, come from a linear program for that size: the dearest
-units that fit into a bucket. Here they are whole multiples of 2^-20,
-and sigma is rounded down to one, so that the bound is exact whatever became of them on the way.
+The multipliers of the linear program of `units_share.py` are the best prices. Where that has some of the sizes alone,
+the best prices in another size, given what each kind of unit is worth, come from a linear program for that size: the
+dearest units that fit into a bucket. Here they are whole multiples of 2^-20, and sigma is rounded down to one, so
+that the bound is exact whatever became of them on the way.
 """
 
 from __future__ import annotations
@@ -58,14 +58,12 @@ def bound_by_prices(
         mine = np.zeros(len(kinds), dtype=np.int64)
         np.add.at(mine, kinds.holder, price[kinds.held, k])
         least = np.where(kinds.least <= size, np.minimum(least, sigma[k] + mine), least)
-    total = sum(n * worth for n, worth in zip(kinds.numbers.tolist(), least.tolist(), strict=True))
+    total: int = sum(n * worth for n, worth in zip(kinds.numbers.tolist(), least.tolist(), strict=True))
     total += sum(h * v for h, v in zip(problem.people[rest].tolist(), other.tolist(), strict=True))
     return max(0, -(-total // _SCALE))
 
 
-def prices_in(
-    kinds: Kinds, sizes: Integers, caps: Integers, worth: Floats, deadline: float
-) -> tuple[Floats, Floats]:
+def prices_in(kinds: Kinds, sizes: Integers, caps: Integers, worth: Floats, deadline: float) -> tuple[Floats, Floats]:
     """For each size the prices of pressed items, and what the dearest units that fit into a bucket are worth.
 
     `caps` has a row for every pressed item. After the deadline the prices are those of the size before.

@@ -1,10 +1,10 @@
 """The search for a valid bucketization of small loss.
 
-A linear program says how many units of each kind go to buckets of each size (`units_share.py`). The units of a size are
-dealt to its buckets so that alike units are spread (`units_deal.py`), exchanged until no cap is broken
-(`units_exchange.py`), and where that stalls, buckets change their sizes (`units_repair.py`). Where much came out broken,
-the next attempt has more slack. The best attempt counts. The search ends early where more slack costs more than it
-could save.
+A linear program says how many units of each kind go to buckets of each size (`units_share.py`). The units of a size
+are dealt to its buckets so that alike units are spread (`units_deal.py`), exchanged until no cap is broken
+(`units_exchange.py`), and where that stalls, buckets change their sizes (`units_repair.py`). Where much came out
+broken, the next attempt has more slack. The best attempt counts. The search ends early where more slack costs more
+than it could save.
 
 Many buckets are worked on in blocks, each of which has its share of every size, so that memory stays small: a block has
 a table of its buckets and items.
@@ -27,13 +27,15 @@ from dalenius.solve.units_deal import deal, deal_kinds
 from dalenius.solve.units_exchange import exchange
 from dalenius.solve.units_repair import improve, repair
 from dalenius.solve.units_sharing import Sharing
+from dalenius.solve.units_two_columns import best_one_size, colour_units, sides_of
 
 _BLOCK_CELLS = 8_000_000  # buckets x items of a block
 _SLACKS = (0.0, 0.03, 0.06, 0.1, 0.16, 0.25)
 _HOPELESS = 0.02  # excess of so many of the units is not worth a repair
 _FEW = 4
-_FIRST_PATIENCE, _PATIENCE, _LAST_PATIENCE = 15, 40, 10  # sweeps
-_WORTH_IT = 0.003  # of the loss, that another attempt has to gain
+_FIRST_PATIENCE, _PATIENCE, _LAST_PATIENCE = 8, 30, 10  # sweeps
+_COLOURING = 5.0  # seconds that it may take beyond the time limit
+_WORTH_IT = 0.005  # of the loss, that another attempt has to gain
 
 Buckets = npt.NDArray[np.int32]
 
@@ -93,6 +95,20 @@ class _Search:
             return True
         self.best = attempt
         return before is None or before.loss - attempt.loss >= _WORTH_IT * before.loss
+
+    def colour(self, *, only_optimal: bool) -> None:
+        """Take buckets of one size by an edge colouring if there are such, and they are better than the best."""
+        one = best_one_size(self.problem)
+        most = (
+            self.bound.bound / (1 - self.gap) if only_optimal else np.inf if self.best is None else self.best.loss - 1
+        )
+        side = sides_of(self.problem) if one is not None and one.loss <= most else None
+        if one is None or side is None:
+            return
+        until = max(self.deadline, time.monotonic() + _COLOURING)
+        bucket_of = colour_units(self.problem, one, side, self.random, until)
+        if bucket_of is not None:
+            self.best = _Attempt(bucket_of, one.loss, 0, valid=True)
 
     def result(self) -> Buckets:
         """The best; if no attempt was valid, the nearest, made valid whatever that costs."""
@@ -158,7 +174,9 @@ def search_buckets(
 ) -> tuple[Buckets, UnitBound]:
     """A valid bucketization, the best of several attempts; and the bound, which may have risen."""
     search = _Search(problem, bound, gap, deadline, random, each)
-    search.attempt(search.by_representatives(), _FIRST_PATIENCE)
+    search.colour(only_optimal=True)
+    if search.best is None:
+        search.attempt(search.by_representatives(), _FIRST_PATIENCE)
     if search.over():
         return search.result(), search.bound
     sharing = Sharing(problem, bound.promising, bound.max_size, random, deadline)
@@ -171,6 +189,7 @@ def search_buckets(
         search.seconds = time.monotonic() - began
         if search.best is None and began + 2 * search.seconds > deadline:
             break
+    search.colour(only_optimal=False)
     return search.result(), search.bound
 
 

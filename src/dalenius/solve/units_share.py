@@ -1,15 +1,15 @@
 """How many units of each kind go to buckets of each size, and how many buckets there are: a linear program.
 
-    minimise sum_S (S - 1)^2 b(S)     over b >= 0 and z >= 0, where z(t, S) units of kind t (`unit_kinds.py`) go to size S
+    minimise sum_S (S - 1)^2 b(S)    over b, z >= 0, where z(t, S) units of kind t (`unit_kinds.py`) go to size S
 
     sum_S z(t, S) = n_t                                             every unit has a place
     sum_t z(t, S) = S b(S)                                          that fill the buckets
     sum of z(t, S) over kinds t with x  <=  cap_x(S) b(S)           for every pressed item x and size S
     sum_S cap_x(S) b(S)  >=  h_x                                    for every other item x
 
-Every bucketization gives a solution. So its optimum bounds the loss from below (`units_prices.py` proves it), at least as
-well as representatives do, since all items of a unit count at once. And it says which units belong in which size, so
-that each size has room for what comes into it: what is left to the search is to deal units within a size.
+Every bucketization gives a solution. So its optimum bounds the loss from below (`units_prices.py` proves it), at
+least as well as representatives do, since all items of a unit count at once. And it says which units belong in which
+size, so that each size has room for what comes into it: what is left to the search is to deal units within a size.
 
 Slack s asks for more room than that, (1 - s) cap_x(S) b(S), because a dealing cannot fill every bucket to the brim with
 everything at once. An excess has a price that no bucketization would pay, so that there is always an answer.
@@ -18,6 +18,7 @@ everything at once. An excess has a price that no bucketization would pay, so th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,8 @@ _WORTH_A_BUCKET = 0.3  # of a bucket, that is rounded up if there are enough uni
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The optimum: z by kind and size, b, how many units buckets have more than S, the worth of a unit of each kind, and the prices of room in each size for pressed
-    items (rows) and in all sizes for the others."""
+    """The optimum: z by kind and size, b, and how many units buckets have more than S; what a unit of each kind is
+    worth, and the prices of room: in each size for pressed items (rows), in all sizes for the others."""
 
     cost: float
     units: Floats
@@ -98,7 +99,7 @@ def share_out(
     first, lacking = len(kind), np.arange(len(others))
     excess = first + many + np.arange(len(item) + 1)
     fills, holds, fits = number, number + many, number + many + many * pressed
-    entries = (
+    entries: tuple[tuple[Integers, Integers, Any], ...] = (
         (kind, np.arange(first), 1.0),
         (fills + size, np.arange(first), 1.0),
         (fills + np.arange(many), first + np.arange(many), -sizes.astype(float)),
@@ -142,7 +143,7 @@ def share_out(
     )
 
 
-def _flat(entry: tuple[Integers, Integers, Floats | float]) -> tuple[Integers, Integers, Floats]:
+def _flat(entry: tuple[Integers, Integers, Any]) -> tuple[Integers, Integers, Floats]:
     rows, columns, values = entry
     return rows, columns, np.broadcast_to(np.asarray(values, dtype=float), rows.shape)
 

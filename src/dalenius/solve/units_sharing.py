@@ -1,9 +1,9 @@
-"""The linear program of `units_share.py` for one problem, again and again: which items are pressed, and which sizes count.
+"""The linear program of `units_share.py` for one problem: which items are pressed, and which sizes count.
 
-It begins with the items that need a good part of the room there is. Where the optimum sends more units with some other
-item to a size than its buckets hold, that item is pressed too, and the program is solved again. The first optimum, over
-all sizes and without slack, gives the bound (`units_prices.py`). After that, a few sizes will do: those in use, and those
-in which representatives (`units_bound.py`) would lose little.
+It begins with the items that need a good part of the room there is. Where the optimum sends more units with some
+other item to a size than its buckets hold, that item is pressed too, and the program is solved again. The first
+optimum, over all sizes and without slack, gives the bound (`units_prices.py`). After that, a few sizes will do: those
+in use, and those in which representatives (`units_bound.py`) would lose little.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PRESSED = 0.25  # of the room, that items need which are pressed from the start
 _MOST_KINDS = 3000
 _MANY_KINDS = 1000  # with which sizes that are not in use cost too much time
 _MOST_COLUMNS = 150_000  # kinds x sizes
-_MOST_SIZES = 400
+_MOST_CELLS = 1_000_000  # sizes x items, up to which there is a bound
 _MOST_PRICINGS = 3
 _MOST_NEW = 6  # sizes, after each
 _WORTH_IT = 1e-3
 _USED = 0.02  # of a bucket
 _FEW_COLUMNS = 50_000
 _EXACT = 1e-4
-_ROUNDS = 3
+_ROUNDS = 2
 _OVER = 0.02  # of the room, and one unit: so much more than the room has no item that is not pressed
 _STEPS = 2  # in which numbers of buckets are rounded
 _NONE = 0.02  # of a bucket is none
@@ -44,23 +44,27 @@ class Sharing:
     ) -> None:
         self.problem, self.max_size = problem, max_size
         self._random, self.deadline = random, deadline
+        self._began = False
         self._use_sizes(promising)
         self.kinds = self._first_kinds()
         self.first = self._solve(0.0)
+        self._began = True
         self.bound = 0
         last = min(max_size, problem.units)
-        if self.first is not None and last - problem.first_size < _MOST_SIZES:
+        if self.first is not None and (last - problem.first_size) * len(problem.limits) < _MOST_CELLS:
             self._prove(np.arange(problem.first_size, last + 1, dtype=np.int64))
 
     def _prove(self, every: Integers) -> None:
         """The bound; sizes that could lower the optimum join the promising ones, until there are none."""
         caps = self._caps_of(every)
         promising = self.sizes
-        for _ in range(_MOST_PRICINGS):
+        for pricing in range(2 if self._is_large else _MOST_PRICINGS):
             if self.first is None or time.monotonic() > self.deadline:
                 break
             better = self._price(self.first, every, caps)
             if not len(better):
+                break
+            if self._is_large and pricing == 1:
                 break
             used = self.sizes[self.first.buckets > _USED] if self._is_large else self.sizes
             self._use_sizes(np.union1d(used, better))
@@ -164,7 +168,7 @@ class Sharing:
 
     def _solve(self, slack: float) -> Shares | None:
         """The optimum, after a few rounds in which more items are pressed."""
-        for left in range(_ROUNDS, 0, -1):
+        for left in range(1 if self._is_large and self._began else _ROUNDS, 0, -1):
             shares = share_out(self.problem, self.kinds, self.sizes, self._caps, self._slack(slack), self._left())
             if shares is None or left == 1:
                 return shares
