@@ -7,7 +7,9 @@ beside the checkout, the findings on each of them are compared as well, under a 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -122,10 +124,39 @@ def test_a_plan_foresees_the_release(run: Run) -> None:
     assert planned["mse"] < published["mse"]  # that of the table as one
 
 
-def test_one_sensitive_column(run: Run) -> None:
-    result = run("plan", "people.parquet", "--sensitive", "income", "--sensitive", "chapter", "--odds", "4")
-    assert result.exit_code == 2
-    assert "one sensitive column" in result.stderr
+def test_a_second_sensitive_column_is_never_a_second_release(run: Run) -> None:
+    """Both are in the same buckets, each under the rule; a limit that does not say whose it is passes nowhere."""
+    words = ("--sensitive", "income", "--sensitive", "chapter", "--quasi-identifiers", "age,sex", "--odds", "4")
+    for command in ("plan", "publish"):
+        out = ("--out", "release") if command == "publish" else ()
+        unclear = run(command, "people.parquet", *words, "--limit", "neoplasm=0.3", *out)
+        assert unclear.exit_code == 2
+        assert "does not say which of 2 sensitive columns it is about" in unclear.stderr
+        assert "--limit income:neoplasm=0.3" in unclear.stderr
+    assert not Path("release").exists()
+    published = json.loads(run("publish", "people.parquet", *words, "--out", "release", "--json").stdout)
+    (chapter,) = published["others"]
+    assert chapter["column"] == "chapter"
+    for value in (*published["values"], *chapter["values"]):
+        assert Fraction(value["worst"]["count"], value["worst"]["size"]) <= Fraction(value["limit"]) < 1
+    assert run("verify", "release", "--against", "people.parquet").exit_code == 0
+
+
+def test_people_with_several_rows_are_told_what_to_write(run: Run) -> None:
+    """Nobody is told that limits are about people where they are about rows, and no row is left out unasked."""
+    words = ("publish", "people.parquet", "--sensitive", "chapter", "--quasi-identifiers", "age,sex", "--odds", "4")
+    by_rows = json.loads(run(*words, "--out", "release", "--json").stdout)
+    (repeated,) = [finding for finding in by_rows["findings"] if finding["code"] == "repeated-people"]
+    assert (repeated["severity"], "--person patient_nbr" in repeated["answer"]) == ("look", True)
+    by_people = (*words, "--person", "patient_nbr", "--out", "people")
+    refused = run(*by_people)
+    assert (refused.exit_code, Path("people").exists()) == (3, False)
+    advised = re.search(r"Keep fewer rows .* --most-rows (\d+), which leaves out ([0-9,]+) rows", refused.stderr)
+    assert advised is not None
+    found = json.loads(run(*by_people, "--most-rows", advised[1], "--json").stdout)
+    assert found["dropped_rows"] == int(advised[2].replace(",", "")) == 6000 - found["rows"]
+    assert found["people"] == len(set(people()["patient_nbr"].to_pylist()))
+    assert "repeated-people" not in [finding["code"] for finding in found["findings"]]
 
 
 # The real tables: their file, the sensitive column, quasi-identifiers and limits; then what is found, heaviest first.

@@ -49,6 +49,7 @@ def full(twin: dict[str, Any]) -> dict[str, Any]:
         "people": None,
         "points": None,
         "attacker": "learning",
+        "columns": [],
         "groups": [],
     }
     exposure = twin["exposure"]

@@ -23,11 +23,23 @@ from tests.handmade import edit_manifest, hospital
 
 Run = Callable[..., Result]
 ATTACKS = ["corruption", "negative", "learning", "order"]
-TOP = ["format", "rows", "buckets", "known_records", "fake_values", "sampled", "verdict", "findings", "broken", "notes"]
+TOP = [
+    *["format", "rows", "buckets", "known_records", "fake_values", "sampled", "verdict", "findings", "broken", "notes"],
+    "people",
+]
 KEYS = [
-    *["people", "success", "success_interval", "baseline", "baseline_interval", "control", "control_interval"],
+    *[
+        "column",
+        "people",
+        "success",
+        "success_interval",
+        "baseline",
+        "baseline_interval",
+        "control",
+        "control_interval",
+    ],
     *["people_above_limit", "claims", "claims_right", "claims_right_interval", "mean_limit", "points"],
-    *["worst_values", "groups", "details", "notes"],
+    *["worst_values", "groups", "details", "notes", "not_played"],
 ]
 
 
@@ -44,7 +56,8 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     result = run("release", "--truth", "hospital.parquet", "--json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
-    assert list(found) == [*TOP, *ATTACKS]
+    assert list(found) == [*TOP, *ATTACKS, "other_columns"]
+    assert (found["people"], found["other_columns"]) == (None, [])  # rows are people, and there is one column
     assert (found["format"], found["rows"], found["buckets"]) == (2, 12, 4)
     assert (found["known_records"], found["fake_values"], found["sampled"], found["broken"]) == (0, 0, None, [])
     for name in ATTACKS:
@@ -74,6 +87,59 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     }
     assert set(found["negative"]["details"]) == shared | {"pairs", "strongest", "mean_ruled_out", "left_with_one"}
     assert set(found["order"]["details"]) == {"decoder", "canonical", "decoders"}
+
+
+def visits(people: int) -> pa.Table:
+    """Everybody has two rows; a diagnosis stays the same for two of three people."""
+    rows = [(person, visit) for person in range(people) for visit in range(2)]
+    return pa.table(
+        {
+            "person": [person for person, _ in rows],
+            "age": [person for person, _ in rows],
+            "ward": [visit for _, visit in rows],
+            "diagnosis": ["ABCD"[(person + (visit if person % 3 == 0 else 0)) % 4] for person, visit in rows],
+            "insulin": ["NY"[(person // 4 + visit) % 2] for person, visit in rows],
+        }
+    )
+
+
+def test_json_of_attackers_on_people_and_on_several_columns(run: Run) -> None:
+    """As docs/json.md says, by rows and by people."""
+    table = visits(240)
+    pyarrow.parquet.write_table(table, "visits.parquet")
+    known: dict[str, Any] = {"quasi_identifiers": ["age", "ward"], "strata": "none"}
+    dalenius.publish(table, {"odds": 4}, sensitive=["diagnosis", "insulin"], **known, out="rows")
+    dalenius.publish(table, {"odds": 20}, sensitive=["diagnosis"], person="person", **known, out="people")
+    truth = ("--truth", "visits.parquet", "--person", "person", "--json")
+    by_rows = json.loads(run("rows", *truth).stdout)
+    shown = ["corruption", "negative", "learning", "order", "intersection", "union", "other-column"]
+    assert list(by_rows) == [*TOP, *shown, "other_columns"]
+    assert by_rows["people"] == 480  # by rows, each is somebody
+    assert list(by_rows["other_columns"][0]) == ["column", *shown]
+    assert {by_rows[name]["column"] for name in shown} == {"diagnosis"}
+    assert by_rows["other_columns"][0]["union"]["column"] == "insulin"
+    shared = {"mean_belief", "calibration"}
+    of_rows = shared | {"several_rows", "best_claims_right"}
+    pinned = {"pinned", "pinned_right", "pinned_right_interval", "nothing_in_common"}
+    assert set(by_rows["intersection"]["details"]) == of_rows | pinned
+    assert set(by_rows["union"]["details"]) == of_rows
+    assert by_rows["union"]["people"] == by_rows["union"]["details"]["several_rows"] == 240
+    assert set(by_rows["other-column"]["details"]) == shared | {"known_column", "known_columns", "rounds"}
+    assert by_rows["other-column"]["details"]["known_columns"][0].keys() == {"column", "success", "claims"}
+    by_people = json.loads(run("people", *truth).stdout)
+    assert list(by_people) == [*TOP, *shown[:3], "minimality", *shown[3:6], "other_columns"]
+    assert by_people["people"] == by_people["union"]["people"] == 240
+    assert set(by_people["intersection"]["details"]) == shared | {"steady"}
+    steady = by_people["intersection"]["details"]["steady"]
+    assert set(steady) == {"people", "people_above_limit", "claims", "claims_right", "mean_limit"}
+    assert steady["people"] == 160  # two of three
+    assert set(by_people["union"]["details"]) == shared
+    unplayed = by_people["learning"]
+    assert (unplayed["people"], unplayed["details"], unplayed["worst_values"], unplayed["notes"]) == (0, {}, [], [])
+    rest = set(KEYS) - {"people", "details", "worst_values", "notes", "not_played"}
+    assert all(unplayed[key] is None for key in rest)
+    assert "several rows or values" in unplayed["not_played"]
+    assert by_people["corruption"]["claims"] is by_people["corruption"]["success"] is None
 
 
 def test_without_the_truth_nothing_is_said_about_it(run: Run) -> None:
@@ -108,7 +174,7 @@ def test_a_broken_promise(run: Run) -> None:
 
 def test_some_attacks_and_known_records(run: Run) -> None:
     found = json.loads(run("release", "--attack", "order", "--attack", "corruption", "--known", "2", "--json").stdout)
-    assert list(found)[len(TOP) :] == ["corruption", "order"]
+    assert list(found)[len(TOP) :] == ["corruption", "order", "other_columns"]
     assert found["corruption"]["details"]["known"] == 2
     none = json.loads(run("release", "--attack", "corruption", "--known", "0", "--json").stdout)
     assert none["corruption"]["people_above_limit"] == 0
@@ -134,8 +200,9 @@ def test_what_is_null_without_the_truth(run: Run) -> None:
     found = json.loads(run("release", "--json").stdout)
     null = {name: {key for key, value in found[name].items() if value is None} for name in ATTACKS}
     unknown = {"success", "success_interval", "control", "control_interval", "claims_right", "claims_right_interval"}
-    unknown |= {"points", "groups"}  # there are no groups
-    assert null["corruption"] == {"groups"}
+    never = {"groups", "column", "not_played"}  # there are no groups, one column, and all attackers were played
+    unknown |= {"points", *never}
+    assert null["corruption"] == never
     assert null["learning"] - {"mean_limit"} == null["negative"] - {"mean_limit"} == unknown
     assert null["order"] == unknown | {"people_above_limit", "claims", "mean_limit"}
     assert found["order"]["details"]["decoder"] is None
@@ -255,4 +322,9 @@ def test_people_with_several_rows_are_found_in_the_table(run: Run, tmp_path: Pat
     found = json.loads(run("visits", "--truth", "visits.parquet", "--attack", "corruption", "--json").stdout)
     (people,) = [finding for finding in found["findings"] if finding["code"] == "repeated-people"]
     assert (people["severity"], people["people"], people["columns"]) == ("look", 1000, ["patient_id"])
+    assert people["answer"].startswith("Audit with --person patient_id")
+    with_person = ("visits", "--truth", "visits.parquet", "--person", "patient_id", "--attack", "union", "--json")
+    told = json.loads(run(*with_person).stdout)["findings"]
+    (people,) = [finding for finding in told if finding["code"] == "repeated-people"]
+    assert people["answer"].startswith("The attackers on people show what that amounts to.")
     assert found["verdict"] == "look at this first"

@@ -73,6 +73,7 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
     }
     assert exposure == {
         "people": 4,
+        "several": False,
         "outright": 0,
         "mean": 0.5,
         "median": 0.5,
@@ -99,6 +100,34 @@ def test_json_has_the_keys_of_the_contract(run: Run) -> None:
         "price": None,
         "notes": [],
     }
+
+
+def test_json_of_a_plan_for_people(run: Run) -> None:
+    """Ten people with a row, and twelve with two; of those, three have two values."""
+    rows = [f"P{person},{person % 3},{'ABC'[person % 3]}" for person in range(22)]
+    rows += [f"P{person},{person % 3},{'ABC'[(person + (person % 4 == 0)) % 3]}" for person in range(10, 22)]
+    Path("visits.csv").write_text("\n".join(["person,age,disease", *rows]), encoding="utf-8")
+    words = ("plan", "visits.csv", "--sensitive", "disease", "--person", "person", "--quasi-identifiers", "age")
+    result = run(*words, "--uniform", "3/4", "--json")
+    assert result.exit_code == 0
+    found = as_object(result)
+    keys = ["format", "exposure", "people", "rows", "dropped_rows", "status", "loss", "bound", "gap", "mse"]
+    assert set(found) == {*keys, "strata", "sensitive", "notes", "verdict", "findings"}
+    assert (found["format"], found["people"], found["rows"], found["dropped_rows"]) == (2, 22, 34, 0)
+    assert (found["exposure"]["people"], found["exposure"]["several"]) == (22, True)
+    assert [(one["people"], one["rows_each"]) for one in found["strata"]] == [(10, 1), (12, 2)]
+    for one in found["strata"]:
+        assert set(one) == {"people", "rows_each", "loss", "bound", "setting"}
+        assert sum(group["size"] * group["buckets"] for group in one["setting"]) == one["people"]
+        assert sum((group["size"] - 1) ** 2 * group["buckets"] for group in one["setting"]) == one["loss"]
+    assert found["mse"] == pytest.approx(found["loss"] / 21)
+    (disease,) = found["sensitive"]
+    assert disease["column"] == "disease"
+    assert [value["value"] for value in disease["values"]] == ["A", "B", "C"]
+    assert sum(value["people"] for value in disease["values"]) == 25
+    assert {value["limit"] for value in disease["values"]} == {"3/4"}
+    refused = run(*words, "--uniform", "1/3", "--json")
+    assert (refused.exit_code, as_object(refused)["error"]["kind"]) == (3, "no-solution")
 
 
 def test_counts_alone(run: Run) -> None:

@@ -135,6 +135,7 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
         "format": 2,
         "exposure": {
             "people": 8,
+            "several": False,
             "outright": 0,
             "mean": 0.4375,  # four in pairs of two values; 1, 2 and 1 in a bucket of four
             "median": 0.5,
@@ -158,6 +159,8 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
         ],
         "out": "release",
         "rows": 8,
+        "people": 8,
+        "dropped_rows": 0,
         "buckets": 3,
         "setting": [{"size": 2, "buckets": 2}, {"size": 4, "buckets": 1}],
         "loss": 11,
@@ -174,6 +177,7 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
             {"value": "Flu", "count": 4, "limit": "9/10", "worst": {"count": 2, "size": 4}},
             {"value": "HIV", "count": 1, "limit": "1/4", "worst": {"count": 1, "size": 4}},
         ],
+        "others": [],
         "groups": [],
         "randomness": "cryptographic",
         "verified": True,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
@@ -249,6 +250,18 @@ def test_plan(run: Run) -> None:
     assert "40 people with 60 rows" in run("plan", *ASKED, "--person", "Patient", "--most-rows", "2").stdout
 
 
+def test_a_plan_for_people_with_one_row_each_is_that_of_rows(run: Run) -> None:
+    """As which they will be published."""
+    rows = [{"Patient": k, "Age": k % 9, "Disease": f"d{(k * k) % 7 % 4}"} for k in range(60)]
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), "once.parquet")
+    asked = ("plan", "once.parquet", "--quasi-identifiers", "Age", "--sensitive", "Disease", "--odds", "8", "--json")
+    by_person, by_row = (json.loads(run(*asked, *words).stdout) for words in (["--person", "Patient"], []))
+    for found in (by_person, by_row):
+        found.pop("seconds"), found.pop("notes")  # a column has no role where it is not the person's
+    assert by_person == by_row
+    assert by_person["n"] == 60
+
+
 def test_people_who_have_every_value(run: Run) -> None:
     """Whoever has three rows has all three drugs, so that no bucket hides one."""
     result = run("plan", *ASKED, "--person", "Patient")
@@ -273,6 +286,11 @@ def test_people_who_have_every_value(run: Run) -> None:
         (["publish", *ASKED, "--out", "x", "--person", "Patien"], "Did you mean 'Patient'?"),
         (["publish", *ASKED, "--out", "x", "--most-rows", "2"], "most_rows is about people with several rows"),
         (["publish", *ASKED, "--out", "x", "--most-rows", "0"], "0 is not in the range x>=1"),
+        (["publish", *ASKED, "--out", "x", "--groups", "Drug:quantiles:2"], "there are several sensitive columns"),
+        (["publish", *ASKED, "--out", "x", "--method", "two-size"], "two-size is for one value a person"),
+        (["plan", *ASKED, "--method", "anatomy"], "several sensitive columns have a method of their own"),
+        (["publish", *ASKED, "--out", "x", "--limit", "Drugs:none=0.5"], "Did you mean --limit Drug:none=0.5?"),
+        (["publish", *ASKED, "--out", "x", "--limit", "none=0.5"], "Name the column first: --limit Disease:none=0.5"),
     ],
 )
 def test_refusals(words: list[str], says: str, run: Run) -> None:

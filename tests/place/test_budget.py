@@ -21,6 +21,18 @@ def test_marks_have_a_quarter_of_what_is_spare() -> None:
     Budget(total=1516 * MIB, spare=916 * MIB).check_fakes(5_000_000)
 
 
+def test_people_have_all_that_is_spare() -> None:
+    budget = Budget(total=1000 * MIB, spare=400 * MIB)
+    budget.check_people(1_500_000, 2)
+    with pytest.raises(UsageError, match="3,000,000 records by person do not fit") as refused:
+        budget.check_people(3_000_000, 2)
+    assert refused.value.hint == "Give --memory 1287MiB."
+    Budget(total=1287 * MIB, spare=687 * MIB).check_people(3_000_000, 2)
+    with pytest.raises(UsageError, match="whose 30,000,000 records are does not fit") as refused:
+        budget.check_identifiers(30_000_000)
+    assert refused.value.hint == "Give --memory 1058MiB."
+
+
 def test_drawing_marks_takes_what_the_budget_says() -> None:
     """What is allowed for a fake value is enough, beyond working arrays that do not grow."""
     buckets = 300_000

@@ -19,7 +19,8 @@ def test_exact_while_there_is_room(batches: list[list[int]]) -> None:
         counter.add(np.asarray(batch, dtype=np.uint64))
     counts = Counter(number for batch in batches for number in batch)
     once = sum(count == 1 for count in counts.values())
-    assert counter.finish() == Occurrences(counts.total(), len(counts), once)
+    pairs = sum(count * (count - 1) // 2 for count in counts.values())
+    assert counter.finish() == Occurrences(counts.total(), len(counts), once, pairs=pairs)
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 5])
@@ -45,4 +46,5 @@ def test_numbers_of_a_large_table() -> None:
     assert found.is_estimate
     assert found.once == pytest.approx(200_000, rel=0.03)
     assert found.different == pytest.approx(300_000, rel=0.03)
-    assert count_numbers([np.arange(1000), np.arange(500)]) == Occurrences(1500, 1000, 500)
+    assert found.pairs == pytest.approx(300_000, rel=0.03)
+    assert count_numbers([np.arange(1000), np.arange(500)]) == Occurrences(1500, 1000, 500, pairs=500)

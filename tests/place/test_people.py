@@ -19,7 +19,6 @@ from dalenius.tables.arrow import TableSource
 from tests.effort import examples
 
 KEY = bytes(range(32))
-ROOM = 2**40
 DIAGNOSES = SetSpec("diagnosis", ("first", "second"), None)
 DRUG = SetSpec("drug", ("drug",), "nothing")
 
@@ -55,7 +54,7 @@ def read(
     source = TableSource(table(rows))
     found = survey(source, "first", ["age", "city"], None, Budget.of(None), lambda _: None)
     columns = count_sets(source, sets, 7)
-    return read_people(source, found, sets, columns, person, most_rows, KEY, ROOM, lambda _: None)
+    return read_people(source, found, sets, columns, person, most_rows, KEY, lambda _: None)
 
 
 def as_objects(people: People) -> list[tuple[tuple[tuple[Any, ...], ...], tuple[frozenset[tuple[str, int]], ...]]]:
@@ -134,7 +133,7 @@ def test_which_rows_are_kept_is_random() -> None:
         found = survey(source, "first", ["age", "city"], None, Budget.of(None), lambda _: None)
         columns = count_sets(source, (DIAGNOSES,), 7)
         key = number.to_bytes(32, "big")
-        people = read_people(source, found, (DIAGNOSES,), columns, "person", 1, key, ROOM, lambda _: None)
+        people = read_people(source, found, (DIAGNOSES,), columns, "person", 1, key, lambda _: None)
         kept |= {text for column in people.columns for text in column.texts}
     assert kept == {"P", "Q", "R"}
 
@@ -144,15 +143,7 @@ def test_rows_without_a_person_are_refused() -> None:
     found = survey(source, "first", ["age"], None, Budget.of(None), lambda _: None)
     columns = count_sets(source, (DRUG,), 7)
     with pytest.raises(InputError, match="1 of 2 rows have no person"):
-        read_people(source, found, (DRUG,), columns, "person", None, KEY, ROOM, lambda _: None)
-
-
-def test_memory_that_is_too_small_is_refused_before_rows_are_read() -> None:
-    source = TableSource(table([("a", 3, "x", "P", "P", "up")]))
-    found = survey(source, "first", ["age"], None, Budget.of(None), lambda _: None)
-    columns = count_sets(source, (DRUG,), 7)
-    with pytest.raises(UsageError, match="records by person take"):
-        read_people(source, found, (DRUG,), columns, "person", None, KEY, 10, lambda _: None)
+        read_people(source, found, (DRUG,), columns, "person", None, KEY, lambda _: None)
 
 
 def test_columns_of_a_set_have_one_type() -> None:
@@ -168,9 +159,17 @@ def test_many_wide_columns_still_make_one_key_each() -> None:
     source = TableSource(pa.table({**columns, "s": ["a"] * rows}))
     found = survey(source, "s", list(columns), None, Budget.of(None), lambda _: None)
     sets = (SetSpec("s", ("s",), None),)
-    people = read_people(source, found, sets, count_sets(source, sets, 7), None, None, KEY, ROOM, lambda _: None)
+    people = read_people(source, found, sets, count_sets(source, sets, 7), None, None, KEY, lambda _: None)
     decoded = [column.to_numpy() for column in people.combinations.decode(people.keys)]
     for given_column, own in zip(columns.values(), decoded, strict=True):
         assert (own == given_column).all()
     by_key = np.argsort(people.keys)
     assert by_key.tolist() == np.lexsort(tuple(reversed(list(columns.values())))).tolist()
+
+
+def test_a_code_for_a_missing_person_is_nobody() -> None:
+    rows: list[Row] = [(f"p{k // 2}", k % 5, "x", "P", "Q", "up") for k in range(60)]
+    missing: list[Row] = [("?", k % 5, "y", "P", "R", "up") for k in range(250)]
+    with pytest.raises(InputError, match="one person in 'person' has 250 of 310 rows, and nobody else more than 2"):
+        read(rows + missing)
+    assert read(rows + missing[:99]).number == 31  # who is there every week

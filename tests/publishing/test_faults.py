@@ -20,6 +20,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import ChangedInputError, InputError, OutputError, ReleaseError, UsageError
+from dalenius.release.manifest import FORMAT
 from tests.handmade import edit_manifest
 
 STAGES = ["Counting", "Solving", "Placing", "Writing", "Verifying"]
@@ -244,7 +245,7 @@ def test_force_replaces_a_release_of_an_earlier_format(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="format"):
         dalenius.load(out)
     assert publish(table(), out, force=True).verify().verified
-    edit_manifest(out, lambda manifest: manifest.update(format=6))
+    edit_manifest(out, lambda manifest: manifest.update(format=FORMAT + 1))
     with pytest.raises(UsageError, match="not a release"):
         publish(table(), out, force=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.errors import ConcernsError
 from dalenius.model.concern import Concern, Severity
-from dalenius.policy.roles import Roles
+from dalenius.policy.limits import LimitPolicy
+from dalenius.policy.roles import Roles, SensitiveSet
 from dalenius.publishing.flow import inspect_table
 from dalenius.publishing.options import PublishOptions, PublishRequest
 
@@ -52,12 +54,13 @@ def concerns(
     quasi_identifiers: tuple[str, ...],
     identifiers: tuple[str, ...] = (),
     limits: Mapping[str, Any] | None = None,
+    person: str | None = None,
     **options: Any,
 ) -> dict[str, list[Concern]]:
     """By code, after a look alone."""
     request = PublishRequest(
         table=table,
-        roles=Roles("chapter", quasi_identifiers, identifiers),
+        roles=Roles("chapter", quasi_identifiers, identifiers, person),
         limits={"theta": 2, "base": "0.1"} | dict(limits or {}),
         options=PublishOptions(**options),
     )
@@ -151,10 +154,60 @@ def test_a_ward_that_gives_a_rare_value_away() -> None:
 def test_people_who_repeat(identifiers: tuple[str, ...]) -> None:
     """Also if nobody said that the column identifies people: it is in the table, and its name says so."""
     (found,) = concerns(hospital(), ("age", "sex"), identifiers)["repeated-people"]
-    assert found.severity is Severity.LOOK
+    assert found.severity is (Severity.STOP if identifiers else Severity.LOOK)  # everybody has two rows
     assert found.columns == ("patient_nbr",)
     assert found.people == ROWS // 2
     assert "'patient_nbr' has 1,500 different values in 3,000 rows" in found.message
+    assert "--person patient_nbr" in found.answer
+
+
+def test_every_sensitive_column_is_looked_at() -> None:
+    """The code says the chapter, the second of the sensitive columns."""
+    rng = np.random.default_rng(8)
+    amounts = 20_000 + rng.permutation(ROWS)
+    icd = [f"V{number % 10}{number % 3}" if number < 30 else f"{number + 140}" for number in rng.integers(0, 120, ROWS)]
+    table = hospital(drug=rng.choice(["none", "some"], ROWS), amount=amounts, icd=icd).drop_columns(["patient_nbr"])
+    sets = tuple(SensitiveSet(name, (name,)) for name in ("drug", "chapter", "amount", "icd"))
+    roles = Roles("drug", ("age", "sex", "code"), (), None, sets)
+    limits = LimitPolicy.of(odds=4)
+    request = PublishRequest(table=table, roles=roles, limits=limits, set_limits=(limits,) * 4)
+    found = inspect_table(request)
+    assert {(one.code, one.columns) for one in found if one.severity is not Severity.NOTE} == {
+        ("determining-column", ("code",)),
+        ("nearly-all-different", ("amount",)),
+        ("codes-without-groups", ("icd",)),
+    }
+    (given,) = [one for one in found if one.code == "determining-column"]
+    assert "'code' determines 'chapter'" in given.message
+    answers = {one.code: one.answer for one in found}
+    assert "--groups icd:icd9" in answers["codes-without-groups"]
+    assert "into the table as a column of text" in answers["nearly-all-different"]  # bands are for a single column
+
+
+def test_people_who_repeat_are_no_news_where_they_are_named() -> None:
+    assert concerns(hospital(), ("age", "sex"), person="patient_nbr") == {}
+    (found,) = concerns(hospital(), ("age", "sex"), person="visit_id")[
+        "repeated-people"
+    ]  # which says nothing of people
+    assert found.columns == ("patient_nbr",)
+
+
+def test_rows_that_agree_in_an_identifier_and_all_quasi_identifiers() -> None:
+    """A last name is shared by many, but not by many of one age and sex: these are the same people."""
+    rng = np.random.default_rng(1)
+    sizes = {"last_name": 300, "age": 90, "sex": 2}
+    twice = {name: np.repeat(rng.integers(0, size, ROWS // 2), 2).astype(str) for name, size in sizes.items()}
+    (found,) = concerns(hospital(**twice).drop_columns(["patient_nbr"]), ("age", "sex"), ("last_name",))[
+        "repeated-people"
+    ]
+    rows = list(zip(*(twice[name] for name in sizes), strict=True))
+    again = len(rows) - len(set(rows))
+    assert again > 1400
+    assert f"{again:,} of 3,000 rows agree with an earlier one in 'last_name'" in found.message
+    assert found.severity is Severity.LOOK
+    assert found.people == sum(1 for count in Counter(rows).values() if count > 1)
+    once = {name: rng.integers(0, size, ROWS).astype(str) for name, size in sizes.items()}
+    assert concerns(hospital(**once).drop_columns(["patient_nbr"]), ("age", "sex"), ("last_name",)) == {}
 
 
 def test_identifiers_that_are_different_or_shared_say_nothing() -> None:
@@ -276,7 +329,7 @@ def test_concerns_are_told_before_anything_is_solved_and_stay_with_the_release(t
     release = publish_careless(hospital(), tmp_path / "release", progress=told)
     first = told.log.index("Solving")
     assert told.log[:2] == ["Counting", "Looking"]
-    assert [text[:5] for text in told.log[2:first]] == ["STOP:", "LOOK:"]
+    assert [text[:5] for text in told.log[2:first]] == ["STOP:", "STOP:"]
     assert [one.code for one in release.concerns if one.code in CODES][:2] == ["determining-column", "repeated-people"]
     assert "patient_nbr" not in release.manifest.to_json()
 

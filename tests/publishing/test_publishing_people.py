@@ -17,6 +17,10 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.errors import ClearValuesError, NoSolutionError
+from dalenius.model.plan import PlanOptions
+from dalenius.policy.sensitive_sets import read_sets
+from dalenius.publishing.options import PublishOptions, PublishRequest
+from dalenius.publishing.people import plan_people
 from dalenius.release.manifest import Cut, Manifest
 from tests.effort import examples
 
@@ -151,14 +155,56 @@ def test_a_number_of_rows_that_is_too_rare_says_whom_it_concerns_and_what_helps(
     rows += [{"Person": "p0", "Age": 1, "Disease": "Flu"}] * 4
     table = pa.Table.from_pylist(rows)
     asked: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "person": "Person"}
-    with pytest.raises(NoSolutionError, match="1 of 60 people have a number of rows for which no buckets") as caught:
+    with pytest.raises(NoSolutionError, match="for 1 of 60 people their number of rows tells too much") as caught:
         dalenius.publish(table, {"uniform": "1/2"}, out=tmp_path / "release", **asked)
     assert caught.value.hint is not None
     assert "--most-rows" in caught.value.hint
     release = dalenius.publish(table, {"uniform": "1/2"}, most_rows=1, **asked)
     assert release.manifest.people == release.manifest.rows == 60
-    assert release.manifest.persons is None
+    assert release.manifest.persons is not None  # though everybody has one row: it says what was left out
+    assert (release.manifest.persons.most_rows, release.manifest.persons.dropped) == (1, 4)
     assert any("4 rows were left out" in note for note in release.notes)
+    assert release.verify(against=table, person="Person").verified
+
+
+def test_numbers_of_rows_that_tell_too_much_are_named_at_once_with_limits_that_would_do(tmp_path: Path) -> None:
+    """Of 100 people with one row 10 have gout, of 60 with two 50, and there is one person with nine rows."""
+    rows: list[dict[str, Any]] = [
+        {"Person": f"a{who}", "Age": who % 7, "Disease": "Gout" if who < 10 else DISEASES[who % 2]}
+        for who in range(100)
+    ]
+    for who in range(60):
+        own = ["Gout" if who < 50 else "Flu", "Cold"]
+        rows += [{"Person": f"b{who}", "Age": who % 7, "Disease": one} for one in own]
+    rows += [{"Person": "c", "Age": 1, "Disease": "Flu"}] * 9
+    asked: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "person": "Person"}
+    with pytest.raises(NoSolutionError) as caught:
+        dalenius.publish(pa.Table.from_pylist(rows), {"uniform": "3/5"}, out=tmp_path / "release", **asked)
+    first, two, nine = caught.value.message.splitlines()
+    assert first.startswith("for 61 of 161 people their number of rows tells too much")
+    assert two.strip() == (
+        "2 rows: 60 people, 60 of them (100.0%) with 'Cold' of 'Disease', whose limit is 60.0%; so it is with 1 more"
+    )
+    assert nine.strip() == "9 rows: 1 person, too few for a bucket of 2"
+    assert caught.value.hint is not None
+    raise_them, fewer = caught.value.hint.splitlines()
+    assert raise_them == (
+        "Raise what is too low: --limit Cold=0.984 --limit Gout=0.82 --most-rows 2, which leaves out 7 rows."
+    )
+    assert fewer == "Or keep fewer rows of a person, chosen at random: --most-rows 1, which leaves out 68 rows."
+    higher = {"uniform": "3/5", "values": {"Gout": "0.82", "Cold": "0.984"}}
+    release = dalenius.publish(pa.Table.from_pylist(rows), higher, most_rows=2, **asked)
+    assert release.manifest.persons is not None
+    assert release.manifest.persons.dropped == 7
+
+
+def test_limits_that_are_too_low_for_everybody_say_how_low_they_can_be() -> None:
+    rows = [{"Age": k % 7, "Disease": DISEASES[k % 4], "Drug": DRUGS[k % 5 == 0]} for k in range(60)]
+    asked: dict[str, Any] = {"sensitive": ["Disease", "Drug"], "quasi_identifiers": ["Age"]}
+    with pytest.raises(NoSolutionError, match="for 60 of 60 people no buckets keep the limits") as caught:
+        dalenius.publish(pa.Table.from_pylist(rows), {"uniform": "1/10"}, **asked)
+    assert caught.value.hint == "Relax the limits: one for all values works from 0.8 on (--uniform 0.8)."
+    assert dalenius.publish(pa.Table.from_pylist(rows), {"uniform": "8/10"}, **asked).verify().verified
 
 
 def test_a_value_that_everybody_in_a_bucket_would_have_is_refused(tmp_path: Path) -> None:
@@ -242,3 +288,22 @@ def test_people_with_one_row_and_one_value_are_published_as_rows_are() -> None:
     plain = dalenius.publish(table, {"odds": 4}, identifiers=["Person"], **asked)
     by_people = dalenius.publish(table, {"odds": 4}, person="Person", **asked)
     assert by_people.manifest == plain.manifest
+
+
+def test_a_plan_says_how_exposed_people_will_be_as_the_judge_finds_it() -> None:
+    """The judge counts what is written; the plan counts what would be."""
+    table = visits(150, 9)
+    sets = ({"columns": ["Disease", "Second"], "name": "illness"}, "Drug")
+    asked: dict[str, Any] = {"sensitive": sets, "quasi_identifiers": ["Age", "City"], "person": "Person"}
+    release = dalenius.publish(table, {"uniform": "19/20"}, seed=4, gap=0.5, **asked)
+    said = read_sets(sets, {"uniform": "19/20"})
+    roles = said.roles(("Age", "City"), (), "Person")
+    request = PublishRequest(
+        table=table,
+        roles=roles,
+        limits={"uniform": "19/20"},
+        set_limits=said.limits_by_set(roles),
+        options=PublishOptions(seed=4),
+        solving=PlanOptions(strata_gap=0.5),
+    )
+    assert plan_people(request).exposure == release.exposure

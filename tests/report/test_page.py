@@ -145,6 +145,7 @@ def test_what_is_found_is_listed_by_weight_as_far_as_there_is_room(twin: Twin) -
         "people": None,
         "points": None,
         "attacker": None,
+        "columns": [],
         "groups": [],
         "answer": "Do <it>.",
     }

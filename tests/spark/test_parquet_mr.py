@@ -127,8 +127,9 @@ def _gather(written: Path, out: Path, like: Path) -> None:
 
 def _as_in_format_3(manifest: dict[str, Any]) -> None:
     manifest["format"] = 3
-    for key in ("groups", "bands", "missing"):
+    for key in ("groups", "bands", "missing", "people", "persons", "group_table", "others"):
         del manifest[key]
+    del manifest["columns"]["sensitive"]["of"]
     for value in manifest["values"]:
         del value["group"], value["applies"]
     for column in (*manifest["columns"]["quasi_identifiers"], manifest["columns"]["sensitive"]):

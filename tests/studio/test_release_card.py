@@ -75,7 +75,7 @@ def test_a_table_is_looked_at_with_roles_that_nobody_has_saved(site: Site) -> No
     before = site.state()["history"]
     concerns = site.send("/api/look", ROLES)["concerns"]
     assert ("determining-column", "stop") in codes(concerns)
-    assert ("repeated-people", "look") in codes(concerns)
+    assert ("repeated-people", "stop") in codes(concerns)
     assert [one["tone"] for one in concerns] == sorted(
         (one["tone"] for one in concerns), key=["bad", "warn", "plain"].index
     )

@@ -78,7 +78,8 @@ ATTACKERS: dict[str, Attacker | PeopleAttacker] = {
 
 _FORMAT = 2
 _NEEDED = frozenset({"files", "schema"})  # checks of verify without which attacks mean nothing
-_SEVERAL = "people can have several values of this column, and this attacker knows how to go about one"
+_SEVERAL = "the release is about people with several rows or values, and this attacker can only deal with one of each"
+_BY_PEOPLE = "The attackers on people show what that amounts to. Published with --person too, limits are about people."
 _NO_PERSON = "Without --person it is not known whose rows of the table are whose, so attackers on people are not scored"
 
 
@@ -142,7 +143,7 @@ def audit(
     if failed:
         note = f"dalenius verify does not pass this release: {', '.join(failed)}"
         result = replace(result, notes=(note, *result.notes))
-    return replace(result, others=(*verdict.concerns, *_table_concerns(release, truth, table)))
+    return replace(result, others=(*verdict.concerns, *_table_concerns(release, truth, table, person)))
 
 
 def _not_whole(failed: Sequence[str]) -> ReleaseError:
@@ -260,7 +261,7 @@ class _Game:
         return target
 
 
-def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None) -> list[Concern]:
+def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None, person: str | None) -> list[Concern]:
     """What the table gives away by itself, if it is given; that a value does not apply is no secret.
 
     Fake values make the counts of the manifest too large. A set of several columns is not looked at.
@@ -282,7 +283,10 @@ def _table_concerns(release: ReleaseFolder, truth: Any, table: str | None) -> li
             *others_of(view),
         )
         concerns |= {one.message: one for one in found if view.persons is None or one.code != "repeated-people"}
-    return list(concerns.values())
+    return [
+        replace(one, answer=_BY_PEOPLE) if one.code == "repeated-people" and one.columns == (person,) else one
+        for one in concerns.values()
+    ]
 
 
 def audit_object(result: Audit) -> dict[str, Any]:

@@ -6,12 +6,15 @@ place of its class, as long as each bucket has no more units with an item than i
 
     for every bucket g and item x:    |{units with x in the places of g}| <= count of x in g.
 
-Where a class has one place, nothing is open. The others are dealt at random within their classes, and then two units of
-a class change places where that takes items out of buckets that have too many of them, or at least brings in no more.
-What is left over at the end is the number of items that are where they cannot be.
+Where a class is in one bucket, nothing is open. The others are dealt at random within their classes, and then units
+change places (`exchanges`). What is left over at the end is the number of items that are where they cannot be.
 
-Exchanges of a round are tried all at once, as arrays, and of those that concern the same bucket and item only the first
-is made, so that what is left over never grows.
+Whether there is such an assignment at all is hard to say, but often it is plain that there is none. Of a class, bucket
+g takes no more units with x than it has places of the class, and no more than it publishes:
+
+    units of class z with x  <=  sum over g of min(places of z in g, count of x in g).
+
+By how much this is exceeded, over all z and x, is the `surplus`. The table of the release has none.
 """
 
 from __future__ import annotations
@@ -23,10 +26,10 @@ import numpy.typing as npt
 
 from dalenius.infer.candidates import Integers
 
-_ROUNDS = 400
-_PATIENCE = 60  # rounds in which nothing gets better
-_ENOUGH = 0.01  # of the places that have a choice: so few may be in a bucket with too many of an item
 _NOWHERE = -1
+_TABLE = 2**24  # keys of buckets and items that are looked up in a table; where there are more, they are searched for
+_PAIRS = 2**21  # of a class and a bucket, or of a class and a cell, that are looked at at once
+_NEVER = -(2**40)  # the room for an item in a bucket that does not publish it
 
 Bits = npt.NDArray[np.bool_]
 
@@ -48,9 +51,14 @@ class Items:
         return cls(first, keys % kinds, kinds)
 
     @property
+    def owners(self) -> Integers:
+        """The unit of each item."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    @property
     def keys(self) -> Integers:
         """unit * kinds + item, ascending."""
-        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first)) * self.kinds + self.codes
+        return self.owners * self.kinds + self.codes
 
     def take(self, units: Integers) -> tuple[Integers, Integers]:
         """The items of some units: which of these it is, and the item."""
@@ -59,69 +67,95 @@ class Items:
         places = np.repeat(self.first[units] - ends + lengths, lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
         return np.repeat(np.arange(len(units)), lengths), self.codes[places]
 
+    def with_nobody(self) -> Items:
+        """With one more unit, that has no items."""
+        return Items(np.append(self.first, self.first[-1]), self.codes, self.kinds)
+
 
 @dataclass(frozen=True)
 class Linked:
-    """The unit of each place, -1 if there is none; `certain` places have no other choice, `misplaced` items no room."""
+    """The unit of each place, -1 if there is none, and how well that fits.
+
+    `wrong` are places in buckets that have too many units with an item of theirs. Of the `held` items that units have
+    in all, `misplaced` are too many. `certain` places have no other choice.
+    """
 
     units: Integers
+    wrong: Bits
     certain: int
+    held: int
     misplaced: int
 
 
 class Room:
-    """How many units with an item a bucket can have, and has. Buckets and items are one key, bucket * kinds + item."""
+    """How many units with an item each bucket can still have. Bucket and item are one key, bucket * kinds + item.
+
+    The cell of a key is its place; all keys that no bucket publishes have the last cell, in which there is never room.
+    """
 
     def __init__(self, keys: Integers, counts: Integers) -> None:
         """The keys in ascending order."""
-        self._keys = keys
-        self._left = counts.astype(np.int64).copy()
+        self.keys = keys
+        self.left = np.append(counts, _NEVER).astype(np.int64)
+        self._table: npt.NDArray[np.int32] | None = None
+        if len(keys) and keys[-1] < _TABLE:
+            self._table = np.full(int(keys[-1]) + 2, len(keys), np.int32)
+            self._table[keys] = np.arange(len(keys))
 
-    def places(self, keys: Integers) -> Integers:
-        """Where each key is; -1 for an item that the bucket does not publish."""
-        if not len(self._keys):
-            return np.full(len(keys), _NOWHERE)
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[place] == keys, place, _NOWHERE)
+    def cells(self, keys: Integers) -> Integers:
+        """The cell of each key."""
+        if self._table is not None:
+            return self._table.take(keys, mode="clip").astype(np.int64)
+        if not len(self.keys):
+            return np.zeros(len(keys), np.int64)
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[place] == keys, place, len(self.keys))
 
-    def change(self, places: Integers, by: Integers | int) -> None:
-        """Put units in, or take them out."""
-        there = places >= 0
-        np.subtract.at(self._left, places[there], by if isinstance(by, int) else by[there])
+    def fill(self, cells: Integers, by: Integers | int = 1) -> None:
+        """Put units in; by less than 0, take them out."""
+        np.subtract.at(self.left, cells, by)
+        self.left[-1] = _NEVER
 
-    def has_too_many(self, places: Integers) -> Bits:
+    def has_too_many(self, cells: Integers) -> Bits:
         """Whether taking a unit out makes it better."""
-        return (places < 0) | (self._left[places] < 0)
+        return self.left[cells] < 0
 
-    def is_full(self, places: Integers) -> Bits:
+    def is_full(self, cells: Integers) -> Bits:
         """Whether putting a unit in makes it worse."""
-        return (places < 0) | (self._left[places] <= 0)
+        return self.left[cells] <= 0
 
-    @property
-    def overfull(self) -> int:
-        """How many are too many, of items that are published."""
-        return int(-self._left[self._left < 0].sum())
-
-
-def link(
-    classes: Integers,
-    buckets: Integers,
-    unit_classes: Integers,
-    items: Items,
-    room: Room,
-    rng: np.random.Generator,
-) -> Linked:
-    """Deal the units of every class to its places. Units without a class (-1) are in no place."""
-    units, several = _deal(classes, unit_classes, rng)
-    taken = np.flatnonzero(units >= 0)
-    search = _Search(classes, buckets, units, items, room, rng)
-    room.change(search.cells(taken), 1)
-    search.run(_with_a_choice(taken[several[taken]], classes, buckets))
-    nowhere = int((search.cells(taken) < 0).sum())
-    return Linked(units, int((~several[taken]).sum()), nowhere + room.overfull)
+    def too_many(self, cells: Integers) -> int:
+        """How many are too many, of units with items in these cells."""
+        published = self.left[:-1]
+        return int((cells == len(self.keys)).sum()) - int(published[published < 0].sum())
 
 
-def _deal(classes: Integers, unit_classes: Integers, rng: np.random.Generator) -> tuple[Integers, Bits]:
+def surplus(classes: Integers, buckets: Integers, unit_classes: Integers, items: Items, room: Room) -> int:
+    """How many items have no room at least, wherever the units of a class are. Of classes without places, none."""
+    width, kinds = int(max(classes.max(initial=-1), unit_classes.max(initial=-1))) + 1, items.kinds
+    has_places = np.append(np.bincount(classes, minlength=width) > 0, [False])  # the last one is that of class -1
+    wanted, units = np.unique(
+        (unit_classes[items.owners] * kinds + items.codes)[has_places[unit_classes[items.owners]]], return_counts=True
+    )
+    pairs, places = np.unique(buckets * width + classes, return_counts=True)
+    first = np.searchsorted(room.keys, np.arange(int(buckets.max(initial=-1)) + 2) * kinds)
+    widths = np.diff(first)[pairs // width]
+    taken = np.zeros(len(wanted), np.int64)
+    start = 0
+    while start < len(pairs) and len(wanted):
+        stop = start + max(1, int(np.searchsorted(np.cumsum(widths[start : start + _PAIRS]), _PAIRS)))
+        mine = pairs[start:stop]
+        which, cells = Items(first, np.arange(len(room.keys)), 0).take(mine // width)
+        keys = (mine % width)[which] * kinds + room.keys[cells] % kinds
+        able = np.minimum(places[start:stop][which], room.left[cells])
+        place = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
+        there = wanted[place] == keys
+        taken += np.bincount(place[there], able[there], minlength=len(wanted)).astype(np.int64)
+        start = stop
+    return int(np.maximum(units - taken, 0).sum())
+
+
+def deal(classes: Integers, unit_classes: Integers, rng: np.random.Generator) -> tuple[Integers, Bits]:
     """The unit of each place at random within its class, and whether the class has several units or places."""
     number = int(max(classes.max(initial=-1), unit_classes.max(initial=-1))) + 1
     by_place = np.argsort(classes, kind="stable")
@@ -138,104 +172,11 @@ def _deal(classes: Integers, unit_classes: Integers, rng: np.random.Generator) -
     return units, several
 
 
-def _with_a_choice(places: Integers, classes: Integers, buckets: Integers) -> Integers:
-    """Those whose class is in several buckets."""
-    if not len(places):
-        return places
-    order = places[np.lexsort((buckets[places], classes[places]))]
-    same_class = classes[order][1:] == classes[order][:-1]
-    other_bucket = same_class & (buckets[order][1:] != buckets[order][:-1])
-    spread = np.zeros(int(classes.max()) + 1, bool)
+def with_a_choice(classes: Integers, buckets: Integers) -> Bits:
+    """The places whose class is in several buckets."""
+    order = np.lexsort((buckets, classes))
+    other_bucket = (classes[order][1:] == classes[order][:-1]) & (buckets[order][1:] != buckets[order][:-1])
+    spread = np.zeros(int(classes.max(initial=-1)) + 1, bool)
     spread[classes[order][1:][other_bucket]] = True
-    chosen: Integers = order[spread[classes[order]]]
+    chosen: Bits = spread[classes]
     return chosen
-
-
-class _Search:
-    """Exchanges units of a class until no bucket has too many of an item, or nothing gets better."""
-
-    def __init__(
-        self, classes: Integers, buckets: Integers, units: Integers, items: Items, room: Room, rng: np.random.Generator
-    ) -> None:
-        self._classes, self._buckets, self._units = classes, buckets, units
-        self._items, self._room, self._rng = items, room, rng
-
-    def run(self, places: Integers) -> None:
-        """Only these places have a choice."""
-        places = places[np.argsort(self._classes[places], kind="stable")]
-        waited = 0
-        for _ in range(_ROUNDS):
-            wrong = self._wrong(places)
-            if len(wrong) <= _ENOUGH * len(places):
-                return
-            waited = 0 if self._exchange(*self._pairs(wrong, places)) else waited + 1
-            if waited == _PATIENCE:
-                return
-
-    def cells(self, places: Integers) -> Integers:
-        """Where the items are of the units in these places."""
-        owner, codes = self._items.take(self._units[places])
-        return self._room.places(self._buckets[places][owner] * self._items.kinds + codes)
-
-    def _wrong(self, places: Integers) -> Integers:
-        """The places of units with an item of which their bucket has too many."""
-        lengths = np.diff(self._items.first)[self._units[places]]
-        owner = np.repeat(np.arange(len(places)), lengths)
-        chosen: Integers = places[np.unique(owner[self._room.has_too_many(self.cells(places))])]
-        return chosen
-
-    def _pairs(self, wrong: Integers, places: Integers) -> tuple[Integers, Integers]:
-        """A wrong place, and any other of its class in another bucket; each place in one pair at most."""
-        classes = self._classes[places]
-        one = self._rng.permutation(wrong)
-        first, last = (np.searchsorted(classes, self._classes[one], side) for side in ("left", "right"))
-        other = places[first + (self._rng.random(len(one)) * (last - first)).astype(np.int64)]
-        able = self._buckets[one] != self._buckets[other]
-        one, other = one[able], other[able]
-        both = np.stack([one, other], axis=1).ravel()
-        pair = np.full(int(both.max(initial=-1)) + 1, len(one))
-        np.minimum.at(pair, both, np.arange(len(both)) // 2)  # the first pair that wants a place gets it
-        mine = (pair[one] == np.arange(len(one))) & (pair[other] == np.arange(len(one)))
-        return one[mine], other[mine]
-
-    def _exchange(self, one: Integers, other: Integers) -> int:
-        """Exchange the units of pairs where it does not make it worse. Gives how many items came into order."""
-        owners, cells, signs = self._changes(one, other)
-        worse = np.where(signs > 0, self._room.is_full(cells), False).astype(np.int64)
-        better = np.where(signs < 0, self._room.has_too_many(cells), False).astype(np.int64)
-        gain = np.bincount(owners, weights=better - worse, minlength=len(one))
-        wanted = (gain > 0) | ((gain == 0) & (self._rng.random(len(one)) < 0.5))
-        chosen = self._first_of_each_cell(owners, cells, wanted)
-        mine = chosen[owners]
-        self._room.change(cells[mine], signs[mine])
-        first, second = one[chosen], other[chosen]
-        self._units[first], self._units[second] = self._units[second], self._units[first]
-        return int(gain[chosen].sum())
-
-    def _changes(self, one: Integers, other: Integers) -> tuple[Integers, Integers, Integers]:
-        """The pair, the cell, and +1 or -1 for what an exchange brings into a bucket, or takes out of it."""
-        kinds = self._items.kinds
-        held = [self._items.take(self._units[places]) for places in (one, other)]
-        keys = [owner * kinds + codes for owner, codes in held]
-        parts = []
-        for (owner, codes), own, others in ((held[0], keys[0], keys[1]), (held[1], keys[1], keys[0])):
-            alone = ~np.isin(own, others, assume_unique=True)  # what both have stays where it is
-            parts.append((owner[alone], codes[alone]))
-        owners, cells, signs = [], [], []
-        for places, comes, goes in ((one, parts[1], parts[0]), (other, parts[0], parts[1])):
-            for (owner, codes), sign in ((comes, 1), (goes, -1)):
-                owners.append(owner)
-                cells.append(self._room.places(self._buckets[places][owner] * kinds + codes))
-                signs.append(np.full(len(owner), sign))
-        return np.concatenate(owners), np.concatenate(cells), np.concatenate(signs)
-
-    def _first_of_each_cell(self, owners: Integers, cells: Integers, wanted: Bits) -> Bits:
-        """Of the pairs that are wanted, those that come first in all cells that they change."""
-        mine = wanted[owners] & (cells >= 0)
-        order = np.lexsort((owners[mine], cells[mine]))
-        cell, owner = cells[mine][order], owners[mine][order]
-        starts = np.flatnonzero(np.diff(cell, prepend=_NOWHERE))
-        leader = np.repeat(owner[starts], np.diff(np.append(starts, len(cell))))
-        chosen = wanted.copy()
-        chosen[owner[owner != leader]] = False
-        return chosen

@@ -6,6 +6,7 @@ beliefs are about the people of a bucket alike, and it is enough to count how ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from dalenius.attack.linking import Items
 from dalenius.attack.listed_scores import Entries, ListedScores, listed_result
 from dalenius.attack.people_target import PeopleTarget, group_items, one_bucket_guess
 from dalenius.attack.shown_counts import ShownCounts
-from dalenius.attack.whereabouts import Holders
 from dalenius.infer.candidates import Floats, Integers
 from dalenius.model.attack_result import Attack, Claims
 from dalenius.verify.buckets import WholeBuckets
@@ -30,34 +30,34 @@ _ONE_BUCKET = "Everybody is in one bucket of people, so that there is nothing to
 
 def in_one_bucket(name: str, target: PeopleTarget, details: dict[str, Any]) -> Attack:
     """Believe h / P, and count how many people are right."""
-    shown, holders, groups = target.shown, target.holders, target.groups
-    buckets = len(shown.sizes.numbers)
-    each = np.bincount(holders.buckets, minlength=buckets)
+    shown, groups = target.shown, target.groups
+    each = shown.sizes.people
     scores = ListedScores(ClaimSums(target.limits), ClaimSums(groups.limits) if groups is not None else None)
     p = _shares(shown)
     right = others = None
     if target.items is not None:
-        right = people_with(target.items, holders, shown)
+        right = _having(target, shown, lambda items: items)
         others = _others(shown, right, each)
     scores.add(Entries(shown.buckets, shown.values, p, right, others), each)
     known = right if right is not None else p * each[shown.buckets]
     scores.baseline = float((one_bucket_guess(shown) * known).sum())
     if groups is not None and scores.groups is not None and (of_groups := target.shown_groups) is not None:
-        items = group_items(target.items, groups) if target.items is not None else None
-        true = people_with(items, holders, of_groups) if items is not None else None
+        true = None
+        if target.items is not None:
+            true = _having(target, of_groups, lambda items: group_items(items, groups))
         scores.groups.add_listed(_shares(of_groups), of_groups.values, of_groups.buckets, each, true)
     with_truth = target.items is not None
-    notes = (_ONE_BUCKET, *_steady_note(details.get("steady")))
+    notes = (_ONE_BUCKET, *_steady_note(target, details.get("steady")))
     return listed_result(name, scores, target.release, with_truth, details, groups, notes=notes)
 
 
-def _steady_note(steady: dict[str, Any] | None) -> tuple[str, ...]:
+def _steady_note(target: PeopleTarget, steady: dict[str, Any] | None) -> tuple[str, ...]:
     """A sentence, if such claims are right more often than limits allow."""
     if steady is None or not steady["claims"] or steady["claims_right"] <= steady["mean_limit"] * steady["claims"]:
         return ()
-    right = steady["claims_right"] / steady["claims"]
+    right, name = steady["claims_right"] / steady["claims"], target.columns[target.number]
     return (
-        f"Whoever knows of one of {steady['people']:,} people that the value is the same in all their rows can put "
+        f"Whoever knows of one of {steady['people']:,} people that {name!r} is the same in all their rows can put "
         f"{steady['people_above_limit']:,} of them above a limit, and is right in {right:.1%} of the claims, where the "
         f"limits would allow {steady['mean_limit']:.1%}; nothing is promised against that",
     )
@@ -112,13 +112,15 @@ def _whole_buckets(shown: ShownCounts) -> WholeBuckets:
     )
 
 
-def people_with(items: Items, holders: Holders, shown: ShownCounts) -> Floats:
-    """For every cell, how many people of the bucket really have the value."""
-    owners = np.repeat(np.arange(holders.number), np.diff(items.first))
-    keys = holders.buckets[owners] * shown.kinds + items.codes
-    place = np.minimum(np.searchsorted(shown.keys, keys), len(shown.keys) - 1)
-    there = shown.keys[place] == keys
-    return np.bincount(place[there], minlength=len(shown.keys)).astype(np.float64)
+def _having(target: PeopleTarget, shown: ShownCounts, told: Callable[[Items], Items]) -> Floats:
+    """For every cell, how many people of the bucket really have the value, or what `told` makes of values.
+
+    It is what the release shows, since a bucket has these people; and what they have besides, in rows that are not
+    in the release.
+    """
+    counts = shown.counts.astype(np.float64)
+    left_out = target.where.left_out
+    return counts if left_out is None else left_out.add_to(counts, told(left_out.items[target.number]), shown)
 
 
 def _shares(shown: ShownCounts) -> Floats:

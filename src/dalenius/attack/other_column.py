@@ -29,6 +29,7 @@ from dalenius.attack.linking import Items
 from dalenius.attack.listed_scores import Entries, ListedScores, listed_result
 from dalenius.attack.people_target import PeopleTarget, in_groups, one_bucket_guess
 from dalenius.attack.shown_counts import ShownCounts
+from dalenius.attack.whereabouts import Holders
 from dalenius.infer.candidates import Floats, Integers
 from dalenius.model.attack_result import Attack
 
@@ -37,7 +38,7 @@ ROUNDS = 10
 _SCALINGS = 4  # of n to the counts of a bucket, in each round
 _MOST_PAIRS = 2**23  # of two values in a bucket: where there are more, some buckets stand for all
 _NOT_COVERED = "F'-privacy does not cover what columns say about each other: beliefs above a limit break no promise"
-_SEVERAL = "people can have several values of a column, and this attacker knows how to go about one"
+_SEVERAL = "people can have several values of a column, and this attacker can only deal with one"
 _REMEDY = "Publish one of the two columns alone, or lower the limits of the values that go with the other column."
 
 
@@ -68,6 +69,11 @@ def other_column(target: PeopleTarget) -> Attack:
     if people < manifest.people:
         notes.append(
             f"{NAME}: a random sample of {people:,} of {manifest.people:,} people, in whole buckets, is attacked"
+        )
+    if scores.people < people:
+        notes.append(
+            f"{NAME}: {people - scores.people:,} people are not scored, of whom the table does not tell which values "
+            "they have together in the release"
         )
     return listed_result(
         NAME, scores, target.release, with_truth, details, target.groups, notes=tuple(notes), remedy=_REMEDY
@@ -141,17 +147,26 @@ class Pairs:
         return np.bincount(place[there], minlength=len(pairs)).astype(np.float64)
 
 
+def _people_with(everybody: Holders, items: Items, shown: ShownCounts) -> Integers:
+    """For every cell, how many of these people have the value."""
+    keys = everybody.buckets[items.owners] * shown.kinds + items.codes
+    place = np.minimum(np.searchsorted(shown.keys, keys), len(shown.keys) - 1)
+    return np.bincount(place[shown.keys[place] == keys], minlength=len(shown.keys))
+
+
 def _play(target: PeopleTarget, known: ShownCounts) -> tuple[ListedScores, int]:
     """Who knows the values of one other column; and how many people were looked at."""
     asked, everybody, groups = target.shown, target.where.rows, target.groups
     pairs = Pairs.of(known, asked)
+    place = next(place for place, shown in enumerate(target.where.shown) if shown is known)
     each = np.zeros(len(known.values), np.int64)
     each[pairs.known_cells] = known.counts[pairs.known_cells]
+    if everybody.items is not None:  # those who were not found are not scored
+        each = np.minimum(each, _people_with(everybody, everybody.items[place], known))
     p = pairs.match() / known.counts[pairs.known_cells]
     values = asked.values[pairs.asked_cells]
     right = others = None
     if everybody.items is not None:
-        place = next(place for place, shown in enumerate(target.where.shown) if shown is known)
         right = pairs.people_with_both(everybody.items[place], everybody.items[target.number], everybody.buckets)
         totals = np.bincount(asked.values, asked.counts, minlength=asked.kinds)
         others = each[pairs.known_cells] * (totals / totals.sum())[values]
@@ -165,4 +180,4 @@ def _play(target: PeopleTarget, known: ShownCounts) -> tuple[ListedScores, int]:
         owners, numbers, beliefs = in_groups(pairs.known_cells, values, p, groups)
         true = in_groups(pairs.known_cells, values, right, groups)[2] if right is not None else None
         scores.groups.add_listed(beliefs, numbers, owners, each, true)
-    return scores, int(each.sum())
+    return scores, int(known.counts[np.unique(pairs.known_cells)].sum())

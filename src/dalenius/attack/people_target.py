@@ -70,7 +70,8 @@ def people_target(release: ReleaseFolder, number: int, where: Whereabouts, progr
         shown_groups=read_group_counts(view, groups, shown) if groups is not None else None,
         progress=progress,
         columns=tuple(one.columns.sensitive.name for one in views),
-        several_values=any(one.has_several_values for one in views),
+        several_values=int(shown.sizes.rows_each.max(initial=1)) > 1
+        or any(len(one.columns.sensitive.of) > 1 for one in views),
     )
 
 

@@ -47,20 +47,20 @@ _REMEDY = "Publish again with --person COLUMN: then limits are about people, and
 def intersection(target: PeopleTarget) -> Attack:
     """Believes that all rows of a person have the same value."""
     target.progress.stage("Intersection")
-    if not target.holders.number:
-        return Attack(INTERSECTION, 0, not_played=_NOBODY)
     if target.by_people:
         return in_one_bucket(INTERSECTION, target, {"steady": steady_people(target)})
+    if not target.holders.number:
+        return Attack(INTERSECTION, 0, not_played=_NOBODY)
     return _Attacker(INTERSECTION, target).play()
 
 
 def union(target: PeopleTarget) -> Attack:
     """Asks whether a person has a value in any row."""
     target.progress.stage("Union")
-    if not target.holders.number:
-        return Attack(UNION, 0, not_played=_NOBODY)
     if target.by_people:
         return in_one_bucket(UNION, target, {})
+    if not target.holders.number:
+        return Attack(UNION, 0, not_played=_NOBODY)
     return _Attacker(UNION, target).play()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dalenius.errors import InputError
 from dalenius.infer.determining import numbered
-from dalenius.infer.giveaways import determining_concerns, repeated_people
+from dalenius.infer.giveaways import determining_concerns, name_person, repeated_people
 from dalenius.model.concern import Concern
 from dalenius.policy.roles import Roles, identifying_columns
 from dalenius.release.manifest import Manifest
@@ -175,7 +175,15 @@ def table_concerns(
         identifying = {name: _repeats(relation, name) for name in suspects}
     columns = {name: column[known >= 0] for name, column in codes.items()}
     seen = _Sensitive(sensitive, tuple(values), tuple(values.values()))
-    return [*determining_concerns(seen, columns, known[known >= 0]), *repeated_people(identifying, ())]
+    several_rows = (
+        replace(
+            one,
+            answer=f"Audit with {name_person(one.columns[0])} to play the attackers who know whose rows these are. "
+            "Published with it too, limits are about people.",
+        )
+        for one in repeated_people(identifying, ())
+    )
+    return [*determining_concerns(seen, columns, known[known >= 0]), *several_rows]
 
 
 def _repeats(relation: duckdb.DuckDBPyRelation, column: str) -> _Repeats:

@@ -13,14 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from dalenius.attack.linking import Items, Linked, Room, link
-from dalenius.attack.people import OTHER_VALUES, SAME_TABLE, TOO_FAR
+from dalenius.attack.exchanges import link
+from dalenius.attack.linking import Bits, Items, Linked, Room, surplus
 from dalenius.attack.records import Records, Rows, read_records, read_rows
+from dalenius.attack.same_table import (
+    LeftOut,
+    check_classes,
+    check_linked,
+    check_room,
+    check_values,
+    expected_left_out,
+    values_left_out,
+    with_rows_left_out,
+)
 from dalenius.attack.shown_counts import BucketSizes, ShownCounts, read_counts
-from dalenius.errors import InputError
 from dalenius.infer.candidates import Integers
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
+from dalenius.release.manifest import Persons
 
 _ROW_BYTES = 200  # of arrays for each row, with one sensitive column
 
@@ -59,14 +69,16 @@ class Holders:
 class Whereabouts:
     """The buckets of a release, what they show of each sensitive column, and who is in them.
 
-    `rows` are the rows, or the people where the release tells them apart. `people` are the people of the table with
-    all their rows, if it was said which column tells them; else None.
+    `rows` are the rows, or the people where the release tells them apart; with the truth, those who were found.
+    `people` are the people of the table with all their rows, if it was said which column tells them; else None.
+    `left_out` is about rows that are not in the release, if there are any and the truth is known.
     """
 
     sizes: BucketSizes
     shown: tuple[ShownCounts, ...]
     rows: Holders
     people: Holders | None
+    left_out: LeftOut | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -95,53 +107,94 @@ def find_people(
 def _by_rows(
     records: Records, shown: Sequence[ShownCounts], buckets: Integers, rows: int, with_people: bool
 ) -> Whereabouts:
-    """Records linked with rows: every row is somebody, and with the column of a person so are all rows of one."""
-    _check(records.row_classes, records.record_classes, "rows of quasi-identifiers", rows)
-    units = np.arange(len(records.people))
-    items = _items(records, units, len(units), shown)
+    """Records linked with rows: every row is somebody, and with the column of a person so are all rows of one.
+
+    Nobody knows what people would be seen to have whose rows found no room: they are left out.
+    """
+    check_classes(records.row_classes, records.record_classes, "rows of quasi-identifiers")
+    items = _items(records, np.arange(rows), rows, shown)
+    check_values(items, shown, fakes=bool((shown[0].sizes.slots > shown[0].sizes.people).any()))
     linked = _link(records.row_classes, buckets, records.record_classes, items, shown)
-    sizes = shown[0].sizes
-    own = tuple(Items.of(*one.take(linked.units), rows, one.kinds) for one in items)
-    everybody = Holders(np.arange(rows + 1), buckets, own)
-    people = None
+    right = np.flatnonzero(~linked.wrong)
+    own = tuple(Items.of(*one.take(linked.units[right]), len(right), one.kinds) for one in items)
+    everybody = Holders(np.arange(len(right) + 1), buckets[right], own)
+    people, scored = None, f"these {rows - len(right):,} rows are"
     if with_people:
         owners = records.people[linked.units]
         number = int(records.people.max(initial=-1)) + 1
-        order = np.lexsort((buckets, owners))
         held = _items(records, records.people, number, shown)
-        people = Holders(_ends(np.bincount(owners, minlength=number)), buckets[order], held)
-    return Whereabouts(sizes, tuple(shown), everybody, people, _notes(linked, rows, "rows"))
+        wrong = np.bincount(owners[linked.wrong], minlength=number) > 0
+        order = np.lexsort((buckets, owners))
+        all_people = Holders(_ends(np.bincount(owners, minlength=number)), buckets[order], held)
+        people = all_people.take(np.flatnonzero(~wrong)) if wrong.any() else all_people
+        scored = f"the {int(wrong.sum()):,} people with such rows are"
+    notes = []
+    if linked.certain < rows:
+        notes.append(
+            f"Which rows of the release are whose is certain for {linked.certain:,} of {rows:,}; the others are linked "
+            "with the table in one of the ways that are possible"
+        )
+    if len(right) < rows:
+        notes.append(
+            f"For {rows - len(right):,} of {rows:,} rows no bucket with room for their values was found; {scored} left "
+            "out where attackers on people are scored"
+        )
+    return Whereabouts(shown[0].sizes, tuple(shown), everybody, people, notes=tuple(notes))
 
 
 def _by_people(
     release: ReleaseFolder, rows: Rows, records: Records | None, shown: Sequence[ShownCounts], places: Integers
 ) -> Whereabouts:
-    """People of the table linked with those of the release, by all their rows."""
-    sizes = shown[0].sizes
+    """People of the table linked with those of the release, by all their rows.
+
+    How many people of a bucket have a value is plain from the release: that needs no link. So the link shows that the
+    table fits, and who has what together.
+    """
+    sizes, persons = shown[0].sizes, release.manifest.persons
     width = int(sizes.people.max(initial=0)) + 1
     keys, owners = np.unique(places * width + rows.numbers, return_inverse=True)
     buckets = keys // width
-    if records is None:
+    if records is None or persons is None:
         everybody = Holders(np.arange(len(keys) + 1), buckets, None)
         return Whereabouts(sizes, tuple(shown), everybody, everybody)
     number = int(records.people.max(initial=-1)) + 1
     classes, unit_classes = _signatures(owners, records.row_classes, records.people, records.record_classes)
-    persons = release.manifest.persons
-    whole = persons is None or not persons.dropped
-    if whole:
-        _check(classes, unit_classes, "people", len(keys))
+    incomplete = with_rows_left_out(persons, records, len(rows.numbers))
+    check_classes(classes, unit_classes, "people", incomplete)
     items = _items(records, records.people, number, shown)
+    check_values(items, shown, left_out=incomplete is not None)
     linked = _link(classes, buckets, unit_classes, items, shown)
-    found = np.flatnonzero(linked.units >= 0)
+    found = np.flatnonzero((linked.units >= 0) & ~linked.wrong)
     own = tuple(Items.of(*one.take(linked.units[found]), len(found), one.kinds) for one in items)
     everybody = Holders(np.arange(len(found) + 1), buckets[found], own)
-    notes = _notes(linked, len(keys), "people")
-    if len(found) < len(keys):
-        notes += (
-            f"{len(keys) - len(found):,} of {len(keys):,} people have rows that were left out of the release, and are "
-            "not found in the table: the attackers on people are not scored on them",
+    left_out = None
+    if incomplete is not None:
+        left_out = LeftOut(expected_left_out(classes, unit_classes, buckets, incomplete), items)
+    notes = _notes_by_people(linked, shown, persons, incomplete, items)
+    return Whereabouts(sizes, tuple(shown), everybody, everybody, left_out, notes)
+
+
+def _notes_by_people(
+    linked: Linked, shown: Sequence[ShownCounts], persons: Persons, incomplete: Bits | None, items: Sequence[Items]
+) -> tuple[str, ...]:
+    """How far the table agrees with the release, and what is not in it."""
+    fits = "fit into the buckets with all their values"
+    if linked.misplaced:
+        fits = (
+            f"fit into the buckets but for {linked.misplaced:,} of their {linked.held:,} values "
+            f"({linked.misplaced / linked.held:.2%}), for which no room was found; the attackers 'intersection' and "
+            "'union' are scored without regard to that"
         )
-    return Whereabouts(sizes, tuple(shown), everybody, everybody, notes)
+    shows = "How many people of a bucket have a value is what the release shows of it"
+    if incomplete is None:
+        return (f"{shows}. The people of the table {fits}",)
+    values = sum(int(values_left_out(own, one).sum()) for own, one in zip(items, shown, strict=True))
+    return (
+        f"{persons.dropped:,} rows of {int(incomplete.sum()):,} people are not in the release. The {values:,} values "
+        "that these people have in such rows alone count in favour of the attackers, spread evenly over the places "
+        "where these people may be",
+        f"{shows}, apart from that. The other people of the table {fits}",
+    )
 
 
 def _signatures(
@@ -190,36 +243,10 @@ def _link(
     keys = [one.buckets * kinds + one.values + start for one, start in zip(shown, starts, strict=False)]
     order = np.argsort(np.concatenate(keys), kind="stable")
     room = Room(np.concatenate(keys)[order], np.concatenate([one.counts for one in shown])[order])
+    check_room(surplus(classes, buckets, unit_classes, together, room))
     linked = link(classes, buckets, unit_classes, together, room, np.random.default_rng(0))  # nothing secret
-    if linked.misplaced > TOO_FAR * len(classes):
-        raise InputError(OTHER_VALUES, SAME_TABLE)
+    check_linked(linked)
     return linked
-
-
-def _check(classes: Integers, unit_classes: Integers, what: str, number: int) -> None:
-    """The table and the release as multisets of rows, or of people."""
-    if len(unit_classes) != number:
-        raise InputError(
-            f"the table is not that of the release: it has {len(unit_classes):,} {what}, and the release {number:,}",
-            SAME_TABLE,
-        )
-    kinds = int(max(classes.max(initial=-1), unit_classes.max(initial=-1))) + 1
-    there = np.bincount(unit_classes[unit_classes >= 0], minlength=kinds)
-    differ = int(np.abs(np.bincount(classes, minlength=kinds) - there).sum()) + int((unit_classes < 0).sum())
-    if differ:
-        raise InputError(f"the table is not that of the release: {differ:,} {what} differ", SAME_TABLE)
-
-
-def _notes(linked: Linked, number: int, what: str) -> tuple[str, ...]:
-    notes = []
-    if linked.certain < number:
-        notes.append(
-            f"Which {what} of the release are whose is certain for {linked.certain:,} of {number:,}; the others are "
-            "linked with the table in one of the ways that are possible"
-        )
-    if linked.misplaced:
-        notes.append(f"{linked.misplaced:,} values of the table could not be linked with a bucket that has them")
-    return tuple(notes)
 
 
 def _ends(lengths: Integers) -> Integers:

@@ -105,9 +105,13 @@ def plan_command(
         if plan_request.by_people:
             _refuse_for_people(plan_request, table, compare, certificate)
             options = _options(plan_request, table_name, cut, arguments)
-            _print_people(_publish_request(cast("str", table), plan_request, columns, options), as_json)
-            return
-        if table is not None and counts_file is None and columns and cut != "none" and not compare:
+            whole = _publish_request(cast("str", table), plan_request, columns, options)
+            plain = _as_plain(whole, as_json)
+            if plain is None:
+                _print_people(whole, as_json)
+                return
+            plans, price = _price(plain, as_json)
+        elif table is not None and counts_file is None and columns and cut != "none" and not compare:
             options = _options(plan_request, table_name, cut, arguments)
             plans, price = _price(_publish_request(table, plan_request, columns, options), as_json)
         else:
@@ -181,9 +185,17 @@ def _publish_request(
     )
 
 
+def _as_plain(request: PublishRequest, as_json: bool) -> PublishRequest | None:
+    """The same about rows, as which it will be published, if everybody has one row and one value."""
+    from dalenius.publishing.people import as_plain
+
+    with _working("Counting", as_json):
+        return as_plain(request)
+
+
 def _print_people(request: PublishRequest, as_json: bool) -> None:
     """What publishing people would come to: all of it but the tables."""
-    from dalenius.cli.text_table import show_advice, show_concerns
+    from dalenius.cli.text_table import show_advice, show_concerns, show_exposure
     from dalenius.model.concern import advise
     from dalenius.publishing.people import plan_people
 
@@ -191,9 +203,12 @@ def _print_people(request: PublishRequest, as_json: bool) -> None:
         plan = plan_people(request)
     concerns = plan.solved.concerns
     if as_json:
-        findings = [one.as_object() for one in concerns]
-        click.echo(json.dumps({**plan.as_object(), "verdict": str(advise(concerns)), "findings": findings}))
+        from dalenius.cli.render_plan import FORMAT_VERSION
+
+        found = {"verdict": str(advise(concerns)), "findings": [one.as_object() for one in concerns]}
+        click.echo(json.dumps({"format": FORMAT_VERSION, **plan.as_object(), **found}))
         return
+    show_exposure(plan.exposure)
     for sentence in plan.sentences:
         click.echo(f"{sentence[0].upper()}{sentence[1:]}.")
     show_concerns(concerns)

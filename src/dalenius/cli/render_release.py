@@ -91,7 +91,7 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
         ("counts", count_sentence(release.error) if release.error is not None else None),
         ("strata", _strata_text(manifest)),
         ("buckets", _buckets_text(manifest)),
-        ("loss", f"{manifest.loss:,} (MSE {manifest.mse:.4g}; method {manifest.method}{_proof(manifest)})"),
+        ("loss", f"{manifest.loss:,} (MSE {manifest.mse:.4g}; {_method(manifest)}{_proof(manifest)})"),
         ("verified", f"{_within_limits(manifest)}{_protection(manifest)}"),
         ("written", f"{out}: {', '.join(map(_size_text, all_tables(manifest)))}, manifest.json"),
         ("seconds", f"{seconds:.2f}"),
@@ -125,6 +125,11 @@ def _buckets_text(manifest: Manifest) -> str:
     setting = ", ".join(f"{group.buckets:,} of size {group.size}" for group in manifest.setting[:_ROWS])
     more = f" and {len(manifest.setting) - _ROWS} more sizes" if len(manifest.setting) > _ROWS else ""
     return f"{manifest.buckets:,}: {setting}{more}"
+
+
+def _method(manifest: Manifest) -> str:
+    """Buckets of people with several values are searched for; the bound is that of the method."""
+    return f"method {manifest.method}" if manifest.is_plain else "found by exchanging people"
 
 
 def _proof(manifest: Manifest) -> str:

@@ -9,7 +9,7 @@ import click
 
 from dalenius.cli.group_options import group_fields, limits_by_name
 from dalenius.cli.option_texts import about_set, column_names, first_given, named_columns, only_one
-from dalenius.errors import PolicyError, UsageError
+from dalenius.errors import PolicyError, UsageError, nearest_name
 from dalenius.model.problem import name_of_nulls
 
 if TYPE_CHECKING:
@@ -126,9 +126,13 @@ def _arguments_of(name: str, names: Sequence[str], arguments: dict[str, Any]) ->
         parts = [(text, *about_set(text, names)) for text in arguments.get(key) or ()]
         unclear = next((text for text, found, _ in parts if found is None), None)
         if unclear is not None:
+            nearest = nearest_name(unclear.split(":")[0], names) if ":" in unclear else None
+            rest = unclear.split(":", 1)[1] if nearest is not None else unclear or example
             raise UsageError(
                 f"{option} {unclear} does not say which of {len(names)} sensitive columns it is about",
-                f"Name the column first: {option} {names[0]}:{unclear or example}",
+                f"Did you mean {option} {nearest}:{rest}?"
+                if nearest is not None
+                else f"Name the column first: {option} {names[0]}:{rest}",
             )
         own[key] = tuple(rest for _, found, rest in parts if found == name)
     return own

@@ -36,6 +36,7 @@ Examples:
   dalenius verify release
   dalenius verify release --job job.toml
   dalenius verify release --against hospital.parquet --json
+  dalenius verify release --against visits.parquet --person patient
   dalenius verify release --signed-by publisher.pub
   dalenius verify --certificate proof.json --counts counts.csv --uniform 0.1
   dalenius verify --certificate proof.json hospital.csv --job job.toml
@@ -53,6 +54,11 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     help="Table that was published: check that the release has exactly its records.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="With --against: its column that says whose row it is. Needed if people have several rows, and not in --job.",
+)
 @click.option(
     "--signed-by",
     type=click.Path(path_type=Path),
@@ -93,6 +99,7 @@ def verify_command(
     path: Path | None,
     against: Path | None,
     table_name: str | None,
+    person: str | None,
     signed_by: Path | None,
     certificate: Path | None,
     counts_file: Path | None,
@@ -110,13 +117,15 @@ def verify_command(
     """
     with report_errors(as_json):
         if certificate is not None:
-            for option, given in (("--against", against), ("--signed-by", signed_by), ("--memory", memory)):
+            of_release = {"--against": against, "--person": person, "--signed-by": signed_by, "--memory": memory}
+            for option, given in of_release.items():
                 if given is not None:
                     raise UsageError(f"{option} is for a release, and a certificate is given", "Leave one of them out.")
             verified = _check_certificate(certificate, path, counts_file, table_name, arguments, as_json)
         else:
             _refuse_certificate_options(arguments, counts_file)
-            verified = _check_release(path, arguments["job"], against, table_name, signed_by, memory, as_json)
+            source = (against, table_name, person)
+            verified = _check_release(path, arguments["job"], source, signed_by, memory, as_json)
         if not verified:
             sys.exit(CHECK_FAILED)
 
@@ -134,16 +143,19 @@ def _refuse_certificate_options(arguments: dict[str, Any], counts_file: Path | N
 def _check_release(
     folder: Path | None,
     job: Path | None,
-    against: Path | None,
-    table_name: str | None,
+    source: tuple[Path | None, str | None, str | None],
     signed_by: Path | None,
     memory: int | None,
     as_json: bool,
 ) -> bool:
+    """`source` is the table, its name in a DuckDB file, and the column that tells people apart."""
+    against, table_name, person = source
     if folder is None:
         raise UsageError("no release is given", "Give its folder, or a --certificate to check instead.")
     if table_name is not None and against is None:
         raise UsageError("--table is for a DuckDB file given as --against", "Give --against, or leave it out.")
+    if person is not None and against is None:
+        raise UsageError("--person is a column of a table given as --against", "Give --against, or leave it out.")
     asked = _job(job) if job is not None else None
     from dalenius.cli.progress_bar import show_progress
     from dalenius.verify.judge import verify
@@ -154,6 +166,7 @@ def _check_release(
             job=asked,
             against=against,
             table=table_name,
+            person=person,
             signed_by=signed_by,
             memory=memory,
             progress=progress,
@@ -281,8 +294,8 @@ def _show(verdict: Verdict) -> None:
 
 def _sentence(verdict: Verdict) -> str:
     if verdict.verified:
-        of_people = f"{verdict.people:,} people with " if verdict.people != verdict.rows else ""
-        size = f"{of_people}{verdict.rows:,} rows in {verdict.buckets:,} buckets"
+        people = f"{verdict.people:,} people with " if verdict.people not in (None, verdict.rows) else ""
+        size = f"{people}{verdict.rows:,} rows in {verdict.buckets:,} buckets"
         return click.style("Verified", fg="green", bold=True) + f": {size} keep every limit."
     failed = _number(verdict.checks, Outcome.FAILED)
     skipped = _number(verdict.checks, Outcome.NOT_CHECKED)

@@ -8,11 +8,11 @@ it. `Attack.points` is by how much, and `Audit.concerns` what follows for public
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dalenius.model.concern import Advice, Concern, Severity, advise, by_weight
+from dalenius.model.concern import Advice, Concern, Severity, advise, by_weight, name_some
 
 # The attackers in the order in which they are played and shown, and what each of them does.
 ATTACKS = {
@@ -26,6 +26,7 @@ ATTACKS = {
     "other-column": "Knows a person's value in another sensitive column, and what goes with it.",
 }
 
+LEARNING = "learning"
 STOP_ABOVE = 10.0  # percentage points by which claims are right more often than limits allow: against publication
 LOOK_ABOVE = 1.0  # to be looked at
 _WORST = 3  # values, in a sentence
@@ -256,7 +257,23 @@ class Audit:
                 "Audit with --truth TABLE.",
             )
         ]
-        return by_weight((*self.others, *broken, *attacks, *(unknown if unscored else ())))
+        return by_weight((*self.others, *broken, *attacks, *self._unplayed(), *(unknown if unscored else ())))
+
+    def _unplayed(self) -> Iterator[Concern]:
+        """The attacker who learns is the strongest: nothing is cleared without that one."""
+        unplayed = [attack for attack in self.attacks if attack.name == LEARNING and attack.not_played is not None]
+        if unplayed:
+            columns = tuple(attack.column for attack in unplayed if attack.column is not None)
+            about = f" of {name_some(columns)}" if columns else ""
+            yield Concern(
+                "not-played",
+                Severity.LOOK,
+                f"what can be learned{about} across buckets was not tried: {unplayed[0].not_played}. So nobody knows "
+                "how far such an attacker gets",
+                "Do not take this release for safe against whoever learns what goes with which quasi-identifiers.",
+                attacker=LEARNING,
+                columns=columns,
+            )
 
     @property
     def advice(self) -> Advice:

@@ -29,6 +29,9 @@ _UNPACKED = 40  # bytes of working arrays for each record of a piece, of which a
 _PLACING = 64  # bytes of working arrays for each record that is being placed
 _LONGEST_LIST = 64 * MIB
 _FAKE_BYTES = 48  # for each fake value while marks are drawn, at most
+_IDENTIFIER_BYTES = 16  # to find out whether anybody has several records
+_PERSON_BYTES = 120  # of arrays for each record by person, while buckets are found, ...
+_PERSON_VALUE_BYTES = 60  # ... and for each of its sensitive values
 _VALUE_BYTES = 4500  # that solving, and describing in the manifest, take for each sensitive value
 _CELL_BYTES = 400  # for each value of each stratum, besides its order
 MOST_CELLS = 2**18
@@ -71,6 +74,25 @@ class Budget:
             raise UsageError(
                 f"{values:,} sensitive values do not fit into a memory of {self.total // MIB:,} MiB",
                 f"Give --memory {(self.total - self.spare + needed) // MIB + 1}MiB, or group the values.",
+            )
+
+    def check_people(self, rows: int, values: int) -> None:
+        """Refuse more records by person than there is room for, each with so many sensitive values: all are in memory
+        until they are written."""
+        needed = rows * (_PERSON_BYTES + _PERSON_VALUE_BYTES * values)
+        if needed > self.spare:
+            raise UsageError(
+                f"{rows:,} records by person do not fit into a memory of {self.total // MIB:,} MiB",
+                f"Give --memory {(self.total - self.spare + needed) // MIB + 1}MiB.",
+            )
+
+    def check_identifiers(self, rows: int) -> None:
+        """Refuse more records than there is room to compare by what identifies their people."""
+        needed = rows * _IDENTIFIER_BYTES
+        if needed > self.spare:
+            raise UsageError(
+                f"whose {rows:,} records are does not fit into a memory of {self.total // MIB:,} MiB",
+                f"Give --memory {(self.total - self.spare + needed) // MIB + 1}MiB.",
             )
 
     def check_fakes(self, fakes: int) -> None:

@@ -25,13 +25,14 @@ _ENOUGH = 2**16
 class Occurrences:
     """So many records that have something, so many different ones of it, and how many of those occur only once.
 
-    The last two are estimates if there were too many to count.
+    `pairs` of records have the same. All but the first are estimates if there were too many to count.
     """
 
     records: int
     different: int
     once: int
     is_estimate: bool = False
+    pairs: int = 0
 
 
 class OccurrenceCounter:
@@ -56,7 +57,10 @@ class OccurrenceCounter:
     def finish(self) -> Occurrences:
         """What was counted."""
         self._merge()
-        return scaled_up(self._records, int(self._counts.sum()), len(self._hashes), int((self._counts == 1).sum()))
+        pairs = int((self._counts * (self._counts - 1) // 2).sum())
+        return scaled_up(
+            self._records, int(self._counts.sum()), len(self._hashes), int((self._counts == 1).sum()), pairs
+        )
 
     def _merge(self) -> None:
         hashes = np.concatenate([self._hashes, *self._new])
@@ -74,10 +78,10 @@ class OccurrenceCounter:
         return ends
 
 
-def scaled_up(records: int, counted: int, different: int, once: int) -> Occurrences:
+def scaled_up(records: int, counted: int, different: int, once: int, pairs: int) -> Occurrences:
     """What was found in those records whose hash was counted, for all records."""
     scale = records / counted if counted else 1.0
-    return Occurrences(records, round(different * scale), round(once * scale), counted < records)
+    return Occurrences(records, round(different * scale), round(once * scale), counted < records, round(pairs * scale))
 
 
 def count_numbers(batches: Sequence[npt.NDArray[Any]]) -> Occurrences:
@@ -88,7 +92,7 @@ def count_numbers(batches: Sequence[npt.NDArray[Any]]) -> Occurrences:
     for numbers in batches:
         counter.add(numbers[_mixed(numbers) >> np.uint64(64 - bits) == 0] if bits else numbers)
     found = counter.finish()
-    return scaled_up(records, found.records, found.different, found.once)
+    return scaled_up(records, found.records, found.different, found.once, found.pairs)
 
 
 def _mixed(numbers: npt.NDArray[Any]) -> Hashes:

@@ -17,9 +17,10 @@ import pyarrow as pa
 from dalenius.errors import InputError, UsageError
 from dalenius.place.columns import cast_to_published, published_field
 from dalenius.place.domains import Codes, Domain, Integers, codes_of
+from dalenius.place.numbering import Keys, all_differ, keys_of, number_rows
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
-from dalenius.tables.arrays import arrow_array, numpy_array, require_utf8
+from dalenius.tables.arrays import arrow_array, require_utf8
 from dalenius.tables.arrow import Source
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.int32]
 
 _MOST_KEYS = 2**63
-_RECORD_BYTES = 80  # of arrays for each record while records are sorted by person, ...
-_VALUE_BYTES = 40  # ... and for each of its sensitive values
+_PEOPLE_TO_COMPARE, _MANY_ROWS, _MANY_TIMES = 20, 200, 50
 
 
 @dataclass(frozen=True)
@@ -184,27 +184,22 @@ def read_people(
     person: str | None,
     most_rows: int | None,
     key: bytes,
-    room: int,
     advance: Callable[[int], None],
 ) -> People:
-    """Read all records and sort them by person. `room` is how many bytes there are for it."""
+    """Read all records and sort them by person. Whether there is room for them is for the caller to check."""
     domains = _domains(survey)
-    cells = sum(len(one.columns) for one in sets)
-    needed = survey.rows * (_RECORD_BYTES + _VALUE_BYTES * cells)
-    if needed > room:
-        raise UsageError(
-            f"{survey.rows:,} records by person take {needed // 2**20:,} MiB, and there is room for {room // 2**20:,}",
-            f"Give a --memory that is larger by {(needed - room) // 2**20 + 1:,}MiB.",
-        )
     combinations = Combinations(domains)
     words, codes, persons = _read(source, survey, combinations, sets, columns, person, advance)
     keys = combinations.settle(words)
     rows = len(keys)
-    if person is None:
+    numbers = _number(persons, person) if person is not None else None
+    del persons
+    if numbers is None or int(numbers.max()) == rows - 1:  # nobody has several rows
         offsets, order, dropped = np.arange(rows + 1), None, 0
     else:
-        offsets, order, dropped = _sort_by_person(_number(persons, person), keys, most_rows, key)
+        offsets, order, dropped = _sort_by_person(numbers, keys, most_rows, key)
         keys = keys[order]
+    del numbers
     if order is not None:
         codes = [[one[order] for one in of_set] for of_set in codes]
     pairs = zip(codes, columns, strict=True)
@@ -276,8 +271,7 @@ def _read(
             for name, of_column in zip(one.columns, of_set, strict=True):
                 of_column.append(column.encode(typed[name]).astype(np.int32))
         if person is not None:
-            column = given[person]
-            persons.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+            persons.append(_plain(given[person]))
         advance(batch.num_rows)
     together = [np.concatenate(parts) for parts in zip(*words, strict=True)]
     return together, [[np.concatenate(parts) for parts in of_set] for of_set in codes], persons
@@ -285,24 +279,48 @@ def _read(
 
 def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
     """Whether every row is a person's only one; an error for rows without a person."""
-    persons = [
-        one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
-        for batch in source.batches([column], batch_rows)
-        for one in batch.columns
-    ]
-    return not persons or bool(np.bincount(_number(persons, column)).max() == 1)
+    keys: list[Keys] = []
+    rows = nulls = 0
+    for batch in source.batches([column], batch_rows):
+        persons = _plain(batch.columns[0])
+        rows, nulls = rows + len(persons), nulls + persons.null_count
+        if not nulls:
+            keys.append(keys_of(persons))
+    _refuse_nulls(column, nulls, rows)
+    return all_differ(keys)
+
+
+def _plain(persons: pa.Array) -> pa.Array:
+    return persons.dictionary_decode() if pa.types.is_dictionary(persons.type) else persons
 
 
 def _number(persons: Sequence[pa.Array], column: str) -> Integers:
     """A number for each person, for every row; nobody is to be taken for somebody else."""
-    chunks = pa.chunked_array(persons)
-    if chunks.null_count:
+    _refuse_nulls(column, sum(one.null_count for one in persons), sum(map(len, persons)))
+    numbers = number_rows(persons)
+    _refuse_no_person(np.bincount(numbers), column)
+    return numbers
+
+
+def _refuse_nulls(column: str, nulls: int, rows: int) -> None:
+    if nulls:
         raise InputError(
-            f"{chunks.null_count:,} of {len(chunks):,} rows have no person: the column {column!r} is null there",
+            f"{nulls:,} of {rows:,} rows have no person: the column {column!r} is null there",
             "Give each of them a person, or leave these rows out.",
         )
-    coded = chunks.dictionary_encode().unify_dictionaries()
-    return np.concatenate([numpy_array(chunk.indices) for chunk in coded.chunks]).astype(np.int64)
+
+
+def _refuse_no_person(rows: Integers, column: str) -> None:
+    """An error if one person has so many more rows than anybody else that it must be a code for a missing one."""
+    if len(rows) < _PEOPLE_TO_COMPARE:
+        return
+    second, most = np.partition(rows, -2)[-2:].tolist()
+    if most >= _MANY_ROWS and most > _MANY_TIMES * second:
+        raise InputError(
+            f"one person in {column!r} has {most:,} of {int(rows.sum()):,} rows, and nobody else more than {second:,}: "
+            "it looks like a code for a missing person",
+            "Give each of these rows a person, or leave them out.",
+        )
 
 
 def _sort_by_person(

@@ -5,6 +5,7 @@ The finest bands are values, once numbers are counted by them. Coarser ones are 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
@@ -37,8 +38,11 @@ def count_by_band(grouping: Grouping, counts: ValueCounts) -> tuple[Bands, Value
 
 
 @lru_cache(maxsize=4)  # Studio asks again for every limit that moves
-def bands_to_offer(counts: ValueCounts) -> str | None:
-    """How to put the numbers of a column into bands, cut at round ones; None if not all values are numbers."""
+def bands_to_offer(counts: ValueCounts, about: str = "") -> str | None:
+    """How to put the numbers of a column into bands, cut at round ones; None if not all values are numbers.
+
+    `about` is what the option begins with where there are several sensitive columns.
+    """
     totals: dict[Fraction, int] = {}
     for value, count in zip(counts.values, counts.counts, strict=True):
         number = number_of(value)
@@ -49,8 +53,8 @@ def bands_to_offer(counts: ValueCounts) -> str | None:
     cuts = suggest_bands(different, [totals[number] for number in different]).cuts
     if not cuts:
         return None
-    listed = ",".join(map(exact_text, cuts))
-    return f"let limits be on bands of numbers, and publish exact numbers all the same: --groups cuts:{listed}"
+    spec = shlex.quote(f"{about}cuts:{','.join(map(exact_text, cuts))}")
+    return f"let limits be on bands of numbers, and publish exact numbers all the same: --groups {spec}"
 
 
 def with_bands_as_values(policy: LimitPolicy, counts: ValueCounts) -> tuple[LimitPolicy, ValueCounts, tuple[str, ...]]:

@@ -109,14 +109,17 @@ def system_of(values: tuple[str, ...]) -> str | None:
     return None
 
 
-def groups_to_offer(values: Sequence[str]) -> str | None:
-    """How to let groups of codes have limits, where the values are codes; None if they are not."""
+def groups_to_offer(values: Sequence[str], about: str = "") -> str | None:
+    """How to let groups of codes have limits, where the values are codes; None if they are not.
+
+    `about` is what options begin with where there are several sensitive columns.
+    """
     system = system_of(tuple(values))
     if system is None:
         return None
     others = [value for value in values if path_of(system, value) is None]
-    besides = "".join(f" --ungrouped {shlex.quote(other)}" for other in others if len(others) <= _SOME)
-    return f"let chapters and blocks of codes have limits too: --groups {system}{besides}"
+    besides = "".join(f" --ungrouped {shlex.quote(about + other)}" for other in others if len(others) <= _SOME)
+    return f"let chapters and blocks of codes have limits too: --groups {shlex.quote(about + system)}{besides}"
 
 
 def _range(system: str, text: str) -> tuple[int, int]:

@@ -11,10 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from dalenius.errors import UsageError
 from dalenius.model.problem import name_of_nulls
-from dalenius.tables.describe import ColumnFacts, TableFacts
+
+if TYPE_CHECKING:
+    from dalenius.tables.describe import ColumnFacts, TableFacts
 
 _IDENTIFYING = """
     name names surname firstname lastname fullname id ids identifier uuid guid ssn nino passport licence license

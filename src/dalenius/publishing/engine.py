@@ -92,6 +92,15 @@ class SampleCodes:
 
 
 @dataclass(frozen=True)
+class Agreeing:
+    """How often the entries of an identifier occur, those of all quasi-identifiers together, and both together."""
+
+    identifier: Occurrences
+    quasi_identifiers: Occurrences
+    both: Occurrences
+
+
+@dataclass(frozen=True)
 class TableSpec:
     """A table as it is to be written: its columns, which of them has the buckets, and the rows of a row group."""
 
@@ -118,6 +127,9 @@ class OpenTable(Protocol):
 
     def sample(self, survey: Survey) -> SampleCodes:
         """The sample that the survey was asked for, the same one each time until records are counted."""
+
+    def agreeing(self, survey: Survey, identifier: str) -> Agreeing | None:
+        """Which records agree in an identifier and in all quasi-identifiers; None if that cannot be counted."""
 
     def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> StratumCounts:
         """Count every value in every stratum; an error if the table has changed since the survey."""

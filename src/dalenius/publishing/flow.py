@@ -219,8 +219,9 @@ def publish_request(
 
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
     """What a publisher should know about the table before it is published, the heaviest first; no release."""
-    with _counted(request, progress or Silent()) as (table, survey, _):
-        return inspect(survey, table.sample(survey), request)
+    progress = progress or Silent()
+    with _counted(request, progress) as (table, survey, _):
+        return inspect(table, survey, request, progress)
 
 
 def price_strata(request: PublishRequest, progress: Progress | None = None) -> StrataPrice:

@@ -8,33 +8,55 @@ codes for what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dalenius.errors import ConcernsError
 from dalenius.infer.determining import Integers, numbered, together
-from dalenius.infer.giveaways import determining_concerns, repeated_people
+from dalenius.infer.giveaways import agreeing_people, determining_concerns, repeated_people
 from dalenius.model.concern import Concern, Severity, by_weight, percent, quoted
 from dalenius.model.progress import Progress
 from dalenius.place.survey import Survey
 from dalenius.policy.banding import bands_to_offer
 from dalenius.policy.icd import groups_to_offer
-from dalenius.policy.limits import grouping_in
-from dalenius.publishing.engine import OpenTable, SampleCodes
+from dalenius.policy.limits import LimitPolicy, grouping_in
+from dalenius.publishing.engine import OpenTable, SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.missing_codes import is_number, missing_code_concerns
 from dalenius.publishing.options import PublishRequest
 
 INSPECTED_ROWS = 50_000
+_SAMPLE_BYTES = 2**26
 
 _LEAST_ROWS = 20
 _GROUP_THEM = "Group the values: --groups takes a file, prefixes of codes, or bands of numbers."
 _MANY_VALUES, _MANY_NUMBERS, _FEW_PEOPLE = 50, 1000, 20
 
 
-def inspect(survey: Survey, sample: SampleCodes, request: PublishRequest) -> tuple[Concern, ...]:
-    """All that there is to say about a table, the heaviest first. Strata by a column answer what it rules out."""
+def inspect(table: OpenTable, survey: Survey, request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
+    """All that there is to say about an open table, the heaviest first. Strata by a column answer what it rules out.
+
+    The survey is that of the first sensitive column. Further ones are surveyed here, and the first is forgotten.
+    """
+    first, *others = _Sensitive.all_of(request)
+    found = [*_several_rows(table, survey, request), *_inspect_first(table, survey, request, first)]
+    for one in others:
+        spec = SurveySpec(
+            one.column,
+            request.roles.quasi_identifiers,
+            one.null_value,
+            SampleSpec(request.key, INSPECTED_ROWS, _SAMPLE_BYTES, keep=False),
+            missing=one.missing,
+        )
+        found += _inspect_column(table, table.survey(spec, progress), request, one)
+    return by_weight(found)
+
+
+def _inspect_first(table: OpenTable, survey: Survey, request: PublishRequest, first: _Sensitive) -> Iterator[Concern]:
+    """What there is to say about the first sensitive column, and about quasi-identifiers."""
+    sample = table.sample(survey)
     if survey.sensitive.apart:  # nothing is to be hidden of people to whom the question does not apply
         sample = sample.only(survey.sensitive)
         survey = replace(
@@ -42,22 +64,60 @@ def inspect(survey: Survey, sample: SampleCodes, request: PublishRequest) -> tup
         )
     sample = _fewer(sample)
     columns = {name: numbered(codes) for name, codes in sample.codes.items()}
-    return by_weight(
-        [
-            *determining_concerns(survey.sensitive, columns, sample.values, request.strata.columns),
-            *repeated_people(survey.identifying, request.roles.identifiers),
-            *_nearly_all_different(survey),
-            *_ungrouped_codes(survey, request),
-            *_unique_people(survey, columns, sample),
-            *missing_code_concerns(survey, sample),
+    yield from determining_concerns(survey.sensitive, columns, sample.values, request.strata.columns)
+    yield from _of_values(survey, first)
+    yield from _unique_people(survey, columns, sample)
+    yield from missing_code_concerns(survey, sample, first.about)
+
+
+def _inspect_column(table: OpenTable, survey: Survey, request: PublishRequest, one: _Sensitive) -> Iterator[Concern]:
+    """What there is to say about a further sensitive column, and nothing about quasi-identifiers alone."""
+    sample = _fewer(table.sample(survey))
+    columns = {name: numbered(codes) for name, codes in sample.codes.items()}
+    yield from determining_concerns(survey.sensitive, columns, sample.values, request.strata.columns)
+    yield from _of_values(survey, one)
+    yield from missing_code_concerns(replace(survey, domains={}), replace(sample, codes={}), one.about)
+
+
+@dataclass(frozen=True)
+class _Sensitive:
+    """A sensitive column of a request, and what was asked for it.
+
+    Options begin with `about` where there are several sensitive sets. Its numbers can be in bands only if it is
+    the only one, and nobody has several rows.
+    """
+
+    column: str
+    null_value: str | None
+    missing: tuple[str, ...]
+    limits: LimitPolicy | Mapping[Any, Any]
+    about: str
+    can_have_bands: bool
+
+    @classmethod
+    def all_of(cls, request: PublishRequest) -> list[_Sensitive]:
+        """All columns of all sets."""
+        roles = request.roles
+        sets = roles.all_sets
+        limits = request.set_limits or (request.limits,)
+        return [
+            cls(
+                column,
+                one.null_name,
+                one.missing,
+                own,
+                f"{one.name}:" if len(sets) > 1 else "",
+                not roles.by_people,
+            )
+            for one, own in zip(sets, limits, strict=True)
+            for column in one.columns
         ]
-    )
 
 
 def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
     """Look at an open table, and say what weighs before the work goes on; an error if the publisher is strict."""
     progress.stage("Looking", survey.rows)
-    concerns = inspect(survey, table.sample(survey), request)
+    concerns = inspect(table, survey, request, progress)
     heavy = [one for one in concerns if one.severity is not Severity.NOTE]
     if heavy and request.options.strict:
         number = "1 concern" if len(heavy) == 1 else f"{len(heavy)} concerns"
@@ -65,9 +125,25 @@ def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Pr
             "\n".join([f"nothing was published: strict makes errors of {number} about the table", *map(_lines, heavy)]),
             "Do what they say, or publish without --strict.",
         )
-    for one in heavy:
-        progress.tell(_lines(one))
+    for concern in heavy:
+        progress.tell(_lines(concern))
     return concerns
+
+
+def _several_rows(table: OpenTable, survey: Survey, request: PublishRequest) -> Iterator[Concern]:
+    """People who have several rows, and nobody says so: by an identifier that repeats, or by all that rows agree in."""
+    roles = request.roles
+    found = list(repeated_people(survey.identifying, roles.identifiers, roles.person))
+    yield from found
+    if found or roles.person is not None:
+        return
+    for name in roles.identifiers:
+        known = survey.identifying.get(name)
+        if known is None or known.different == known.records or not survey.domains:
+            continue
+        agreeing = table.agreeing(survey, name)
+        if agreeing is not None:
+            yield from agreeing_people(name, agreeing.identifier, agreeing.quasi_identifiers, agreeing.both)
 
 
 def _lines(one: Concern) -> str:
@@ -85,7 +161,13 @@ def _fewer(sample: SampleCodes) -> SampleCodes:
     )
 
 
-def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
+def _of_values(survey: Survey, one: _Sensitive) -> Iterator[Concern]:
+    """What values alone say about a sensitive column."""
+    yield from _nearly_all_different(survey, one)
+    yield from _ungrouped_codes(survey, one)
+
+
+def _nearly_all_different(survey: Survey, one: _Sensitive) -> Iterator[Concern]:
     """A sensitive column in which people share their value with few others, or a number with very many values."""
     sensitive = survey.sensitive
     values, once = len(sensitive.texts), sum(count == 1 for count in sensitive.counts)
@@ -97,7 +179,9 @@ def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
     numbers = values > _MANY_NUMBERS and sum(map(is_number, sensitive.texts)) > 0.9 * values
     if not (stop or few or numbers):
         return
-    offer = bands_to_offer(sensitive.value_counts) if numbers else None
+    offer = bands_to_offer(sensitive.value_counts, one.about) if numbers else None
+    if offer is not None and not one.can_have_bands:
+        offer = "put bands of numbers into the table as a column of text, and publish that"
     shared = f"; {once:,} people have a value that nobody else has" if once else ""
     yield Concern(
         code="nearly-all-different",
@@ -112,10 +196,10 @@ def _nearly_all_different(survey: Survey) -> Iterator[Concern]:
     )
 
 
-def _ungrouped_codes(survey: Survey, request: PublishRequest) -> Iterator[Concern]:
+def _ungrouped_codes(survey: Survey, one: _Sensitive) -> Iterator[Concern]:
     """Diagnosis codes that have limits one by one, and their chapters none."""
     sensitive = survey.sensitive
-    offer = groups_to_offer(sensitive.texts) if grouping_in(request.limits) is None else None
+    offer = groups_to_offer(sensitive.texts, one.about) if grouping_in(one.limits) is None else None
     if offer is not None:
         yield Concern(
             code="codes-without-groups",

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import SelfCheckError
+from dalenius.errors import InputError, SelfCheckError
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.banded import NumberSample, SourceWithNulls, sample_numbers
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
-from dalenius.place.occurrences import count_numbers
+from dalenius.place.occurrences import OccurrenceCounter, count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.people import People, SetSpec, count_sets, nobody_repeats, read_people
 from dalenius.place.slots import Placement
@@ -39,13 +39,14 @@ from dalenius.place.stream import (
 from dalenius.place.survey import Sample, Survey, first_row_bytes, layout_of, survey
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
-from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
+from dalenius.publishing.engine import Agreeing, SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.local_output import LocalOutput, PlacedRecords
 from dalenius.release.atomic import writable
 from dalenius.release.staging import staging
 from dalenius.release.writer import Format
 from dalenius.tables.arrays import plain_arrow_errors
 from dalenius.tables.arrow import Source
+from dalenius.tables.open_table import hash_agreeing
 from dalenius.tables.sources import open_source
 
 _NUMBER_BYTES = 8
@@ -90,9 +91,13 @@ class LocalTable:
         return sample_numbers(self._source, column, None if key is None else Sample(key, _SAMPLED_NUMBERS))
 
     def survey(self, spec: SurveySpec, progress: Progress) -> Survey:
-        """Read the table for the first time, and draw the sample on the way unless all records will be in memory."""
+        """Read the table for the first time, and draw the sample on the way unless all records will be in memory.
+
+        What an earlier survey of another column has kept is of no use to this one.
+        """
         source, budget = self._source, self._budget
         self._progress = progress
+        self._drawn = self._kept = self._sample = None
         if spec.sample is not None:
             row_bytes = first_row_bytes(source, [*spec.quasi_identifiers, spec.sensitive])
             rows = max(1, min(spec.sample.rows, spec.sample.bytes // max(1, row_bytes)))
@@ -138,6 +143,17 @@ class LocalTable:
         codes = {name: np.concatenate([codes_of(d, one) for one in columns[name]]) for name, d in known.items()}
         return SampleCodes(values, codes)
 
+    def agreeing(self, survey: Survey, identifier: str) -> Agreeing | None:
+        """Which records with an identifier agree in it and in all quasi-identifiers, in a further reading."""
+        counters = [OccurrenceCounter() for _ in range(3)]
+        try:
+            for batch in self._source.batches([identifier, *survey.domains], survey.batch_rows):
+                for counter, hashes in zip(counters, hash_agreeing(batch), strict=True):
+                    counter.add(hashes)
+        except InputError:
+            return None
+        return Agreeing(*(counter.finish() for counter in counters))
+
     def count(self, survey: Survey, cutter: Cutter | None, progress: Progress) -> LocalCounts:
         """Count in memory, or in a further reading; without strata the first one has counted already."""
         self._drawn = None
@@ -163,12 +179,20 @@ class LocalTable:
     ) -> People:
         """All records by person, in memory: a reading of the sensitive columns, and one of everything."""
         self._drawn = self._kept = self._sample = None
+        self.check_room(sets, survey.rows)
         columns = count_sets(self._source, sets, survey.batch_rows)
-        room = self._budget.spare * 3 // 4
-        return read_people(self._source, survey, sets, columns, person, most_rows, key, room, progress.advance)
+        return read_people(self._source, survey, sets, columns, person, most_rows, key, progress.advance)
+
+    def check_room(self, sets: Sequence[SetSpec], rows: int | None = None) -> None:
+        """An error if there is no room for all records by person; before the table is read, if it says how many."""
+        rows = self._source.rows if rows is None else rows
+        if rows is not None:
+            self._budget.check_people(rows, sum(len(one.columns) for one in sets))
 
     def nobody_repeats(self, person: str) -> bool:
         """Whether every row is a person's only one."""
+        if self._source.rows is not None:
+            self._budget.check_identifiers(self._source.rows)
         return nobody_repeats(self._source, person, self._budget.batch_rows(_NUMBER_BYTES))
 
     @contextmanager

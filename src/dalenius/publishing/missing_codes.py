@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dalenius.infer.determining import Numbers, count_each
@@ -27,8 +28,11 @@ def is_missing_code(text: str) -> bool:
     return " ".join(text.casefold().split()) in _KNOWN or not text.strip()
 
 
-def missing_code_concerns(survey: Survey, sample: SampleCodes) -> Iterator[Concern]:
-    """Values that probably stand for a missing one, in the sensitive column and in quasi-identifiers."""
+def missing_code_concerns(survey: Survey, sample: SampleCodes, about: str = "") -> Iterator[Concern]:
+    """Values that probably stand for a missing one, in the sensitive column and in quasi-identifiers.
+
+    `about` is what options begin with where there are several sensitive columns.
+    """
     sensitive = survey.sensitive
     named = sensitive.null_code  # what is missing, under its name
     codes = [place for place, text in enumerate(sensitive.texts) if is_missing_code(text) and place != named]
@@ -47,8 +51,8 @@ def missing_code_concerns(survey: Survey, sample: SampleCodes) -> Iterator[Conce
     if codes:
         listed = ",".join(_csv_field(sensitive.texts[place]) for place in codes[:_NAMED_AT_MOST])
         answer = (
-            f"If they are no values, say so: --missing '{listed}' counts them as one, which may have a loose limit if "
-            "it tells nothing about anybody: --limit missing=0.9."
+            f"If they are no values, say so: --missing '{about}{listed}' counts them as one, which may have a loose "
+            f"limit if it tells nothing about anybody: --limit {shlex.quote(f'{about}missing=0.9')}."
         )
         if len(found) > 1:
             answer += (

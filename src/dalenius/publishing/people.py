@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from dalenius.errors import ClearValuesError, SelfCheckError
+from dalenius.errors import SelfCheckError
 from dalenius.model.concern import Concern
-from dalenius.model.plan import Status
+from dalenius.model.exposure import Exposure
+from dalenius.model.plan import Method, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.model.verdict import Verdict
 from dalenius.place.people import People, SetSpec
@@ -30,9 +30,11 @@ from dalenius.publishing.inspection import look
 from dalenius.publishing.local import LocalTable
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.options import PublishRequest
+from dalenius.publishing.people_buckets import Buckets, exposure_of, refuse_clear_values
 from dalenius.publishing.people_limits import LimitedSet, all_items, limit_set
+from dalenius.publishing.people_rules import check_method
 from dalenius.publishing.people_strata import PeopleCut, PeopleStratifier
-from dalenius.publishing.people_tables import Buckets, PeopleTables
+from dalenius.publishing.people_tables import PeopleTables
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
 from dalenius.release.atomic import writable
@@ -80,6 +82,11 @@ class PeoplePlan:
     solved: SolvedPeople
     status: Status
 
+    @cached_property
+    def exposure(self) -> Exposure:
+        """How much the buckets would show of everybody."""
+        return exposure_of(Buckets.of_cut(self.solved.cut), self.solved.sets)
+
     @property
     def sentences(self) -> Sequence[str]:
         """For people, a line each."""
@@ -96,6 +103,7 @@ class PeoplePlan:
         """For JSON."""
         cut, people = self.solved.cut, self.solved.people
         return {
+            "exposure": self.exposure.as_object(),
             "people": people.number,
             "rows": len(people.keys),
             "dropped_rows": people.dropped,
@@ -138,7 +146,7 @@ def publish_people(
 ) -> Release:
     """Publish to a folder, as `publish_request` does; by that, if every person has one row and one value."""
     progress = progress or Silent()
-    plain = _as_plain(request)
+    plain = as_plain(request)
     if plain is not None:
         from dalenius.publishing.flow import publish_request  # which calls this function otherwise
 
@@ -149,7 +157,7 @@ def publish_people(
     ):
         with _solved(engine, request, progress) as solved:
             if not request.options.in_the_clear:
-                refuse_clear_values(solved)
+                refuse_clear_values(Buckets.of_cut(solved.cut), solved.sets)
             if not isinstance(output, LocalOutput):
                 raise SelfCheckError("people are published by the local engine alone")
             tables = PeopleTables(request, solved.survey, solved.people, solved.sets, solved.cut)
@@ -170,7 +178,7 @@ def plan_people(request: PublishRequest, progress: Progress | None = None) -> Pe
         return PeoplePlan(solved, solved.cut.status(request.solving.strata_gap))
 
 
-def _as_plain(request: PublishRequest) -> PublishRequest | None:
+def as_plain(request: PublishRequest) -> PublishRequest | None:
     """The same request about rows, if each is a person's only one and has one sensitive value; else None."""
     roles = request.roles
     if roles.person is None or len(roles.sensitive_columns) > 1:
@@ -191,12 +199,14 @@ def _as_plain(request: PublishRequest) -> PublishRequest | None:
 @contextmanager
 def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iterator[SolvedPeople]:
     """Open the table, count people, resolve limits, cut and solve."""
+    check_method(request.roles, Method(request.method))
     with engine.open(request.table, request.options.table) as table:
         if not isinstance(table, LocalTable):
             raise SelfCheckError("people are read by the local engine alone")
         unused = find_columns(table, request.roles)
         progress.stage("Counting")
         specs = [SetSpec(one.name, one.columns, one.null_name, one.missing) for one in request.roles.all_sets]
+        table.check_room(specs)
         survey = _survey(table, request, specs[0], progress)
         concerns = look(table, survey, request, progress)
         progress.stage("Counting", 2 * survey.rows)
@@ -226,29 +236,6 @@ def _survey(table: LocalTable, request: PublishRequest, first: SetSpec, progress
     survey = table.survey(spec, progress)
     check_values(survey, request.format)
     return survey
-
-
-def refuse_clear_values(solved: SolvedPeople) -> None:
-    """An error if a bucket shows a value of everybody in it, though nobody has asked for it."""
-    buckets = Buckets.of_cut(solved.cut)
-    everybody = int(buckets.sizes.sum())
-    alone = int((buckets.sizes == 1).sum())
-    for one in solved.sets:
-        mine = one.items.take(buckets.people)
-        many = len(one.limits)
-        pairs = np.repeat(buckets.of, np.diff(mine.offsets)) * many + mine.codes
-        shown, counts = np.unique(pairs, return_counts=True)
-        outright = counts == buckets.sizes[shown // many - 1]
-        clear = np.bincount(shown[outright] % many, weights=counts[outright], minlength=many)
-        meant = [one.policy.values.get(text) == 1 for text in one.column.texts]
-        clear[np.array(meant)] = 0
-        if clear.any() or alone:
-            named = [repr(one.column.texts[code]) for code in np.argsort(-clear, kind="stable")[:3] if clear[code]]
-            raise ClearValuesError(
-                f"{int(clear.sum()) or alone:,} of {everybody:,} people would have a value of {one.column.name!r} "
-                f"published outright" + (f" ({', '.join(named)})" if named else ""),
-                "Choose limits that stay below 1, such as --odds 8. If it is meant, say so: --publish-in-the-clear.",
-            )
 
 
 def _check(folder: ReleaseFolder, progress: Progress) -> Verdict:

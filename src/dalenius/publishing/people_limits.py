@@ -118,11 +118,17 @@ class AllItems:
     items: Numbers
     limits: tuple[Fraction, ...]
     names: tuple[tuple[str, str], ...]  # of each item: its set, and the value or group
+    is_group: tuple[bool, ...]
 
     def take(self, people: Integers) -> tuple[Integers, Numbers]:
         """Offsets and items of some people, in this order."""
-        few = Items(self.offsets, self.items, self.items).take(people)
-        return few.offsets, few.codes
+        starts = self.offsets[people]
+        lengths = self.offsets[people + 1] - starts
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        starts -= offsets[:-1]
+        places = np.repeat(starts, lengths)
+        places += np.arange(len(places))
+        return offsets, self.items[places]
 
 
 def all_items(people: People, sets: Sequence[LimitedSet]) -> AllItems:
@@ -130,10 +136,12 @@ def all_items(people: People, sets: Sequence[LimitedSet]) -> AllItems:
     parts: list[tuple[Items, Integers]] = []  # items, and for each code its number, or -1
     limits: list[Fraction] = []
     names: list[tuple[str, str]] = []
+    is_group: list[bool] = []
     for one in sets:
         parts.append((one.items, len(limits) + np.arange(len(one.limits))))
         limits += one.limits
         names += [(one.column.name, text) for text in one.column.texts]
+        is_group += [False] * len(one.limits)
         if one.in_groups is not None:
             numbers = np.full(len(one.groups) + 1, -1)
             for place, limit in enumerate(one.group_limits):
@@ -141,22 +149,43 @@ def all_items(people: People, sets: Sequence[LimitedSet]) -> AllItems:
                     numbers[place] = len(limits)
                     limits.append(limit)
                     names.append((one.column.name, one.groups[place].name))
+                    is_group.append(True)
             parts.append((one.in_groups, numbers))
     if len(parts) == 1:
         items = parts[0][0]
-        return AllItems(items.offsets, items.codes, tuple(limits), tuple(names))
-    number = len(limits)
-    pairs = []
+        return AllItems(items.offsets, items.codes, tuple(limits), tuple(names), tuple(is_group))
+    offsets, together = _put_together(parts, people.number)
+    return AllItems(offsets, together, tuple(limits), tuple(names), tuple(is_group))
+
+
+def _put_together(parts: Sequence[tuple[Items, Integers]], people: int) -> tuple[Integers, Numbers]:
+    """Offsets and numbers of what each person has in all parts, where each part has larger numbers than those before.
+
+    Nothing is sorted, and there are a few bytes for each item: this is done for everybody at once.
+    """
+    pieces: list[tuple[Numbers, Numbers]] = []  # how many items each person has, and their numbers
+    offsets = np.zeros(people + 1, dtype=np.int64)
     for items, numbers in parts:
-        found = numbers[items.codes]
-        kept = found >= 0
-        pairs.append((items.people * number + found)[kept])
-    together = np.concatenate(pairs)
-    together.sort()
-    counts = np.bincount(together // number, minlength=people.number)
-    return AllItems(
-        np.concatenate(([0], np.cumsum(counts))),
-        (together % number).astype(np.int32),
-        tuple(limits),
-        tuple(names),
-    )
+        found = numbers.astype(np.int32)[items.codes]
+        ends = items.offsets
+        if (found < 0).any():
+            kept = found >= 0
+            ends = np.concatenate(([0], np.cumsum(kept)))[ends]
+            found = found[kept]
+        lengths = np.diff(ends).astype(np.int32)
+        pieces.append((lengths, found))
+        offsets[1:] += lengths
+    np.cumsum(offsets, out=offsets)
+    together = np.empty(int(offsets[-1]), dtype=np.int32)
+    free = offsets[:-1].copy()  # the first place of each person that is not taken
+    for lengths, found in pieces:
+        if (lengths == 1).all():
+            together[free] = found
+        else:
+            firsts = np.cumsum(lengths, dtype=np.int64)
+            firsts -= lengths
+            places = np.repeat(free - firsts, lengths)
+            places += np.arange(len(places))
+            together[places] = found
+        free += lengths
+    return offsets, together

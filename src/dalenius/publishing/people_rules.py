@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dalenius.errors import UsageError
+from dalenius.model.plan import Method
 from dalenius.policy.limits import bands_in
 
 if TYPE_CHECKING:
@@ -51,11 +52,23 @@ def check_people(roles: Roles, set_limits: Sequence[Limits], options: PublishOpt
             "Leave out --format, or say parquet or csv.",
         )
     for one, limits in zip(roles.all_sets, set_limits, strict=True):
-        if bands_in(limits) is not None and (roles.person is not None or len(one.columns) > 1):
+        if bands_in(limits) is not None:
+            several = "there are several sensitive columns"
+            if roles.person is not None or len(one.columns) > 1:
+                several = "a person can have several of them"
             raise UsageError(
-                f"numbers of {one.name!r} cannot count by bands: a person can have several of them",
+                f"numbers of {one.name!r} cannot count by bands: {several}",
                 "Put the band into the table as a column of text, and publish that.",
             )
+
+
+def check_method(roles: Roles, method: Method) -> None:
+    """An error for methods that are about one value a person; known once it is clear that this is about more."""
+    if method is not Method.OPTIMAL:
+        raise UsageError(
+            f"the method {method!s} is for one value a person, and {_what(roles)} have a method of their own",
+            "Leave out --method.",
+        )
 
 
 def _what(roles: Roles) -> str:

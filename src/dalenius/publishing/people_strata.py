@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.errors import NoSolutionError, UsageError
+from dalenius.errors import UsageError
 from dalenius.model.plan import Status
 from dalenius.model.progress import Progress
 from dalenius.place.budget import MOST_CELLS
@@ -27,6 +26,7 @@ from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.survey import Survey
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.people_limits import AllItems
+from dalenius.publishing.people_rows import refuse_telling_numbers, too_few
 from dalenius.solve.sizes import HIDING_SIZE, automatic_max_size, check_options, least_min_size
 from dalenius.solve.units import UnitProblem, UnitSolution, solve_units
 from dalenius.strata.growing import (
@@ -43,7 +43,7 @@ from dalenius.strata.merging import merge_leaves
 Question = tuple[str | None, str, int, int] | int  # column (None: number of rows), text, below, above; or a stratum
 
 _MOMENT = 1.0  # second, the least for a stratum
-_SHARE_OF_TIME = 0.7  # of the time limit, for solving; the rest is for tables and verification
+_SHARE_OF_TIME = 0.8  # of the time limit, for solving; the rest is for tables and verification
 _ROOM_FOR_SIZES = 2  # times the largest size that one column would need: sets of values fit better with some more
 _MOST_TARGETS = 8  # values of each set that a tree is to tell apart, if there are several sets
 
@@ -91,30 +91,36 @@ class PeopleStratifier:
         self._request, self._survey, self._people, self._items = request, survey, people, items
         self._options, self._known = request.solving, request.solving.known_records
         self._deadline = time.monotonic() + _SHARE_OF_TIME * request.solving.time_limit
-        self._left = len(items.items)
         self._random = np.random.default_rng(
             KeyStream(request.key, Purpose.PEOPLE, 1).words(4).tolist()
         )  # for the search alone: people are dealt in an order of the key's
         self._order = np.argsort(KeyStream(request.key, Purpose.PEOPLE, 2).words(people.number), kind="stable")
+        rows = people.rows_each
+        self._waiting = sum(self._work(np.flatnonzero(rows == number)) for number in np.unique(rows))
         check_options(self._options, people.number)
 
     def cut(self, progress: Progress) -> PeopleCut:
         """The strata of everybody, those with fewer rows first."""
         rows_each = self._people.rows_each
         classes = np.unique(rows_each).tolist()
-        self._refuse_impossible(rows_each, classes)
-        strata: list[PeopleStratum] = []
-        trees: list[list[Question]] = []
+        refuse_telling_numbers(rows_each, self._items, self._least_size, self._known)
+        cuts = []
         for number in classes:
             mine = self._order[rows_each[self._order] == number]
             cutter, of_person = self._strata_of(mine)
-            found, of_person = self._solve(mine, of_person, number, progress)
-            if cutter is not None and len(found) > 1:
+            cuts.append((number, mine, cutter, self._fit(mine, of_person, number)))
+        progress.stage("Solving", sum(int(of_person.max()) + 1 for *_, of_person in cuts), "strata")
+        strata: list[PeopleStratum] = []
+        trees: list[list[Question]] = []
+        for number, mine, cutter, of_person in cuts:
+            if cutter is not None and of_person.any():
                 questions: list[Question] = [*cutter.merge(self._by_leaf(cutter, of_person, mine)).questions()]
             else:
                 questions = [0]
             trees.append([one + len(strata) if isinstance(one, int) else one for one in questions])
-            strata += found
+            for stratum in range(int(of_person.max()) + 1):
+                strata.append(self._solve(mine[of_person == stratum], number))
+                progress.advance(1)
         return PeopleCut(tuple(strata), tuple(_chain(classes, trees)))
 
     def _strata_of(self, mine: Integers) -> tuple[Cutter | None, Integers]:
@@ -202,71 +208,46 @@ class PeopleStratifier:
         of_leaf[cutter.strata_of_codes(codes)] = of_person
         return of_leaf[cutter.strata]
 
-    def _solve(
-        self, mine: Integers, of_person: Integers, rows_each: int, progress: Progress
-    ) -> tuple[list[PeopleStratum], Integers]:
-        """Solve the strata of people with as many rows; those that have no buckets are joined with the largest."""
+    def _fit(self, mine: Integers, of_person: Integers, rows_each: int) -> Integers:
+        """The stratum of each of these people; those that can have no buckets are joined with the largest."""
         while True:
             number = int(of_person.max()) + 1
-            progress.stage("Solving", number, "strata")
-            found: list[PeopleStratum] = []
-            failed: list[int] = []
-            for stratum in range(number):
-                people = mine[of_person == stratum]
-                solution = self._solve_one(people)
-                progress.advance(1)
-                if solution is None:
-                    failed.append(stratum)
-                else:
-                    found.append(PeopleStratum(people, rows_each, solution))
+            failed = [one for one in range(number) if impossible_items(self._problem(mine[of_person == one]))]
             if not failed:
-                return found, of_person
+                return of_person
             if number == 1:
-                raise NoSolutionError(
-                    f"no buckets keep the limits of {len(mine):,} people with {_rows(rows_each)} each",
-                    "Relax the limits, or give fewer --corrupted.",
-                )
+                raise too_few(rows_each, len(mine))
             of_person = _join(of_person, failed)
 
-    def _solve_one(self, people: Integers) -> UnitSolution | None:
+    def _problem(self, people: Integers) -> UnitProblem:
+        """The buckets that are wanted for some people, with the items that they have."""
         offsets, items = self._items.take(people)
-        share = min(1.0, len(items) / max(1, self._left))  # of the time that is left
-        self._left -= len(items)
         there = np.unique(items)
         limits = tuple(self._items.limits[i] for i in there.tolist())
-        problem = UnitProblem(
+        low = max(least_min_size(limits, self._known), self._options.min_size or HIDING_SIZE)
+        high = self._options.max_size or _ROOM_FOR_SIZES * automatic_max_size(limits, len(people), self._known)
+        return UnitProblem(
             offsets=offsets,
             items=np.searchsorted(there, items).astype(np.int32),
             limits=limits,
-            min_size=2,
-            max_size=2,
+            min_size=low,
+            max_size=max(low, high),
             known_records=self._known,
         )
-        low = max(least_min_size(limits, self._known), self._options.min_size or HIDING_SIZE)
-        high = self._options.max_size or _ROOM_FOR_SIZES * automatic_max_size(limits, len(people), self._known)
-        problem = replace(problem, min_size=low, max_size=max(low, high))
-        if impossible_items(problem):
-            return None
-        seconds = max(_MOMENT, share * (self._deadline - time.monotonic()))
-        return solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
 
-    def _refuse_impossible(self, rows_each: Integers, classes: Sequence[int]) -> None:
-        """An error if people with some number of rows have no buckets, whatever the sizes: who, and what would help."""
-        held: dict[int, list[tuple[int, int]]] = {}
-        people = {number: int((rows_each == number).sum()) for number in classes}
-        owner = np.repeat(rows_each, np.diff(self._items.offsets))
-        for number in classes:
-            counts = np.bincount(self._items.items[owner == number], minlength=len(self._items.limits))
-            left = people[number] - self._known
-            over = [
-                (i, int(counts[i]))
-                for i in np.flatnonzero(counts).tolist()
-                if counts[i] > self._items.limits[i] * max(0, left) or people[number] < self._least_size
-            ]
-            if over:
-                held[number] = over
-        if held:
-            raise _impossible(held, people, self._items)
+    def _work(self, people: Integers) -> float:
+        """People, weighted by how many items each has: people with many take longer."""
+        number = int((self._items.offsets[people + 1] - self._items.offsets[people]).sum())
+        return float(number**1.5 / max(1, len(people)) ** 0.5)
+
+    def _solve(self, people: Integers, rows_each: int) -> PeopleStratum:
+        """Buckets for a stratum, in its share of the time that is left: that of its work among all that waits."""
+        share = min(1.0, self._work(people) / max(self._waiting, 1.0))
+        self._waiting -= self._work(people)
+        seconds = max(_MOMENT, (self._deadline - time.monotonic()) * share)
+        problem = self._problem(people)
+        solution = solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
+        return PeopleStratum(people, rows_each, solution)
 
 
 def impossible_items(problem: UnitProblem) -> list[int]:
@@ -277,33 +258,6 @@ def impossible_items(problem: UnitProblem) -> list[int]:
     counts = np.bincount(problem.items, minlength=len(problem.limits)).tolist()
     left = max(0, people - problem.known_records)
     return [i for i, (count, limit) in enumerate(zip(counts, problem.limits, strict=True)) if count > limit * left]
-
-
-def _impossible(held: dict[int, list[tuple[int, int]]], people: dict[int, int], items: AllItems) -> NoSolutionError:
-    concerned = sum(people[number] for number in held)
-    first = min(held)
-    item, count = max(held[first], key=lambda one: Fraction(one[1], people[first]) / items.limits[one[0]])
-    name, value = items.names[item]
-    share = f"{count:,} of {people[first]:,} people with {_rows(first)} ({count / people[first]:.1%}) have {value!r}"
-    fix = f"Give {value!r} a limit of at least {math.ceil(1000 * count / people[first]) / 1000}"
-    if first > 1:
-        fix += f", or --most-rows {first - 1}, which keeps {_rows(first - 1)} of such a person, chosen at random"
-    return NoSolutionError(
-        f"{concerned:,} of {sum(people.values()):,} people have a number of rows for which no buckets keep the limits: "
-        f"{_numbers(held)}. People of a bucket have equally many rows. {share} of {name!r}, and the limit is "
-        f"{float(items.limits[item]):.1%}",
-        f"{fix}.",
-    )
-
-
-def _numbers(numbers: dict[int, list[tuple[int, int]]]) -> str:
-    listed = sorted(numbers)
-    text = ", ".join(map(str, listed[:6])) + (", ..." if len(listed) > 6 else "")
-    return f"{text} rows" if listed != [1] else "1 row"
-
-
-def _rows(number: int) -> str:
-    return "1 row" if number == 1 else f"{number:,} rows"
 
 
 def _join(of_person: Integers, failed: Sequence[int]) -> Integers:

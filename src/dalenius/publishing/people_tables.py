@@ -24,6 +24,7 @@ from dalenius.place.domains import Integers
 from dalenius.place.people import Items, People
 from dalenius.place.survey import Survey
 from dalenius.publishing.options import PublishRequest
+from dalenius.publishing.people_buckets import Buckets
 from dalenius.publishing.people_limits import LimitedSet
 from dalenius.publishing.people_strata import PeopleCut
 from dalenius.release import manifest
@@ -61,34 +62,6 @@ class Names:
         return cls(free("bucket"), free("person"), free("rows"))
 
 
-@dataclass(frozen=True)
-class Buckets:
-    """Where everybody is: people in the order of their buckets, and the number of each bucket's people.
-
-    `first` is the number of people before each stratum, in that order, and `of` the bucket of each person, from 1.
-    """
-
-    people: Integers
-    of: Integers
-    sizes: Integers
-    strata: tuple[int, ...]  # people of each stratum
-
-    @classmethod
-    def of_cut(cls, cut: PeopleCut) -> Buckets:
-        """Number the buckets of all strata, one stratum after the other."""
-        people, numbers, sizes = [], [], []
-        last = 0
-        for stratum in cut.strata:
-            of = stratum.solution.bucket_of.astype(np.int64)
-            order = np.argsort(of, kind="stable")
-            people.append(stratum.people[order])
-            numbers.append(of[order] + last + 1)
-            sizes.append(np.bincount(of))
-            last += len(sizes[-1])
-        counts = tuple(len(one) for one in people)
-        return cls(np.concatenate(people), np.concatenate(numbers), np.concatenate(sizes), counts)
-
-
 class PeopleTables:
     """Writes the tables of a release into a folder, and describes them."""
 
@@ -97,7 +70,7 @@ class PeopleTables:
     ) -> None:
         self._request, self._survey, self._people, self._sets, self._cut = request, survey, people, sets, cut
         self._buckets = Buckets.of_cut(cut)
-        self.has_persons = int(people.rows_each.max()) > 1
+        self.has_persons = int(people.rows_each.max()) > 1 or people.dropped > 0
         published = [*survey.domains, *(one.column.name for one in sets)]
         self._names = Names.beside(published)
         self._row_group = int(2 ** min(max(_GROUP_BYTES // survey.row_bytes, 1).bit_length() - 1, _GROUP_BITS))

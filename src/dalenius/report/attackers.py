@@ -11,6 +11,7 @@ from dalenius.report.formatting import interval, listed, number, part, percent, 
 _ORDER_PROMISE = "The release promises that the order of rows reveals nothing."
 _WORST = 3  # groups, in a sentence
 _NO_PROMISE = "Nothing is promised against this attacker."
+_ONE_BUCKET = "The limits hold against this attacker: everybody is in one bucket of people."
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _attacker(label: str, name: str, attack: dict[str, Any], audit: dict[str, An
     return Attacker(
         name=label,
         who=ATTACKS[name],
-        promise=_promise(name, known),
+        promise=_promise(name, known, attack["details"]),
         cells=cells,
         group_cells=_group_cells(attack["groups"]) if attack["groups"] is not None else (),
         sentences=tuple(_sentences(name, attack, known)),
@@ -90,11 +91,13 @@ def _group_cells(groups: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _promise(name: str, known: int) -> str:
+def _promise(name: str, known: int, details: dict[str, Any]) -> str:
     if name == "corruption":
         if not known:
             return "The limits hold as long as no other record of the bucket is known."
         return f"The limits hold for up to {plural(known, 'known record')} of a bucket, and not beyond."
+    if name in ("intersection", "union") and "several_rows" not in details:
+        return _ONE_BUCKET
     return _ORDER_PROMISE if name == "order" else _NO_PROMISE
 
 
@@ -129,6 +132,9 @@ def _sentences(name: str, attack: dict[str, Any], promised: int) -> list[str]:
 def _about_groups(groups: dict[str, Any]) -> str:
     """Claims that somebody's value is one of a group."""
     claims, right = groups["claims"], groups["claims_right"]
+    if claims is None and groups["people_above_limit"]:
+        people = plural(groups["people_above_limit"], "person", "people")
+        return f"The probability that somebody's value is one of a group exceeds the limit of the group for {people}."
     if not claims:
         return "Believes of no group of values that somebody's value is in it, with a probability above its limit."
     text = (

@@ -126,7 +126,9 @@ def collect(
         )
     progress = progress or Silent()
     before = _manifest(folder)
-    verdict = verify(folder, job=job, against=truth, table=table, memory=memory, progress=progress)
+    by_people = before[0] is not None and before[0].persons is not None
+    own = person if by_people else None  # of a release by rows, it is for the attackers alone
+    verdict = verify(folder, job=job, against=truth, table=table, person=own, memory=memory, progress=progress)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None, head=head or ReportSection())
     if audit:

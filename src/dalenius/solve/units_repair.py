@@ -47,8 +47,9 @@ def repair(
             bad = block.broken()
     while bad.size:
         each()
-        _merge(block, int(random.choice(bad)), largest, random)
-        bad = block.broken()
+        bucket = int(random.choice(bad))
+        touched = np.unique([bucket, _merge(block, bucket, largest, random)])
+        bad = np.union1d(np.setdiff1d(bad, touched, assume_unique=True), block.broken(touched))
     block.arrange()
 
 
@@ -162,8 +163,8 @@ def _carry_out(
     return len(done)
 
 
-def _merge(block: Block, bucket: int, largest: int, random: np.random.Generator) -> None:
-    """Put a broken bucket together with the one that makes it valid at least cost, or else helps most."""
+def _merge(block: Block, bucket: int, largest: int, random: np.random.Generator) -> int:
+    """Put a broken bucket together with the one that makes it valid at least cost, or else helps most; which one."""
     others = np.flatnonzero(block.sizes > 0)
     others = others[others != bucket]
     if len(others) > _PARTNERS:
@@ -180,3 +181,4 @@ def _merge(block: Block, bucket: int, largest: int, random: np.random.Generator)
     block.bucket_of[block.bucket_of == bucket] = other
     block.sizes[bucket] = 0
     block.room[bucket] = block.caps(np.zeros(1, dtype=np.int64))[0]
+    return other

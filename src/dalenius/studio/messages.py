@@ -41,9 +41,14 @@ _ANSWERS = {
 }
 _INSTEAD = (
     (re.compile(r" \(--quasi-identifiers\)"), ""),
-    (re.compile(r": --groups cuts:\S*?(?=\.?$)"), ", on the limits page"),
+    (re.compile(r": --person \S+?(?=\.?$)"), ", by the person's column on the table page"),
+    (re.compile(r" \(--person COLUMN\)"), " on the table page"),
+    (re.compile(r": --groups '?(\S+:)?cuts:\S*?(?=\.?$)"), ", on the limits page"),
     (re.compile(r": --groups quantiles:8"), ", on the limits page"),
-    (re.compile(r": --groups icd(\d+)( --ungrouped ('[^']*'|[^\s.]+))*"), r": choose ICD-\1 on the limits page"),
+    (
+        re.compile(r": --groups '?(?:\S+:)?icd(\d+)'?( --ungrouped ('[^']*'|[^\s.]+))*"),
+        r": choose ICD-\1 on the limits page",
+    ),
     (re.compile(r": --groups takes a file, prefixes of codes, or bands of numbers"), ", on the limits page"),
     (re.compile(r"say so: --missing '.*' counts them"), "name them under missing values: they count"),
     (re.compile(r"Leave out --fakes, or --not-applicable"), "Use no fake values, or let every value apply"),

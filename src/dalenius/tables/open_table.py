@@ -127,6 +127,21 @@ def hash_values(values: pyarrow.Array) -> Any:
         return relation.project("hash(value) AS hash").fetchnumpy()["hash"]
 
 
+def hash_agreeing(batch: pyarrow.RecordBatch) -> list[Any]:
+    """Hashes of 64 bits of the rows in which the first column is not null: of it, of all others, and of all."""
+    import pyarrow
+
+    names = [f"c{place}" for place in range(batch.num_columns)]
+    columns = [column.dictionary_decode() if pyarrow.types.is_dictionary(column.type) else column for column in batch]
+    table = pyarrow.Table.from_arrays(columns, names=names)
+    sets = [names[:1], names[1:], names]
+    with plain_errors(), _casting() as connection:
+        relation = connection.from_arrow(table).filter("c0 IS NOT NULL")
+        listed = ", ".join(f"hash({', '.join(one)}) AS h{place}" for place, one in enumerate(sets))
+        found = relation.project(listed).fetchnumpy()
+    return [found[f"h{place}"] for place in range(len(sets))]
+
+
 @contextmanager
 def _casting() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection for a short list. After an error inside of DuckDB, as by a time before 00:00, it is made anew."""

@@ -26,7 +26,7 @@ from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, layout_of, smallest_numbers
 from dalenius.place.wide import WideLayout
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
-from dalenius.publishing.engine import SampleCodes, SampleSpec, SurveySpec
+from dalenius.publishing.engine import Agreeing, SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.spark.frames import SelectedColumns, quoted
 from dalenius.publishing.spark.placing import (
     ENCODED,
@@ -245,6 +245,14 @@ class SparkTable:
             placed = SparkPlacement(frame.mapInArrow(task, PLACED), pieces, layout, arrangement)
         yield placed
 
+    def agreeing(self, survey: Survey, identifier: str) -> Agreeing | None:
+        """How often an identifier, the quasi-identifiers and both together occur."""
+        quasi = list(survey.domains)
+        with plain_errors():
+            found = [self._occurrences(columns, survey.rows) for columns in ([identifier], quasi, [identifier, *quasi])]
+        alone, others, both = found
+        return Agreeing(alone, others, both) if alone and others and both else None
+
     def _occurrences(self, columns: Sequence[str], rows: int) -> Occurrences | None:
         """How often the entries of some columns, taken together, occur; None if they have no hash.
 
@@ -264,6 +272,7 @@ class SparkTable:
             F.sum(F.when(is_chosen, F.col("count"))),
             F.count("hash"),
             F.count_if(is_chosen & (F.col("count") == 1)),
+            F.sum(F.when(is_chosen, F.expr("count * (count - 1) div 2"))),
         )
         (found,) = self._work(0).rows(counts.agg(*figures))
         return scaled_up(*(int(number or 0) for number in found))
