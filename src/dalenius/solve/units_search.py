@@ -32,7 +32,8 @@ from dalenius.solve.units_two_columns import best_one_size, colour_units, sides_
 _BLOCK_CELLS = 8_000_000  # buckets x items of a block
 _SLACKS = (0.0, 0.03, 0.06, 0.1, 0.16, 0.25)
 _HOPELESS = 0.02  # excess of so many of the units is not worth a repair
-_FEW = 4
+_FEW = 4.0
+_LAST = 1.0  # seconds, at least, to make the nearest attempt valid
 _FIRST_PATIENCE, _PATIENCE, _LAST_PATIENCE = 8, 30, 10  # sweeps
 _COLOURING = 5.0  # seconds that it may take beyond the time limit
 _WORTH_IT = 0.005  # of the loss, that another attempt has to gain
@@ -83,10 +84,10 @@ class _Search:
             return True
         return self.best is not None and time.monotonic() + self.seconds > self.deadline
 
-    def attempt(self, dealing: _Dealing, patience: int) -> bool:
+    def attempt(self, dealing: _Dealing, patience: int, hopeless: float) -> bool:
         """Finish a dealing, and keep it if it is the best. False if that gained little, where there was one before."""
         before = self.best
-        attempt = self._finish(dealing, patience, sure=False)
+        attempt = self._finish(dealing, patience, max(_FEW, hopeless * self.problem.units))
         if not attempt.valid:
             if self.nearest is None or attempt.left < self.nearest.left:
                 self.nearest = attempt
@@ -117,7 +118,8 @@ class _Search:
             if nearest is None:
                 raise ValueError("no attempt was made")
             alike = np.zeros(int(nearest.bucket_of.max()) + 1, dtype=np.int64)
-            self.best = self._finish(_Dealing(nearest.bucket_of, alike), _LAST_PATIENCE, sure=True)
+            self.deadline = max(self.deadline, time.monotonic() + _LAST)
+            self.best = self._finish(_Dealing(nearest.bucket_of, alike), _LAST_PATIENCE, np.inf)
         return self.best.bucket_of
 
     def by_representatives(self) -> _Dealing:
@@ -136,8 +138,8 @@ class _Search:
         bucket_of = deal_kinds(self.problem, sharing.kinds, quotas, sizing.buckets, self.random)
         return _Dealing(bucket_of, np.repeat(np.arange(len(sizing.buckets)), sizing.buckets))
 
-    def _finish(self, dealing: _Dealing, patience: int, *, sure: bool) -> _Attempt:
-        """Exchange, and make every bucket valid; not if too much is broken after that, unless it has to be `sure`."""
+    def _finish(self, dealing: _Dealing, patience: int, most: float) -> _Attempt:
+        """Exchange, and make every bucket valid; not if an excess of more than `most` is left by then."""
         problem, bucket_of = self.problem, dealing.bucket_of
         blocks = _blocks(problem, dealing.groups)
         number = int(blocks.max()) + 1
@@ -151,7 +153,7 @@ class _Search:
             until = time.monotonic() + max(0.0, self.deadline - time.monotonic()) / (number - k)
             excess = exchange(block, self.random, until, self.each, patience)
             left += excess
-            if not sure and excess > max(_FEW, _HOPELESS * len(units)):
+            if left > most:
                 valid = False
             elif excess:
                 repair(block, problem.first_size, self.bound.max_size, self.random, until, self.each)
@@ -176,7 +178,7 @@ def search_buckets(
     search = _Search(problem, bound, gap, deadline, random, each)
     search.colour(only_optimal=True)
     if search.best is None:
-        search.attempt(search.by_representatives(), _FIRST_PATIENCE)
+        search.attempt(search.by_representatives(), _FIRST_PATIENCE, 0.0)
     if search.over():
         return search.result(), search.bound
     sharing = Sharing(problem, bound.promising, bound.max_size, random, deadline)
@@ -184,7 +186,7 @@ def search_buckets(
     for slack in _SLACKS:
         began = time.monotonic()
         dealing = None if search.over() else search.by_kinds(sharing, slack)
-        if dealing is None or not search.attempt(dealing, _PATIENCE):
+        if dealing is None or not search.attempt(dealing, _PATIENCE, _HOPELESS):
             break
         search.seconds = time.monotonic() - began
         if search.best is None and began + 2 * search.seconds > deadline:

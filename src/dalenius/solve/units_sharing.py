@@ -44,11 +44,9 @@ class Sharing:
     ) -> None:
         self.problem, self.max_size = problem, max_size
         self._random, self.deadline = random, deadline
-        self._began = False
         self._use_sizes(promising)
         self.kinds = self._first_kinds()
         self.first = self._solve(0.0)
-        self._began = True
         self.bound = 0
         last = min(max_size, problem.units)
         if self.first is not None and (last - problem.first_size) * len(problem.limits) < _MOST_CELLS:
@@ -67,21 +65,28 @@ class Sharing:
             if self._is_large and pricing == 1:
                 break
             used = self.sizes[self.first.buckets > _USED] if self._is_large else self.sizes
-            self._use_sizes(np.union1d(used, better))
-            self.first = self._solve(0.0)
+            if not self._again_with(np.union1d(used, better), _ROUNDS):
+                break
         else:
-            if len(every) * len(self.kinds) <= _FEW_COLUMNS:
-                nothing = np.zeros(len(self.kinds.pressed))
-                self._use_sizes(every)
-                self.first = share_out(self.problem, self.kinds, every, caps, nothing, self._left())
-                if self.first is not None:
-                    self._price(self.first, every, caps)
+            if len(every) * len(self.kinds) <= _FEW_COLUMNS and self._again_with(every, 1) and self.first is not None:
+                self._price(self.first, every, caps)
         if self.first is not None:
             kept = self.first.buckets > _USED
             if not self._is_large:
                 kept |= np.isin(self.sizes, promising)
             self._use_sizes(self.sizes[kept])
             self.first = self.first.at(kept)
+
+    def _again_with(self, sizes: Integers, rounds: int) -> bool:
+        """The first optimum over other sizes; what there was is kept if it is not found in time."""
+        before = self.sizes, self.kinds, self.first
+        self._use_sizes(sizes)
+        self.first = self._solve(0.0, 1 if self._is_large else rounds)
+        if self.first is None:
+            sizes, self.kinds, self.first = before
+            self._use_sizes(sizes)
+            return False
+        return True
 
     def _price(self, shares: Shares, every: Integers, caps: Integers) -> Integers:
         """Raise the bound to what the prices prove; the sizes that seem to promise a lower optimum."""
@@ -112,7 +117,9 @@ class Sharing:
 
     def shares(self, slack: float) -> Shares | None:
         """The optimum with slack, over the sizes that count; None if it could not be found in time."""
-        return self._solve(slack) if slack or self.first is None else self.first
+        if slack == 0 and self.first is not None:
+            return self.first
+        return self._solve(slack, 1 if self._is_large else _ROUNDS)
 
     def quotas(self, shares: Shares, slack: float) -> tuple[Sizing, Integers]:
         """Whole numbers of buckets, and units of each kind for each size, in whole numbers too, that fill them.
@@ -166,9 +173,9 @@ class Sharing:
         use = pressure(self.problem, self._caps, self.sizes)[self.kinds.pressed]
         return np.asarray(np.minimum(slack, _LARGEST_PART * np.maximum(1.0 - use, 0.0)))
 
-    def _solve(self, slack: float) -> Shares | None:
+    def _solve(self, slack: float, rounds: int = _ROUNDS) -> Shares | None:
         """The optimum, after a few rounds in which more items are pressed."""
-        for left in range(1 if self._is_large and self._began else _ROUNDS, 0, -1):
+        for left in range(rounds, 0, -1):
             shares = share_out(self.problem, self.kinds, self.sizes, self._caps, self._slack(slack), self._left())
             if shares is None or left == 1:
                 return shares
