@@ -20,6 +20,7 @@ from dalenius.solve.units_share import Shares, Sizing, round_buckets, share_out,
 
 _PRESSED = 0.25  # of the room, that items need which are pressed from the start
 _MOST_KINDS = 3000
+_MANY_UNITS = 1_000_000
 _MANY_KINDS = 1000  # with which sizes that are not in use cost too much time
 _MOST_COLUMNS = 150_000  # kinds x sizes
 _MOST_CELLS = 1_000_000  # sizes x items, up to which there is a bound
@@ -163,7 +164,7 @@ class Sharing:
             kinds = self._kinds(np.sort(order[:number]))
             if len(kinds) <= _MOST_KINDS or number == 1:
                 return kinds
-            number //= 2
+            number = number // 2 if self.problem.units > _MANY_UNITS else number * 4 // 5
 
     def _kinds(self, pressed: Integers) -> Kinds:
         return kinds_of(self.problem, pressed, self._random, min(self.max_size, self.problem.units))
