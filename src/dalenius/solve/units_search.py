@@ -33,8 +33,9 @@ _BLOCK_CELLS = 8_000_000  # buckets x items of a block
 _SLACKS = (0.0, 0.03, 0.06, 0.1, 0.16, 0.25)
 _HOPELESS = 0.02  # excess of so many of the units is not worth a repair
 _FEW = 4.0
-_LAST = 1.0  # seconds, at least, to make the nearest attempt valid
-_FIRST_PATIENCE, _PATIENCE, _LAST_PATIENCE = 8, 30, 10  # sweeps
+_FIRST_PART = 0.35  # of the time, for the first attempt
+_LAST = 1.0  # seconds, at least, for the first attempt by kinds, and to make the nearest attempt valid
+_FIRST_PATIENCE, _PATIENCE, _LAST_PATIENCE = 25, 30, 10  # sweeps
 _COLOURING = 5.0  # seconds that it may take beyond the time limit
 _WORTH_IT = 0.005  # of the loss, that another attempt has to gain
 
@@ -178,14 +179,18 @@ def search_buckets(
     search = _Search(problem, bound, gap, deadline, random, each)
     search.colour(only_optimal=True)
     if search.best is None:
-        search.attempt(search.by_representatives(), _FIRST_PATIENCE, 0.0)
+        search.deadline = time.monotonic() + _FIRST_PART * (deadline - time.monotonic())
+        search.attempt(search.by_representatives(), _FIRST_PATIENCE, _HOPELESS)
+        search.deadline = deadline
     if search.over():
         return search.result(), search.bound
     sharing = Sharing(problem, bound.promising, bound.max_size, random, deadline)
     search.bound = replace(bound, bound=max(bound.bound, sharing.bound))
     for slack in _SLACKS:
         began = time.monotonic()
-        dealing = None if search.over() else search.by_kinds(sharing, slack)
+        if slack == 0:  # the attempt that is most likely to be good
+            search.deadline = max(deadline, began + _LAST)
+        dealing = None if slack > 0 and search.over() else search.by_kinds(sharing, slack)
         if dealing is None or not search.attempt(dealing, _PATIENCE, _HOPELESS):
             break
         search.seconds = time.monotonic() - began
