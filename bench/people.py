@@ -15,26 +15,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import statistics
-import subprocess
 import tempfile
-import time
+from collections import Counter, defaultdict
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import altair
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet
 
 import dalenius
 from bench.charts import save
 from bench.machine import machine
-from bench.publish import COMMAND, DOCS, ENVIRONMENT, RESULTS
-from bench.tables import SHAPES, write_table
+from bench.people_costs import at_scale, measured, one_row_a_person
+from bench.publish import DOCS, RESULTS
 from dalenius.attack.audit import audit
 
 FILE = "diabetes130_101766.parquet"
@@ -50,25 +46,7 @@ WHOLE += ["--sensitive", "diag_1", "--sensitive", "insulin", "--sensitive", "rea
 WHOLE += ["--floor", "0.02", "--groups", "diag_1:icd9", "--ungrouped", "diag_1:?", "--most-rows", "5"]
 WHOLE += ["--limit", "readmitted:>30=1", "--limit", "readmitted:<30=1"]
 SOLVING = 20.0  # seconds for each of the small releases
-REPEATS = 7
-MADE = ["--sensitive", "disease", "--sensitive", "drug", "--quasi-identifiers", "age,sex,region,education"]
-MEMORY = "4GB"
 Rows = list[dict[str, Any]]
-
-
-def measured(*words: str) -> dict[str, Any]:
-    """Run dalenius as a process of its own: seconds on the clock and of the processor, peak memory, and its output."""
-    started = time.perf_counter()
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen([COMMAND, *words], stdout=output, env=ENVIRONMENT)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
-        output.seek(0)
-        text = output.read().decode()
-    if os.waitstatus_to_exitcode(status) not in (0, 1):
-        raise SystemExit(f"dalenius {' '.join(words[:2])} failed: {text[-2000:]}")
-    found = {"seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime, "peak_mib": usage.ru_maxrss / 1024}
-    return {**found, "output": text}
 
 
 def quarterly(visits: pa.Table) -> pa.Table:
@@ -95,6 +73,44 @@ def attacked(table: str, how: str, truth: Any, folder: Path) -> Rows:
         found.append(row)
         print(json.dumps({**row, "details": None, "worst_values": None, "groups": None, "notes": None}), flush=True)
     return found
+
+
+def assumed_to_stay(release: dalenius.Release) -> dict[str, Any] | None:
+    """What somebody gets from a release by people who assumes of everybody that a value stays the same.
+
+    Of a bucket's values only those count that ST shows in all rows of somebody. A claim is right for whoever has the
+    value, and ST says how many have; who that is does not matter, as it is claimed of everybody in the bucket. None if
+    everybody has one row.
+    """
+    manifest = release.manifest
+    if manifest.persons is None or manifest.strata is None:
+        return None
+    name = manifest.columns.sensitive.name
+    limits = {value.value: float(Fraction(value.limit)) for value in manifest.values}
+    qit = release.qit.group_by(manifest.columns.bucket).aggregate([(manifest.persons.number, "max")])
+    people = dict(zip(*(column.to_pylist() for column in qit.columns), strict=True))
+    last = np.cumsum([sum(group.buckets for group in one.setting) for one in manifest.strata.strata])
+    have: dict[int, Counter[str]] = defaultdict(Counter)
+    steady: dict[int, Counter[str]] = defaultdict(Counter)
+    for line in release.st.to_pylist():
+        bucket = line[manifest.columns.bucket]
+        have[bucket][line[name]] += 1
+        if line[manifest.persons.rows] == manifest.strata.strata[int(np.searchsorted(last, bucket))].rows_each > 1:
+            steady[bucket][line[name]] += 1
+    claims = right = allowed = above = 0.0
+    for bucket, values in steady.items():
+        claimed = [value for value, count in values.items() if count > limits[value] * values.total()]
+        above += people[bucket] if claimed else 0
+        for value in claimed:
+            claims += people[bucket]
+            right += have[bucket][value]
+            allowed += people[bucket] * limits[value]
+    return {
+        "people_above_limit": above,
+        "claims": claims,
+        "claims_right": right,
+        "mean_limit": allowed / max(1, claims),
+    }
 
 
 def before_and_after(data: Path, folder: Path) -> Rows:
@@ -124,6 +140,7 @@ def before_and_after(data: Path, folder: Path) -> Rows:
         after = attacked(name, "by people", table, folder / "release")
         dropped = release.manifest.persons.dropped if release.manifest.persons is not None else 0
         found += [{**row, "dropped": dropped, "gap": release.manifest.gap} for row in after]
+        found[-2]["assumed"] = assumed_to_stay(release)  # the intersection
     return found
 
 
@@ -142,88 +159,8 @@ def whole(data: Path, folder: Path) -> dict[str, Any]:
     return {**found, "attacks": attacked("Diabetes-130, three columns", "by people", table, out)}
 
 
-def one_row_a_person(folder: Path) -> dict[str, Any]:
-    """A table in which every row is somebody: published with --person and without, by turns."""
-    table, shape, rows = folder / "plain.parquet", SHAPES["mixed"], 1_000_000
-    write_table(shape, rows, table)
-    plain = pyarrow.parquet.read_table(table)
-    person = np.random.default_rng(19).permutation(rows)
-    pyarrow.parquet.write_table(plain.append_column("id", pa.array([f"P{one:09d}" for one in person.tolist()])), table)
-    words = ["publish", str(table), "--sensitive", shape.sensitive, "--odds", "8", "--seed", "19", "--force", "--json"]
-    words += ["--quasi-identifiers", ",".join(shape.quasi_identifiers)]
-    outs = {"rows": folder / "by_rows", "people": folder / "by_people"}
-    options = {"rows": ["--identifiers", "id"], "people": ["--person", "id"]}
-    runs: dict[str, list[float]] = {how: [] for how in outs}
-    for _ in range(REPEATS + 1):
-        for how, out in outs.items():
-            runs[how].append(measured(*words, *options[how], "--out", str(out))["cpu"])
-    rows_cpu, people_cpu = runs["rows"][1:], runs["people"][1:]
-    files = ("qit.parquet", "st.parquet", "manifest.json")
-    same = all((outs["rows"] / name).read_bytes() == (outs["people"] / name).read_bytes() for name in files)
-    found = {"rows": rows, "cpu_rows": statistics.median(rows_cpu), "cpu_people": statistics.median(people_cpu)}
-    found |= {"ratio": statistics.median(b / a for a, b in zip(rows_cpu, people_cpu, strict=True)), "same": same}
-    print(json.dumps(found), flush=True)
-    return found
-
-
-def _skewed(rng: np.random.Generator, values: int, rows: int) -> npt.NDArray[np.int64]:
-    weights = 1 / (np.arange(values) + values / 8 + 1)
-    return rng.choice(values, rows, p=weights / weights.sum())
-
-
-def made_up(rows: int, people: int, path: Path) -> None:
-    """So many rows of people who are as many or fewer, with two sensitive columns of 50 and 12 values."""
-    rng = np.random.default_rng(19)
-    person = rng.permutation(rows)
-    if people < rows:
-        person = np.concatenate([np.arange(people), (people * rng.random(rows - people) ** 1.3).astype(np.int64)])
-        person = rng.permutation(person)
-    usual = _skewed(rng, 50, people)
-    disease = np.where(rng.random(rows) < 0.7, usual[person], _skewed(rng, 50, rows))
-
-    def text(name: str, codes: npt.NDArray[np.int64], values: int) -> pa.Array:
-        labels = [f"{name} {k}" for k in range(values)]
-        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int16)), labels).cast(pa.string())
-
-    columns = {
-        "person": pa.array([f"P{one:09d}" for one in person.tolist()]),
-        "age": pa.array(rng.integers(18, 90, people).astype(np.int16)[person]),
-        "sex": text("sex", rng.integers(0, 2, people)[person], 2),
-        "region": pa.array(rng.integers(0, 50, people).astype(np.int16)[person]),
-        "education": text("level", _skewed(rng, 14, rows), 14),
-        "disease": text("disease", disease, 50),
-        "drug": text("drug", _skewed(rng, 12, rows), 12),
-    }
-    pyarrow.parquet.write_table(pa.table(columns), path)
-
-
-def at_scale(rows: int, folder: Path) -> Rows:
-    """As many people as rows, and three in ten of that: publishing, verifying and counting in so much memory."""
-    found: Rows = []
-    for people, options in ((rows, ["--odds", "8"]), (3 * rows // 10, ["--odds", "20", "--most-rows", "3"])):
-        table, out = folder / "made.parquet", folder / "made"
-        made_up(rows, people, table)
-        publish = ["publish", str(table), *MADE, "--person", "person", *options, "--out", str(out)]
-        steps = {
-            "publish": [*publish, "--memory", MEMORY, "--force", "--json"],
-            "verify": ["verify", str(out), "--memory", MEMORY, "--json"],
-            "query": ["query", str(out), "disease = 'disease 3' AND drug = 'drug 2' AND age < 40"],
-        }
-        steps["query"] += ["--count", "people", "--memory", MEMORY, "--json"]
-        for step, words in steps.items():
-            run = measured(*words)
-            run.pop("output")
-            manifest = dalenius.load(out).manifest
-            row = {"rows": rows, "people": manifest.people, "step": step, "gap": manifest.gap, **run}
-            print(json.dumps(row), flush=True)
-            found.append(row)
-        shutil.rmtree(out)
-        table.unlink()
-    return found
-
-
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.1%}"
+    return "" if share is None else f"{100 * share:.3g}%"
 
 
 def _right(row: dict[str, Any]) -> str:
@@ -244,6 +181,19 @@ def attack_table(rows: Rows, columns: tuple[str, str]) -> list[str]:
     return lines
 
 
+def steady_table(attacks: Rows) -> list[str]:
+    """By people: what is believed of whoever has one value in all rows, which is assumed of all, or known of some."""
+    heads = ("by people", "whose value stays", "above a limit", "claims", "claims right", "limits allow")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in attacks:
+        for how, claims in (("is assumed", row.get("assumed")), ("is known", row["details"].get("steady"))):
+            if claims is not None and claims["claims"]:
+                cells = [row["table"], how, f"{claims['people_above_limit']:,.0f}", f"{claims['claims']:,.0f}"]
+                cells += [_percent(claims["claims_right"] / claims["claims"]), _percent(claims["mean_limit"])]
+                lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def summary(found: dict[str, Any]) -> str:
     """The tables of the documentation, of what was run."""
     lines: list[str] = []
@@ -256,7 +206,7 @@ def summary(found: dict[str, Any]) -> str:
             if "pinned" in details:
                 share = details["pinned_right"] / max(1, details["pinned"])
                 lines.append(f"| {row['table']} | {details['pinned']:,} of {row['people']:,} | {share:.1%} |")
-        lines.append("")
+        lines += ["", *steady_table(attacks), ""]
     if one := found.get("whole"):
         lines += [
             "| people | rows | left out | strata | loss | bound | gap | publish, s | processor, s | peak memory |"

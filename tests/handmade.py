@@ -219,7 +219,7 @@ class Handmade:
                 }
                 for text in texts
             ],
-            **({"group_table": None, "others": []} if format > 5 else {}),
+            **({"group_table": None, "others": [], "together": []} if format > 5 else {}),
         }
 
 

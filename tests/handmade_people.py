@@ -82,6 +82,7 @@ class HandmadePeople:
     known_records: int = 0
     most_rows: int | None = None
     dropped: int = 0
+    together: Sequence[Sequence[str]] = ()
 
     def write(self, folder: Path, kind: str = "parquet") -> Path:
         """The release in a folder, with limits of 1 where none are given."""
@@ -94,6 +95,9 @@ class HandmadePeople:
             if self.has_group_table(own):
                 types = {"bucket": pa.int64(), "group": pa.string()}
                 self._write(folder / f"{stem}_groups.{kind}", types, self.group_lines(own))
+        for number, names in enumerate(self.together, 1):
+            path = folder / f"{together_stem(number)}.{kind}"
+            self._write(path, self.together_types(names), self.together_lines(names))
         restate(folder)
         return folder
 
@@ -134,6 +138,20 @@ class HandmadePeople:
             for value, rows in own.items(person).items()
         ]
         return sorted(lines, key=lambda line: (line[0], order(line[1]), line[2:]))
+
+    def together_types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        rows = {self.own_name("rows"): pa.int64()} if self.numbered else {}
+        kinds = {own.name: own.kind for own in self.sets if own.name in names}
+        return {self.own_name("bucket"): pa.int64(), **kinds, **rows}
+
+    def together_lines(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """What goes with what in a row: a line for each person and tuple."""
+        own = [one for one in self.sets if one.name in names]
+        lines: list[tuple[Any, ...]] = []
+        for person, bucket in zip(self.people, self.buckets, strict=True):
+            tuples = Counter(tuple(one.published(cells[one.name]) for one in own) for _, cells in person)
+            lines += [(bucket, *cells, *([rows] if self.numbered else [])) for cells, rows in tuples.items()]
+        return sorted(lines, key=lambda line: (line[0], [order(cell) for cell in line[1 : 1 + len(own)]], line[-1]))
 
     def has_group_table(self, own: Sensitive) -> bool:
         return bool(own.groups) and (self.numbered or len(own.columns) > 1)
@@ -304,6 +322,19 @@ class HandmadePeople:
             "values": first["values"],
             "group_table": first["group_table"],
             "others": others,
+            "together": [
+                {
+                    "table": {
+                        "file": f"{together_stem(number)}.{kind}",
+                        "rows": len(self.together_lines(names)),
+                        "bytes": 1,
+                        "sha256": "0" * 64,
+                        "parts": None,
+                    },
+                    "columns": [own.name for own in self.sets if own.name in names],
+                }
+                for number, names in enumerate(self.together, 1)
+            ],
         }
 
     def source(self, person: str = "id") -> pa.Table:
@@ -316,6 +347,11 @@ class HandmadePeople:
             for name in own.columns:
                 columns[name] = column(own.kind, [cells[name] for _, _, cells in rows])
         return pa.table(columns)
+
+
+def together_stem(number: int) -> str:
+    """The name of a table of tuples, of which the first is number 1."""
+    return "together" if number == 1 else f"together{number}"
 
 
 def key_of(row: Sequence[Any]) -> list[Any]:
@@ -340,6 +376,7 @@ def entries(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     found = [*manifest["tables"].values(), manifest["group_table"]]
     for other in manifest["others"]:
         found += [other["table"], other["group_table"]]
+    found += [one["table"] for one in manifest["together"]]
     return [entry for entry in found if entry is not None]
 
 

@@ -125,7 +125,8 @@ def test_json_of_attackers_on_people_and_on_several_columns(run: Run) -> None:
     assert set(by_rows["union"]["details"]) == of_rows
     assert by_rows["union"]["people"] == by_rows["union"]["details"]["several_rows"] == 240
     assert set(by_rows["other-column"]["details"]) == shared | {"known_column", "known_columns", "rounds"}
-    assert by_rows["other-column"]["details"]["known_columns"][0].keys() == {"column", "success", "claims"}
+    tried = {"column", "success", "claims", "kept_together"}
+    assert by_rows["other-column"]["details"]["known_columns"][0].keys() == tried
     by_people = json.loads(run("people", *truth).stdout)
     assert list(by_people) == [*TOP, *shown[:3], "minimality", *shown[3:6], "other_columns"]
     assert by_people["people"] == by_people["union"]["people"] == 240

@@ -207,6 +207,7 @@ def test_general_limits_of_a_job_that_name_values(tmp_path: Path) -> None:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     pyarrow.parquet.write_table(Patients.table(), "patients.parquet")
+    pyarrow.parquet.write_table(Patients.table(400), "many.parquet")
     return lambda *words: CliRunner().invoke(main, list(words), catch_exceptions=False)
 
 
@@ -221,13 +222,14 @@ ASKED = (
     "--odds",
     "8",
 )
+MANY = ("many.parquet", *ASKED[1:])  # so many that whichever two rows are kept, the limits can be kept too
 
 
 def test_publish_and_verify(run: Run) -> None:
-    done = run("publish", *ASKED, "--person", "Patient", "--most-rows", "2", "--out", "release", "--json")
+    done = run("publish", *MANY, "--person", "Patient", "--most-rows", "2", "--out", "release", "--json")
     assert done.exit_code == 0, done.stderr
     made = json.loads(Path("release/manifest.json").read_text(encoding="utf-8"))
-    assert (made["people"], made["persons"]["most_rows"], made["persons"]["dropped"]) == (40, 2, 20)
+    assert (made["people"], made["persons"]["most_rows"], made["persons"]["dropped"]) == (400, 2, 200)
     assert [made["columns"]["sensitive"]["name"], *(one["column"]["name"] for one in made["others"])] == [
         "Disease",
         "Drug",
@@ -235,19 +237,48 @@ def test_publish_and_verify(run: Run) -> None:
     table = "[table]\nperson = 'Patient'\nmost_rows = 2\nsensitive = ['Disease', 'Drug']\nquasi_identifiers = ['Age']\n"
     Path("job.toml").write_text(f"{table}[limits]\nodds = 8\n", encoding="utf-8")
     assert run("verify", "release", "--job", "job.toml").exit_code == 0
-    again = run("publish", "patients.parquet", "--job", "job.toml", "--out", "again")
+    again = run("publish", "many.parquet", "--job", "job.toml", "--out", "again")
     assert again.exit_code == 0, again.stderr
     assert run("verify", "again", "--job", "job.toml").exit_code == 0
 
 
+def test_columns_kept_together(run: Run) -> None:
+    words = ("--person", "Patient", "--most-rows", "2", "--keep-together", "Drug,Disease", "--seed", "1")
+    done = run("publish", *ASKED, *words, "--out", "release")
+    assert done.exit_code == 0, done.stderr
+    assert "'Disease' and 'Drug' are kept together: whoever knows somebody's" in " ".join(done.output.split())
+    assert "together.parquet" in done.output
+    made = json.loads(Path("release/manifest.json").read_text(encoding="utf-8"))
+    assert [one["columns"] for one in made["together"]] == [["Disease", "Drug"]]
+    checked = run("verify", "release", "--json")
+    assert checked.exit_code == 0
+    known = json.loads(checked.stdout)["known_columns"]
+    assert [(one["known"], one["asked"]) for one in known] == [("Disease", "Drug"), ("Drug", "Disease")]
+    assert all(0 <= one["pinned"] <= one["above"] <= one["people"] for one in known)
+    planned = run("plan", *ASKED, "--keep-together", "Drug,Disease", "--strata", "none")
+    assert "Values of 'Disease' and 'Drug' are published together, row by row" in planned.stdout
+    table = "[table]\nsensitive = ['Disease', 'Drug']\nquasi_identifiers = ['Age']\nperson = 'Patient'\nmost_rows = 2\n"
+    together = "keep_together = [['Disease', 'Drug']]\n"
+    Path("job.toml").write_text(f"{table}{together}[limits]\nodds = 8\n", encoding="utf-8")
+    assert run("publish", "patients.parquet", "--job", "job.toml", "--out", "again", "--seed", "1").exit_code == 0
+    assert run("verify", "again", "--job", "job.toml").exit_code == 0
+    Path("job.toml").write_text(f"{table}[limits]\nodds = 8\n", encoding="utf-8")
+    assert run("verify", "again", "--job", "job.toml").exit_code == 1
+    counted = run("query", "release", "Disease = 'Flu' AND Drug = 'A'", "--count", "rows", "--json")
+    low, high = json.loads(counted.stdout)["bounds"]
+    assert low == high
+    audited = run("audit", "release", "--attack", "other-column")
+    assert "the two are kept together" in " ".join(audited.stdout.split())
+
+
 def test_plan(run: Run) -> None:
-    planned = run("plan", *ASKED, "--person", "Patient", "--most-rows", "2", "--json")
+    planned = run("plan", *MANY, "--person", "Patient", "--most-rows", "2", "--json")
     assert planned.exit_code == 0, planned.stderr
     found = json.loads(planned.stdout)
-    assert (found["people"], found["rows"], found["dropped_rows"]) == (40, 60, 20)
+    assert (found["people"], found["rows"], found["dropped_rows"]) == (400, 600, 200)
     assert [one["column"] for one in found["sensitive"]] == ["Disease", "Drug"]
     assert "repeated-people" not in [one["code"] for one in found["findings"]]
-    assert "40 people with 60 rows" in run("plan", *ASKED, "--person", "Patient", "--most-rows", "2").stdout
+    assert "400 people with 600 rows" in run("plan", *MANY, "--person", "Patient", "--most-rows", "2").stdout
 
 
 def test_a_plan_for_people_with_one_row_each_is_that_of_rows(run: Run) -> None:
@@ -286,6 +317,16 @@ def test_people_who_have_every_value(run: Run) -> None:
         (["publish", *ASKED, "--out", "x", "--person", "Patien"], "Did you mean 'Patient'?"),
         (["publish", *ASKED, "--out", "x", "--most-rows", "2"], "most_rows is about people with several rows"),
         (["publish", *ASKED, "--out", "x", "--most-rows", "0"], "0 is not in the range x>=1"),
+        (["publish", *ASKED, "--out", "x", "--keep-together", "Drug"], "'Drug' is to be kept together with nothing"),
+        (["publish", *ASKED, "--out", "x", "--keep-together", "Drug,Age"], "'Age' is to be kept together with others"),
+        (["publish", *ASKED, "--out", "x", "--keep-together", "Drug,Diseas"], "Did you mean 'Disease'?"),
+        (
+            ["publish", *ASKED, "--out", "x", "--keep-together", "Drug,Drug"],
+            "'Drug' is to be kept together with itself",
+        ),
+        (["publish", *ASKED[:5], "--odds", "8", "--out", "x", "--keep-together", "Drug,Disease"], "fewer than two"),
+        (["plan", *ASKED[:5], "--odds", "8", "--keep-together", "Drug,Disease"], "fewer than two are sensitive"),
+        (["plan", "--counts", "c.csv", "--odds", "8", "--keep-together", "a,b"], "fewer than two are sensitive"),
         (["publish", *ASKED, "--out", "x", "--groups", "Drug:quantiles:2"], "there are several sensitive columns"),
         (["publish", *ASKED, "--out", "x", "--method", "two-size"], "two-size is for one value a person"),
         (["plan", *ASKED, "--method", "anatomy"], "several sensitive columns have a method of their own"),

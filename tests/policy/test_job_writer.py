@@ -74,7 +74,8 @@ def jobs_with_sets(draw: st.DrawFn) -> Job:
         names[3],
     ]
     table = {"sensitive": draw(st.permutations(sets)), "person": names[4], "most_rows": draw(st.none() | st.just(3))}
-    return Job.model_validate({"table": table, "limits": {"odds": 8}})
+    together = draw(st.sampled_from([[], [[names[2], names[3]]], [[names[3], names[2]]]]))
+    return Job.model_validate({"table": {**table, "keep_together": together}, "limits": {"odds": 8}})
 
 
 @given(jobs_with_sets())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter, defaultdict
 from fractions import Fraction
 from pathlib import Path
@@ -16,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius.errors import ClearValuesError, NoSolutionError
+from dalenius.errors import ClearValuesError, NoSolutionError, UsageError
+from dalenius.model.memory import MIB, resident_memory
 from dalenius.model.plan import PlanOptions
+from dalenius.model.progress import Silent
 from dalenius.policy.sensitive_sets import read_sets
 from dalenius.publishing.options import PublishOptions, PublishRequest
 from dalenius.publishing.people import plan_people
@@ -205,6 +208,32 @@ def test_limits_that_are_too_low_for_everybody_say_how_low_they_can_be() -> None
         dalenius.publish(pa.Table.from_pylist(rows), {"uniform": "1/10"}, **asked)
     assert caught.value.hint == "Relax the limits: one for all values works from 0.8 on (--uniform 0.8)."
     assert dalenius.publish(pa.Table.from_pylist(rows), {"uniform": "8/10"}, **asked).verify().verified
+
+
+def test_too_little_memory_is_refused_before_rows_are_read_and_what_is_said_would_do(tmp_path: Path) -> None:
+    rows = 1_000_000
+    table = pa.table({name: pa.array(np.zeros(rows, dtype=np.int8)) for name in ("Age", "Disease", "Drug")})
+    asked: dict[str, Any] = {"sensitive": ["Disease", "Drug"], "quasi_identifiers": ["Age"], "out": tmp_path / "out"}
+    read = ReadRows()
+    memory = resident_memory() + 330 * MIB
+    with pytest.raises(UsageError, match="1,000,000 records by person do not fit") as caught:
+        dalenius.publish(table, {"odds": 4}, memory=memory, progress=read, **asked)
+    assert read.rows == 0
+    assert caught.value.hint is not None
+    enough = re.fullmatch(r"Give --memory (\d+)MiB\.", caught.value.hint)
+    assert enough is not None
+    with pytest.raises(NoSolutionError):  # everybody has the same value: that is read, and then said
+        dalenius.publish(table, {"uniform": "1/2"}, memory=(int(enough[1]) + 50) * MIB, progress=read, **asked)
+    assert read.rows >= rows
+
+
+class ReadRows(Silent):
+    """How many rows were read."""
+
+    rows = 0
+
+    def advance(self, number: int) -> None:
+        self.rows += number
 
 
 def test_a_value_that_everybody_in_a_bucket_would_have_is_refused(tmp_path: Path) -> None:

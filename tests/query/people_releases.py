@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from dalenius.release.column_entries import GroupEntry, SensitiveEntry, SensitiveSet
+from dalenius.release.column_entries import GroupEntry, KeptTogether, SensitiveEntry, SensitiveSet
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import (
     FILE,
@@ -58,6 +58,7 @@ class People:
     groups: Sequence[tuple[str, str | None, Sequence[str]]] = ()
     dropped: int = 0
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    together: Sequence[Sequence[str]] = ()
 
     def bundle(self, rows: Sequence[Row], number: int) -> Bundle:
         """What somebody has in a sensitive column."""
@@ -67,6 +68,15 @@ class People:
         """The lines of a bucket."""
         bundles = [self.bundle(rows, number) for own, rows in self.people if own == bucket]
         return sorted((line for bundle in bundles for line in bundle), key=_in_order)
+
+    def tuples(self, bucket: int, names: Sequence[str]) -> list[tuple[tuple[Any, ...], int]]:
+        """The tuples of people of a bucket, and in how many of their rows each is."""
+        places = [list(self.sets).index(name) for name in names]
+        found: list[tuple[tuple[Any, ...], int]] = []
+        for own, rows in self.people:
+            if own == bucket:
+                found += Counter(tuple(values[place][0] for place in places) for _, values in rows).items()
+        return sorted(found, key=lambda line: (_in_order(line[0]), line[1]))
 
     @property
     def buckets(self) -> list[int]:
@@ -106,6 +116,11 @@ class People:
             st = [(b, *(line if rows else line[:1])) for b in self.buckets for line in self.lines(b, k)]
             own = self.types.get(name, pa.string())
             files[f"st{k}"] = _write(folder, f"st{k + 1 if k else ''}.{kind}", {"bucket": whole, name: own, **rows}, st)
+        for k, names in enumerate(self.together):
+            own = {name: self.types.get(name, pa.string()) for name in names}
+            tuples = [(b, *cells, *((r,) if rows else ())) for b in self.buckets for cells, r in self.tuples(b, names)]
+            name = f"together{k + 1 if k else ''}.{kind}"
+            files[f"together{k}"] = _write(folder, name, {"bucket": whole, **own, **rows}, tuples)
         if self.groups:
             files["groups"] = _write(folder, f"st_groups.{kind}", {"bucket": whole, "group": pa.string()}, self._held())
         manifest = self.manifest(files)
@@ -163,6 +178,9 @@ class People:
             values=first.values,
             group_table=first.group_table,
             others=others,
+            together=[
+                KeptTogether(table=files[f"together{k}"], columns=list(names)) for k, names in enumerate(self.together)
+            ],
         )
 
     def _set(self, k: int, files: Mapping[str, TableFile]) -> SensitiveSet:

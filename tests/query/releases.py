@@ -107,6 +107,7 @@ def write_release(
         values=[Value(value="any", count=1, limit="1", worst=Worst(count=1, size=1), group=None, applies=True)],
         group_table=None,
         others=[],
+        together=[],
     )
     (path / FILE).write_text(manifest.to_json(), encoding="utf-8")
     return ReleaseFolder(path, manifest)

@@ -49,3 +49,11 @@ def one_row_each(out: Path) -> Release:
     table = visits(most=1)
     sensitive: Any = ["Disease", "Drug"]
     return dalenius.publish(table, LIMITS, sensitive=sensitive, quasi_identifiers=["Age"], out=out)
+
+
+def kept_together(out: Path, most: int = 1, table: pa.Table | None = None) -> Release:
+    """Two columns that are kept together, and nobody has several rows, or everybody up to two."""
+    person: dict[str, Any] = {"person": "Person"} if most > 1 else {}
+    sensitive: Any = ["Disease", "Drug"]
+    asked: dict[str, Any] = {"sensitive": sensitive, "quasi_identifiers": ["Age"], "keep_together": sensitive, **person}
+    return dalenius.publish(visits(most=most) if table is None else table, LIMITS, out=out, **asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.model.plan import Status
+from dalenius.solve import units_repair
 from dalenius.solve.units import IneligibleItems, UnitProblem, UnitSolution, solve_units
 from tests.effort import examples
 
+merge_many = units_repair._merge_many
 Sets = list[frozenset[int]]
 Buckets = list[list[int]]
 
@@ -97,6 +100,33 @@ def test_buckets_are_valid_and_bounds_are_bounds(made: tuple[Sets, list[Fraction
         assert solution.setting.loss == best
     else:
         assert solution.bound < solution.setting.loss
+
+
+def test_without_any_time_buckets_are_valid_all_the_same() -> None:
+    """No exchange is tried: thousands of buckets that break limits are merged with others, many at once."""
+    random = np.random.default_rng(7)
+    share = np.arange(1, 41) ** -0.8
+    codes = random.choice(40, (2, 20_000), p=share / share.sum())
+    sets = [frozenset({int(one), 40 + int(other)}) for one, other in codes.T]
+    counts = Counter(item for own in sets for item in own)
+    limits = [6 * Fraction(counts[item], 20_000) / (1 + 5 * Fraction(counts[item], 20_000)) for item in range(80)]
+    merged = []
+
+    def merging(*given: Any) -> Any:
+        merged.append(len(given[1]))
+        return merge_many(*given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(units_repair, "_merge_many", merging)
+        solution = solve_units(
+            problem_of(sets, limits, 2, 40, 0), gap=0.0, time_limit=0.0, random=np.random.default_rng(1)
+        )
+    order = np.argsort(solution.bucket_of, kind="stable")
+    ends = np.cumsum(np.bincount(solution.bucket_of))[:-1]
+    assert is_valid([part.tolist() for part in np.split(order, ends)], sets, limits, 2, 0)
+    assert len(merged) > 1
+    assert solution.setting.buckets > 500
+    assert solution.bound <= solution.setting.loss
 
 
 @pytest.mark.parametrize("known", [0, 1])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dalenius.errors import InputError, PolicyError
+from dalenius.errors import InputError, JobFileError, PolicyError
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
 from dalenius.planning import prepare_problem
@@ -20,10 +20,12 @@ from dalenius.policy.job import LimitsSection, job_text, parse_job
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.sizes import why_impossible
 from dalenius.studio import demo_table
-from dalenius.studio.draft import Draft, History, Tab
-from dalenius.studio.forms import RELEASE, LimitsForm, PublishForm, RolesForm, plain_number
+from dalenius.studio.draft import Draft
+from dalenius.studio.forms import RELEASE, LimitsForm, PublishForm, plain_number
+from dalenius.studio.history import History, Tab
 from dalenius.studio.messages import RequestError
 from dalenius.studio.offers import first_number
+from dalenius.studio.role_forms import RolesForm
 from dalenius.studio.transfers import read_labels
 from tests.studio.site import ROLES, Site, done, limits, open_site, people
 
@@ -125,6 +127,11 @@ def test_bands_of_a_job_are_the_values_of_a_draft(text: str, source: str, typed:
 def test_a_job_that_a_draft_cannot_hold_is_refused(text: str, why: str) -> None:
     with pytest.raises(PolicyError, match=why):
         Draft.of_job(parse_job(text))
+
+
+def test_a_job_that_keeps_columns_together_is_refused() -> None:
+    with pytest.raises(JobFileError, match="keeps no columns together"):
+        Draft.of_job(parse_job("[table]\nkeep_together = [['diag_1', 'insulin']]"))
 
 
 def test_half_a_name_of_a_group_is_enough_in_a_job_file() -> None:

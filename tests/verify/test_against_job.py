@@ -114,11 +114,12 @@ class Patients:
     sensitive: Any = "Disease"
     person: str | None = "Patient"
     most_rows: int | None = 2
+    keep_together: Any = ()
 
     @staticmethod
-    def table() -> pa.Table:
+    def table(people: int = 40) -> pa.Table:
         """What is published."""
-        rows = [(k, 20 + k % 5, visit) for k in range(40) for visit in range(1 + 2 * (k % 2))]
+        rows = [(k, 20 + k % 5, visit) for k in range(people) for visit in range(1 + 2 * (k % 2))]
         return pa.table(
             {
                 "Patient": [patient for patient, _, _ in rows],
@@ -131,6 +132,7 @@ class Patients:
     def write(self, folder: Path) -> Path:
         """A release of them."""
         asked: dict[str, Any] = {"sensitive": self.sensitive, "person": self.person, "most_rows": self.most_rows}
+        asked["keep_together"] = self.keep_together
         limits = {"uniform": 1}
         dalenius.publish(
             self.table(),
@@ -196,6 +198,12 @@ CASES = {
         "[table]\nmost_rows = 3",
         "the job says that people have at most 3 rows, and the release has 2",
         Patients,
+    ),
+    "table.keep_together": Case(
+        "[table]\nsensitive = ['Disease', 'Drug']\nkeep_together = [['Drug', 'Disease']]",
+        "[table]\nsensitive = ['Disease', 'Drug']",
+        "the release keeps 'Disease', 'Drug' together, and the job does not",
+        lambda: Patients(sensitive=["Disease", "Drug"], keep_together=["Disease", "Drug"]),
     ),
     "table.null_value": Case(
         "[table]\nnull_value = 'Flu'",
@@ -352,6 +360,14 @@ def made(case: Case, folder: Path) -> Path:
         changed = case.edit
         edit_manifest(release, lambda manifest: manifest.update(changed))
     return release
+
+
+def test_columns_that_the_release_keeps_apart(tmp_path: Path) -> None:
+    apart = Patients(sensitive=["Disease", "Drug"]).write(tmp_path)
+    verdict = verify(apart, job=parse_job("[table]\nkeep_together = [['Disease', 'Drug']]"))
+    assert verdict["job"].summary == (
+        "the job says that 'Disease', 'Drug' are kept together, and the release keeps no columns together"
+    )
 
 
 def test_every_key_that_can_be_seen_has_a_case() -> None:
@@ -723,6 +739,18 @@ def test_a_person_whose_rows_are_not_counted_together(tmp_path: Path) -> None:
     known = verify(release, job=job, against=Patients.table())
     assert not known.verified
     assert "'Patient' tells people apart, 20 of them have several rows, and in the release" in known["job"].summary
+
+
+def test_people_with_other_numbers_of_rows_are_no_strata_that_somebody_asked_for(tmp_path: Path) -> None:
+    release = Patients().write(tmp_path)
+    for asked in ("'none'", "1", "['Age']"):
+        verdict = verify(release, job=parse_job(f"[table]\nperson = 'Patient'\nstrata = {asked}"))
+        assert verdict["job"].passed, verdict.findings
+    people = pa.concat_tables([Patients.table()] * 30).set_column(0, "Patient", pa.array([k // 2 for k in range(2400)]))
+    roles: dict[str, Any] = {"sensitive": "Disease", "person": "Patient", "quasi_identifiers": ["Age"]}
+    dalenius.publish(people, {"odds": 8}, strata=["Age"], publish_in_the_clear=True, out=tmp_path / "cut", **roles)
+    verdict = verify(tmp_path / "cut", job=parse_job("[table]\nperson = 'Patient'\nstrata = 'none'"))
+    assert "of people with equally many rows" in verdict["job"].summary
 
 
 @pytest.mark.parametrize(("odds", "holds"), [(8, True), (2, False)])

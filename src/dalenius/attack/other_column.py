@@ -12,9 +12,11 @@ lift, starting with 1, and the lift from the sum of n over all buckets, smoothed
 
     p(x | bucket, y) = n(x, y) / c(y).
 
-It is the same for all people of the bucket with y. F'-privacy does not cover it, so no success breaks a promise. Of
+It is the same for all people of the bucket with y. Where the two columns are kept together, the release says n(x, y),
+and nothing is to be learned (`kept_together`). F'-privacy does not cover either, so no success breaks a promise. Of
 several other columns each is tried alone; the one that is right most often is shown, without the truth the one with
-the most claims.
+the most claims. Where people can have several values, only columns that are kept together are tried, and somebody is
+counted for each value that may be known.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from dalenius.attack.claims import ClaimSums
+from dalenius.attack.kept_together import table_of, tuples_of_pairs, with_both
 from dalenius.attack.linking import Items
 from dalenius.attack.listed_scores import Entries, ListedScores, listed_result
 from dalenius.attack.people_target import PeopleTarget, in_groups, one_bucket_guess
@@ -39,18 +42,22 @@ _SCALINGS = 4  # of n to the counts of a bucket, in each round
 _MOST_PAIRS = 2**23  # of two values in a bucket: where there are more, some buckets stand for all
 _NOT_COVERED = "F'-privacy does not cover what columns say about each other: beliefs above a limit break no promise"
 _SEVERAL = "people can have several values of a column, and this attacker can only deal with one"
+_LEAST = "of people with several rows, the attacker counts what is in the same row, which is the least that there is"
+_APART = "Publish again without --keep-together: then what goes with what is not published."
 _REMEDY = "Publish one of the two columns alone, or lower the limits of the values that go with the other column."
 
 
 def other_column(target: PeopleTarget) -> Attack:
     """Try every other sensitive column, and score the best."""
     manifest = target.release.manifest
+    others = [place for place in range(len(target.where.shown)) if place != target.number]
+    kept = [place for place in others if table_of(target.whole, place, target.number) is not None]
     if target.several_values:
+        others = kept
+    if not others:
         return Attack(NAME, 0, not_played=_SEVERAL)
     target.progress.stage("Other column")
-    played = [
-        (place, *_play(target, shown)) for place, shown in enumerate(target.where.shown) if place != target.number
-    ]
+    played = [(place, *_play(target, place, together=place in kept)) for place in others]
     with_truth = target.where.rows.items is not None
     place, scores, people = max(played, key=lambda one: one[1].right if with_truth else one[1].values.claims)
     details: dict[str, Any] = {
@@ -60,13 +67,14 @@ def other_column(target: PeopleTarget) -> Attack:
                 "column": target.columns[other],
                 "success": own.right / own.people if with_truth and own.people else None,
                 "claims": own.values.claims,
+                "kept_together": other in kept,
             }
             for other, own, _ in played
         ],
         "rounds": ROUNDS,
     }
-    notes = [_NOT_COVERED]
-    if people < manifest.people:
+    notes = [_NOT_COVERED, *([f"{NAME}: {_LEAST}"] if target.several_values else [])]
+    if people < manifest.people and not target.several_values:
         notes.append(
             f"{NAME}: a random sample of {people:,} of {manifest.people:,} people, in whole buckets, is attacked"
         )
@@ -75,8 +83,9 @@ def other_column(target: PeopleTarget) -> Attack:
             f"{NAME}: {people - scores.people:,} people are not scored, of whom the table does not tell which values "
             "they have together in the release"
         )
+    remedy = _APART if place in kept else _REMEDY
     return listed_result(
-        NAME, scores, target.release, with_truth, details, target.groups, notes=tuple(notes), remedy=_REMEDY
+        NAME, scores, target.release, with_truth, details, target.groups, notes=tuple(notes), remedy=remedy
     )
 
 
@@ -134,11 +143,8 @@ class Pairs:
         return both
 
     def people_with_both(self, known: Items, asked: Items, buckets: Integers) -> Floats:
-        """How many people of the bucket really have both; everybody has one value of each column."""
-        cells = []
-        for shown, items in ((self.known, known), (self.asked, asked)):
-            place = np.searchsorted(shown.keys, buckets * shown.kinds + items.codes)
-            cells.append(np.minimum(place, len(shown.keys) - 1))
+        """How many people of the bucket really have both."""
+        cells = with_both(known, asked, buckets, (self.known, self.asked))
         width = len(self.asked.values)
         pairs = self.known_cells * width + self.asked_cells
         wanted = cells[0] * width + cells[1]
@@ -154,22 +160,29 @@ def _people_with(everybody: Holders, items: Items, shown: ShownCounts) -> Intege
     return np.bincount(place[shown.keys[place] == keys], minlength=len(shown.keys))
 
 
-def _play(target: PeopleTarget, known: ShownCounts) -> tuple[ListedScores, int]:
+def _play(target: PeopleTarget, place: int, *, together: bool) -> tuple[ListedScores, int]:
     """Who knows the values of one other column; and how many people were looked at."""
+    known = target.where.shown[place]
     asked, everybody, groups = target.shown, target.where.rows, target.groups
     pairs = Pairs.of(known, asked)
-    place = next(place for place, shown in enumerate(target.where.shown) if shown is known)
     each = np.zeros(len(known.values), np.int64)
     each[pairs.known_cells] = known.counts[pairs.known_cells]
     if everybody.items is not None:  # those who were not found are not scored
         each = np.minimum(each, _people_with(everybody, everybody.items[place], known))
-    p = pairs.match() / known.counts[pairs.known_cells]
+    both = (
+        tuples_of_pairs(target.whole, (place, target.number), (known, asked), (pairs.known_cells, pairs.asked_cells))
+        if together
+        else pairs.match()
+    )
+    p = np.minimum(1.0, both / known.counts[pairs.known_cells])
     values = asked.values[pairs.asked_cells]
     right = others = None
     if everybody.items is not None:
-        right = pairs.people_with_both(everybody.items[place], everybody.items[target.number], everybody.buckets)
+        right = (p * each[pairs.known_cells]).astype(np.float64)  # with one row each, it is what the release says
+        if not together or target.several_values:
+            right = pairs.people_with_both(everybody.items[place], everybody.items[target.number], everybody.buckets)
         totals = np.bincount(asked.values, asked.counts, minlength=asked.kinds)
-        others = each[pairs.known_cells] * (totals / totals.sum())[values]
+        others = each[pairs.known_cells] * (totals / max(1, int(asked.sizes.slots.sum())))[values]
     scores = ListedScores(ClaimSums(target.limits), ClaimSums(groups.limits) if groups is not None else None)
     scores.add(Entries(pairs.known_cells, values, p, right, others), each)
     sizes = asked.sizes.slots[asked.buckets[pairs.asked_cells]]

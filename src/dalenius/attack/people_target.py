@@ -25,13 +25,15 @@ MOST_ENTRIES = 2**26  # of (row, value): where there are more, some people stand
 class PeopleTarget:
     """What attackers on people are given: a sensitive column of the release, what buckets show of it, and who is there.
 
-    `number` is that of the column, and `where` has all columns. `holders` are the people whom attackers are about:
-    those with several rows, or everybody. `items` are the values that they really have; None without the truth.
-    `groups` are groups of values with a limit, and `shown_groups` what buckets show of them. `columns` are the names of
-    all sensitive columns, and `several_values` says whether people can have several values of any of them.
+    `number` is that of the column, `whole` the release with all of them, and `where` what is there of these. `holders`
+    are the people whom attackers are about: those with several rows, or everybody. `items` are the values that they
+    really have; None without the truth. `groups` are groups of values with a limit, and `shown_groups` what buckets
+    show of them. `columns` are the names of all sensitive columns, and `several_values` says whether people can have
+    several values of any of them.
     """
 
     release: ReleaseFolder
+    whole: ReleaseFolder
     number: int
     where: Whereabouts
     shown: ShownCounts
@@ -60,6 +62,7 @@ def people_target(release: ReleaseFolder, number: int, where: Whereabouts, progr
         holders = _some(where.people.take(np.flatnonzero(where.people.rows > 1)), shown)
     return PeopleTarget(
         release=view,
+        whole=release,
         number=number,
         where=where,
         shown=shown,

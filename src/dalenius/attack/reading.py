@@ -213,7 +213,7 @@ def read_sample(
 
 def values_in_file_order(folder: ReleaseFolder, numbers: Integers) -> tuple[Integers, Codes]:
     """The places in `numbers` of the buckets of ST's rows, and the values, both in the order of the file."""
-    codes = _value_codes(folder)
+    codes = value_codes_of(folder)
     buckets, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     for batch in _st_batches(folder):
         bucket, sensitive = batch.columns
@@ -239,7 +239,8 @@ def published_rows(folder: ReleaseFolder, most: int, numbers: Integers | None = 
     return np.concatenate(places), np.concatenate(buckets)
 
 
-def _value_codes(folder: ReleaseFolder) -> ValueCodes:
+def value_codes_of(folder: ReleaseFolder) -> ValueCodes:
+    """Gives rows of ST, or of tuples, the places of their values in the manifest."""
     manifest = folder.manifest
     listed = [entry.value for entry in manifest.values]
     return value_codes(manifest, listed, folder.memory)
@@ -257,7 +258,7 @@ def _st_batches(folder: ReleaseFolder) -> Iterator[pa.RecordBatch]:
 def _whole_buckets(
     folder: ReleaseFolder, order: OrderOfRows | None, step: Callable[[int], None]
 ) -> Iterator[WholeBuckets]:
-    codes, stream = _value_codes(folder), BucketStream()
+    codes, stream = value_codes_of(folder), BucketStream()
     try:
         for batch in _st_batches(folder):
             bucket, sensitive = batch.columns

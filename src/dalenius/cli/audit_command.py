@@ -304,7 +304,10 @@ def _union(attack: Attack) -> Iterator[str]:
 
 
 def _other_column(attack: Attack) -> Iterator[str]:
-    yield f"the column that is known is {attack.details['known_column']!r}."
+    known = attack.details["known_column"]
+    kept = any(one["kept_together"] for one in attack.details["known_columns"] if one["column"] == known)
+    tuples = ", and the release says what goes with what: the two are kept together" if kept else ""
+    yield f"the column that is known is {known!r}{tuples}."
     yield _claims(attack)
 
 

@@ -64,10 +64,23 @@ def people_options(command: Command) -> Command:
                 help="With --person: of people with more than K rows, keep K at random. Without it, a number of rows "
                 "that too few people have is an error.",
             ),
+            click.option(
+                "--keep-together",
+                multiple=True,
+                metavar="A,B,...",
+                help="Sensitive columns whose values are published as tuples, too: without it, what goes with what is "
+                "not published. Whoever knows one of somebody's values learns more of the others than limits say, and "
+                "the summary says how much. Repeatable.",
+            ),
         ]
     ):
         command = option(command)
     return command
+
+
+def kept_together(texts: Sequence[str] | None, in_job: Sequence[Sequence[str]] | None) -> tuple[tuple[str, ...], ...]:
+    """The columns to keep together: a list from each option, or else those of the job file."""
+    return tuple(column_names((text,)) for text in texts) if texts else tuple(map(tuple, in_job or ()))
 
 
 class ReadSets(NamedTuple):

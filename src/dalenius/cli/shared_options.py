@@ -170,6 +170,7 @@ class PlanRequest:
     said: SaidSets | None = None
     person: str | None = None
     most_rows: int | None = None
+    keep_together: tuple[tuple[str, ...], ...] = ()
 
     def require_sensitive(self) -> str:
         """The sensitive column; an error if neither an option nor the job file names it."""
@@ -201,19 +202,22 @@ class PlanRequest:
         self.require_sensitive()
         if self.said is None:
             raise ValueError("a request with a sensitive column has sets")
-        roles = self.said.roles(quasi_identifiers, identifiers, self.person)
+        roles = self.said.roles(quasi_identifiers, identifiers, self.person, self.keep_together)
         return roles, self.said.limits_by_set(roles)
 
 
 def read_request(arguments: dict[str, Any]) -> PlanRequest:
     """Merge options and job file; an option overrides the job file's key of the same name."""
-    from dalenius.cli.set_options import read_sets
+    from dalenius.cli.set_options import kept_together, read_sets
+    from dalenius.policy.together import in_order
 
     job = _job_sections(arguments.get("job"))
     solve, table, adversary = job["solve"], job["table"], job["adversary"]
     gap = first_given(arguments["gap"], solve.get("gap"))
     strata = table.get("strata")
     sets = read_sets(job, arguments)
+    together = kept_together(arguments.get("keep_together"), table.get("keep_together"))
+    in_order(together, sets.said.sets if sets.said is not None else ())
     return PlanRequest(
         policy=sets.policies[0],
         method=Method(first_given(arguments["method"], solve.get("method"), Method.OPTIMAL)),
@@ -238,6 +242,7 @@ def read_request(arguments: dict[str, Any]) -> PlanRequest:
         said=sets.said,
         person=first_given(arguments.get("person"), table.get("person")),
         most_rows=first_given(arguments.get("most_rows"), table.get("most_rows")),
+        keep_together=together,
     )
 
 

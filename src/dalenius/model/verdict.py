@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from dalenius.model.concern import Advice, Concern, advise
 from dalenius.model.exposure import Exposure, GroupShare
+from dalenius.model.known_column import KnownColumn
 
 
 class Outcome(StrEnum):
@@ -79,7 +80,7 @@ class Verdict:
     people, if it could be read to its end. `concerns` are what to know before publication, the heaviest first: a
     release may keep every promise and still be one that should not be published. `signature` is None if the manifest
     cannot be read. `groups` are the groups of values in the order of the manifest, with what ST holds of them, if it
-    could be read.
+    could be read. `known_columns` is what somebody gets who knows one of two columns that are kept together.
     """
 
     checks: tuple[Check, ...]
@@ -91,6 +92,7 @@ class Verdict:
     signature: Signature | None = None
     groups: tuple[GroupShare, ...] = ()
     people: int | None = None
+    known_columns: tuple[KnownColumn, ...] = ()
 
     @property
     def verified(self) -> bool:

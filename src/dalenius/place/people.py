@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import InputError, UsageError
 from dalenius.place.columns import cast_to_published, published_field
 from dalenius.place.domains import Codes, Domain, Integers, codes_of
+from dalenius.place.items import Items as Items
+from dalenius.place.items import Numbers as Numbers
+from dalenius.place.items import Tuples, items_of, tuples_of
 from dalenius.place.numbering import Keys, all_differ, keys_of, number_rows
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
@@ -25,8 +27,6 @@ from dalenius.tables.arrow import Source
 
 if TYPE_CHECKING:
     from dalenius.place.survey import Survey
-
-Numbers = npt.NDArray[np.int32]
 
 _MOST_KEYS = 2**63
 _PEOPLE_TO_COMPARE, _MANY_ROWS, _MANY_TIMES = 20, 200, 50
@@ -43,32 +43,11 @@ class SetSpec:
 
 
 @dataclass(frozen=True)
-class Items:
-    """The values that people have: those of person u are `codes[offsets[u]:offsets[u + 1]]`, ascending.
-
-    `rows` says in how many rows of the person each is.
-    """
-
-    offsets: Integers
-    codes: Numbers
-    rows: Numbers
-
-    @property
-    def people(self) -> Integers:
-        """The person of each item."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
-
-    def take(self, people: Integers) -> Items:
-        """The items of some people, in this order."""
-        lengths = np.diff(self.offsets)[people]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        places = np.repeat(self.offsets[people] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Items(offsets, self.codes[places], self.rows[places])
-
-
-@dataclass(frozen=True)
 class People:
-    """Everybody: the keys of their rows, and their items in each sensitive set. `dropped` rows were left out."""
+    """Everybody: the keys of their rows, and their items in each sensitive set. `dropped` rows were left out.
+
+    `tuples` are those of sets that are kept together.
+    """
 
     combinations: Combinations
     keys: Codes
@@ -76,6 +55,7 @@ class People:
     columns: tuple[SensitiveColumn, ...]
     items: tuple[Items, ...]
     dropped: int = 0
+    tuples: tuple[Tuples, ...] = ()
 
     @property
     def number(self) -> int:
@@ -185,14 +165,18 @@ def read_people(
     most_rows: int | None,
     key: bytes,
     advance: Callable[[int], None],
+    together: Sequence[Sequence[int]] = (),
 ) -> People:
-    """Read all records and sort them by person. Whether there is room for them is for the caller to check."""
+    """Read all records and sort them by person. Whether there is room for them is for the caller to check.
+
+    `together` are the numbers of sets, of one column each, whose values are wanted as tuples.
+    """
     domains = _domains(survey)
     combinations = Combinations(domains)
     words, codes, persons = _read(source, survey, combinations, sets, columns, person, advance)
     keys = combinations.settle(words)
     rows = len(keys)
-    numbers = _number(persons, person) if person is not None else None
+    numbers = number_people(persons, person) if person is not None else None
     del persons
     if numbers is None or int(numbers.max()) == rows - 1:  # nobody has several rows
         offsets, order, dropped = np.arange(rows + 1), None, 0
@@ -203,9 +187,15 @@ def read_people(
     if order is not None:
         codes = [[one[order] for one in of_set] for of_set in codes]
     pairs = zip(codes, columns, strict=True)
-    found = [only_present(column, _items(offsets, of_set, len(column.texts))) for of_set, column in pairs]
+    found = [only_present(column, items_of(offsets, of_set, len(column.texts))) for of_set, column in pairs]
     return People(
-        combinations, keys, offsets, tuple(column for column, _ in found), tuple(items for _, items in found), dropped
+        combinations,
+        keys,
+        offsets,
+        tuple(column for column, _ in found),
+        tuple(items for _, items in found),
+        dropped,
+        tuple(tuples_of(offsets, numbers, [codes[number][0] for number in numbers]) for numbers in together),
     )
 
 
@@ -294,7 +284,7 @@ def _plain(persons: pa.Array) -> pa.Array:
     return persons.dictionary_decode() if pa.types.is_dictionary(persons.type) else persons
 
 
-def _number(persons: Sequence[pa.Array], column: str) -> Integers:
+def number_people(persons: Sequence[pa.Array], column: str) -> Integers:
     """A number for each person, for every row; nobody is to be taken for somebody else."""
     _refuse_nulls(column, sum(one.null_count for one in persons), sum(map(len, persons)))
     numbers = number_rows(persons)
@@ -344,26 +334,3 @@ def _sort_by_person(
         counts = np.minimum(counts, most_rows)
     order = rows[np.lexsort((keys[rows], persons[rows]))]
     return np.concatenate(([0], np.cumsum(counts))), order, dropped
-
-
-def _items(offsets: Integers, columns: Sequence[Numbers], values: int) -> Items:
-    """What people have in any of their rows, in any of the columns; each value once, with the rows that have it."""
-    people, rows = len(offsets) - 1, int(offsets[-1])
-    if len(columns) == 1 and people == rows:
-        return Items(offsets, columns[0], np.ones(rows, dtype=np.int32))
-    person = np.repeat(np.arange(people), np.diff(offsets))
-    if len(columns) == 1:
-        pairs = person * values + columns[0]
-    else:
-        cells = np.concatenate([np.arange(rows) * values + column for column in columns])
-        cells = np.unique(cells)
-        pairs = person[cells // values] * values + cells % values
-    pairs.sort()
-    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
-    different = pairs[starts]
-    counts = np.bincount(different // values, minlength=people)
-    return Items(
-        np.concatenate(([0], np.cumsum(counts))),
-        (different % values).astype(np.int32),
-        np.diff(starts, append=len(pairs)).astype(np.int32),
-    )

@@ -5,6 +5,7 @@ sensitive = "Disease"             # or several: ["diag_1", "insulin"], or sets o
                                   # [{columns = ["diag_1", "diag_2"], name = "diagnosis", limits = {odds = 4}}]
 person = "patient"                # whose rows they are, where people have several; never published
 most_rows = 4                     # of people with more rows, so many are kept, at random
+keep_together = [["diag_1", "insulin"]]  # sensitive columns whose values are published as tuples, too
 quasi_identifiers = ["Gender", "Zipcode"]
 identifiers = ["Name"]            # never published
 strata = "auto"                   # or "none", a number, or a list of quasi-identifiers

@@ -13,6 +13,7 @@ from dalenius.policy.group_sources import grouping_of, parse_groups
 from dalenius.policy.grouping import Grouping
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.roles import Roles, SensitiveSet, check_sets
+from dalenius.policy.together import in_order
 
 
 def _strata(value: object) -> object:
@@ -164,6 +165,7 @@ class TableSection(Section):
     identifiers: list[str] = Field(default_factory=list)
     person: str | None = None
     most_rows: int | None = Field(default=None, ge=1)
+    keep_together: list[list[str]] = Field(default_factory=list)
     null_value: str | None = None
     strata: Annotated[str | int | list[str] | None, BeforeValidator(_strata)] = None
     strict: bool | None = None
@@ -188,7 +190,15 @@ class TableSection(Section):
             raise ValueError(f"the column {twice!r} has more than one role")
         if isinstance(self.sensitive, list):
             self._check_sets(self.sets)
+        self._check_together(self.sets)
         return self
+
+    def _check_together(self, sets: tuple[SensitiveSet, ...]) -> None:
+        if self.keep_together and self.sensitive is not None:  # which columns are sensitive may be said elsewhere
+            try:
+                in_order(self.keep_together, sets)
+            except UsageError as error:
+                raise ValueError(f"{error.message}. {error.hint}") from None
 
     def _check_sets(self, sets: tuple[SensitiveSet, ...]) -> None:
         if not sets:

@@ -33,9 +33,15 @@ class SaidSets(NamedTuple):
     sets: tuple[SensitiveSet, ...]
     limits: tuple[Limits, ...]
 
-    def roles(self, quasi_identifiers: tuple[str, ...], identifiers: tuple[str, ...], person: str | None) -> Roles:
+    def roles(
+        self,
+        quasi_identifiers: tuple[str, ...],
+        identifiers: tuple[str, ...],
+        person: str | None,
+        keep_together: tuple[tuple[str, ...], ...] = (),
+    ) -> Roles:
         """With the roles of the other columns. A plain request names no sets."""
-        roles = Roles(self.sets[0].name, quasi_identifiers, identifiers, person, self.sets)
+        roles = Roles(self.sets[0].name, quasi_identifiers, identifiers, person, self.sets, keep_together)
         return roles if roles.by_people else replace(roles, sets=())
 
     def limits_by_set(self, roles: Roles) -> tuple[Limits, ...]:

@@ -167,6 +167,7 @@ def describe(
         ],
         group_table=None,
         others=[],
+        together=[],
     )
 
 

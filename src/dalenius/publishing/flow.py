@@ -31,6 +31,7 @@ from dalenius.planning import plan_counts
 from dalenius.policy.grouping import settle_bands
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.sensitive_sets import Sensitive, read_sets
+from dalenius.policy.together import Together, read_together
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
 from dalenius.publishing.counting import count, counting_notes, find_columns
 from dalenius.publishing.description import describe, table_specs
@@ -57,6 +58,7 @@ def publish(
     identifiers: Sequence[str] = (),
     person: str | None = None,
     most_rows: int | None = None,
+    keep_together: Together = (),
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
     format: Format | None = None,
@@ -110,6 +112,10 @@ def publish(
     several rows, `person` is the column that says whose they are: then limits are about people. It is not published. Of
     people with more than `most_rows` rows, so many are kept, at random.
 
+    What goes with what in different sensitive columns is not published, unless they are in one list of `keep_together`:
+    `[["diag_1", "insulin"]]`. Then their values are published as tuples, too, and whoever knows one of somebody's
+    values learns more of the others than limits say: `Release.concerns` says how much.
+
     Nulls of the sensitive column count as `null_value`, and so do the texts that are `missing`. People whose value is
     `not_applicable` are set apart: it is published outright that the question does not apply to them.
 
@@ -123,7 +129,7 @@ def publish(
     True
     """
     said = read_sets(sensitive, limits, null_value, _names(missing))
-    roles = said.roles(_names(quasi_identifiers), _names(identifiers), person)
+    roles = said.roles(_names(quasi_identifiers), _names(identifiers), person, read_together(keep_together))
     request = PublishRequest(
         table=table,
         roles=roles,
@@ -220,6 +226,10 @@ def publish_request(
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
     """What a publisher should know about the table before it is published, the heaviest first; no release."""
     progress = progress or Silent()
+    if request.by_people:
+        from dalenius.publishing.people import inspect_people
+
+        return inspect_people(request, progress)
     with _counted(request, progress) as (table, survey, _):
         return inspect(table, survey, request, progress)
 

@@ -119,7 +119,7 @@ class PeopleStratifier:
                 questions = [0]
             trees.append([one + len(strata) if isinstance(one, int) else one for one in questions])
             for stratum in range(int(of_person.max()) + 1):
-                strata.append(self._solve(mine[of_person == stratum], number))
+                strata.append(self._solve(mine[of_person == stratum], number, progress))
                 progress.advance(1)
         return PeopleCut(tuple(strata), tuple(_chain(classes, trees)))
 
@@ -240,13 +240,19 @@ class PeopleStratifier:
         number = int((self._items.offsets[people + 1] - self._items.offsets[people]).sum())
         return float(number**1.5 / max(1, len(people)) ** 0.5)
 
-    def _solve(self, people: Integers, rows_each: int) -> PeopleStratum:
+    def _solve(self, people: Integers, rows_each: int, progress: Progress) -> PeopleStratum:
         """Buckets for a stratum, in its share of the time that is left: that of its work among all that waits."""
         share = min(1.0, self._work(people) / max(self._waiting, 1.0))
         self._waiting -= self._work(people)
         seconds = max(_MOMENT, (self._deadline - time.monotonic()) * share)
         problem = self._problem(people)
-        solution = solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
+        solution = solve_units(
+            problem,
+            gap=self._options.strata_gap,
+            time_limit=seconds,
+            random=self._random,
+            each=lambda: progress.advance(0),  # somebody may have asked to stop
+        )
         return PeopleStratum(people, rows_each, solution)
 
 

@@ -2,7 +2,7 @@
 
 QIT has the rows of people, bucket by bucket; the people of a bucket are in the order of their rows, which says nothing
 else. Each sensitive set has an ST of its own: a line for each value of a person, in the order of buckets and values. So
-the lists of two sets have nothing to do with each other but their buckets.
+the lists of two sets have nothing to do with each other but their buckets, unless a table of tuples joins them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from dalenius.model.groups import NO_GROUP
 from dalenius.model.plan import Method
 from dalenius.model.problem import BucketSetting
 from dalenius.place.domains import Integers
-from dalenius.place.people import Items, People
+from dalenius.place.items import Items, Tuples
+from dalenius.place.people import People
 from dalenius.place.survey import Survey
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.people_buckets import Buckets
 from dalenius.publishing.people_limits import LimitedSet
 from dalenius.publishing.people_strata import PeopleCut
+from dalenius.publishing.together_table import PIECE_ROWS, Lines, lines_of, together_fields, write_together
 from dalenius.release import manifest
-from dalenius.release.column_entries import SensitiveEntry, SensitiveSet
+from dalenius.release.column_entries import KeptTogether, SensitiveEntry, SensitiveSet
 from dalenius.release.folder import group_column
 from dalenius.release.two_tables import TableFile, Tables
 from dalenius.release.writer import TableWriter, published_schema
 from dalenius.strata.growing import MARGIN
 from dalenius.tables.arrays import arrow_array
 
-_PIECE_ROWS = 2**18
 _GROUP_BYTES, _GROUP_BITS = 2**23, 17
 
 
@@ -79,7 +80,8 @@ class PeopleTables:
         """All tables, and the manifest that goes with them, which is not written."""
         qit = self._write_qit(folder)
         entries = [self._write_set(folder, number, one) for number, one in enumerate(self._sets)]
-        return self._manifest(qit, entries)
+        together = [self._write_together(folder, number, one) for number, one in enumerate(self._people.tuples)]
+        return self._manifest(qit, entries, together)
 
     def _writer(self, folder: Path, name: str, schema: pa.Schema) -> TableWriter:
         path = folder / f"{name}.{self._request.format}"
@@ -95,8 +97,8 @@ class PeopleTables:
         writer = self._writer(folder, "qit", schema)
         try:
             for numbers, keys, buckets in self._rows():
-                for start in range(0, len(keys), _PIECE_ROWS):
-                    piece = slice(start, start + _PIECE_ROWS)
+                for start in range(0, len(keys), PIECE_ROWS):
+                    piece = slice(start, start + PIECE_ROWS)
                     columns = self._people.combinations.decode(keys[piece])
                     own = [arrow_array(numbers[piece])] if self.has_persons else []
                     writer.write([*own, *columns, arrow_array(buckets[piece])])
@@ -118,16 +120,9 @@ class PeopleTables:
             numbers = np.arange(count) - np.repeat(firsts, np.diff(firsts, append=count)) + 1
             yield np.repeat(numbers, each), keys.ravel(), np.repeat(buckets, each)
 
-    def _lines(self, items: Items) -> Iterator[tuple[Integers, Integers, Integers]]:
+    def _lines(self, items: Items) -> Lines:
         """For each stratum bucket, code and rows of each item, in this order."""
-        start = 0
-        for count in self._buckets.strata:
-            people, of = self._buckets.people[start : start + count], self._buckets.of[start : start + count]
-            start += count
-            mine = items.take(people)
-            buckets = np.repeat(of, np.diff(mine.offsets))
-            order = np.lexsort((mine.rows, mine.codes, buckets))
-            yield buckets[order], mine.codes[order].astype(np.int64), mine.rows[order].astype(np.int64)
+        return lines_of(items, self._buckets.people, self._buckets.of, self._buckets.strata)
 
     def _write_set(self, folder: Path, number: int, one: LimitedSet) -> SensitiveSet:
         name = "st" if number == 0 else f"st{number + 1}"
@@ -140,8 +135,8 @@ class PeopleTables:
         try:
             for buckets, codes, of_rows in self._lines(one.items):
                 values.add(buckets, codes)
-                for start in range(0, len(codes), _PIECE_ROWS):
-                    piece = slice(start, start + _PIECE_ROWS)
+                for start in range(0, len(codes), PIECE_ROWS):
+                    piece = slice(start, start + PIECE_ROWS)
                     last = [arrow_array(of_rows[piece])] if self.has_persons else []
                     writer.write([arrow_array(buckets[piece]), column.decode(codes[piece]), *last])
             table = writer.finish()
@@ -177,6 +172,15 @@ class PeopleTables:
             ],
         )
 
+    def _write_together(self, folder: Path, number: int, tuples: Tuples) -> KeptTogether:
+        """A table of tuples; `number` is its place among those tables."""
+        columns = [self._sets[place].column for place in tuples.sets]
+        rows = [_whole(self._names.rows)] if self.has_persons else []
+        fields = [_whole(self._names.bucket), *together_fields(columns), *rows]
+        name = "together" if number == 0 else f"together{number + 1}"
+        writer = self._writer(folder, name, published_schema(pa.schema(fields), self._request.format))
+        return write_together(writer, self._lines(tuples.items), tuples, columns, with_rows=self.has_persons)
+
     def _write_groups(
         self, folder: Path, name: str, one: LimitedSet, cases: _WorstCases, *, write: bool
     ) -> TableFile | None:
@@ -201,11 +205,11 @@ class PeopleTables:
                     continue
                 ranks = rank[codes]
                 ranks = ranks[np.lexsort((ranks, buckets))]
-                for start in range(0, len(ranks), _PIECE_ROWS):
-                    piece = ranks[start : start + _PIECE_ROWS]
+                for start in range(0, len(ranks), PIECE_ROWS):
+                    piece = ranks[start : start + PIECE_ROWS]
                     places = arrow_array(np.minimum(piece, number - 1).astype(np.int32), piece == number)
                     column = pa.DictionaryArray.from_arrays(places, texts)
-                    writer.write([arrow_array(buckets[start : start + _PIECE_ROWS]), column])
+                    writer.write([arrow_array(buckets[start : start + PIECE_ROWS]), column])
             return writer.finish() if writer is not None else None
         finally:
             if writer is not None:
@@ -217,7 +221,9 @@ class PeopleTables:
     def _missing(self, number: int) -> tuple[str, ...]:
         return self._request.roles.all_sets[number].missing
 
-    def _manifest(self, qit: TableFile, entries: Sequence[SensitiveSet]) -> manifest.Manifest:
+    def _manifest(
+        self, qit: TableFile, entries: Sequence[SensitiveSet], together: list[KeptTogether]
+    ) -> manifest.Manifest:
         people, cut, names = self._people, self._cut, self._names
         if qit.rows != len(people.keys):
             raise SelfCheckError(f"{len(people.keys):,} records went in, and {qit.rows:,} came out")
@@ -258,6 +264,7 @@ class PeopleTables:
             values=first.values,
             group_table=first.group_table,
             others=others,
+            together=together,
         )
 
     def _strata(self) -> manifest.Strata | None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
@@ -33,12 +33,13 @@ from dalenius.model.estimate import Estimate, GroupEstimate, Unit
 from dalenius.query.attached_tables import both
 from dalenius.query.conditions import Condition, conjuncts
 from dalenius.query.count import MOST_GROUPS, Counter, engine_memory, refuse_more_than
-from dalenius.query.people_factors import GroupsAround, row_factor, several_values_factor, value_factor
-from dalenius.query.people_tables import PeopleTables, SensitiveLines
+from dalenius.query.people_factors import groups_around, is_one, row_factor, several_values_factor, value_factor
+from dalenius.query.people_tables import PeopleTables, SensitiveLines, TupleLines
 from dalenius.query.sql import Names
+from dalenius.query.together_factors import TuplePart, people_with_tuples, tuples_of_rows
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
-from dalenius.tables.connections import connect, literal, lock
+from dalenius.tables.connections import connect, lock
 
 if TYPE_CHECKING:
     from dalenius.query.calibration import Calibration
@@ -53,10 +54,11 @@ _DIGITS = 12  # of sums, so that they do not depend on threads
 
 @dataclass(frozen=True)
 class Parts:
-    """A condition as SQL: on quasi-identifiers, and on sensitive columns by their number."""
+    """A condition as SQL: on quasi-identifiers, on sensitive columns by their number, and on tuples by theirs."""
 
     rows: str | None
     values: dict[int, str]
+    tied: dict[int, str] = field(default_factory=dict)
 
 
 class PeopleCounter(AbstractContextManager["PeopleCounter"]):
@@ -106,7 +108,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
 
     def count(self, expression: str, *, learn: bool = False, measure: bool = False) -> Estimate:
         """How many people, or rows, meet a SQL condition on the published columns."""
-        view = self._view(expression, ())
+        view = self.plain_counter(expression, ())
         if view is not None:
             return view.count(expression, learn=learn, measure=measure)
         answers = list(self._answers(self.parts(expression), (), learn))
@@ -117,7 +119,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
     ) -> list[GroupEstimate]:
         """The same for every group; somebody with several values of a column is in several groups of it."""
         by = [self._names.column(name) for name in group_by]
-        view = self._view(expression, by)
+        view = self.plain_counter(expression, by)
         if view is not None:
             return view.count_by(expression, by, learn=learn, measure=measure)
         if len(set(by)) < len(by):
@@ -163,7 +165,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         names = {*by}.union(*(condition.columns for condition in conditions))
         return {self._numbers[name] for name in names if name in self._numbers}
 
-    def _view(self, expression: str, by: Sequence[str]) -> Counter | None:
+    def plain_counter(self, expression: str, by: Sequence[str]) -> Counter | None:
         """What answers questions about one column of which everybody has one value; None if this is another one."""
         named = self._named(expression, by)
         one_value = [k for k in range(self.manifest.sets) if self.manifest.view(k).is_plain]
@@ -178,7 +180,8 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
             self._views[number] = self._stack.enter_context(counter)
         return self._views[number]
 
-    def _open_tables(self) -> PeopleTables:
+    def tables(self) -> PeopleTables:
+        """The tables of the release."""
         if self._tables is None:
             self._tables = self._stack.enter_context(PeopleTables(self._folder, self._memory))
         return self._tables
@@ -187,10 +190,26 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         """The parts of a condition, as SQL; an error if one of them ties columns together that are apart here."""
         rows: list[str] = []
         values: dict[int, list[str]] = {}
-        for condition in self._open_tables().conditions(expression):
-            number = self._side(condition)
-            (rows if number is None else values.setdefault(number, [])).append(condition.sql)
-        return Parts(both(*rows) if rows else None, {number: both(*parts) for number, parts in values.items()})
+        tied: dict[int, list[str]] = {}
+        for condition in self.tables().conditions(expression):
+            kept = self._tuples(condition)
+            number = self._side(condition) if kept is None else None
+            if kept is not None:
+                tied.setdefault(kept, []).append(condition.sql)
+            else:
+                (rows if number is None else values.setdefault(number, [])).append(condition.sql)
+        return Parts(
+            both(*rows) if rows else None,
+            {number: both(*parts) for number, parts in values.items()},
+            {number: both(*parts) for number, parts in tied.items()},
+        )
+
+    def _tuples(self, condition: Condition) -> int | None:
+        """The number of the columns kept together that a part ties to each other; None if it ties no such columns."""
+        if len(condition.columns) < 2:
+            return None
+        kept = (one.number for one in self.tables().together if condition.columns <= set(one.names))
+        return next(kept, None)
 
     def _side(self, condition: Condition) -> int | None:
         """The number of the sensitive column that a part is on; None if it is on quasi-identifiers."""
@@ -198,15 +217,17 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         if not sensitive:
             return None
         if len(condition.columns) > 1:
-            others = "another sensitive column" if len(sensitive) > 1 else "quasi-identifiers"
+            kept = any(set(sensitive) <= set(one.names) for one in self.tables().together)
+            others = "quasi-identifiers" if kept or len(sensitive) == 1 else "another sensitive column"
             raise QueryError(
                 f"a part of the condition ties {sensitive[0]!r} to {others}, and the release keeps them apart",
-                "Join parts by AND, each of which names one sensitive column, or quasi-identifiers alone.",
+                "Join parts by AND, each of which names one sensitive column, or several that are kept together, or "
+                "quasi-identifiers alone.",
             )
         return self._numbers[sensitive[0]]
 
     def _answers(self, parts: Parts, by: Sequence[str], learn: bool) -> Iterator[GroupEstimate]:
-        tables = self._open_tables()
+        tables = self.tables()
         persons = self.manifest.persons
         query = _query(tables, self._factors(parts, by), by, self._unit)
         for row in tables.fetch(query):
@@ -222,19 +243,47 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
 
     def _factors(self, parts: Parts, by: Sequence[str]) -> list[str]:
         """What each part leaves open: SQL with a line for every bucket and group of its own columns."""
-        tables = self._open_tables()
+        tables = self.tables()
         rows = [tables.identifiers[name] for name in by if name not in self._numbers]
         factors = []
+        joint: set[int] = set()
+        for kept in tables.together:
+            own = {name for place, name in zip(kept.places, kept.names, strict=True) if place in parts.values}
+            if kept.number in parts.tied or len(own.union(by) & set(kept.names)) > 1:
+                factors.append(self._joint_factor(kept, parts, by))
+                joint.update(kept.places)
         for one in tables.sets:
-            condition = parts.values.get(one.number)
-            if one.name in by or (condition is not None and (one.manifest.is_plain or _is_one(tables, one, condition))):
-                factors.append(value_factor(one, condition or "TRUE", one.name in by, self._unit))
-            elif condition is not None:
-                groups = _groups_around(tables, one, condition)
-                factors.append(several_values_factor(one, condition, self._unit, groups))
+            if one.number not in joint:
+                factors += self._value_factors(one, parts.values.get(one.number), by, self._unit)
         if parts.rows is not None or rows or not factors:
             factors.append(row_factor(parts.rows or "TRUE", rows, tables.has_persons, self._unit))
         return factors
+
+    def _value_factors(self, one: SensitiveLines, condition: str | None, by: Sequence[str], unit: Unit) -> list[str]:
+        """What a condition on a single sensitive column leaves open; nothing if there is none."""
+        tables = self.tables()
+        if one.name in by or (condition is not None and (one.manifest.is_plain or is_one(tables, one, condition))):
+            return [value_factor(one, condition or "TRUE", one.name in by, unit)]
+        if condition is None:
+            return []
+        return [several_values_factor(one, condition, unit, groups_around(tables, one, condition))]
+
+    def _joint_factor(self, kept: TupleLines, parts: Parts, by: Sequence[str]) -> str:
+        """What conditions on columns that are kept together leave open, together."""
+        tables = self.tables()
+        columns = [column for column, name in zip(kept.columns, kept.names, strict=True) if name in by]
+        tied = parts.tied.get(kept.number)
+        conditions = [parts.values[place] for place in kept.places if place in parts.values]
+        whole = both(*conditions, *([tied] if tied is not None else []))
+        if self._unit == "rows" or not tables.has_persons:
+            return tuples_of_rows(kept, whole, columns)
+        found = [
+            TuplePart(factor, parts.values.get(place, "TRUE"), [f"s{place}"] if f"s{place}" in columns else [])
+            for place in kept.places
+            for factor in self._value_factors(tables.sets[place], parts.values.get(place), by, self._unit)
+        ]
+        found += [TuplePart(several_values_factor(kept, tied, self._unit, None), tied)] if tied is not None else []
+        return people_with_tuples(kept, found)
 
 
 def _query(tables: PeopleTables, factors: Sequence[str], by: Sequence[str], unit: Unit) -> str:
@@ -280,37 +329,6 @@ def _product(names: Sequence[str], column: str, of: str) -> str:
 
 def _list_sum(until: str, summand: str) -> str:
     return f"coalesce(list_sum(list_transform(range(1, {until} + 1), lambda i: {summand})), 0)"
-
-
-def _is_one(tables: PeopleTables, one: SensitiveLines, condition: str) -> bool:
-    """Whether at most one value meets a condition: its lines are people, and need not be told apart by value."""
-    query = f"SELECT DISTINCT {one.column} FROM st{one.number} WHERE {condition} LIMIT 2"  # noqa: S608
-    return sum(1 for _ in tables.fetch(query)) <= 1
-
-
-def _groups_around(tables: PeopleTables, one: SensitiveLines, condition: str) -> GroupsAround | None:
-    """The largest groups within the values that meet a condition, and the smallest around them."""
-    manifest = one.manifest
-    if manifest.group_table is None or manifest.groups is None:
-        return None
-    texts = f"SELECT DISTINCT CAST({one.column} AS VARCHAR) FROM st{one.number} WHERE {condition}"  # noqa: S608
-    matching = {manifest.null_value if text is None else str(text) for (text,) in tables.fetch(texts)}
-    parents = [group.parent for group in manifest.groups]
-    members: dict[int | None, set[str]] = {}
-    for value in manifest.values:
-        place = value.group
-        members.setdefault(place, set()).add(value.value)
-        while place is not None and (place := parents[place]) is not None:
-            members.setdefault(place, set()).add(value.value)
-    within = {place for place, values in members.items() if values <= matching}
-    largest = [place for place in within if place is None or parents[place] not in within or parents[place] is None]
-    around = [place for place, values in members.items() if matching <= values]
-    smallest = min(around, key=lambda place: len(members[place]), default=None)
-
-    def is_group(place: int | None) -> str:
-        return "g IS NULL" if place is None else f"g = {literal((manifest.groups or [])[place].name)}"
-
-    return GroupsAround([is_group(place) for place in largest], is_group(smallest) if around else None)
 
 
 def _has_numbers(manifest: Manifest) -> bool:

@@ -36,7 +36,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dalenius.model.estimate import Unit
-from dalenius.query.people_tables import SensitiveLines
+from dalenius.query.people_tables import PeopleTables, SensitiveLines, TupleLines
+from dalenius.tables.connections import literal
 
 _KNOWN = """CAST({0} AS DOUBLE) AS total, CAST({0} AS DOUBLE) * {0} - {1} AS others, CAST({1} - {0} AS DOUBLE) AS own,
     CAST({0} AS BIGINT) AS low, CAST({0} AS BIGINT) AS high, TRUE AS tight, {2} AS each_has"""
@@ -92,7 +93,9 @@ def value_factor(one: SensitiveLines, condition: str, by_value: bool, unit: Unit
               FROM {one.lines} JOIN sizes USING (b) GROUP BY {keys})"""  # noqa: S608
 
 
-def several_values_factor(one: SensitiveLines, condition: str, unit: Unit, groups: GroupsAround | None) -> str:
+def several_values_factor(
+    one: SensitiveLines | TupleLines, condition: str, unit: Unit, groups: GroupsAround | None
+) -> str:
     """The factor of a condition on a sensitive column of which people can have several values."""
     several = one.slots > 1
     full = "0" if several else "count(*) FILTER (WHERE r = each)"
@@ -205,3 +208,34 @@ def _units(bounded: str, closest: str, slots: int, unit: Unit) -> str:
 
 def _named(columns: dict[str, str]) -> str:
     return ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+
+
+def is_one(tables: PeopleTables, one: SensitiveLines, condition: str) -> bool:
+    """Whether at most one value meets a condition: its lines are people, and need not be told apart by value."""
+    query = f"SELECT DISTINCT {one.column} FROM st{one.number} WHERE {condition} LIMIT 2"  # noqa: S608
+    return sum(1 for _ in tables.fetch(query)) <= 1
+
+
+def groups_around(tables: PeopleTables, one: SensitiveLines, condition: str) -> GroupsAround | None:
+    """The largest groups within the values that meet a condition, and the smallest around them."""
+    manifest = one.manifest
+    if manifest.group_table is None or manifest.groups is None:
+        return None
+    texts = f"SELECT DISTINCT CAST({one.column} AS VARCHAR) FROM st{one.number} WHERE {condition}"  # noqa: S608
+    matching = {manifest.null_value if text is None else str(text) for (text,) in tables.fetch(texts)}
+    parents = [group.parent for group in manifest.groups]
+    members: dict[int | None, set[str]] = {}
+    for value in manifest.values:
+        place = value.group
+        members.setdefault(place, set()).add(value.value)
+        while place is not None and (place := parents[place]) is not None:
+            members.setdefault(place, set()).add(value.value)
+    within = {place for place, values in members.items() if values <= matching}
+    largest = [place for place in within if place is None or parents[place] not in within or parents[place] is None]
+    around = [place for place, values in members.items() if matching <= values]
+    smallest = min(around, key=lambda place: len(members[place]), default=None)
+
+    def is_group(place: int | None) -> str:
+        return "g IS NULL" if place is None else f"g = {literal((manifest.groups or [])[place].name)}"
+
+    return GroupsAround([is_group(place) for place in largest], is_group(smallest) if around else None)

@@ -93,6 +93,20 @@ ValueList = Annotated[
 ]
 
 
+class KeptTogether(Entry):
+    """A table of tuples: the values of several sensitive columns that are in one row."""
+
+    table: TableFile
+    columns: Annotated[
+        list[str],
+        Field(
+            min_length=2,
+            fail_fast=True,
+            description="The names of the sensitive columns, in the order in which they are sensitive.",
+        ),
+    ]
+
+
 class SensitiveSet(Entry):
     """A further sensitive column, with a table, limits and groups of its own."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from dalenius.errors import ReleaseError
 
 _SINCE_5: dict[str, Any] = {"groups": None, "bands": None, "missing": []}
-_SINCE_6: dict[str, Any] = {"persons": None, "group_table": None, "others": []}
+_SINCE_6: dict[str, Any] = {"persons": None, "group_table": None, "others": [], "together": []}
 
 
 def in_this_format(document: dict[str, Any], this: int) -> dict[str, Any]:

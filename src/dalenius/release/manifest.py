@@ -20,7 +20,15 @@ from dalenius.model.memory import ReadingMemory
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import MOST_VALUES
 from dalenius.release.admission import LARGEST_MANIFEST, require_modest
-from dalenius.release.column_entries import BandList, Codes, GroupList, SensitiveEntry, SensitiveSet, ValueList
+from dalenius.release.column_entries import (
+    BandList,
+    Codes,
+    GroupList,
+    KeptTogether,
+    SensitiveEntry,
+    SensitiveSet,
+    ValueList,
+)
 from dalenius.release.column_entries import Column as Column
 from dalenius.release.column_entries import GroupEntry as GroupEntry
 from dalenius.release.column_entries import Value as Value
@@ -134,6 +142,14 @@ class Manifest(Entry):
     others: Annotated[
         list[SensitiveSet], Field(max_length=MOST_SETS, fail_fast=True, description="Further sensitive columns.")
     ]
+    together: Annotated[
+        list[KeptTogether],
+        Field(
+            max_length=MOST_SETS,
+            fail_fast=True,
+            description="Tables of what goes with what: of sensitive columns that are kept together.",
+        ),
+    ]
 
     _made_in: int = PrivateAttr(default=FORMAT)
 
@@ -172,7 +188,7 @@ class Manifest(Entry):
     def view(self, number: int) -> Manifest:
         """The same release with one of its sensitive columns alone, of which the first is number 0."""
         if number == 0:
-            seen = self.model_copy(update={"others": []})
+            seen = self.model_copy(update={"others": [], "together": []})
         else:
             chosen = self.others[number - 1]
             seen = self.model_copy(
@@ -180,11 +196,17 @@ class Manifest(Entry):
                     "tables": Tables(qit=self.tables.qit, st=chosen.table),
                     "columns": self.columns.model_copy(update={"sensitive": chosen.column}),
                     "others": [],
+                    "together": [],
                     **{name: getattr(chosen, name) for name in _OF_A_SET},
                 }
             )
         seen._made_in = self._made_in
         return seen
+
+    @property
+    def sensitive_names(self) -> tuple[str, ...]:
+        """The names of the sensitive columns, in their order."""
+        return (self.columns.sensitive.name, *(other.column.name for other in self.others))
 
     @property
     def apart(self) -> Stratum | None:
@@ -283,6 +305,7 @@ def tables_in(manifest: bytes) -> list[str] | None:
         entries = [document["tables"]["qit"], document["tables"]["st"], document.get("group_table")]
         for other in document.get("others", []):
             entries += [other["table"], other["group_table"]]
+        entries += [one["table"] for one in document.get("together", [])]
         return [name for entry in entries if entry is not None for name in _files(entry)]
     except (ValueError, RecursionError, KeyError, TypeError, ReleaseError, MemoryLimitError):
         return None

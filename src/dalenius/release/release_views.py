@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dalenius.errors import NoSuchColumnError, UsageError
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
@@ -9,15 +11,15 @@ from dalenius.release.two_tables import TableFile
 
 
 def all_tables(manifest: Manifest) -> list[TableFile]:
-    """QIT, and for each sensitive column ST and, if there is one, its table of groups."""
+    """QIT, for each sensitive column ST and, if there is one, its table of groups, and the tables of tuples."""
     views = [manifest.view(number) for number in range(manifest.sets)]
     of_columns = [table for view in views for table in (view.tables.st, view.group_table) if table is not None]
-    return [manifest.tables.qit, *of_columns]
+    return [manifest.tables.qit, *of_columns, *(one.table for one in manifest.together)]
 
 
 def sensitive_columns(manifest: Manifest) -> tuple[str, ...]:
     """The names of the sensitive columns, in their order."""
-    return tuple(manifest.view(number).columns.sensitive.name for number in range(manifest.sets))
+    return manifest.sensitive_names
 
 
 def in_a_few_words(manifest: Manifest) -> str:
@@ -35,6 +37,19 @@ def view_of(release: ReleaseFolder, column: str) -> ReleaseFolder:
             f"the release has no sensitive column {column!r}", f"It has {', '.join(map(repr, names))}."
         )
     return release.view(names.index(column))
+
+
+def together_of(release: ReleaseFolder, columns: Sequence[str]) -> ReleaseFolder:
+    """The release with the table of tuples that has all of these columns."""
+    kept = [one.columns for one in release.manifest.together]
+    number = next((place for place, names in enumerate(kept) if set(columns) <= set(names)), None)
+    if number is None or not columns:
+        listed = "; ".join(", ".join(map(repr, names)) for names in kept) or "none"
+        raise NoSuchColumnError(
+            f"the release does not keep {' and '.join(map(repr, columns)) or 'these columns'} together",
+            f"It keeps together: {listed}.",
+        )
+    return release.kept_together(number)
 
 
 def require_plain(manifest: Manifest, what: str) -> None:

@@ -65,7 +65,7 @@ class TableFile(Entry):
     file: Annotated[
         str,
         Field(
-            pattern=r"^(qit|st([2-9]|[1-9][0-9]{1,2})?(_groups)?)(\.parquet|\.csv|(-[0-9a-f]{16})?)$",
+            pattern=r"^(qit|st([2-9]|[1-9][0-9]{1,2})?(_groups)?|together([2-9]|[1-9][0-9])?)(\.parquet|\.csv|(-[0-9a-f]{16})?)$",
             description="Its name in the folder; without a suffix, that of a folder of parts.",
         ),
     ]

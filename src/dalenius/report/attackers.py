@@ -119,7 +119,10 @@ def _sentences(name: str, attack: dict[str, Any], promised: int) -> list[str]:
     elif name == "intersection":
         sentences += _intersection(details)
     elif name == "other-column":
-        sentences.append(f"The column that is known is “{visible(details['known_column'], 60)}”.")
+        known = details["known_column"]
+        kept = any(one["kept_together"] for one in details["known_columns"] if one["column"] == known)
+        tuples = " The release keeps the two together, and says what goes with what." if kept else ""
+        sentences.append(f"The column that is known is “{visible(known, 60)}”.{tuples}")
     elif name == "minimality":
         sentences += _minimality(details, " or group of values" if attack["groups"] is not None else "")
     if name != "corruption" and details.get("merged_strata") != 0:

@@ -161,6 +161,7 @@ def _release(whole: Twin) -> Twin:
         "rows_each": people_words.rows_each(release),
         "rows_left_out": people_words.left_out(release),
         "sources": people_words.sources(whole["release"]),
+        "kept_together": people_words.kept_together(whole),
         "group_tables": sum(1 for file in release["files"] if "_groups" in file["file"]),
         "columns": [_column(own, place) for place, own in enumerate(one_by_one(whole))],
         "squared_error": squared_error(release),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dalenius.report.by_column import column_names
-from dalenius.report.formatting import chance, listed, number, plural, visible
+from dalenius.report.formatting import chance, listed, number, percent, plural, visible
 
 Twin = dict[str, Any]
 _MOST_NUMBERS = 12
@@ -50,7 +50,36 @@ def promise(twin: Twin) -> str:
     text = f"{start}. For every person and {value}: whoever knows {knows} gives “has it” at most its limit."
     if several:
         text += " That is so for each column by itself, not for what values of one column say of another."
+    if release["together"]:
+        text += " Of columns that are kept together, the release itself says that."
     return text
+
+
+def kept_together(twin: Twin) -> list[Twin]:
+    """Lists of columns that are kept together, and what somebody gets who knows one of them, if it was measured."""
+    known = twin["verify"]["known_columns"]
+    return [
+        {
+            "names": [visible(name, _SHORT_NAME) for name in columns],
+            "sentences": [_known_column(one) for one in known if {one["known"], one["asked"]} <= set(columns)],
+        }
+        for columns in twin["release"]["together"]
+    ]
+
+
+def _known_column(one: Twin) -> str:
+    """What somebody gets who knows a person's value of one column, about another."""
+    asked, least = f"“{visible(one['asked'], _SHORT_NAME)}”", "at least " if one["at_least"] else ""
+    start = f"Whoever knows a person's “{visible(one['known'], _SHORT_NAME)}”"
+    people = "people with a value of it" if one["at_least"] else "people"
+    if not one["above"]:
+        largest = percent(one["largest"])
+        return f"{start} gives no value of {asked} a probability above its limit; the largest is {largest}."
+    outright = f", and knows it outright for {number(one['pinned'])}" if one["pinned"] else ""
+    return (
+        f"{start} gives some value of {asked} a probability above its limit for {least}{number(one['above'])} of "
+        f"{number(one['people'])} {people}{outright}."
+    )
 
 
 def rows_each(release: Twin) -> str:

@@ -94,6 +94,7 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "values": _nearest_first(manifest),
         "not_applicable": [{"value": one.value, "count": one.count} for one in _set_apart(manifest)],
         "others": [_column_object(manifest.view(number)) for number in range(1, manifest.sets)],
+        "together": [one.columns for one in manifest.together],
     }
 
 

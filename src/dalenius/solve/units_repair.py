@@ -26,6 +26,8 @@ _OFFERS = 64  # for a unit that moves
 _MOST_UNITS = 400  # that are looked at in one round
 _ROUNDS = 40  # of moves without progress
 _PARTNERS = 256  # for a merger
+_MANY = 200  # buckets that are broken: so many are merged at once, each with the best of a few
+_FEW_PARTNERS = 16
 
 
 def repair(
@@ -47,8 +49,10 @@ def repair(
             bad = block.broken()
     while bad.size:
         each()
-        bucket = int(random.choice(bad))
-        touched = np.unique([bucket, _merge(block, bucket, largest, random)])
+        touched = _merge_many(block, bad, largest, random) if len(bad) > _MANY else np.empty(0, dtype=np.int64)
+        if not touched.size:
+            bucket = int(random.choice(bad))
+            touched = np.unique([bucket, _merge(block, bucket, largest, random)])
         bad = np.union1d(np.setdiff1d(bad, touched, assume_unique=True), block.broken(touched))
     block.arrange()
 
@@ -161,6 +165,39 @@ def _carry_out(
         block.room[bucket[:, None], block.items[unit[done]]] -= sign
     block.bucket_of[unit[done]] = target[done]
     return len(done)
+
+
+def _merge_many(block: Block, bad: Integers, largest: int, random: np.random.Generator) -> Integers:
+    """Put many broken buckets together with others, those first that become valid at least cost; which they are.
+
+    That happens where there was no time for exchanges. One by one, a hundred thousand mergers would take long.
+    """
+    others = np.flatnonzero(block.sizes > 0)
+    most = max(1, _CELLS // (_FEW_PARTNERS * (block.number + 1)))
+    chosen = random.choice(bad, most, replace=False) if len(bad) > most else bad
+    bucket = np.repeat(chosen, _FEW_PARTNERS)
+    other = random.choice(others, len(bucket))
+    sizes = block.sizes[bucket] + block.sizes[other]
+    room = block.room[bucket] + block.room[other] + block.caps(sizes)
+    room -= block.caps(block.sizes[bucket]) + block.caps(block.sizes[other])
+    left = -np.minimum(room, 0).sum(axis=1, dtype=np.int64)
+    saved = block.excess(bucket) + block.excess(other) - left
+    pick = np.flatnonzero((bucket != other) & (saved > 0))
+    pick = pick[np.lexsort((sizes[pick], -saved[pick], left[pick] > 0, sizes[pick] > largest))]
+    first = np.full(len(block.sizes), len(pick), dtype=np.int64)
+    rank = np.arange(len(pick))
+    np.minimum.at(first, bucket[pick], rank)
+    np.minimum.at(first, other[pick], rank)
+    done = pick[(first[bucket[pick]] == rank) & (first[other[pick]] == rank)]
+    bucket, other = bucket[done], other[done]
+    block.room[other] = room[done]
+    block.sizes[other] += block.sizes[bucket]
+    block.sizes[bucket] = 0
+    block.room[bucket] = block.caps(np.zeros(1, dtype=np.int64))
+    into = np.arange(len(block.sizes))
+    into[bucket] = other
+    block.bucket_of = into[block.bucket_of]
+    return np.concatenate([bucket, other])
 
 
 def _merge(block: Block, bucket: int, largest: int, random: np.random.Generator) -> int:

@@ -113,6 +113,36 @@ def difference_of_items(
         return difference_of(source.fetch, "lines", ["text", "rows"])
 
 
+def difference_of_tuples(
+    source: SourceTable, person: str | None, columns: Sequence[SensitiveColumns], release: pyarrow.RecordBatchReader
+) -> Difference:
+    """What goes with what in the rows of every person, in columns of one column of the table each.
+
+    `release` has the values of a tuple, column by column, and in how many rows it is, if the release says that.
+    """
+    names = release.schema.names[: len(columns)]
+    rows = release.schema.names[len(columns) :]
+    of_source = [one.columns[0] for one in columns]
+    with source.both_sides([*([person] if person is not None else []), *of_source], release) as connection:
+
+        def tuple_of(side: str, named: Sequence[str]) -> str:
+            types = column_types(connection, side)
+            pairs = zip(named, columns, strict=True)
+            texts = [text_of_value(name, one.null_value, one.missing, types[name] in FLOATING) for name, one in pairs]
+            return f"[{', '.join(texts)}]"
+
+        who = f"CAST({quote_name(person)} AS VARCHAR)" if person is not None else "row_number() OVER ()"
+        connection.execute(f"""
+            CREATE OR REPLACE TEMP TABLE lines AS
+            SELECT text, {"count(*)" if rows else "1"} AS rows, 1 AS side
+            FROM (SELECT {who} AS who, {tuple_of("source", of_source)} AS text FROM source) GROUP BY who, text
+            UNION ALL
+            SELECT {tuple_of("release", names)} AS text, {quote_name(rows[0]) if rows else "1"} AS rows, -1 AS side
+            FROM release""")  # noqa: S608
+    with _dropped_after(source, "lines"):
+        return difference_of(source.fetch, "lines", ["text", "rows"])
+
+
 def difference_of_groups(
     source: SourceTable,
     person: str | None,

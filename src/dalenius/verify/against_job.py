@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from dalenius.verify.job_people import (
     person_problems,
     published_columns,
     sensitive_problems,
+    together_problems,
+    unasked_together,
 )
 from dalenius.verify.stated_people import about
 
@@ -60,7 +63,7 @@ def check_job(job: Job, manifest: Manifest, report: Report) -> None:
         if key in BY_MANIFEST and not (key in _CODES and isinstance(job.table.sensitive, list)):
             for problem in BY_MANIFEST[key](asked, manifest):
                 report.fail(JOB, problem)
-    for problem in (*_codes_of_sets(job, manifest), *_not_applicable(job, manifest)):
+    for problem in (*_codes_of_sets(job, manifest), *_not_applicable(job, manifest), *unasked_together(job, manifest)):
         report.fail(JOB, problem)
     unseen = [key for key in said if key in UNSEEN]
     if unseen:
@@ -165,16 +168,20 @@ def _not_applicable(job: Job, manifest: Manifest) -> Iterator[str]:
 
 
 def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
-    """A table that cannot be cut is published as one, whatever was asked for."""
+    """A table that cannot be cut is published as one, whatever was asked for.
+
+    People with different numbers of rows are always apart: the job is about strata of those with equally many.
+    """
     word = asked.strip().casefold() if isinstance(asked, str) else ""
     if word == "auto" or manifest.strata is None:
         return
-    number = sum(1 for stratum in manifest.strata.strata if stratum.applies)
+    number = max(Counter(stratum.rows_each for stratum in manifest.strata.strata if stratum.applies).values())
     most = 1 if word == "none" else int(word) if _NUMBER.fullmatch(word) else asked
     if isinstance(most, int):
         if number > max(1, most):
             said = "no strata" if most <= 1 else f"at most {most:,} strata"
-            yield f"the job says {said}, and the release has {number:,}"
+            where = " of people with equally many rows" if manifest.persons is not None else ""
+            yield f"the job says {said}, and the release has {number:,}{where}"
         return
     columns = [most] if isinstance(most, str) else most
     cuts = dict.fromkeys(node.column for node in manifest.strata.tree if isinstance(node, Cut))
@@ -250,6 +257,7 @@ BY_MANIFEST: dict[str, Callable[[Any, Manifest], Iterator[str]]] = {
     "table.identifiers": _identifiers,
     "table.person": person_problems,
     "table.most_rows": most_rows_problems,
+    "table.keep_together": together_problems,
     "table.null_value": _null_value,
     "table.missing": _missing,
     "table.strata": _strata,

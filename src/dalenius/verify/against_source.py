@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Readable:
-    """Which tables could be read to their ends: QIT, and those of each sensitive column."""
+    """Which tables could be read to their ends: QIT, those of each sensitive column, and those of tuples."""
 
     qit: bool
     sets: tuple[bool, ...]
+    together: tuple[bool, ...] = ()
 
 
 def source_columns(manifest: Manifest) -> list[str]:
@@ -73,6 +74,11 @@ def check_source(
         else:
             _check_values(view, source, watch, own)
         report.add(own, about(release.manifest, number))
+    for number, can_be_read in enumerate(readable.together):
+        if can_be_read:
+            _check_tuples(release.kept_together(number), source, person, watch, report)
+        else:
+            report.not_checked([SOURCE], f"{release.manifest.together[number].table.file} cannot be read")
     return report
 
 
@@ -145,6 +151,23 @@ def _check_items(release: ReleaseFolder, source: SourceTable, person: str | None
         difference = difference_of_groups(source, person, sensitive, groups, reader)
         difference = replace(difference, missing=0) if shortened else difference
         _add(difference, "people with groups of values", release.name("groups"), report)
+
+
+def _check_tuples(
+    release: ReleaseFolder, source: SourceTable, person: str | None, watch: Watch, report: Report
+) -> None:
+    """What goes with what, in columns that are kept together."""
+    from dalenius.tables.compare_people import SensitiveColumns, difference_of_tuples
+
+    manifest, persons = release.manifest, release.manifest.persons
+    (kept,) = manifest.together
+    views = [manifest.view(manifest.sensitive_names.index(name)) for name in kept.columns]
+    columns = [SensitiveColumns(tuple(v.columns.sensitive.of), v.null_value, tuple(v.missing)) for v in views]
+    shortened = persons is not None and persons.dropped > 0
+    names = [*kept.columns, *([persons.rows] if persons is not None and not shortened else [])]
+    difference = difference_of_tuples(source, person, columns, _reader(release, "together", names, watch))
+    difference = replace(difference, missing=0) if shortened else difference
+    _add(difference, "tuples of sensitive values", kept.table.file, report)
 
 
 def _check_values(release: ReleaseFolder, source: SourceTable, watch: Watch, report: Report) -> None:

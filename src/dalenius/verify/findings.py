@@ -11,6 +11,7 @@ from typing import Any
 
 from dalenius.model.concern import Concern, Severity, by_weight
 from dalenius.model.exposure import Exposure, GroupShare, exposure_sentence
+from dalenius.model.known_column import KnownColumn, together_concerns
 from dalenius.model.verdict import Check, Finding, Signature, Verdict, conclude_check
 from dalenius.release.manifest import Manifest
 
@@ -43,6 +44,7 @@ _OF_PEOPLE = {
     ORDER: "rows and people are in the canonical order",
     SOURCE: "the people, their rows and what they have are those of the table",
 }
+_OF_TUPLES = {VALUES: f"{HOLDS[VALUES]}, and tuples have the values that their columns have"}
 _BEFORE_FORMAT_4 = {SCHEMA: "columns and types are as the manifest says"}
 _IF_ASKED = {SOURCE, JOB, SIGNATURE}
 _LONGEST_NAME = 60
@@ -61,6 +63,7 @@ class Report:
         self.exposure: Exposure | None = None
         self.signature: Signature | None = None
         self.groups: tuple[GroupShare, ...] = ()
+        self.known_columns: tuple[KnownColumn, ...] = ()
 
     def fail(self, check: str, message: str, count: int = 1) -> None:
         """Something is wrong."""
@@ -82,6 +85,7 @@ class Report:
         self.holds |= {check: holds for check, holds in other.holds.items() if holds != HOLDS[check]}
         self.exposure = other.exposure or self.exposure
         self.groups = other.groups or self.groups
+        self.known_columns += other.known_columns
 
     def checks(self, asked: Collection[str], manifest: Manifest | None = None) -> tuple[Check, ...]:
         """All checks: what not everybody wants only if it was asked for, and that of strata if there are any."""
@@ -89,6 +93,8 @@ class Report:
         promised = dict(self.holds)
         if manifest is not None and not manifest.is_plain:
             promised |= {check: holds for check, holds in _OF_PEOPLE.items() if promised[check] == HOLDS[check]}
+        if manifest is not None and manifest.together:
+            promised |= {check: holds for check, holds in _OF_TUPLES.items() if promised[check] == HOLDS[check]}
         if manifest is not None and not manifest.is_strict:
             promised |= _BEFORE_FORMAT_4
         left_out = {*(_IF_ASKED - set(asked)), *(() if with_strata else (STRATA,))}
@@ -107,7 +113,9 @@ class Report:
         """What it all adds up to; with the manifest, if it can be read."""
         checks = self.checks(asked, manifest)
         clear = (*_in_the_clear(self.exposure, manifest), *_set_apart(manifest))
-        concerns = by_weight((*_failures(checks), *clear, *_earlier_format(manifest)))
+        kept = [one.columns for one in manifest.together] if manifest is not None else []
+        together = together_concerns(kept, self.known_columns)
+        concerns = by_weight((*_failures(checks), *clear, *together, *_earlier_format(manifest)))
         if manifest is None:
             return Verdict(checks, tuple(self.notes), concerns=concerns)
         return Verdict(
@@ -120,6 +128,7 @@ class Report:
             self.signature,
             self.groups,
             manifest.people,
+            self.known_columns,
         )
 
 
@@ -217,6 +226,7 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
         ],
         "exposure": verdict.exposure.as_object() if verdict.exposure is not None else None,
         "groups": [group.as_object() for group in verdict.groups],
+        "known_columns": [known.as_object() for known in verdict.known_columns],
         "findings": [concern.as_object() for concern in verdict.concerns],
         "signature": verdict.signature.as_object() if verdict.signature is not None else None,
         "notes": list(verdict.notes),

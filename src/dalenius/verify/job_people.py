@@ -70,6 +70,24 @@ def most_rows_problems(asked: int, manifest: Manifest) -> Iterator[str]:
         yield f"the job says that people have at most {plural(asked, 'row')}, and {has}"
 
 
+def together_problems(asked: list[list[str]], manifest: Manifest) -> Iterator[str]:
+    """Columns that are kept together, in any order."""
+    has = [one.columns for one in manifest.together]
+    if {frozenset(columns) for columns in asked} != {frozenset(columns) for columns in has}:
+        kept = f"keeps {_lists(has)} together" if has else "keeps no columns together"
+        yield f"the job says that {_lists(asked)} are kept together, and the release {kept}"
+
+
+def unasked_together(job: Job, manifest: Manifest) -> Iterator[str]:
+    """Columns that are kept together though the job, which names them, does not say so: that protects people less."""
+    if manifest.together and not job.table.keep_together and job.table.sensitive is not None:
+        yield f"the release keeps {_lists(one.columns for one in manifest.together)} together, and the job does not"
+
+
+def _lists(lists: Iterable[list[str]]) -> str:
+    return "; ".join([listed(columns) for columns in lists][:_NAMED])
+
+
 def published_columns(manifest: Manifest) -> set[str]:
     """All columns of the table that the release has."""
     entries = [manifest.columns.sensitive, *(one.column for one in manifest.others)]

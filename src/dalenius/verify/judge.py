@@ -47,6 +47,7 @@ from dalenius.verify.release_files import (
     table_is_there,
 )
 from dalenius.verify.scan import RESTS_ON, Scanner
+from dalenius.verify.stated_people import together_problems
 from dalenius.verify.stated_tree import check_tree
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def _check(
     has_tree = check_tree(manifest, report)
     note_other_files(release, report)
     rows = manifest.rows + sum(manifest.view(number).slots for number in range(manifest.sets))
+    rows += sum(one.table.rows for one in manifest.together)
     rows *= 2 if given is not None else 1
     source = given.source if given is not None else None
     progress.stage(_STAGE, rows)
@@ -206,7 +208,7 @@ def _check_tables(scanner: Scanner, sets: Sequence[SensitiveChecks], report: Rep
         rest = [check for check in HOLDS if check not in (FILES, MANIFEST, HASHES, SOURCE, JOB, SIGNATURE)]
         report.not_checked(rest, "the manifest's numbers cannot be")
         _check_hashes(scanner, qit, sets, report)
-        return Readable(False, (False,) * len(sets))
+        return Readable(False, (False,) * len(sets), (False,) * len(manifest.together))
     with ThreadPoolExecutor(max_workers=3) as pool:
         try:
             hashes = pool.submit(_check_hashes, scanner, qit, sets, report)
@@ -220,13 +222,43 @@ def _check_tables(scanner: Scanner, sets: Sequence[SensitiveChecks], report: Rep
             raise
     report.add(scan.report)
     add_scans(sets, scans, manifest, report)
-    return Readable(scan.complete, tuple(one.complete for one in scans))
+    together = _check_together(scanner, [one.complete for one in scans], report)
+    return Readable(scan.complete, tuple(one.complete for one in scans), together)
 
 
 def _check_hashes(scanner: Scanner, qit: bool, sets: Sequence[SensitiveChecks], report: Report) -> None:
     report.add(check_hashes(scanner.release, ["qit"] if qit else [], scanner.watch))
     for own in sets:
         report.add(own.hashes())
+    for number in range(len(scanner.release.manifest.together)):
+        release = scanner.release.kept_together(number)
+        if table_is_there(release, "together", Report()):
+            report.add(check_hashes(release, ["together"], scanner.watch))
+
+
+def _check_together(scanner: Scanner, complete: Sequence[bool], report: Report) -> tuple[bool, ...]:
+    """The tables of tuples, each beside those of its columns, as far as they could be read; which of them could be."""
+    manifest = scanner.release.manifest
+    readable = [False] * len(manifest.together)
+    for number, kept in enumerate(manifest.together):
+        name, release = kept.table.file, scanner.release.kept_together(number)
+        if not table_is_there(release, "together", report):
+            report.not_checked([HASHES, SCHEMA, *RESTS_ON["together"]], f"{name} is not there")
+            continue
+        if any(True for _ in together_problems(manifest)):
+            report.not_checked(RESTS_ON["together"], f"it is not clear which columns {name} is about")
+            continue
+        if not all(complete[manifest.sensitive_names.index(column)] for column in kept.columns):
+            report.not_checked(RESTS_ON["together"], f"the tables that {name} is compared with cannot be read")
+            continue
+        from dalenius.verify.together_lines import scan_together  # here, because few releases need it
+
+        found = scan_together(scanner, number)
+        report.add(found.report)
+        readable[number] = found.complete
+        if found.complete and not found.report.findings:
+            report.known_columns += found.known
+    return tuple(readable)
 
 
 def _scan_rows(scanner: Scanner) -> Scan:

@@ -32,6 +32,7 @@ RESTS_ON: dict[TableName, tuple[str, ...]] = {
     "qit": (SIZES, STRATA, ORDER),
     "st": (SIZES, LIMITS, VALUES, ORDER),
     "groups": (SIZES, LIMITS, VALUES, ORDER),
+    "together": (SIZES, VALUES, ORDER),
 }
 
 

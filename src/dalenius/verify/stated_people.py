@@ -34,6 +34,11 @@ def people_problems(manifest: Manifest) -> Iterator[str]:
     for number in range(manifest.sets):
         for problem in _view_problems(manifest.view(number)):
             yield about(manifest, number) + problem
+    yield from together_problems(manifest)
+    for one in manifest.together:
+        if not manifest.people <= one.table.rows <= manifest.rows:
+            are = plural(manifest.people, "person has", "people have")
+            yield f"{are} {_short(one.table.rows)} tuples in {_short(manifest.rows)} rows, which cannot be"
 
 
 def file_problems(manifest: Manifest) -> Iterator[str]:
@@ -60,6 +65,8 @@ def _expected_files(manifest: Manifest) -> list[tuple[str, TableFile]]:
         tables.append((name, view.tables.st))
         if view.group_table is not None:
             tables.append((f"{name}_groups", view.group_table))
+    for number, kept in enumerate(manifest.together):
+        tables.append(("together" if number == 0 else f"together{number + 1}", kept.table))
     return tables
 
 
@@ -155,6 +162,24 @@ def _view_problems(view: Manifest) -> Iterator[str]:
     frequent = sum(1 for value in view.values if value.count > view.people)
     if frequent:
         yield f"{plural(frequent, 'value has', 'values have')} more people than there are"
+
+
+def together_problems(manifest: Manifest) -> Iterator[str]:
+    """Tables of tuples: columns of which a row has one value, each in one tuple, in their one order."""
+    places: list[list[int]] = []
+    for one in manifest.together:
+        names = [name for name in one.columns if name in manifest.sensitive_names]
+        if len(names) < len(one.columns):
+            yield f"{plural(len(one.columns) - len(names), 'column')} kept together with others, and not sensitive"
+            return
+        places.append([manifest.sensitive_names.index(name) for name in names])
+        if any(len(manifest.view(place).columns.sensitive.of) > 1 for place in places[-1]):
+            yield "a column is kept together with others, and a row has several values of it"
+    every = [place for own in places for place in own]
+    if len(set(every)) < len(every):
+        yield "a column is kept together with others more than once"
+    if any(sorted(own) != own for own in places) or sorted(places) != places:
+        yield "columns that are kept together are in another order than the sensitive columns"
 
 
 def _short(number: int) -> str:
