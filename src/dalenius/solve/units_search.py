@@ -77,6 +77,7 @@ class _Search:
         self.best: _Attempt | None = None
         self.nearest: _Attempt | None = None
         self.seconds = 0.0
+        self.late = time.monotonic() >= deadline  # there never was any time
 
     def over(self) -> bool:
         """Whether the best is good enough, or there is no time for another attempt."""
@@ -119,7 +120,8 @@ class _Search:
             if nearest is None:
                 raise ValueError("no attempt was made")
             alike = np.zeros(int(nearest.bucket_of.max()) + 1, dtype=np.int64)
-            self.deadline = max(self.deadline, time.monotonic() + _LAST)
+            if not self.late:
+                self.deadline = max(self.deadline, time.monotonic() + _LAST)
             self.best = self._finish(_Dealing(nearest.bucket_of, alike), _LAST_PATIENCE, np.inf)
         return self.best.bucket_of
 
@@ -177,12 +179,13 @@ def search_buckets(
 ) -> tuple[Buckets, UnitBound]:
     """A valid bucketization, the best of several attempts; and the bound, which may have risen."""
     search = _Search(problem, bound, gap, deadline, random, each)
-    search.colour(only_optimal=True)
+    if not search.late:
+        search.colour(only_optimal=True)
     if search.best is None:
         search.deadline = time.monotonic() + _FIRST_PART * (deadline - time.monotonic())
         search.attempt(search.by_representatives(), _FIRST_PATIENCE, _HOPELESS)
         search.deadline = deadline
-    if search.over():
+    if search.late or search.over():
         return search.result(), search.bound
     sharing = Sharing(problem, bound.promising, bound.max_size, random, deadline)
     search.bound = replace(bound, bound=max(bound.bound, sharing.bound))
