@@ -43,6 +43,8 @@ from dalenius.strata.merging import merge_leaves
 Question = tuple[str | None, str, int, int] | int  # column (None: number of rows), text, below, above; or a stratum
 
 _MOMENT = 1.0  # second, the least for a stratum
+_SHARE_OF_TIME = 0.8  # of the time limit, for solving; the rest is for tables and verification
+_ROOM_FOR_SIZES = 2  # times the largest size that one column would need: sets of values fit better with some more
 _MOST_TARGETS = 8  # values of each set that a tree is to tell apart, if there are several sets
 
 
@@ -88,12 +90,13 @@ class PeopleStratifier:
     def __init__(self, request: PublishRequest, survey: Survey, people: People, items: AllItems) -> None:
         self._request, self._survey, self._people, self._items = request, survey, people, items
         self._options, self._known = request.solving, request.solving.known_records
-        self._deadline = time.monotonic() + request.solving.time_limit
+        self._deadline = time.monotonic() + _SHARE_OF_TIME * request.solving.time_limit
         self._random = np.random.default_rng(
             KeyStream(request.key, Purpose.PEOPLE, 1).words(4).tolist()
         )  # for the search alone: people are dealt in an order of the key's
         self._order = np.argsort(KeyStream(request.key, Purpose.PEOPLE, 2).words(people.number), kind="stable")
-        self._waiting = people.number
+        rows = people.rows_each
+        self._waiting = sum(self._work(np.flatnonzero(rows == number)) for number in np.unique(rows))
         check_options(self._options, people.number)
 
     def cut(self, progress: Progress) -> PeopleCut:
@@ -222,7 +225,7 @@ class PeopleStratifier:
         there = np.unique(items)
         limits = tuple(self._items.limits[i] for i in there.tolist())
         low = max(least_min_size(limits, self._known), self._options.min_size or HIDING_SIZE)
-        high = self._options.max_size or automatic_max_size(limits, len(people), self._known)
+        high = self._options.max_size or _ROOM_FOR_SIZES * automatic_max_size(limits, len(people), self._known)
         return UnitProblem(
             offsets=offsets,
             items=np.searchsorted(there, items).astype(np.int32),
@@ -232,10 +235,15 @@ class PeopleStratifier:
             known_records=self._known,
         )
 
+    def _work(self, people: Integers) -> float:
+        """People, weighted by how many items each has: people with many take longer."""
+        number = int((self._items.offsets[people + 1] - self._items.offsets[people]).sum())
+        return float(number**1.5 / max(1, len(people)) ** 0.5)
+
     def _solve(self, people: Integers, rows_each: int, progress: Progress) -> PeopleStratum:
-        """Buckets for a stratum, in its share of the time that is left: that of its people among all who wait."""
-        share = len(people) / self._waiting
-        self._waiting -= len(people)
+        """Buckets for a stratum, in its share of the time that is left: that of its work among all that waits."""
+        share = min(1.0, self._work(people) / max(self._waiting, 1.0))
+        self._waiting -= self._work(people)
         seconds = max(_MOMENT, (self._deadline - time.monotonic()) * share)
         problem = self._problem(people)
         solution = solve_units(
