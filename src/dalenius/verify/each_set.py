@@ -1,5 +1,4 @@
-"""The checks of one sensitive column out of several, against the limits of the manifest or the publisher's own, and what
-all of them together show of people."""
+"""The checks of one sensitive column out of several, and what all of them together show of people."""
 
 from __future__ import annotations
 
