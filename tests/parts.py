@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 import dalenius
-from dalenius.release.folder import LocalStore, TableName, open_release
+from dalenius.release.folder import TableName, open_release
 from dalenius.release.manifest import FILE
+from dalenius.release.store import LocalStore
 from dalenius.release.two_tables import Tables
 from dalenius.release.writer import PartsWriter
 

@@ -131,14 +131,17 @@ class UndecidedError(DaleniusError):
 
 
 class NoSolutionError(DaleniusError):
-    """No release exists under these limits. `plan` says why, if the message does not say it all."""
+    """No release exists under these limits. `plan` says why, if the message does not say it all.
+
+    `most_rows` is how many rows people may keep at most, where that would help.
+    """
 
     kind = "no-solution"
     exit_code = 3
 
-    def __init__(self, message: str, hint: str | None, plan: object = None) -> None:
+    def __init__(self, message: str, hint: str | None, plan: object = None, most_rows: int | None = None) -> None:
         super().__init__(message, hint)
-        self.plan = plan
+        self.plan, self.most_rows = plan, most_rows
 
 
 class ConcernsError(DaleniusError):

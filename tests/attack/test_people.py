@@ -138,7 +138,7 @@ def test_a_fit_that_has_not_come_to_its_end(tmp_path: Path, monkeypatch: pytest.
     made = table(3000, agree=0.5)
     folder = made.write(tmp_path / "r")
     assert not any("did not settle" in note for note in audit(folder, truth=made.source()).notes)
-    monkeypatch.setattr("dalenius.attack.people.ITERATIONS", 8)
+    monkeypatch.setattr("dalenius.attack.aligned_rows.ITERATIONS", 8)
     assert any("did not settle" in note for note in audit(folder, truth=made.source()).notes)
 
 

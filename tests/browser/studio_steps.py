@@ -26,9 +26,18 @@ def settled(page: Page) -> str:
 def choose_roles(page: Page, sensitive: str) -> None:
     """The suggested roles, with this column as the sensitive one."""
     hook(page, "use-suggested").click()
-    page.locator(f'[data-test="role"][data-column="{sensitive}"][data-role="sensitive"]').check(force=True)
+    make_sensitive(page, sensitive)
     hook(page, "continue").click()
     expect(page.locator("#limits")).to_be_visible()
+
+
+def make_sensitive(page: Page, sensitive: str) -> None:
+    """This column alone: others that are sensitive are left out."""
+    for column in page.locator('[data-test="column"][data-role="sensitive"]').all():
+        name = column.get_attribute("data-column")
+        if name != sensitive:
+            page.locator(f'[data-test="role"][data-column="{name}"][data-role="left-out"]').check(force=True)
+    page.locator(f'[data-test="role"][data-column="{sensitive}"][data-role="sensitive"]').check(force=True)
 
 
 def draft_job(page: Page, folder: Path, name: str) -> Path:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.policy.roles import Role, Roles, identifying_columns, suggest_roles
+from dalenius.policy.roles import Role, Roles, identifying_columns, repeats, suggest_roles
 from dalenius.tables.describe import ColumnFacts, Kind, TableFacts
 
 ROWS = 10_000
@@ -53,7 +55,31 @@ def test_a_hospital() -> None:
 
 @pytest.mark.parametrize("name", ["PatientID", "patient_id", "Patient ID", "EMAIL", "phoneNumber"])
 def test_names_that_identify(name: str) -> None:
-    assert roles(column(name, 6_000), column("Disease", 9))[name] == "identifier"
+    assert roles(column(name, 9_900), column("Disease", 9))[name] == "identifier"
+
+
+def test_one_column_says_whose_row_it_is_if_its_entries_repeat() -> None:
+    found = suggest_roles(
+        TableFacts(ROWS, (column("Disease", 9), column("visit_id", ROWS), column("patient_id", 6_000)))
+    )
+    assert found["patient_id"].role is Role.PERSON
+    assert "6,000 people in 10,000 rows" in found["patient_id"].why
+    assert found["visit_id"].role is Role.IDENTIFIER
+    two = roles(column("Disease", 9), column("staff_id", 5_000), column("patient_id", 6_000))
+    assert (two["patient_id"], two["staff_id"]) == ("person", "identifier")
+    # nobody is called like a number, few people have fifty rows each, and people share names
+    for name, different in (("patient_id", 9_900), ("patient_id", 150), ("email", 6_000), ("surname", 6_000)):
+        assert "person" not in roles(column("Disease", 9), column(name, different)).values()
+    facts = replace(column("patient_id", 6_000), nulls=3)  # whose rows are these?
+    assert "person" not in roles(column("Disease", 9), facts).values()
+
+
+@pytest.mark.parametrize(
+    ("name", "different", "wanted"),
+    [("mrn", 6_000, True), ("Name", 6_000, True), ("mrn", 9_900, False), ("surname", 6_000, False), ("Age", 90, False)],
+)
+def test_identifiers_that_repeat(name: str, different: int, wanted: bool) -> None:
+    assert repeats(column(name, different), ROWS) is wanted
 
 
 @pytest.mark.parametrize("name", ["Identity", "Grid", "Nameday", "width"])
@@ -100,7 +126,8 @@ def test_a_clinic_of_many_columns() -> None:
         column("change", 2),
     )
     assert {name for name, role in found.items() if role == "quasi-identifier"} == set(quasi_identifiers)
-    assert {name for name, role in found.items() if role == "identifier"} == {"encounter_id", "patient_nbr"}
+    assert {name for name, role in found.items() if role == "identifier"} == {"encounter_id"}
+    assert found["patient_nbr"] == "person"
     assert found["diag_1"] == "sensitive"
 
 

@@ -23,7 +23,7 @@ from dalenius.model.plan import PlanOptions
 from dalenius.model.progress import Silent
 from dalenius.policy.sensitive_sets import read_sets
 from dalenius.publishing.options import PublishOptions, PublishRequest
-from dalenius.publishing.people import plan_people
+from dalenius.publishing.people_flow import plan_people
 from dalenius.release.manifest import Cut, Manifest
 from tests.effort import examples
 

@@ -116,7 +116,7 @@ def test_rows_that_are_left_out_have_no_tuple(tmp_path: Path) -> None:
 def test_a_plan_is_that_of_columns_apart(tmp_path: Path) -> None:
     from dalenius.policy.roles import Roles, SensitiveSet
     from dalenius.publishing.options import PublishOptions, PublishRequest
-    from dalenius.publishing.people import plan_people
+    from dalenius.publishing.people_flow import plan_people
 
     sets = tuple(SensitiveSet(name, (name,)) for name in ("Disease", "Drug"))
     plans = [

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.cli.main import main
 from dalenius.errors import ReleaseError, UsageError
-from dalenius.release.folder import LocalStore
 from dalenius.release.staging import check_target
+from dalenius.release.store import LocalStore
 from dalenius.release.two_tables import named_type
 from tests.effort import cases, examples
 from tests.handmade import edit_manifest, hospital, restate_hashes
@@ -188,7 +188,7 @@ def test_files_are_listed_up_to_a_number(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / name).touch()
     (tmp_path / "empty" / "er").mkdir(parents=True)
     assert LocalStore(tmp_path).names() == ["a/b", "a/c/d", "e", "empty/er/"]
-    monkeypatch.setattr("dalenius.release.folder._MOST_FILES", 3)
+    monkeypatch.setattr("dalenius.release.store._MOST_FILES", 3)
     with pytest.raises(ReleaseError, match="more than 3 files"):
         LocalStore(tmp_path).names()
 

@@ -15,9 +15,10 @@ import pytest
 
 import dalenius
 from dalenius.errors import ReleaseError, UsageError
-from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
+from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import read_manifest, tables_of_release
 from dalenius.release.staging import check_target
+from dalenius.release.store import LocalStore
 from dalenius.release.two_tables import TableFile, TablePart
 from dalenius.release.writer import PartsWriter
 from tests.effort import cases

@@ -155,6 +155,26 @@ def people(rows: int = 400, seed: int = 1) -> pd.DataFrame:
     )
 
 
+def visits(patients: int = 500, seed: int = 2) -> pd.DataFrame:
+    """A table of hospital visits: a patient has one to three rows, with two diagnoses and a medicine in each."""
+    rng = np.random.default_rng(seed)
+    rows = rng.choice([1, 2, 3], patients, p=[0.6, 0.25, 0.15])
+    patient = np.repeat(np.arange(patients), rows)
+    total = len(patient)
+    frame = pd.DataFrame(
+        {
+            "encounter_id": [f"E{number:05d}" for number in range(total)],
+            "patient_nbr": [f"P{number * 7919 % 100_003:06d}" for number in patient],
+            "age": rng.integers(3, 8, patients)[patient] * 10,
+            "gender": rng.choice(["Female", "Male"], patients)[patient],
+            "diag_1": rng.choice([f"D{number:02d}" for number in range(24)], total),
+            "diag_2": rng.choice([f"D{number:02d}" for number in range(24)], total),
+            "insulin": rng.choice(["No", "Steady", "Up", "Down"], total, p=[0.4, 0.3, 0.15, 0.15]),
+        }
+    )
+    return frame.sample(frac=1, random_state=seed).reset_index(drop=True)
+
+
 HTML_COLUMN = "<script>alert(1)</script>"
 HTML_VALUE = "</script><img src=x onerror=alert(2)>"
 ROLES: dict[str, Any] = {

@@ -20,10 +20,12 @@ from dalenius.policy.job import LimitsSection, job_text, parse_job
 from dalenius.policy.limits import LimitPolicy
 from dalenius.solve.sizes import why_impossible
 from dalenius.studio import demo_table
-from dalenius.studio.draft import Draft, History, Tab
-from dalenius.studio.forms import RELEASE, LimitsForm, PublishForm, RolesForm, plain_number
+from dalenius.studio.draft import Draft
+from dalenius.studio.forms import RELEASE, LimitsForm, PublishForm, plain_number
+from dalenius.studio.history import History, Tab
 from dalenius.studio.messages import RequestError
 from dalenius.studio.offers import first_number
+from dalenius.studio.role_forms import RolesForm
 from dalenius.studio.transfers import read_labels
 from tests.studio.site import ROLES, Site, done, limits, open_site, people
 

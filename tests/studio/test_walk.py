@@ -224,7 +224,8 @@ def test_a_job_file_to_begin_with(tables: Path) -> None:
         assert site.counted()["status"] == "ready"
         state = site.state()
         assert state["table"] == table["id"]
-        assert state["roles"] == {"sensitive": "Disease", "quasi_identifiers": ["Age"], "identifiers": []}
+        none: dict[str, Any] = {"sets": [], "person": None, "most_rows": None}
+        assert state["roles"] == {"sensitive": "Disease", "quasi_identifiers": ["Age"], "identifiers": [], **none}
         assert (state["limits"]["rule"], state["limits"]["beta"]) == ("beta", "3/2")
         assert state["limits"]["values"] == {"Flu": "0.5"}
         assert state["solve"] == {"min_size": None, "max_size": 50, "gap": None}

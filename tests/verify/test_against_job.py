@@ -741,6 +741,18 @@ def test_a_person_whose_rows_are_not_counted_together(tmp_path: Path) -> None:
     assert "'Patient' tells people apart, 20 of them have several rows, and in the release" in known["job"].summary
 
 
+def test_people_with_other_numbers_of_rows_are_no_strata_that_somebody_asked_for(tmp_path: Path) -> None:
+    release = Patients().write(tmp_path)
+    for asked in ("'none'", "1", "['Age']"):
+        verdict = verify(release, job=parse_job(f"[table]\nperson = 'Patient'\nstrata = {asked}"))
+        assert verdict["job"].passed, verdict.findings
+    people = pa.concat_tables([Patients.table()] * 30).set_column(0, "Patient", pa.array([k // 2 for k in range(2400)]))
+    roles: dict[str, Any] = {"sensitive": "Disease", "person": "Patient", "quasi_identifiers": ["Age"]}
+    dalenius.publish(people, {"odds": 8}, strata=["Age"], publish_in_the_clear=True, out=tmp_path / "cut", **roles)
+    verdict = verify(tmp_path / "cut", job=parse_job("[table]\nperson = 'Patient'\nstrata = 'none'"))
+    assert "of people with equally many rows" in verdict["job"].summary
+
+
 @pytest.mark.parametrize(("odds", "holds"), [(8, True), (2, False)])
 def test_rules_go_by_people(odds: int, holds: bool, tmp_path: Path) -> None:
     """Of 40 people, 20 have two values each."""

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dalenius.attack.aligned_rows import People
 from dalenius.attack.claims import ABOVE, LimitedGroups
 from dalenius.attack.minimality_models import MODELS, MergedStratum, Suspicion, least_above
-from dalenius.attack.people import People
 from dalenius.attack.reading import Target
 from dalenius.attack.scoring import Scores, attack_result, score
 from dalenius.errors import ReleaseError

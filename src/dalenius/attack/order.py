@@ -29,8 +29,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dalenius.attack.aligned_rows import People
 from dalenius.attack.dealing import Windows, walk
-from dalenius.attack.people import People
 from dalenius.attack.reading import Sample, Target, published_rows, values_in_file_order
 from dalenius.attack.scoring import guesses
 from dalenius.infer.candidates import Candidates, Floats

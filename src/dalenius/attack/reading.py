@@ -31,10 +31,10 @@ from dalenius.verify.sensitive_values import ValueCodes
 from dalenius.verify.stated_bands import value_codes
 
 if TYPE_CHECKING:  # they read what is defined here
+    from dalenius.attack.aligned_rows import People
     from dalenius.attack.claims import LimitedGroups
     from dalenius.attack.corruption import ChosenGroups, ChosenRecords
     from dalenius.attack.dealing import SlotCounts
-    from dalenius.attack.people import People
 
 MOST_ENTRIES = 4_000_000  # of (row, candidate value)
 _ROWS_AT_ONCE = 2**17

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.attack.people import People
+from dalenius.attack.aligned_rows import People
 from dalenius.attack.reading import Target
 from dalenius.attack.scoring import attack_result, score
 from dalenius.infer.candidates import Beliefs, Block, Candidates, Floats

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dalenius.attack.aligned_rows import SAME_TABLE
 from dalenius.attack.linking import Bits, Items, Linked
-from dalenius.attack.people import SAME_TABLE
 from dalenius.attack.records import Records
 from dalenius.attack.shown_counts import ShownCounts
 from dalenius.errors import InputError

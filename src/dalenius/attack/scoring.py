@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from dalenius.attack.aligned_rows import People
 from dalenius.attack.claims import ABOVE, ClaimSums, LimitedGroups
-from dalenius.attack.people import People
 from dalenius.attack.reading import Target
 from dalenius.infer.candidates import Beliefs, Candidates, Floats
 from dalenius.model.attack_result import Attack, Claims, Share

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dalenius.attack.aligned_rows import ITERATIONS, People, align, plain_rows
 from dalenius.attack.claims import LimitedGroups
 from dalenius.attack.corruption import ChosenGroups, ChosenRecords, numbers_known
 from dalenius.attack.dealing import SlotCounts
-from dalenius.attack.people import ITERATIONS, People, align, plain_rows
 from dalenius.attack.reading import (
     Outline,
     Sample,

@@ -187,7 +187,7 @@ def _publish_request(
 
 def _as_plain(request: PublishRequest, as_json: bool) -> PublishRequest | None:
     """The same about rows, as which it will be published, if everybody has one row and one value."""
-    from dalenius.publishing.people import as_plain
+    from dalenius.publishing.people_flow import as_plain
 
     with _working("Counting", as_json):
         return as_plain(request)
@@ -197,7 +197,7 @@ def _print_people(request: PublishRequest, as_json: bool) -> None:
     """What publishing people would come to: all of it but the tables."""
     from dalenius.cli.text_table import show_advice, show_concerns, show_exposure
     from dalenius.model.concern import advise
-    from dalenius.publishing.people import plan_people
+    from dalenius.publishing.people_flow import plan_people
 
     with _working("Counting and solving", as_json):
         plan = plan_people(request)

@@ -176,7 +176,7 @@ def read_people(
     words, codes, persons = _read(source, survey, combinations, sets, columns, person, advance)
     keys = combinations.settle(words)
     rows = len(keys)
-    numbers = _number(persons, person) if person is not None else None
+    numbers = number_people(persons, person) if person is not None else None
     del persons
     if numbers is None or int(numbers.max()) == rows - 1:  # nobody has several rows
         offsets, order, dropped = np.arange(rows + 1), None, 0
@@ -284,7 +284,7 @@ def _plain(persons: pa.Array) -> pa.Array:
     return persons.dictionary_decode() if pa.types.is_dictionary(persons.type) else persons
 
 
-def _number(persons: Sequence[pa.Array], column: str) -> Integers:
+def number_people(persons: Sequence[pa.Array], column: str) -> Integers:
     """A number for each person, for every row; nobody is to be taken for somebody else."""
     _refuse_nulls(column, sum(one.null_count for one in persons), sum(map(len, persons)))
     numbers = number_rows(persons)

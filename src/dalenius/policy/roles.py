@@ -1,8 +1,9 @@
 """The roles of columns, and a guess at them from names and counts, for a person to confirm.
 
 A guess never looks at cells: it rests on what the name looks like and on how many different values there are. What
-nobody knows by its name is left out. What looks like a diagnosis, a medicine or an outcome is sensitive, and as there
-is one sensitive column, the others of that kind are left out: they are never suggested for publication as they are.
+nobody knows by its name is left out. What looks like a diagnosis, a medicine or an outcome is sensitive. One such
+column is suggested, and the others are left out: they are never suggested for publication as they are. A column that
+looks like what identifies one person, and repeats, says whose row it is.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _IDENTIFYING = """
 _OF_ONE_PERSON = """
     id identifier uuid guid ssn nino passport email mail mrn nbr name fullname username login patient person
 """
+_NUMBERS_OF_PEOPLE = "id identifier uuid guid ssn nino passport mrn nbr patient person"  # two people share a name
 _SHARED = "surname firstname lastname first last given family street address fax phone url ip"
 _SENSITIVE = """
     disease diseases krankheit maladie enfermedad diagnosis diagnoses diagnose icd chapter condition illness disorder
@@ -56,13 +58,15 @@ _KNOWN_TO_OTHERS = """
 _HOW_MANY = "num number count anzahl nombre"  # number_diagnoses is about diagnoses, not one of them
 _FEW_ROWS = 20  # in which every column looks unique
 _NEARLY_UNIQUE = 0.9
+_NEARLY_ALL = 0.98
 _MOST_SUSPECTS = 4
 _MOST_SENSITIVE = 5_000
 _MOST_GUESSED = 1_000
 _MOST_TEXTS = 10_000  # different texts of a quasi-identifier
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 _UNKNOWN = "Nobody knows from its name what it is: it is left out unless you give it a role."
-_TOO = "It looks sensitive too, and a release has one sensitive column."
+_TOO = "It looks sensitive too. It is left out unless you make it sensitive as well."
+_ROWS_A_PERSON = 50  # on average, at most
 
 
 class Role(StrEnum):
@@ -71,6 +75,7 @@ class Role(StrEnum):
     SENSITIVE = "sensitive"
     QUASI_IDENTIFIER = "quasi-identifier"
     IDENTIFIER = "identifier"
+    PERSON = "person"
     LEFT_OUT = "left-out"
 
 
@@ -198,12 +203,39 @@ class Suggestion:
 
 
 def suggest_roles(facts: TableFacts) -> dict[str, Suggestion]:
-    """A role for each column, by name; at most one of them is sensitive."""
+    """A role for each column, by name; at most one of them is sensitive, and at most one says whose row it is."""
     suggestions = {column.name: _suggest_alone(column, facts.rows) for column in facts.columns}
+    person = min((one for one in facts.columns if _is_of_people(one, facts.rows)), key=_person_rank, default=None)
+    if person is not None:
+        suggestions[person.name] = Suggestion(Role.PERSON, _of_people(person, facts.rows))
     sensitive = _find_sensitive(facts, suggestions)
     if sensitive is not None:
         suggestions[sensitive[0].name] = sensitive[1]
     return suggestions
+
+
+def repeats(column: ColumnFacts, rows: int) -> bool:
+    """Whether what looks like an identifier has fewer entries than there are rows, clearly."""
+    there = rows - column.nulls
+    says_a_person = not _words(column.name).isdisjoint(_OF_ONE_PERSON.split()) and may_be_a_person(column.name)
+    return says_a_person and there > _FEW_ROWS and 1 < column.distinct < _NEARLY_ALL * there
+
+
+def _is_of_people(column: ColumnFacts, rows: int) -> bool:
+    """Whether a column looks as if its repeats say whose row it is: it has a place for everybody, and many people."""
+    words = _words(column.name)
+    is_whole = repeats(column, rows) and column.nulls == 0 and column.kind in ("text", "number")
+    numbers = not words.isdisjoint(_NUMBERS_OF_PEOPLE.split()) and _may_identify(words)
+    return is_whole and numbers and column.distinct * _ROWS_A_PERSON >= rows
+
+
+def _person_rank(column: ColumnFacts) -> tuple[bool, int]:
+    return _words(column.name).isdisjoint(("patient", "person", "mrn", "ssn")), -column.distinct
+
+
+def _of_people(column: ColumnFacts, rows: int) -> str:
+    about = "" if column.distinct_is_exact else "about "
+    return f"{about}{column.distinct:,} people in {rows:,} rows, if its repeats say whose row it is."
 
 
 def identifying_columns(roles: Roles, names: Sequence[str]) -> tuple[str, ...]:

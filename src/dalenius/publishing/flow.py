@@ -187,7 +187,7 @@ def publish_request(
     if options.engine == LOCAL:
         refuse_url(out, "the output")
     if request.by_people:
-        from dalenius.publishing.people import publish_people
+        from dalenius.publishing.people_flow import publish_people
 
         return publish_people(request, out, progress, temporary)
     with (
@@ -226,6 +226,10 @@ def publish_request(
 def inspect_table(request: PublishRequest, progress: Progress | None = None) -> tuple[Concern, ...]:
     """What a publisher should know about the table before it is published, the heaviest first; no release."""
     progress = progress or Silent()
+    if request.by_people:
+        from dalenius.publishing.people_flow import inspect_people
+
+        return inspect_people(request, progress)
     with _counted(request, progress) as (table, survey, _):
         return inspect(table, survey, request, progress)
 

@@ -27,6 +27,7 @@ from dalenius.place.domains import Domain, codes_of
 from dalenius.place.occurrences import OccurrenceCounter, count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
 from dalenius.place.people import People, SetSpec, count_sets, nobody_repeats, read_people
+from dalenius.place.people_counts import CountedPeople, count_people
 from dalenius.place.slots import Placement
 from dalenius.place.stream import (
     CodedRecords,
@@ -192,6 +193,14 @@ class LocalTable:
         rows = self._source.rows if rows is None else rows
         if rows is not None:
             self._budget.check_people(rows, sum(len(one.columns) for one in sets) + sum(map(len, together)))
+
+    def count_people(self, sets: Sequence[SetSpec], person: str | None) -> CountedPeople:
+        """Who has what, without the rest of their rows."""
+        self.check_room(sets)
+        batch_rows = self._budget.batch_rows(_NUMBER_BYTES)
+        columns = count_sets(self._source, sets, batch_rows)
+        self.check_room(sets, rows=sum(columns[0].counts) // len(sets[0].columns))
+        return count_people(self._source, sets, columns, person, batch_rows)
 
     def nobody_repeats(self, person: str) -> bool:
         """Whether every row is a person's only one."""

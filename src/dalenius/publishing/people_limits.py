@@ -12,7 +12,7 @@ import numpy as np
 from dalenius.model.groups import NO_GROUP, Group
 from dalenius.model.problem import ValueCounts
 from dalenius.place.domains import Integers
-from dalenius.place.people import Items, Numbers, People
+from dalenius.place.people import Items, Numbers
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.policy.grouping import resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy, resolve_limits
@@ -131,8 +131,8 @@ class AllItems:
         return offsets, self.items[places]
 
 
-def all_items(people: People, sets: Sequence[LimitedSet]) -> AllItems:
-    """Put the items of all sets together. A group is an item of whoever has a value of it."""
+def all_items(people: int, sets: Sequence[LimitedSet]) -> AllItems:
+    """Put the items of so many people in all sets together. A group is an item of whoever has a value of it."""
     parts: list[tuple[Items, Integers]] = []  # items, and for each code its number, or -1
     limits: list[Fraction] = []
     names: list[tuple[str, str]] = []
@@ -154,7 +154,7 @@ def all_items(people: People, sets: Sequence[LimitedSet]) -> AllItems:
     if len(parts) == 1:
         items = parts[0][0]
         return AllItems(items.offsets, items.codes, tuple(limits), tuple(names), tuple(is_group))
-    offsets, together = _put_together(parts, people.number)
+    offsets, together = _put_together(parts, people)
     return AllItems(offsets, together, tuple(limits), tuple(names), tuple(is_group))
 
 

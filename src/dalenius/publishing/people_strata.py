@@ -26,7 +26,7 @@ from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.survey import Survey
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.people_limits import AllItems
-from dalenius.publishing.people_rows import refuse_telling_numbers, too_few
+from dalenius.publishing.telling_numbers import refuse_telling_numbers, too_few
 from dalenius.solve.sizes import HIDING_SIZE, automatic_max_size, check_options, least_min_size
 from dalenius.solve.units import UnitProblem, UnitSolution, solve_units
 from dalenius.strata.growing import (
@@ -43,6 +43,8 @@ from dalenius.strata.merging import merge_leaves
 Question = tuple[str | None, str, int, int] | int  # column (None: number of rows), text, below, above; or a stratum
 
 _MOMENT = 1.0  # second, the least for a stratum
+_SHARE_OF_TIME = 0.8  # of the time limit, for solving; the rest is for tables and verification
+_ROOM_FOR_SIZES = 2  # times the largest size that one column would need: sets of values fit better with some more
 _MOST_TARGETS = 8  # values of each set that a tree is to tell apart, if there are several sets
 
 
@@ -88,12 +90,13 @@ class PeopleStratifier:
     def __init__(self, request: PublishRequest, survey: Survey, people: People, items: AllItems) -> None:
         self._request, self._survey, self._people, self._items = request, survey, people, items
         self._options, self._known = request.solving, request.solving.known_records
-        self._deadline = time.monotonic() + request.solving.time_limit
+        self._deadline = time.monotonic() + _SHARE_OF_TIME * request.solving.time_limit
         self._random = np.random.default_rng(
             KeyStream(request.key, Purpose.PEOPLE, 1).words(4).tolist()
         )  # for the search alone: people are dealt in an order of the key's
         self._order = np.argsort(KeyStream(request.key, Purpose.PEOPLE, 2).words(people.number), kind="stable")
-        self._waiting = people.number
+        rows = people.rows_each
+        self._waiting = sum(self._work(np.flatnonzero(rows == number)) for number in np.unique(rows))
         check_options(self._options, people.number)
 
     def cut(self, progress: Progress) -> PeopleCut:
@@ -116,7 +119,7 @@ class PeopleStratifier:
                 questions = [0]
             trees.append([one + len(strata) if isinstance(one, int) else one for one in questions])
             for stratum in range(int(of_person.max()) + 1):
-                strata.append(self._solve(mine[of_person == stratum], number))
+                strata.append(self._solve(mine[of_person == stratum], number, progress))
                 progress.advance(1)
         return PeopleCut(tuple(strata), tuple(_chain(classes, trees)))
 
@@ -222,7 +225,7 @@ class PeopleStratifier:
         there = np.unique(items)
         limits = tuple(self._items.limits[i] for i in there.tolist())
         low = max(least_min_size(limits, self._known), self._options.min_size or HIDING_SIZE)
-        high = self._options.max_size or automatic_max_size(limits, len(people), self._known)
+        high = self._options.max_size or _ROOM_FOR_SIZES * automatic_max_size(limits, len(people), self._known)
         return UnitProblem(
             offsets=offsets,
             items=np.searchsorted(there, items).astype(np.int32),
@@ -232,13 +235,24 @@ class PeopleStratifier:
             known_records=self._known,
         )
 
-    def _solve(self, people: Integers, rows_each: int) -> PeopleStratum:
-        """Buckets for a stratum, in its share of the time that is left: that of its people among all who wait."""
-        share = len(people) / self._waiting
-        self._waiting -= len(people)
+    def _work(self, people: Integers) -> float:
+        """People, weighted by how many items each has: people with many take longer."""
+        number = int((self._items.offsets[people + 1] - self._items.offsets[people]).sum())
+        return float(number**1.5 / max(1, len(people)) ** 0.5)
+
+    def _solve(self, people: Integers, rows_each: int, progress: Progress) -> PeopleStratum:
+        """Buckets for a stratum, in its share of the time that is left: that of its work among all that waits."""
+        share = min(1.0, self._work(people) / max(self._waiting, 1.0))
+        self._waiting -= self._work(people)
         seconds = max(_MOMENT, (self._deadline - time.monotonic()) * share)
         problem = self._problem(people)
-        solution = solve_units(problem, gap=self._options.strata_gap, time_limit=seconds, random=self._random)
+        solution = solve_units(
+            problem,
+            gap=self._options.strata_gap,
+            time_limit=seconds,
+            random=self._random,
+            each=lambda: progress.advance(0),  # somebody may have asked to stop
+        )
         return PeopleStratum(people, rows_each, solution)
 
 

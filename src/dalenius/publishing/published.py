@@ -5,39 +5,39 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
-from dalenius.errors import UsageError
+from dalenius.errors import PolicyError, UsageError
 from dalenius.model.concern import Advice, Concern, advise, by_weight
+from dalenius.model.problem import ValueCounts
+from dalenius.policy.limits import LimitPolicy, as_policy
+from dalenius.publishing.answers import Answers
 from dalenius.release.atomic import writable
-from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
+from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest
 from dalenius.release.release_views import all_tables, in_a_few_words, sensitive_columns, together_of, view_of
 from dalenius.release.staging import staging
+from dalenius.release.store import LocalStore
 
 if TYPE_CHECKING:
     import pyarrow
 
     from dalenius.model.attack_result import Audit
-    from dalenius.model.estimate import Estimate, Figure, GroupEstimate, GroupFigure, Unit
     from dalenius.model.exposure import Exposure, GroupShare, TypicalError
     from dalenius.model.verdict import Verdict
     from dalenius.policy.job import Job
-    from dalenius.policy.limits import LimitPolicy
-    from dalenius.query.calibration import Calibration
     from dalenius.release.signature import PublicKey
     from dalenius.tables.killable import PrivateFolder
 
 
 _CHUNK = 2**20
 
-Result = TypeVar("Result")
-Names = str | Sequence[str]
+Limits = LimitPolicy | Mapping[Any, Any]
 
 
-class Release:
+class Release(Answers):
     """A published table. `notes` is what the publisher should know; it is not part of the release."""
 
     def __init__(
@@ -55,13 +55,13 @@ class Release:
         `concerns` are what was seen in the table before.
         `temporary` is a folder that holds an unsaved release, and is removed with this object.
         """
-        self._folder, self._verdict = folder, verdict
+        super().__init__(folder)
+        self._verdict = verdict
         self._concerns = tuple(concerns)
         self.error = error
         if temporary is not None:
             weakref.finalize(self, temporary.remove)
         self.notes = tuple(notes)
-        self._calibration: Calibration | dict[int, Calibration] | None = None  # kept, once it was measured
 
     @property
     def path(self) -> Path:
@@ -162,10 +162,9 @@ class Release:
         is the table's column that tells people apart. `signed_by` is the public key of whoever has to have signed it.
         `memory` is what the whole program may take, in bytes.
         """
-        from dalenius.publishing.own_limits import limits_by_column
         from dalenius.verify.judge import verify
 
-        policy = limits_by_column(limits, self.manifest) if limits is not None else None
+        policy = _limits_by_column(limits, self.manifest) if limits is not None else None
         source: dict[str, Any] = {"against": against, "table": table, "person": person}
         return verify(self._where, policy=policy, job=job, signed_by=signed_by, memory=memory, **source)
 
@@ -222,129 +221,6 @@ class Release:
         tables = {"truth": truth, "table": table, "person": person, "control": control}
         return make_report(self.path, Path(path), force=force, audit=audit, **tables, head=head, memory=memory)
 
-    @overload
-    def count(
-        self,
-        expression: str,
-        *,
-        learn: bool = True,
-        measure: bool = True,
-        count: Unit = "people",
-        timeout: float | None = None,
-    ) -> Estimate: ...
-
-    @overload
-    def count(
-        self,
-        expression: str,
-        group_by: str | Sequence[str],
-        *,
-        learn: bool = True,
-        measure: bool = True,
-        count: Unit = "people",
-        timeout: float | None = None,
-    ) -> list[GroupEstimate]: ...
-
-    def count(
-        self,
-        expression: str,
-        group_by: str | Sequence[str] = (),
-        *,
-        learn: bool = True,
-        measure: bool = True,
-        count: Unit = "people",
-        timeout: float | None = None,
-    ) -> Estimate | list[GroupEstimate]:
-        """How many people, or rows, satisfy an SQL expression: an estimate with certain bounds and an interval.
-
-        It is learned from all buckets together where that is possible, unless `learn` is False; what single buckets
-        give is beside it in `at_random`. `measure` is how often intervals hold: on simulated truths, once for this
-        object, in some seconds. Without it `coverage` is None, and learned intervals are not widened. With a `timeout`
-        in seconds, a process of its own counts; if it takes longer than that, a `TimeLimitError` is raised.
-        """
-        from dalenius.query.count import count_once
-
-        columns = [group_by] if isinstance(group_by, str) else list(group_by)
-        question = self._folder, expression, columns, learn, measure, self._calibration, count
-        answer, self._calibration = self._run(timeout, count_once, *question)
-        return answer
-
-    @overload
-    def mean(self, expression: str = "TRUE", *, learn: bool = True, timeout: float | None = None) -> Figure: ...
-
-    @overload
-    def mean(
-        self, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
-    ) -> list[GroupFigure]: ...
-
-    def mean(
-        self, expression: str = "TRUE", group_by: Names = (), *, learn: bool = True, timeout: float | None = None
-    ) -> Figure | list[GroupFigure]:
-        """The mean of the sensitive numbers of the records that satisfy an SQL expression, with certain bounds.
-
-        Estimate and interval are learned if the numbers are in bands, unless `learn` is False. A condition that ties
-        quasi-identifiers to the sensitive column is refused, and so is one that nobody meets. With `group_by`, some
-        quasi-identifiers, there is a figure for every group that has numbers. `timeout` is as for `count`.
-        """
-        return self._figure({"mean": True}, expression, group_by, learn, timeout)
-
-    @overload
-    def sum(self, expression: str = "TRUE", *, learn: bool = True, timeout: float | None = None) -> Figure: ...
-
-    @overload
-    def sum(
-        self, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
-    ) -> list[GroupFigure]: ...
-
-    def sum(
-        self, expression: str = "TRUE", group_by: Names = (), *, learn: bool = True, timeout: float | None = None
-    ) -> Figure | list[GroupFigure]:
-        """Their sum. The bounds of whole numbers and decimals are exact."""
-        return self._figure({"sum": True}, expression, group_by, learn, timeout)
-
-    @overload
-    def quantile(
-        self, level: float, expression: str = "TRUE", *, learn: bool = True, timeout: float | None = None
-    ) -> Figure: ...
-
-    @overload
-    def quantile(
-        self, level: float, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
-    ) -> list[GroupFigure]: ...
-
-    def quantile(
-        self,
-        level: float,
-        expression: str = "TRUE",
-        group_by: Names = (),
-        *,
-        learn: bool = True,
-        timeout: float | None = None,
-    ) -> Figure | list[GroupFigure]:
-        """A quantile of them, by its level from 0 to 1: the smallest number x such that this share of them is <= x."""
-        return self._figure({"quantiles": (float(level),)}, expression, group_by, learn, timeout)
-
-    def _figure(
-        self, asked: dict[str, Any], expression: str, group_by: Names, learn: bool, timeout: float | None
-    ) -> Figure | list[GroupFigure]:
-        from dalenius.model.estimate import Asked, GroupFigure
-        from dalenius.query.figures import figures_once
-
-        columns = [group_by] if isinstance(group_by, str) else list(group_by)
-        answers = self._run(timeout, figures_once, self._folder, expression, Asked(**asked), columns, learn)
-        found = [GroupFigure(a.group, next(f for f in (a.mean, a.sum, *a.quantiles.values()) if f)) for a in answers]
-        return found if columns else found[0].figure
-
-    def _run(self, timeout: float | None, function: Callable[..., Result], *arguments: Any) -> Result:
-        """What a function of a module returns: here or, with a timeout, in a process of its own."""
-        if timeout is None:
-            return function(*arguments)
-        if not isinstance(self._folder.store, LocalStore):
-            raise UsageError("timeout is for releases on this machine", "Leave it out.")
-        from dalenius.tables.killable import Allowance, in_new_process
-
-        return in_new_process(function, *arguments, allowance=Allowance.of(timeout, None))
-
     @property
     def _where(self) -> Path | ReleaseFolder:
         """The folder, to be read as it is now; the release in the hand where it is not on this machine."""
@@ -360,3 +236,23 @@ def load(path: str | os.PathLike[str]) -> Release:
     if not folder.is_dir():
         raise UsageError("there is no folder at the path given", "Give the folder of a release.")
     return Release(open_release(folder))
+
+
+def _limits_by_column(limits: Limits | Sequence[Limits | None], manifest: Manifest) -> list[LimitPolicy | None]:
+    """One policy for each sensitive column. A list has them in order; anything else is a rule for all columns."""
+    views = [manifest.view(number) for number in range(manifest.sets)]
+    counts = [ValueCounts.of((value.value, value.count) for value in view.values) for view in views]
+    if isinstance(limits, Sequence):
+        if len(limits) != len(views):
+            raise PolicyError(
+                f"there are limits for {len(limits):,} sensitive columns, and the release has {len(views):,}",
+                "Give one for each, in their order; None for those of the release.",
+            )
+        return [as_policy(own, held) if own is not None else None for own, held in zip(limits, counts, strict=True)]
+    policies: list[LimitPolicy | None] = [as_policy(limits, held) for held in counts]
+    if manifest.others and any(policy is not None and policy.values for policy in policies):
+        raise PolicyError(
+            f"limits of single values are given, and the release has {len(views):,} sensitive columns",
+            "Give a list with the limits of each column, in their order; None for those of the release.",
+        )
+    return policies

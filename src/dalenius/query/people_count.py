@@ -34,7 +34,7 @@ from dalenius.query.attached_tables import both
 from dalenius.query.conditions import Condition, conjuncts
 from dalenius.query.count import MOST_GROUPS, Counter, engine_memory, refuse_more_than
 from dalenius.query.people_factors import groups_around, is_one, row_factor, several_values_factor, value_factor
-from dalenius.query.people_tables import PeopleTables, SensitiveLines, TupleLines
+from dalenius.query.people_views import PeopleTables, SensitiveLines, TupleLines
 from dalenius.query.sql import Names
 from dalenius.query.together_factors import TuplePart, people_with_tuples, tuples_of_rows
 from dalenius.release.folder import ReleaseFolder
@@ -108,7 +108,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
 
     def count(self, expression: str, *, learn: bool = False, measure: bool = False) -> Estimate:
         """How many people, or rows, meet a SQL condition on the published columns."""
-        view = self._view(expression, ())
+        view = self.plain_counter(expression, ())
         if view is not None:
             return view.count(expression, learn=learn, measure=measure)
         answers = list(self._answers(self.parts(expression), (), learn))
@@ -119,7 +119,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
     ) -> list[GroupEstimate]:
         """The same for every group; somebody with several values of a column is in several groups of it."""
         by = [self._names.column(name) for name in group_by]
-        view = self._view(expression, by)
+        view = self.plain_counter(expression, by)
         if view is not None:
             return view.count_by(expression, by, learn=learn, measure=measure)
         if len(set(by)) < len(by):
@@ -165,7 +165,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         names = {*by}.union(*(condition.columns for condition in conditions))
         return {self._numbers[name] for name in names if name in self._numbers}
 
-    def _view(self, expression: str, by: Sequence[str]) -> Counter | None:
+    def plain_counter(self, expression: str, by: Sequence[str]) -> Counter | None:
         """What answers questions about one column of which everybody has one value; None if this is another one."""
         named = self._named(expression, by)
         one_value = [k for k in range(self.manifest.sets) if self.manifest.view(k).is_plain]
@@ -180,7 +180,8 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
             self._views[number] = self._stack.enter_context(counter)
         return self._views[number]
 
-    def _open_tables(self) -> PeopleTables:
+    def tables(self) -> PeopleTables:
+        """The tables of the release."""
         if self._tables is None:
             self._tables = self._stack.enter_context(PeopleTables(self._folder, self._memory))
         return self._tables
@@ -190,7 +191,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         rows: list[str] = []
         values: dict[int, list[str]] = {}
         tied: dict[int, list[str]] = {}
-        for condition in self._open_tables().conditions(expression):
+        for condition in self.tables().conditions(expression):
             kept = self._tuples(condition)
             number = self._side(condition) if kept is None else None
             if kept is not None:
@@ -207,7 +208,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         """The number of the columns kept together that a part ties to each other; None if it ties no such columns."""
         if len(condition.columns) < 2:
             return None
-        kept = (one.number for one in self._open_tables().together if condition.columns <= set(one.names))
+        kept = (one.number for one in self.tables().together if condition.columns <= set(one.names))
         return next(kept, None)
 
     def _side(self, condition: Condition) -> int | None:
@@ -216,7 +217,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         if not sensitive:
             return None
         if len(condition.columns) > 1:
-            kept = any(set(sensitive) <= set(one.names) for one in self._open_tables().together)
+            kept = any(set(sensitive) <= set(one.names) for one in self.tables().together)
             others = "quasi-identifiers" if kept or len(sensitive) == 1 else "another sensitive column"
             raise QueryError(
                 f"a part of the condition ties {sensitive[0]!r} to {others}, and the release keeps them apart",
@@ -226,7 +227,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
         return self._numbers[sensitive[0]]
 
     def _answers(self, parts: Parts, by: Sequence[str], learn: bool) -> Iterator[GroupEstimate]:
-        tables = self._open_tables()
+        tables = self.tables()
         persons = self.manifest.persons
         query = _query(tables, self._factors(parts, by), by, self._unit)
         for row in tables.fetch(query):
@@ -242,7 +243,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
 
     def _factors(self, parts: Parts, by: Sequence[str]) -> list[str]:
         """What each part leaves open: SQL with a line for every bucket and group of its own columns."""
-        tables = self._open_tables()
+        tables = self.tables()
         rows = [tables.identifiers[name] for name in by if name not in self._numbers]
         factors = []
         joint: set[int] = set()
@@ -260,7 +261,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
 
     def _value_factors(self, one: SensitiveLines, condition: str | None, by: Sequence[str], unit: Unit) -> list[str]:
         """What a condition on a single sensitive column leaves open; nothing if there is none."""
-        tables = self._open_tables()
+        tables = self.tables()
         if one.name in by or (condition is not None and (one.manifest.is_plain or is_one(tables, one, condition))):
             return [value_factor(one, condition or "TRUE", one.name in by, unit)]
         if condition is None:
@@ -269,7 +270,7 @@ class PeopleCounter(AbstractContextManager["PeopleCounter"]):
 
     def _joint_factor(self, kept: TupleLines, parts: Parts, by: Sequence[str]) -> str:
         """What conditions on columns that are kept together leave open, together."""
-        tables = self._open_tables()
+        tables = self.tables()
         columns = [column for column, name in zip(kept.columns, kept.names, strict=True) if name in by]
         tied = parts.tied.get(kept.number)
         conditions = [parts.values[place] for place in kept.places if place in parts.values]

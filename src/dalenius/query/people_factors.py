@@ -36,7 +36,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dalenius.model.estimate import Unit
-from dalenius.query.people_tables import PeopleTables, SensitiveLines, TupleLines
+from dalenius.query.people_views import PeopleTables, SensitiveLines, TupleLines
 from dalenius.tables.connections import literal
 
 _KNOWN = """CAST({0} AS DOUBLE) AS total, CAST({0} AS DOUBLE) * {0} - {1} AS others, CAST({1} - {0} AS DOUBLE) AS own,

@@ -157,13 +157,13 @@ class PublishedColumn:
 
 
 def published_columns(
-    tables: ReleaseTables, names: Sequence[str], most: int = MOST_LISTED
+    tables: AttachedTables, names: Sequence[str], most: int = MOST_LISTED
 ) -> tuple[PublishedColumn, ...]:
     """Describe columns of one table: one pass for all of them, and one for each whose values are listed."""
     identifiers = [tables.identifiers[name] for name in names]
     if not identifiers:
         return ()
-    view = "st" if identifiers == ["s"] else "qit"
+    view = f"st{identifiers[0][1:]}" if identifiers[0].startswith("s") else "qit"  # s3 is a column of st3
     figures = ", ".join(
         f"approx_count_distinct({c}), count({c}) < count(*), CAST(min({c}) AS VARCHAR), CAST(max({c}) AS VARCHAR)"
         for c in identifiers
@@ -203,7 +203,7 @@ def kind_of_type(data_type: str) -> Kind:
     return "text" if data_type == "VARCHAR" or data_type.startswith("ENUM") else "other"
 
 
-def _values_of(tables: ReleaseTables, view: str, identifier: str, most: int) -> tuple[str, ...] | None:
+def _values_of(tables: AttachedTables, view: str, identifier: str, most: int) -> tuple[str, ...] | None:
     query = f"""SELECT CAST(v AS VARCHAR) FROM (SELECT DISTINCT {identifier} AS v FROM {view}) WHERE v IS NOT NULL
         ORDER BY v LIMIT {most + 1}"""  # noqa: S608
     values = [text for (text,) in tables.connection.execute(query).fetchall()]

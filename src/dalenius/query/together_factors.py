@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dalenius.query.people_tables import TupleLines
+from dalenius.query.people_views import TupleLines
 
 _SIDES = ("one", "other")  # what two parts are called
 

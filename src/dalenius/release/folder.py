@@ -2,27 +2,23 @@
 
 Nothing reads a file of a table that was not admitted (`admission`): not Arrow, and not DuckDB, which is given the paths
 of admitted files. What is read then stays within a budget of memory.
-
-A `Store` has the bytes: a folder of this machine, or wherever else somebody can open files. Files go by their names in
-the folder of the release: `manifest.json`, `qit.parquet`, `qit/part-00000.parquet`.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from dalenius.errors import InputError, ReleaseError
 from dalenius.model.memory import ReadingMemory
 from dalenius.release.admission import Admitted, admit_parquet
 from dalenius.release.manifest import Column, Manifest, read_manifest
+from dalenius.release.store import LocalStore, Store, opening, reading
 from dalenius.release.two_tables import TableFile, is_text, named_type
-from dalenius.tables.delimited import NOT_REGULAR, require_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,59 +28,7 @@ if TYPE_CHECKING:
 TableName = Literal["qit", "st", "groups", "together"]
 GROUP = "group"  # the column of the groups, in the table of groups
 BATCH_ROWS = 2**18
-_DEEPEST, _MOST_FILES = 16, 2**20  # a release has folders of one depth
 _READ_BYTES = 2**20  # at a time from each column, where a row group is large
-
-
-class Store(Protocol):
-    """The files of one release. What fails is an OSError."""
-
-    def open(self, name: str) -> BinaryIO:
-        """A file for reading, in which one can go back and forth."""
-
-    def names(self) -> list[str] | None:
-        """All files that are there, and folders without any, with a slash behind; None if nobody can say."""
-
-    def local(self, name: str) -> Path | None:
-        """The path of a file, if it is on the file system of this machine."""
-
-
-class LocalStore:
-    """A folder of this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def open(self, name: str) -> BinaryIO:
-        """The file by its path."""
-        require_regular(self._folder / name)
-        return (self._folder / name).open("rb")
-
-    def names(self) -> list[str]:
-        """Whatever is in the folder, and in folders within it; links are not followed. ReleaseError for too much."""
-        names: list[str] = []
-        waiting = [""]
-        while waiting:
-            folder = waiting.pop()
-            with os.scandir(self._folder / folder) as entries:
-                empty = True
-                for entry in entries:
-                    empty = False
-                    if not entry.is_dir(follow_symlinks=False):
-                        names.append(folder + entry.name)
-                    elif folder.count("/") < _DEEPEST:
-                        waiting.append(f"{folder}{entry.name}/")
-                    else:
-                        raise ReleaseError(f"the folder has folders that are more than {_DEEPEST} deep")
-                    if len(names) + len(waiting) > _MOST_FILES:
-                        raise ReleaseError(f"the folder has more than {_MOST_FILES:,} files")
-            if empty and folder:
-                names.append(folder)
-        return sorted(names)
-
-    def local(self, name: str) -> Path:
-        """The path."""
-        return self._folder / name
 
 
 class ReleaseFolder:
@@ -140,7 +84,7 @@ class ReleaseFolder:
         """Measure a file before anybody reads it, once. An error if it cannot be, or is too large for the memory."""
         if name not in self._admitted:
             names = self._names(table)
-            with _opening(name), self.store.open(name) as file:
+            with opening(name), self.store.open(name) as file:
                 if name.endswith(".csv"):
                     _require_header(file, name, names)
                     self._admitted[name] = Admitted()
@@ -217,7 +161,7 @@ class ReleaseFolder:
         coded: bool = False,
     ) -> Generator[pa.RecordBatch, None, None]:
         """The rows of one file of a table."""
-        with _reading(name):
+        with reading(name):
             if name.endswith(".csv"):
                 yield from self._csv_batches(table, name, columns, rows)
             else:
@@ -239,7 +183,7 @@ class ReleaseFolder:
 
         before: list[tuple[str, pa.DataType]] | None = None
         for name in self.files(table):
-            with _reading(name), self.open_file(table, name) as source:
+            with reading(name), self.open_file(table, name) as source:
                 schema = pyarrow.parquet.read_schema(source)
             layout = [(field.name, _plain(field.type)) for field in schema]
             if before is not None and layout != before:
@@ -306,34 +250,6 @@ def group_column(bucket: str) -> str:
 
 def _whole_number(name: str, *, nulls: bool = False) -> Column:
     return Column(name=name, type="int64", nulls=nulls)
-
-
-@contextmanager
-def _opening(name: str) -> Iterator[None]:
-    """Files that cannot be opened, or not read to their end."""
-    try:
-        yield
-    except OSError as error:
-        raise ReleaseError(f"{name} cannot be read: {_reason(error)}") from None
-
-
-@contextmanager
-def _reading(name: str) -> Iterator[None]:
-    """Files that cannot be read, as errors of ours."""
-    import pyarrow as pa
-
-    try:
-        with _opening(name):
-            yield
-    except (pa.ArrowException, ValueError):
-        raise ReleaseError(f"{name} is damaged, or not what the manifest says it is") from None
-
-
-def _reason(error: OSError) -> str:
-    """Why a file cannot be read. Arrow's own words have the path."""
-    if error.strerror == NOT_REGULAR:
-        return NOT_REGULAR
-    return os.strerror(error.errno) if error.errno else "it is damaged"
 
 
 def _require_text(name: str, batch: pa.RecordBatch) -> None:

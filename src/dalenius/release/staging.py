@@ -19,8 +19,8 @@ from pathlib import Path
 
 from dalenius.errors import ReleaseError, UsageError
 from dalenius.release.atomic import exchange, hidden_name, sync, sync_folder, writable
-from dalenius.release.folder import LocalStore
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, tables_of_release
+from dalenius.release.store import LocalStore
 
 _LOCK = ".lock"
 _OWNER = 0o700

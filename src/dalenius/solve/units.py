@@ -6,6 +6,9 @@ Minimise sum (P - 1)^2 over bucketizations that keep every item's cap (`unit_pro
    of one value a record: solved as such (`methods.py`), and dealt round robin.
 2. Otherwise representatives give a proven bound, and a setting to begin with (`units_bound.py`). The units are dealt to
    its buckets by representatives, and exchanged until no cap is broken (`units_search.py`).
+3. Where that is not within the gap, a linear program shares out kinds of units to sizes (`units_share.py`). Its prices
+   prove a larger bound (`units_prices.py`), and attempts go on from there.
+4. Two columns of one value each have buckets of equal size whenever counts allow it (`units_two_columns.py`).
 
 Whatever comes out is checked by code that shares nothing with the search (`units_check.py`), in integers. The status is
 OPTIMAL only if the loss is within the gap of the proven bound.
@@ -72,7 +75,7 @@ def solve_units(
     if np.diff(limited.offsets).max() <= 1:
         return _solve_single_items(problem, limited, gap, time_limit, random)
     bound = bound_units(limited, gap, time.monotonic() + _SHARE_OF_BOUND * time_limit)
-    buckets = search_buckets(limited, bound, gap, deadline, random, each or _nothing)
+    buckets, bound = search_buckets(limited, bound, gap, deadline, random, each or _nothing)
     return _solution(problem, limited, buckets, bound, gap)
 
 

@@ -22,14 +22,18 @@ import numpy as np
 
 from dalenius.errors import UndecidedError
 from dalenius.model.problem import BucketSetting, Partition, Problem
-from dalenius.solve.caps import Instance, Integers
+from dalenius.solve.caps import Instance, Integers, smallest_size
+from dalenius.solve.certificate import loss_costs, reduced_rates
 from dalenius.solve.gale import validate_setting
 from dalenius.solve.optimal import find_optimum_of, lower_bound_of
+from dalenius.solve.relaxation import NoSetting, relax
 from dalenius.solve.sizes import larger_size
 from dalenius.solve.unit_problem import UnitProblem
 
 _MOST_PLACES = 8
 _MOMENT = 1.0
+_PROMISING = 14  # sizes
+_ROOM = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +58,14 @@ class UnitBound:
     """A proven bound over sizes up to `max_size`, the item that stands for each unit, and the best setting for them.
 
     The partition says how many units of each representative go to which size. Item m is that of units without items.
+    `promising` are sizes in which representatives would lose little.
     """
 
     bound: int
     max_size: int
     representatives: Integers
     partition: Partition
+    promising: Integers
 
 
 def bound_units(problem: UnitProblem, gap: float, deadline: float, max_size: int = 0) -> UnitBound:
@@ -79,22 +85,28 @@ def bound_units(problem: UnitProblem, gap: float, deadline: float, max_size: int
             if setting is not None:
                 verdict = validate_setting(instances[best].problem, setting)
                 if isinstance(verdict, Partition):
-                    return UnitBound(max(bound, bounds[best] or 0), max_size, choices[best], verdict)
+                    bound = max(bound, bounds[best] or 0)
+                    promising = promising_sizes(instances[best])
+                    return UnitBound(bound, max_size, choices[best], verdict, promising)
         grown = larger_size(max_size, problem.units)
         if grown is None:
             return _one_bucket(problem, choices[0])
         max_size = grown
 
 
-def setting_with_room(
-    problem: UnitProblem, bound: UnitBound, people: Integers, gap: float, time_limit: float
-) -> Partition | None:
-    """A setting of small loss that has room for `people` of each item, which are more than there are."""
-    plain = unit_instance(problem, bound.representatives, bound.max_size)
-    wanted = np.concatenate([np.maximum(people, problem.people), plain.people[len(people) :]])
-    setting, _ = _search(UnitInstance(plain.problem, wanted), gap, time_limit)
-    verdict = validate_setting(plain.problem, setting) if setting is not None else None
-    return verdict if isinstance(verdict, Partition) else None
+def promising_sizes(instance: UnitInstance) -> Integers:
+    """Sizes in which representatives would lose little, with some room to spare if possible; and the last size."""
+    wanted = np.ceil(instance.people * (1 + _ROOM)).astype(np.int64)
+    relaxed = relax(UnitInstance(instance.problem, wanted))
+    if isinstance(relaxed, NoSetting):
+        relaxed = relax(instance)
+    if isinstance(relaxed, NoSetting):
+        return np.asarray([instance.last_size], dtype=np.int64)
+    sizes = np.sort(relaxed.master.sizes)
+    rates, _ = reduced_rates(instance, sizes, relaxed.bound.cuts, relaxed.bound.multipliers, loss_costs)
+    found = sizes[np.argsort(rates, kind="stable")[:_PROMISING]]
+    least = max(smallest_size(limit, instance.problem.known_records) for limit in instance.problem.limits)
+    return np.union1d(found, [min(least, instance.last_size), instance.last_size])
 
 
 def _search(instance: UnitInstance, gap: float, time_limit: float) -> tuple[BucketSetting | None, int]:
@@ -110,7 +122,8 @@ def _one_bucket(problem: UnitProblem, representatives: Integers) -> UnitBound:
     counts = np.bincount(representatives, minlength=len(problem.limits) + 1).tolist()
     setting = BucketSetting.of([(problem.units, 1)])
     bound = lower_bound_of(unit_instance(problem, representatives, problem.units), _MOMENT).bound or 0
-    return UnitBound(bound, problem.units, representatives, Partition(setting, tuple((count,) for count in counts)))
+    partition = Partition(setting, tuple((count,) for count in counts))
+    return UnitBound(bound, problem.units, representatives, partition, np.asarray([problem.units]))
 
 
 def _representatives(problem: UnitProblem) -> Iterator[Integers]:

@@ -24,7 +24,8 @@ from dalenius.policy.limits import LimitPolicy, resolve_limits
 from dalenius.publishing.flow import price_strata, publish_request
 from dalenius.release.folder import open_release
 from dalenius.studio.child import Count, Counted, ReadColumns
-from dalenius.studio.draft import Draft, Tab
+from dalenius.studio.counted_people import counts_object, explore_people
+from dalenius.studio.draft import Draft
 from dalenius.studio.exploration import Curve, exploration_object, price_object
 from dalenius.studio.explorer import Explorer
 from dalenius.studio.forms import (
@@ -33,14 +34,16 @@ from dalenius.studio.forms import (
     NothingForm,
     PinForm,
     PublishForm,
-    RolesForm,
     StartForm,
     plan_options,
     read_form,
 )
+from dalenius.studio.history import Tab
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.offers import first_number
+from dalenius.studio.people_plans import people_plan
 from dalenius.studio.releases import new_id, on_card
+from dalenius.studio.role_forms import RolesForm
 from dalenius.studio.state import Studio
 from dalenius.studio.studio_release import StudioRelease
 from dalenius.studio.table_entries import TableEntry
@@ -54,14 +57,30 @@ _BETWEEN_LOOKS = 0.25  # seconds, at whether somebody still waits for a count
 def start_price(studio: Studio) -> Task:
     """What strata would cost or save. Nothing is placed or written."""
     table, draft = studio.table(), studio.draft
+    if draft.by_people:
+        studio.column_counts()  # which says why there is no such price
     request = studio.request(table, draft)
 
     def work(task: Task) -> dict[str, Any]:
         price = price_strata(request(), task)
-        studio.keep_price((table.id, table.stamp, draft), price)
+        studio.prices.keep((table.id, table.stamp, draft), price)
         return price_object(price)
 
     return studio.tasks.start("strata-price", table.id, work)
+
+
+def start_planning(studio: Studio) -> Task:
+    """What a release of people would come to, and whether it would publish somebody's value. Nothing is written."""
+    table, draft = studio.table(), studio.draft
+    studio.people_columns()
+    request = studio.request(table, draft)
+
+    def work(task: Task) -> dict[str, Any]:
+        plan = people_plan(request(), task)
+        studio.prices.keep_plan((table.id, table.stamp, draft), plan)
+        return plan
+
+    return studio.tasks.start("people-plan", table.id, work)
 
 
 def start_publishing(studio: Studio, form: PublishForm) -> Task:
@@ -97,7 +116,12 @@ def start_publishing(studio: Studio, form: PublishForm) -> Task:
 
 
 def _policy_to_verify(studio: Studio, draft: Draft, table: TableEntry) -> LimitPolicy | None:
-    """The publisher's limits: by rule, or one by one where fakes hide the counts that the rule needs."""
+    """The publisher's limits: by rule, or one by one where fakes hide the counts that the rule needs.
+
+    Of people, those of each sensitive set are compared with the job.
+    """
+    if draft.by_people:
+        return None
     policy = draft.policy()
     if not draft.protection.fake_values:
         return policy
@@ -140,7 +164,8 @@ async def count_object(studio: Studio, release: StudioRelease, form: CountForm, 
     opened = await run_in_threadpool(release.opened, studio.options.allowance.engine)
     table = await run_in_threadpool(release.source) if form.truth else None
     truth = (table.path, table.table) if table is not None else None
-    counted = await _counted(studio, Count(opened, form.expression, tuple(form.group_by), form.learn, truth), request)
+    asked = Count(opened, form.expression, tuple(form.group_by), form.learn, truth, form.unit)
+    counted = await _counted(studio, asked, request)
     if table is not None:
         await run_in_threadpool(table.require_unchanged)
     release.calibration = (opened.about, counted.calibration)
@@ -180,9 +205,13 @@ class Exploring:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
-    async def counts(self, _request: Request) -> Response:
-        """GET /api/counts."""
+    async def counts(self, request: Request) -> Response:
+        """GET /api/counts; of people, those of the sensitive set that the address names."""
         draft = self._studio.draft
+        if draft.by_people:
+            shown = request.query_params.get("set", "")
+            labels = self._studio.labels(shown)
+            return json_answer(await run_in_threadpool(counts_object, self._studio.people_columns(), shown, labels))
         explorer = await run_in_threadpool(self._studio.explorer, draft)
         values, numbers = explorer.in_order
         given, known = self._studio.labels(), set(values)
@@ -203,12 +232,18 @@ class Exploring:
         draft = self._studio.take_over(form, tab_of(request))
         history = self._studio.history() if form.draft else None
         self._studio.abandon()
-        exploration = await self._explore(draft, form.exact)
+        if draft.by_people:
+            shown = form.of_set or draft.roles.sensitive or ""
+            exploration = await run_in_threadpool(explore_people, self._studio.people_columns(), draft, shown)
+        else:
+            exploration = await self._explore(draft, form.exact)
         return json_answer({"sequence": form.sequence, "history": history, **exploration})
 
     async def start(self, request: Request) -> Response:
         """POST /api/start: the number with which a rule can begin, as it is or the nearest that can be kept."""
         form = await read_form(request, StartForm)
+        if self._studio.draft.by_people:  # what can be kept is not known without making buckets
+            return json_answer({"number": getattr(form.limits, form.rule)})
         given = form.limits.model_copy(update={"rule": form.rule})
         options = plan_options(form.solve, form.protection)
         draft = replace(self._studio.draft, limits=given, source=self._studio.groups.get(given.grouping))
@@ -242,7 +277,7 @@ class Exploring:
         key, future = self._studio.price()
         if future is not None:
             try:
-                self._studio.keep_price(key, await asyncio.wrap_future(future))
+                self._studio.prices.keep(key, await asyncio.wrap_future(future))
             except Abandoned:
                 raise RequestError(409, "abandoned", "newer limits came in") from None
         price = self._studio.price_state()
@@ -262,7 +297,7 @@ class Exploring:
 
     async def _explore(self, draft: Draft, exact: bool) -> dict[str, Any]:
         column, explorer = self._studio.column_counts(), await run_in_threadpool(self._studio.explorer, draft)
-        known = self._studio.known_exploration(column.key, draft, complete=True)
+        known = self._studio.explored.known(column.key, draft, complete=True)
         if known is not None and exact:
             return known
         exploration = await (self._exact(explorer, draft) if exact else self._quick(explorer, draft))
@@ -285,13 +320,13 @@ class Exploring:
         """POST /api/pin."""
         form = await read_form(request, PinForm)
         draft, column = self._studio.draft, self._studio.column_counts()
-        known = self._studio.known_exploration(column.key, draft)
+        known = self._studio.explored.known(column.key, draft)
         exploration = known or await self._quick(await run_in_threadpool(self._studio.explorer, draft), draft)
-        self._studio.pin(form.label, column.key, draft, exploration)
+        self._studio.explored.pin(form.label, column.key, draft, exploration)
         return json_answer({"ok": True})
 
     async def unpin(self, request: Request) -> Response:
         """DELETE /api/pin."""
         await read_form(request, NothingForm)
-        self._studio.unpin()
+        self._studio.explored.unpin()
         return json_answer({"ok": True})

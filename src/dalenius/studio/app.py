@@ -21,6 +21,7 @@ from dalenius.studio.api import (
     columns_object,
     count_object,
     start_auditing,
+    start_planning,
     start_price,
     start_publishing,
     start_verifying,
@@ -33,7 +34,6 @@ from dalenius.studio.forms import (
     HeadForm,
     NothingForm,
     PublishForm,
-    RolesForm,
     VerifyForm,
     read_form,
 )
@@ -41,6 +41,7 @@ from dalenius.studio.guard import FIRST_PAGE, Guard, Keys
 from dalenius.studio.messages import RequestError, error_answer, json_answer, not_found, status_of
 from dalenius.studio.pages import PAGES, Pages, is_for_scripts, static_file
 from dalenius.studio.releases import card_object
+from dalenius.studio.role_forms import RolesForm
 from dalenius.studio.state import Studio
 from dalenius.studio.transfers import Downloads, Uploads
 
@@ -172,6 +173,11 @@ def _tasks(studio: Studio) -> list[Route]:
         await read_form(request, NothingForm)
         return json_answer({"task": start_price(studio).id})
 
+    async def plan(request: Request) -> Response:
+        await read_form(request, NothingForm)
+        studio.require_fresh(tab_of(request))
+        return json_answer({"task": start_planning(studio).id})
+
     async def publish(request: Request) -> Response:
         studio.require_fresh(tab_of(request))  # nobody publishes limits that they do not see
         return json_answer({"task": start_publishing(studio, await read_form(request, PublishForm)).id})
@@ -196,6 +202,7 @@ def _tasks(studio: Studio) -> list[Route]:
 
     return [
         Route("/api/strata-price", price, methods=["POST"]),
+        Route("/api/people-plan", plan, methods=["POST"]),
         Route("/api/publish", publish, methods=["POST"]),
         Route("/api/releases/{id}/verify", verify, methods=["POST"]),
         Route("/api/releases/{id}/audit", audit, methods=["POST"]),

@@ -11,13 +11,23 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from dalenius.errors import DaleniusError
-from dalenius.model.estimate import AT_RANDOM, LEARNED, MEASURED, Estimate, GroupEstimate
+from dalenius.model.estimate import (
+    AT_RANDOM,
+    LEARNED,
+    MEASURED,
+    NOT_MEASURED,
+    PEOPLE_AT_RANDOM,
+    Estimate,
+    GroupEstimate,
+    Unit,
+)
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.policy.limits import LimitPolicy
@@ -27,12 +37,15 @@ if TYPE_CHECKING:
     from dalenius.model.concern import Concern
     from dalenius.publishing.arrangement import StrataPrice
     from dalenius.publishing.options import PublishRequest
-    from dalenius.query.calibration import Calibration
-    from dalenius.query.count import Counter
+    from dalenius.query.count import Counter, Known
+    from dalenius.query.people_count import PeopleCounter
     from dalenius.query.release_tables import PublishedColumn
     from dalenius.release.folder import ReleaseFolder
     from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint
     from dalenius.studio.explorer import Explorer
+
+
+_NO_TRUTH = "Studio does not count in the table where people have several rows or values: there is no true count here."
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ class OpenRelease:
     folder: ReleaseFolder
     about: str
     memory: str
-    calibration: Calibration | None = None
+    calibration: Known = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,7 @@ class Count:
     group_by: tuple[str, ...]
     learn: bool
     truth: tuple[Path, str | None] | None
+    unit: Unit = "people"
 
 
 @dataclass(frozen=True)
@@ -75,7 +89,7 @@ class Counted:
     """An answer from a release, as JSON, and what is known of its intervals now."""
 
     content: dict[str, Any]
-    calibration: Calibration | None
+    calibration: Known
 
 
 # Counts, limits, options and what does not apply for an exact answer; the same with a curve for the trade-off of the
@@ -146,12 +160,12 @@ class _Counting:
     """Counts from the release of the last question, which stays open."""
 
     def __init__(self) -> None:
-        self._counter: Counter | None = None
-        self._about: str | None = None
+        self._counter: Counter | PeopleCounter | None = None
+        self._about: tuple[str, Unit] | None = None
 
     def answer(self, question: ReadColumns | Count) -> Counted | DaleniusError:
         try:
-            counter = self._open(question.release)
+            counter = self._open(question.release, question.unit if isinstance(question, Count) else "people")
             content = _columns(counter) if isinstance(question, ReadColumns) else _count(counter, question)
             return Counted(content, counter.calibration)
         except DaleniusError as error:
@@ -159,26 +173,38 @@ class _Counting:
         except MemoryError:
             return out_of_memory()
 
-    def _open(self, release: OpenRelease) -> Counter:
-        from dalenius.query.count import Counter
+    def _open(self, release: OpenRelease, unit: Unit) -> Counter | PeopleCounter:
+        from dalenius.query.people_count import open_counter
 
-        if self._counter is not None and self._about != release.about:
+        about = (release.about, unit)
+        if self._counter is not None and self._about != about:
             self._counter.__exit__(None, None, None)
             self._counter = None
         if self._counter is None:
-            self._counter = Counter(release.folder, memory=release.memory, calibration=release.calibration)
-            self._about = release.about
+            self._counter = open_counter(
+                release.folder, memory=release.memory, calibration=release.calibration, unit=unit
+            )
+            self._about = about
         return self._counter
 
 
-def _columns(counter: Counter) -> dict[str, Any]:
+def _columns(counter: Counter | PeopleCounter) -> dict[str, Any]:
+    from dalenius.query.count import Counter
     from dalenius.query.release_tables import published_columns
+    from dalenius.release.release_views import sensitive_columns
 
     manifest = counter.manifest
-    roles = manifest.columns
-    columns = published_columns(counter.tables, [column.name for column in roles.quasi_identifiers])
-    (sensitive,) = published_columns(counter.tables, [roles.sensitive.name], MOST_VALUES)
-    return {"rows": manifest.rows, "columns": [_column(column) for column in columns], "sensitive": _column(sensitive)}
+    tables = counter.tables if isinstance(counter, Counter) else counter.tables()
+    columns = published_columns(tables, [column.name for column in manifest.columns.quasi_identifiers])
+    first, *others = [published_columns(tables, [name], MOST_VALUES)[0] for name in sensitive_columns(manifest)]
+    return {
+        "rows": manifest.rows,
+        "people": manifest.people,
+        "several_rows": manifest.persons is not None,
+        "columns": [_column(column) for column in columns],
+        "sensitive": _column(first),
+        "others": [_column(column) for column in others],
+    }
 
 
 def _column(column: PublishedColumn) -> dict[str, Any]:
@@ -196,7 +222,7 @@ def _column(column: PublishedColumn) -> dict[str, Any]:
     }
 
 
-def _count(counter: Counter, asked: Count) -> dict[str, Any]:
+def _count(counter: Counter | PeopleCounter, asked: Count) -> dict[str, Any]:
     from dalenius.query.count import answer_object
 
     began = time.perf_counter()
@@ -205,25 +231,44 @@ def _count(counter: Counter, asked: Count) -> dict[str, Any]:
     else:
         estimate: Estimate = counter.count(asked.expression, learn=asked.learn, measure=True)
         groups = [GroupEstimate({}, estimate)]
-    truths: list[Any] = [None] * len(groups) if asked.truth is None else _truths(counter, asked, groups, *asked.truth)
-    methods = {group.estimate.method for group in groups}
-    words = [text for method, text in (("learned", LEARNED), ("at random", AT_RANDOM)) if method in methods]
+    truths, note = _truths(counter, asked, groups)
     return {
         "answers": [
             {"group": {}, "tight": True, **answer, "truth": truth}
             for answer, truth in zip(answer_object(groups), truths, strict=True)
         ],
-        "assumption": " ".join([*words, MEASURED] if words else []),
+        "assumption": _assumption([group.estimate for group in groups]),
+        "truth_note": note,
         "seconds": round(time.perf_counter() - began, 3),
     }
 
 
-def _truths(counter: Counter, asked: Count, groups: list[GroupEstimate], path: Path, table: str | None) -> list[int]:
+def _assumption(estimates: Sequence[Estimate]) -> str:
+    """What the estimates rest on, in words."""
+    methods = {estimate.method for estimate in estimates if estimate.unit is None}
+    words = [text for method, text in (("learned", LEARNED), ("at random", AT_RANDOM)) if method in methods]
+    uncertain = [estimate for estimate in estimates if not estimate.exact]
+    if any(estimate.unit is not None for estimate in uncertain):
+        return " ".join([*words, PEOPLE_AT_RANDOM, NOT_MEASURED])
+    return " ".join([*words, MEASURED] if words else [])
+
+
+def _truths(
+    counter: Counter | PeopleCounter, asked: Count, groups: list[GroupEstimate]
+) -> tuple[list[Any], str | None]:
+    """The true counts, where they are asked for; or why there are none."""
+    from dalenius.query.count import Counter
     from dalenius.query.true_count import true_count, true_counts_of
 
+    if asked.truth is None:
+        return [None] * len(groups), None
+    plain = counter if isinstance(counter, Counter) else counter.plain_counter(asked.expression, asked.group_by)
+    if plain is None:
+        return [None] * len(groups), _NO_TRUTH
+    path, table = asked.truth
     if asked.group_by:
-        return true_counts_of(counter, path, asked.expression, groups, table=table)
-    return [true_count(counter, path, asked.expression, table=table)]
+        return [*true_counts_of(plain, path, asked.expression, groups, table=table)], None
+    return [true_count(plain, path, asked.expression, table=table)], None
 
 
 def _listen(stream: BinaryIO, questions: SimpleQueue[Question]) -> None:

@@ -1,15 +1,11 @@
-"""The publisher's draft: roles of columns, limits, protection. There is one per server; every tab sees the same.
-
-Every change gives the draft another number. A tab says which number it shows. If another tab has changed the draft
-since, its change is refused: nobody overwrites what they have not seen.
-"""
+"""The publisher's draft: roles of columns, limits, protection. There is one per server; every tab sees the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
@@ -21,25 +17,41 @@ from dalenius.policy.grouping import Grouping
 from dalenius.policy.job import AdversarySection, Job, LimitsSection, ReportSection, SolveSection, TableSection
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.not_applicable import refuse_fakes
-from dalenius.policy.roles import Roles
+from dalenius.policy.roles import Roles, check_sets
 from dalenius.publishing.counting import refuse_fake_numbers
 from dalenius.publishing.options import PublishOptions, StrataChoice
+from dalenius.publishing.people_rules import check_most_rows, check_people
 from dalenius.studio.forms import (
+    ExploreForm,
     GroupingForm,
     LimitsForm,
     ProtectionForm,
     PublishForm,
-    RolesForm,
     SolveForm,
     plan_options,
 )
-from dalenius.studio.group_choice import (
-    GroupSource,
-    grouping_in_force,
-    groups_section,
-    limits_of_job,
-)
+from dalenius.studio.group_choice import GroupSource, grouping_in_force, groups_section, limits_of_job
 from dalenius.studio.messages import RequestError
+from dalenius.studio.role_forms import RolesForm, SetForm
+from dalenius.studio.set_choice import (
+    OwnLimits,
+    apart,
+    in_effect,
+    kept_apart,
+    moved,
+    only_columns,
+    only_set_of_job,
+    own_of_job,
+    policy_of,
+    refuse_bands,
+    refuse_together,
+    roles_of,
+    sensitive_set,
+    set_sections,
+    without_names,
+)
+
+Question: TypeAlias = "tuple[LimitsForm, dict[str, OwnLimits], PlanOptions, list[str]]"
 
 
 class Unseen(NamedTuple):
@@ -54,8 +66,9 @@ class Unseen(NamedTuple):
 class Draft:
     """Everything that determines a release, except the table.
 
-    `source` has the groups of values that the limits name by an ID, if they do. `unseen` is what a job file says that
-    no page shows: it stays as it is.
+    `source` has the groups of values that the limits name by an ID, if they do. Where there are several sensitive sets,
+    `own` has what each of them has for itself, by its name, and `limits` are the general ones. `unseen` is what a job
+    file says that no page shows: it stays as it is.
     """
 
     roles: RolesForm = field(default_factory=RolesForm)
@@ -64,25 +77,17 @@ class Draft:
     protection: ProtectionForm = field(default_factory=ProtectionForm)
     unseen: Unseen = field(default_factory=Unseen)
     source: GroupSource | None = None
+    own: dict[str, OwnLimits] = field(default_factory=dict)
 
     @classmethod
     def of_job(cls, job: Job) -> Draft:
         """The draft of a job file. Studio ignores its method: it always looks for the optimum."""
+        refuse_together(job)
+        job = only_set_of_job(job)
         table, solve, adversary = job.table, job.solve, job.adversary
-        if table.person is not None or not isinstance(table.sensitive, str | None):
-            raise JobFileError(
-                "Studio has one row a person and one sensitive column so far, and this job file says "
-                + ("person" if table.person is not None else "that there are several"),
-                "Use the command line: dalenius publish TABLE --job FILE --out DIR.",
-            )
-        if table.keep_together:
-            raise JobFileError(
-                "Studio keeps no columns together, and this job file says keep_together",
-                "Use the command line: dalenius publish TABLE --job FILE --out DIR.",
-            )
         try:
             limits, source = limits_of_job(job)
-            return cls(
+            draft = cls(
                 roles=RolesForm.of_job(table),
                 limits=limits,
                 solve=SolveForm(
@@ -98,10 +103,18 @@ class Draft:
                 ),
                 unseen=Unseen(table.strict, solve.time_limit, job.report),
                 source=source,
+                own=own_of_job(job),
             )
+            draft.refuse_for_people()
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"][:2])
             raise JobFileError(f"Studio does not accept this part of the job file: {where}") from None
+        return draft
+
+    @property
+    def by_people(self) -> bool:
+        """Whether people count, and not rows."""
+        return self.roles.by_people
 
     @property
     def options(self) -> PlanOptions:
@@ -117,6 +130,31 @@ class Draft:
         """The limits of values and groups, checked."""
         return self.limits.policy(self.grouping).ungrouping(self.null_name)
 
+    def limits_of(self, name: str) -> tuple[LimitsForm, GroupSource | None]:
+        """The limits that a sensitive set comes to, and the source of its groups."""
+        if len(self.roles.all_sets) < 2:
+            return self.limits, self.source
+        own = self.own.get(name)
+        return in_effect(self.limits, own), own.source if own is not None else None
+
+    def policies(self) -> tuple[LimitPolicy, ...]:
+        """The limits of each sensitive set, checked; general ones as long as there is none."""
+        return tuple(
+            policy_of(*self.limits_of(one.called), sensitive_set(one, self.roles).null_name)
+            for one in self.roles.all_sets
+        ) or (self.policy(),)
+
+    def refuse_for_people(self) -> None:
+        """An error for what cannot be asked for where people count, and not rows."""
+        if not self.by_people or self.roles.sensitive is None:
+            return
+        for one in self.roles.all_sets:
+            refuse_bands(self.limits_of(one.called)[0], one.called)
+        options = PublishOptions(not_applicable=tuple(self.roles.not_applicable))
+        solving = PlanOptions(fake_values=self.protection.fake_values)
+        check_people(roles_of(self.roles), self.policies(), options, solving)
+        check_sets(roles_of(self.roles))
+
     @property
     def bands(self) -> BandSpec | None:
         """The bands that take the place of values, if the groups are bands of numbers."""
@@ -129,40 +167,38 @@ class Draft:
         return name_of_nulls(self.roles.null_value, self.roles.missing)
 
     @property
-    def question(self) -> tuple[LimitsForm, PlanOptions, list[str]]:
+    def question(self) -> Question:
         """What an exploration depends on, besides the counts."""
-        return self.limits, self.options, self.roles.not_applicable
+        return self.limits, self.own, self.options, self.roles.not_applicable
 
     def with_roles(self, roles: RolesForm) -> Draft:
-        """The draft with other roles, without limits of another column and without strata by other columns."""
-        names = [*roles.quasi_identifiers, *roles.identifiers, *([roles.sensitive] if roles.sensitive else [])]
+        """The draft with other roles, without limits of other columns and without strata by other columns."""
+        roles = roles.plainly()
+        names = [*roles.quasi_identifiers, *roles.identifiers, *roles.sensitive_columns]
+        if roles.person is not None and roles.person not in roles.identifiers:
+            names.append(roles.person)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"the column {twice!r} has more than one role", "Name each column once.")
-        limits, protection = self.limits, self.protection
-        if roles.sensitive != self.roles.sensitive:
-            of_column = {"values": {}, "grouping": GroupingForm(), "groups": {}, "levels": {}}
-            limits = limits.model_copy(update={**of_column, "publish_in_the_clear": None})
+        check_most_rows(roles_of(roles), roles.most_rows)
+        limits, protection = moved(self.roles, roles, self.limits, self.own), self.protection
+        own = kept_apart(self.roles, roles, self.limits, self.source, self.own)
+        source = self.source
+        if len(roles.all_sets) == 1 and len(self.roles.all_sets) > 1:
+            source = self.limits_of(roles.all_sets[0].called)[1]
         limits = limits.without(roles.not_applicable)
         if isinstance(protection.strata, list):
             columns = [name for name in protection.strata if name in roles.quasi_identifiers]
             protection = protection.model_copy(update={"strata": columns or "auto"})
-        source = self.source if limits.grouping.source == "file" else None
-        return replace(self, roles=roles, limits=limits, protection=protection, source=source)
+        source = source if limits.grouping.source == "file" else None
+        draft = replace(self, roles=roles, limits=limits, protection=protection, source=source, own=own)
+        draft.refuse_for_people()
+        return draft
 
     def fitting(self, columns: Sequence[str]) -> Draft:
         """The part of the draft that fits a table with these columns."""
-        roles = self.roles
-        sensitive = roles.sensitive if roles.sensitive in columns else None
-        fitting = RolesForm(
-            sensitive=sensitive,
-            quasi_identifiers=[name for name in roles.quasi_identifiers if name in columns],
-            identifiers=[name for name in roles.identifiers if name in columns],
-            null_value=roles.null_value if sensitive is not None else None,
-            missing=roles.missing if sensitive is not None else [],
-            not_applicable=roles.not_applicable if sensitive is not None else [],
-        )
-        return self if fitting == roles else self.with_roles(fitting)
+        fitting = only_columns(self.roles, columns)
+        return self if fitting == self.roles else self.with_roles(fitting)
 
     def to_look_at(self, roles: RolesForm) -> Draft:
         """What a look at the table depends on: these roles, bands of numbers, and the columns that cut strata."""
@@ -173,15 +209,39 @@ class Draft:
         absent = draft.limits.allow_absent
         return Draft(roles, LimitsForm(rule="none", grouping=bands, allow_absent=absent), protection=protection)
 
-    def with_limits(
-        self, limits: LimitsForm, solve: SolveForm, protection: ProtectionForm, source: GroupSource | None
-    ) -> Draft:
+    def with_limits(self, form: ExploreForm, source: GroupSource | None) -> Draft:
         """The draft with other limits, the source of their groups, and another protection."""
+        protection = form.protection
         refuse_fakes(self.roles.not_applicable, protection.fake_values)
-        if limits.grouping.has_bands:
+        if form.limits.grouping.has_bands:
             refuse_fake_numbers(protection.fake_values)
-        limits = limits.without(self.roles.not_applicable)
-        return replace(self, limits=limits, solve=solve, protection=protection, source=source)
+        limits, own = form.limits.without(self.roles.not_applicable), self.own
+        if len(self.roles.all_sets) > 1:
+            source = source if form.of_set is not None else None
+            limits, own = self._of_set(form, limits, source)
+        draft = replace(
+            self,
+            limits=limits,
+            solve=form.solve,
+            protection=protection,
+            source=source if len(self.roles.all_sets) < 2 else None,
+            own=own,
+        )
+        draft.refuse_for_people()
+        return draft
+
+    def _of_set(
+        self, form: ExploreForm, limits: LimitsForm, source: GroupSource | None
+    ) -> tuple[LimitsForm, dict[str, OwnLimits]]:
+        """General limits and those of the sets, once a page has sent limits of one of them, or general ones."""
+        if form.of_set is None:
+            return without_names(limits), self.own
+        if form.of_set not in [one.called for one in self.roles.all_sets]:
+            raise UsageError(f"there is no sensitive column {form.of_set!r}", "Choose one on the first page.")
+        form = form.model_copy(update={"limits": limits})
+        general, mine = apart(self.limits, self.own.get(form.of_set or ""), form, source)
+        others = {name: own for name, own in self.own.items() if name != form.of_set}
+        return general, others if mine.says_nothing else {**others, form.of_set or "": mine}
 
     def to_publish(self) -> Roles:
         """The roles, complete."""
@@ -192,7 +252,7 @@ class Draft:
             raise RequestError(
                 409, "not-ready", "no quasi-identifier is chosen", "Choose the columns to publish on the first page."
             )
-        return Roles(roles.sensitive, tuple(roles.quasi_identifiers), tuple(roles.identifiers))
+        return roles_of(roles)
 
     def publish_options(self, table: str | None, form: PublishForm) -> PublishOptions:
         """How to make and write the release."""
@@ -206,6 +266,7 @@ class Draft:
             strata=self.protection.strata,
             in_the_clear=form.in_the_clear,
             strict=bool(self.unseen.strict),
+            most_rows=self.roles.most_rows,
         )
 
     @property
@@ -221,7 +282,9 @@ class Draft:
         roles, solve, protection = self.roles, self.solve, self.protection
         return Job(
             table=TableSection(
-                sensitive=roles.sensitive,
+                sensitive=set_sections(roles, self.own, written=written) if roles.sets else roles.sensitive,
+                person=roles.person,
+                most_rows=roles.most_rows,
                 quasi_identifiers=list(roles.quasi_identifiers),
                 identifiers=list(roles.identifiers),
                 null_value=roles.null_value,
@@ -256,10 +319,25 @@ class Draft:
         return {
             "roles": roles,
             **codes,
+            "by_people": self.by_people,
             "limits": self.limits.model_dump(),
+            "of_sets": [self._state_of(one) for one in self.roles.all_sets] if self.by_people else [],
             "solve": self.solve.model_dump(),
             "protection": self.protection.model_dump(),
             "group_source": self.source.state() if self.source is not None else None,
+        }
+
+    def _state_of(self, one: SetForm) -> dict[str, Any]:
+        """A sensitive set with the limits that it comes to."""
+        limits, source = self.limits_of(one.called)
+        own = self.own.get(one.called)
+        return {
+            "name": one.called,
+            "columns": one.columns,
+            "null_name": sensitive_set(one, self.roles).null_name,
+            "own_rule": own is not None and not own.follows,
+            "limits": limits.model_dump(),
+            "group_source": source.state() if source is not None else None,
         }
 
 
@@ -268,94 +346,3 @@ def _strata_of(table: TableSection) -> Any:
     if choice.kind == "number":
         return choice.number
     return list(choice.columns) if choice.kind == "columns" else choice.kind
-
-
-class Tab(NamedTuple):
-    """Who asks: a tab of the browser, and the number of the draft that it shows."""
-
-    id: str
-    shows: int
-
-
-_MOST_STEPS = 200
-_MOST_LIMITS = 500_000  # of single values, in all steps together
-_PARTS = ("roles", "limits", "solve", "protection")
-
-
-class History:
-    """The draft, those before it, and those that were undone. Not safe for threads by itself."""
-
-    def __init__(self, draft: Draft) -> None:
-        self.draft, self.number = draft, 0
-        self._saved = draft
-        self._past: list[Draft] = []
-        self._undone: list[Draft] = []
-        self._gesture = ""
-        self._author, self._since = "", 0  # the tab that made the last changes, and the number of the first of them
-
-    def is_stale(self, tab: Tab | None) -> bool:
-        """Whether somebody else has changed the draft since this tab read it. Without a tab nobody can tell."""
-        if tab is None or tab.shows == self.number:
-            return False
-        return tab.id != self._author or tab.shows < self._since - 1
-
-    def require_fresh(self, tab: Tab | None) -> None:
-        """Refuse a tab that shows an older draft."""
-        if self.is_stale(tab):
-            raise RequestError(
-                409, "stale", "another tab has changed the draft", "Take over the newer draft, then change it."
-            )
-
-    def change(self, draft: Draft, tab: Tab | None = None, gesture: str = "") -> None:
-        """Another draft. Changes of the same gesture are one step."""
-        if draft == self.draft:
-            return
-        self.require_fresh(tab)
-        if not gesture or gesture != self._gesture:
-            kept = 1 + len(draft.limits.values) + len(draft.limits.groups) + len(draft.limits.grouping.ungrouped)
-            most = max(2, min(_MOST_STEPS, _MOST_LIMITS // kept))
-            self._past = [*self._past, self.draft][-most:]
-        self._undone.clear()
-        self._move(draft, tab, gesture)
-
-    def step(self, tab: Tab | None, *, back: bool) -> None:
-        """Undo the last change, or redo what was undone last. Without any, nothing happens."""
-        self.require_fresh(tab)
-        source, target = (self._past, self._undone) if back else (self._undone, self._past)
-        if source:
-            target.append(self.draft)
-            self._move(source.pop(), tab)
-
-    def restart(self, draft: Draft, tab: Tab | None = None, *, forget: bool) -> None:
-        """The draft for another table, or for other columns. It is no step, and with `forget` there is no way back."""
-        if forget:
-            self._past, self._undone = [], []
-        if forget or draft != self.draft:
-            self._move(draft, tab)
-
-    def _move(self, draft: Draft, tab: Tab | None, gesture: str = "") -> None:
-        author = tab.id if tab is not None else ""
-        self.draft, self._gesture = draft, gesture
-        self.number += 1
-        if author != self._author or not author:
-            self._author, self._since = author, self.number
-
-    def saved(self, draft: Draft) -> None:
-        """Somebody has the job file of this draft."""
-        self._saved = draft
-
-    def state(self) -> dict[str, Any]:
-        """As GET /api/state has it: the number, what can be undone and redone, and whether the job file was saved."""
-        return {
-            "number": self.number,
-            "undo": _changed_part(self.draft, self._past),
-            "redo": _changed_part(self.draft, self._undone),
-            "saved": self.draft == self._saved,
-        }
-
-
-def _changed_part(draft: Draft, others: list[Draft]) -> str | None:
-    """The part of the draft in which it differs from the last of the others."""
-    if not others:
-        return None
-    return next((part for part in _PARTS if getattr(draft, part) != getattr(others[-1], part)), _PARTS[0])

@@ -10,17 +10,15 @@ import json
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
-from dalenius.errors import NoSuchColumnError
+from dalenius.model.estimate import Unit
 from dalenius.model.plan import PlanOptions
-from dalenius.model.problem import MOST_CODES
 from dalenius.policy.exact import format_fraction
 from dalenius.policy.grouping import Grouping
-from dalenius.policy.job import TableSection
 from dalenius.policy.limits import NO_RULE, LimitPolicy
 from dalenius.studio.messages import RequestError
 
@@ -55,46 +53,13 @@ _SECOND = {"odds": "floor", "theta": "base"}  # the other number of a rule that 
 _FEW = Field(default=0, ge=0, le=10**6)
 
 
-class _Form(BaseModel):
+class Form(BaseModel):
+    """What a page sends: nothing else may be in it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class RolesForm(_Form):
-    """The roles of columns."""
-
-    sensitive: Name | None = None
-    quasi_identifiers: list[Name] = Field(default_factory=list)
-    identifiers: list[Name] = Field(default_factory=list)
-    null_value: Name | None = None
-    missing: Annotated[list[Name], Field(max_length=MOST_CODES)] = Field(default_factory=list)
-    not_applicable: list[Name] = Field(default_factory=list)
-
-    @classmethod
-    def of_job(cls, table: TableSection) -> RolesForm:
-        """What a job file says of the table."""
-        said = table.model_dump(include=set(cls.model_fields))
-        return cls.model_validate(said)
-
-    @property
-    def of_sensitive(self) -> tuple[Any, ...]:
-        """What they say of the sensitive column."""
-        return self.sensitive, self.null_value, self.missing, self.not_applicable
-
-    def require_columns(self, columns: Sequence[str]) -> None:
-        """Refuse a column that the table does not have."""
-        for name in (self.sensitive, *self.quasi_identifiers, *self.identifiers):
-            if name is not None and name not in columns:
-                raise NoSuchColumnError.in_table(name, columns)
-
-    @model_validator(mode="after")
-    def _one_meaning_each(self) -> Self:
-        both = next((value for value in self.missing if value in self.not_applicable), None)
-        if both is not None:
-            raise ValueError(f"{both!r} cannot both be missing and not apply")
-        return self
-
-
-class GroupingForm(_Form):
+class GroupingForm(Form):
     """Where groups of values come from: lengths of `prefix` as they were typed, and a `file` by its ID.
 
     Bands of numbers come from `cuts`, `quantiles` or a `width`, with a `start` or without, as they were typed.
@@ -115,7 +80,7 @@ class GroupingForm(_Form):
         return self.source in ("cuts", "quantiles", "width")
 
 
-class LimitsForm(_Form):
+class LimitsForm(Form):
     """Every rule with the numbers last typed for it; `rule` is the one in force.
 
     `groups` are limits by name, and `levels` rules for groups of a level, of which an empty one gives no limits.
@@ -157,7 +122,7 @@ class LimitsForm(_Form):
         return LimitPolicy.of(**self.in_force(), grouping=grouping)
 
 
-class SolveForm(_Form):
+class SolveForm(Form):
     """The sizes that buckets may have, and how near to the optimum a setting has to be proven."""
 
     min_size: int | None = Field(default=None, ge=1, le=10**9)
@@ -165,7 +130,7 @@ class SolveForm(_Form):
     gap: float | None = Field(default=None, ge=0, lt=1)
 
 
-class ProtectionForm(_Form):
+class ProtectionForm(Form):
     """What an attacker may know, the fake values against it, and how the table is cut."""
 
     known_records: int = _FEW
@@ -174,10 +139,16 @@ class ProtectionForm(_Form):
     strata: Literal["auto", "none"] | Annotated[int, Field(ge=1, le=10**6)] | list[Name] = "auto"
 
 
-class ExploreForm(_Form):
-    """Limits to explore. They become those of the draft, unless `draft` is false."""
+class ExploreForm(Form):
+    """Limits to explore. They become those of the draft, unless `draft` is false.
+
+    Where there are several sensitive sets they are those of one, `of_set`, or general ones. The rule is the general one
+    unless it is the set's `own_rule`.
+    """
 
     limits: LimitsForm
+    of_set: Name | None = None
+    own_rule: bool = False
     solve: SolveForm = SolveForm()
     protection: ProtectionForm = ProtectionForm()
     exact: bool = False
@@ -186,7 +157,7 @@ class ExploreForm(_Form):
     gesture: Annotated[str, Field(max_length=40)] = ""  # changes of one gesture are undone together
 
 
-class StartForm(_Form):
+class StartForm(Form):
     """A rule with one number, for which a number that can be kept is wanted."""
 
     rule: Literal["uniform", "l_diversity"]
@@ -195,23 +166,23 @@ class StartForm(_Form):
     protection: ProtectionForm = ProtectionForm()
 
 
-class NothingForm(_Form):
+class NothingForm(Form):
     """An empty object."""
 
 
-class ChooseForm(_Form):
+class ChooseForm(Form):
     """A table by its ID."""
 
     id: Name
 
 
-class PinForm(_Form):
+class PinForm(Form):
     """A name for the pinned limits."""
 
     label: Annotated[str, Field(max_length=200)] = ""
 
 
-class PublishForm(_Form):
+class PublishForm(Form):
     """The name of the release, the format of its tables, and whether values in the clear are meant."""
 
     name: Annotated[str, Field(max_length=200)]
@@ -222,7 +193,7 @@ class PublishForm(_Form):
 RELEASE = PublishForm(name="release")  # where nobody has given it another name
 
 
-class HeadForm(_Form):
+class HeadForm(Form):
     """What the report's first page is headed with."""
 
     title: Name | None = None
@@ -231,28 +202,29 @@ class HeadForm(_Form):
     purpose: Name | None = None
 
 
-class VerifyForm(_Form):
+class VerifyForm(Form):
     """Whether to compare the release with its table as well."""
 
     against: bool = False
 
 
-class AuditForm(_Form):
+class AuditForm(Form):
     """Whether to measure how often attackers are right."""
 
     truth: bool = False
 
 
-class CountForm(_Form):
-    """A count query."""
+class CountForm(Form):
+    """A count query, of people or of rows where these differ."""
 
     expression: Annotated[str, Field(max_length=200_000)]
     group_by: list[Name] = Field(default_factory=list)
     learn: bool = True
     truth: bool = False
+    unit: Unit = "people"
 
 
-AnyForm = TypeVar("AnyForm", bound=_Form)
+AnyForm = TypeVar("AnyForm", bound=Form)
 
 
 def plan_options(solve: SolveForm, protection: ProtectionForm) -> PlanOptions:

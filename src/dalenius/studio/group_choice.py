@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +22,12 @@ from dalenius.policy.exact import exact_fraction
 from dalenius.policy.group_sources import grouping_of
 from dalenius.policy.grouping import Grouping
 from dalenius.policy.job import Job
-from dalenius.policy.job_sections import GroupsSection, RuleSection
+from dalenius.policy.job_sections import GroupsSection, RuleSection, SetLimits
+from dalenius.policy.limits import LimitPolicy
 from dalenius.studio.forms import RULE_NUMBERS, GroupingForm, LevelRule, LimitsForm
 from dalenius.studio.messages import not_found
 
-_OF_THE_JOB = "job"  # the ID of what a job file brought along: there is one job file
+_OF_THE_JOB = "job"  # the ID of what a job file brought along for its general limits: there is one job file
 LEVELS = ":"  # what stands between levels of bands, the coarser first
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _BETWEEN_CUTS = re.compile(r"[\s,;]+")
@@ -52,12 +53,21 @@ class GroupSource:
 
 
 def limits_of_job(job: Job) -> tuple[LimitsForm, GroupSource | None]:
-    """The limits of a job file as a draft has them, and the source of its groups if they do not fit into a form.
+    """The general limits of a job file as a draft has them, and the source of their groups if these fit into no form.
 
     Bands are the values of a draft: it has their limits under `values`, and their rule is the rule.
     """
-    section, fields = job.limits, dict[str, Any]()
-    grouping, source = _groups_of(job.groups)
+    general = job.limits.policy(job.groups.grouping())  # refuses two rules, and texts that are not numbers
+    limits, source = limits_of_section(job.limits, job.groups, general, _OF_THE_JOB)
+    return limits.model_copy(update={"publish_in_the_clear": job.limits.publish_in_the_clear}), source
+
+
+def limits_of_section(
+    section: SetLimits, in_groups: GroupsSection, policy: LimitPolicy, identifier: str
+) -> tuple[LimitsForm, GroupSource | None]:
+    """The same of one section, whose policy this is. Pages know a tree of the job file by the identifier."""
+    fields = dict[str, Any]()
+    grouping, source = _groups_of(in_groups, identifier)
     rules: RuleSection = section.levels.get("band", section) if grouping.has_bands else section
     for rule in RULE_NUMBERS:
         number = getattr(rules, rule)
@@ -69,13 +79,12 @@ def limits_of_job(job: Job) -> tuple[LimitsForm, GroupSource | None]:
         fields.setdefault("base", "0")
     elif (section.values or section.groups or section.levels) and "rule" not in fields:
         fields["rule"] = "none"
-    policy = job.policy()  # refuses two rules, and texts that are not numbers
     full_name = policy.grouping.full_name if policy.grouping is not None else str
     groups = {full_name(name): str(limit) for name, limit in section.groups.items()}
     if len(groups) < len(section.groups):
         raise JobFileError("the job file's limits.groups give one group two limits", "Keep one of them.")
     levels = {level: _rule_of(rule) for level, rule in section.levels.items()}
-    fields |= {"allow_absent": section.allow_absent, "publish_in_the_clear": section.publish_in_the_clear}
+    fields["allow_absent"] = section.allow_absent
     values = {value: str(limit) for value, limit in section.values.items()}
     if grouping.has_bands and policy.grouping is not None:
         if levels.pop("band", None) is not None:  # it is the rule now, and coarser bands keep the one that was
@@ -94,7 +103,7 @@ def _rule_of(rule: RuleSection) -> LevelRule:
     return {name: str(number) for name, number in numbers.items() if number is not None}
 
 
-def _groups_of(section: GroupsSection) -> tuple[GroupingForm, GroupSource | None]:
+def _groups_of(section: GroupsSection, identifier: str) -> tuple[GroupingForm, GroupSource | None]:
     """The groups of a job file, as a draft has them."""
     grouping, ungrouped = section.grouping(), list(section.ungrouped)
     if grouping is None:
@@ -111,7 +120,7 @@ def _groups_of(section: GroupsSection) -> tuple[GroupingForm, GroupSource | None
         return GroupingForm.model_validate({"source": grouping.kind, "ungrouped": ungrouped}), None
     name = Path(section.csv).name if section.csv is not None else "the job file"
     kept = section.model_copy(update={"ungrouped": []})
-    source = GroupSource(_OF_THE_JOB, name, replace(grouping, ungrouped=()), kept, kept)
+    source = GroupSource(identifier, name, replace(grouping, ungrouped=()), kept, kept)
     return GroupingForm(source="file", file=source.id, ungrouped=ungrouped), source
 
 
@@ -169,10 +178,10 @@ def _number(typed: str) -> str | int:
 class GroupSources:
     """The files of groups that arrived, and what the job file brought along. Threads may share it."""
 
-    def __init__(self, folder: Path, of_job: GroupSource | None) -> None:
+    def __init__(self, folder: Path, of_job: Iterable[GroupSource]) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._sources = {of_job.id: of_job} if of_job is not None else {}
+        self._sources = {source.id: source for source in of_job}
 
     def receive(self, name: str, content: bytes) -> GroupSource:
         """Keep a CSV file with groups; an error if it is not one."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 from markupsafe import Markup
@@ -60,12 +61,19 @@ _INSTEAD = (
     (re.compile(r" \(--strata [^)]*\)"), " on the protection page"),
     (re.compile(r": --limit .*$"), ", on the limits page."),
     (re.compile(r": --odds \d+ never reaches 1"), ", on the limits page"),
+    (re.compile(r": --most-rows (\d+)"), r": at most \1"),
+    (re.compile(r" \(--uniform [\d.]+\)"), ""),
+    (re.compile(r"Leave out --not-applicable"), "Name no values that do not apply, on the table page"),
+    (re.compile(r"--corrupted Q"), "Known records"),
+    (re.compile(r"or give fewer --corrupted"), "or allow fewer known records"),
+    (re.compile(r"Say who they are: --person COLUMN"), "Choose the column that says whose row it is"),
     (re.compile(r"--corrupted 1\b"), "1 known record, on the protection page"),
     (re.compile(r"--strata auto and --strata none"), "automatic strata and none"),
     (re.compile(r"a smaller --max-size"), "a smaller largest bucket, on the limits page"),
 )
 
 
+_RAISE = re.compile(r"^Raise what is too low: (.*)$", re.MULTILINE)
 _WITHOUT_TABLE = "Studio does not have the table that it was made from: use dalenius report with --audit and --truth."
 
 
@@ -73,9 +81,22 @@ def on_a_page(answer: str, code: str, has_table: bool = True) -> str:
     """What to do about a concern, for somebody who sees pages; some of it needs the table of the release."""
     if code in _ANSWERS:
         return _ANSWERS[code] if has_table else _WITHOUT_TABLE
+    answer = _RAISE.sub(lambda found: _raised(found[1]), answer)
     for option, words in _INSTEAD:
         answer = option.sub(words, answer)
     return answer
+
+
+def _raised(options: str) -> str:
+    """The limits that would do, and the rows that people may keep then, without options."""
+    words, _, left = options.rstrip(".").partition(", which leaves out ")
+    given = shlex.split(words)
+    limits = [value for option, value in zip(given[::2], given[1::2], strict=False) if option.endswith("limit")]
+    rows = next(
+        (value for option, value in zip(given[::2], given[1::2], strict=False) if option == "--most-rows"), None
+    )
+    kept = f", and keep at most {rows} rows of a person, which leaves out {left}" if rows is not None else ""
+    return f"Raise what is too low, on the limits page: {', '.join(limits)}{kept}."
 
 
 def not_found() -> RequestError:
@@ -96,6 +117,8 @@ def error_object(error: DaleniusError | RequestError) -> dict[str, Any]:
     """The content of {"error": ...}, with the reason if there is no solution."""
     hint = on_a_page(error.hint, "") if error.hint is not None else None
     content: dict[str, Any] = {"kind": error.kind, "message": error.message, "hint": hint}
+    if isinstance(error, NoSolutionError) and error.most_rows is not None:
+        content["most_rows"] = error.most_rows  # the page has a button for it
     plan = error.plan if isinstance(error, NoSolutionError) else None
     if isinstance(plan, Plan) and plan.no_solution is not None:
         content["reason"] = plan.no_solution.reason

@@ -24,10 +24,13 @@ from dalenius.policy.job import (
     TableSection,
     job_text,
 )
+from dalenius.policy.job_sections import SetLimits, SetSection
 from dalenius.release.folder import open_release
 from dalenius.release.manifest import Manifest
 from dalenius.release.staging import abandon, is_staged, remove_left_behind
+from dalenius.report.by_column import named
 from dalenius.report.front_page import finding_in_words, front_page
+from dalenius.studio.draft import Draft
 from dalenius.studio.forms import PublishForm
 from dalenius.studio.messages import not_found, on_a_page
 from dalenius.studio.studio_release import StudioRelease
@@ -151,11 +154,19 @@ def card_object(release: StudioRelease) -> dict[str, Any]:
     return {
         "card": card,
         "verify": verdict_object(known.verdict) if known.verdict is not None else None,
-        "own_groups": list(release.draft.limits.groups) if release.draft is not None else [],
+        "own_groups": _own_groups(release.draft) if release.draft is not None else [],
         "audit": audit,
         "attackers": [{"name": name, "who": who} for name, who in ATTACKS.items() if audit and name in audit],
         "notes": list(release.notes),
     }
+
+
+def _own_groups(draft: Draft) -> list[str]:
+    """Groups with limits of their own, as a verdict names them: with several sensitive columns, behind the column's."""
+    sets = draft.roles.all_sets
+    if len(sets) < 2:
+        return list(draft.limits.groups)
+    return [named(one.called, name) for one in sets for name in draft.limits_of(one.called)[0].groups]
 
 
 def on_card(finding: dict[str, Any], has_table: bool = True) -> dict[str, Any]:
@@ -163,7 +174,8 @@ def on_card(finding: dict[str, Any], has_table: bool = True) -> dict[str, Any]:
     answer = on_a_page(finding["answer"] or "", finding["code"], has_table)
     words = finding_in_words({**finding, "answer": answer})
     values = finding["values"] if finding["code"] == "missing-codes" else []  # the page offers to name them
-    return {"code": finding["code"], "severity": finding["severity"], "values": values, **words}
+    found = {name: finding[name] for name in ("code", "severity", "columns")}
+    return {**found, "values": values, **words}
 
 
 def _every_concern(found: list[dict[str, Any]], looked: tuple[Concern, ...]) -> tuple[Concern, ...]:
@@ -187,8 +199,35 @@ def job_of(release: StudioRelease) -> str:
     return release.write_job() if release.write_job is not None else _job_of(release.manifest, release.head)
 
 
+_NO_PERSON = (
+    "# A release does not name the column that says whose rows they are: write it under [table], person = ...\n\n"
+)
+
+
 def _job_of(manifest: Manifest, head: ReportSection) -> str:
     """A job file from a manifest, with the limits one by one."""
+    persons = manifest.persons
+    job = Job(
+        table=TableSection(
+            sensitive=_sets_of(manifest) if not manifest.is_plain else manifest.columns.sensitive.name,
+            keep_together=[list(one.columns) for one in manifest.together],
+            quasi_identifiers=[column.name for column in manifest.columns.quasi_identifiers],
+            null_value=manifest.null_value if manifest.is_plain else None,
+            missing=list(manifest.missing) if manifest.is_plain else [],
+            most_rows=persons.most_rows if persons is not None else None,
+            not_applicable=[value.value for value in manifest.values if not value.applies],
+            strata="auto" if manifest.strata is not None else "none",
+        ),
+        limits=LimitsSection(**_limits_of(manifest)) if manifest.is_plain else LimitsSection(),
+        adversary=AdversarySection(corrupted=manifest.adversary.known_records, fakes=manifest.adversary.fake_values),
+        report=head,
+        groups=_groups_of(manifest) if manifest.is_plain else GroupsSection(),
+    )
+    return (_NO_PERSON if persons is not None else "") + job_text(job)
+
+
+def _limits_of(manifest: Manifest) -> dict[str, Any]:
+    """The limits of one sensitive column, but for those that follow from groups."""
     groups = manifest.groups or []
     tree = Groups(
         tuple(Group(group.name, _limit(group.limit), _place(group.parent)) for group in groups),
@@ -200,27 +239,29 @@ def _job_of(manifest: Manifest, head: ReportSection) -> str:
         for value, above in zip(manifest.values, by_groups, strict=True)
         if value.applies and (value.limit != "1" or above == 1)
     ]
-    return job_text(
-        Job(
-            table=TableSection(
-                sensitive=manifest.columns.sensitive.name,
-                quasi_identifiers=[column.name for column in manifest.columns.quasi_identifiers],
-                null_value=manifest.null_value,
-                missing=list(manifest.missing),
-                not_applicable=[value.value for value in manifest.values if not value.applies],
-                strata="auto" if manifest.strata is not None else "none",
-            ),
-            limits=LimitsSection(
-                values={value.value: value.limit for value in own},
-                groups={group.name: group.limit for group in groups if group.limit is not None},
-            ),
-            adversary=AdversarySection(
-                corrupted=manifest.adversary.known_records, fakes=manifest.adversary.fake_values
-            ),
-            report=head,
-            groups=_groups_of(manifest),
+    return {
+        "values": {value.value: value.limit for value in own},
+        "groups": {group.name: group.limit for group in groups if group.limit is not None},
+    }
+
+
+def _sets_of(manifest: Manifest) -> list[SetSection]:
+    """The sensitive columns, each with its limits and codes."""
+    sections = []
+    for view in map(manifest.view, range(manifest.sets)):
+        column = view.columns.sensitive
+        alone = column.of == [column.name]
+        sections.append(
+            SetSection(
+                columns=list(column.of),
+                name=None if alone else column.name,
+                null_value=view.null_value,
+                missing=list(view.missing),
+                limits=SetLimits(**_limits_of(view)),
+                groups=_groups_of(view),
+            )
         )
-    )
+    return sections
 
 
 def _groups_of(manifest: Manifest) -> GroupsSection:

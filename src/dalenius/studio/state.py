@@ -12,25 +12,27 @@ from typing import Any
 
 from dalenius.model import VERSION
 from dalenius.model.concern import Concern
-from dalenius.model.plan import PlanOptions
 from dalenius.policy.job import Job, job_text
 from dalenius.publishing.arrangement import StrataPrice
 from dalenius.publishing.options import PublishRequest
-from dalenius.studio.draft import Draft, History, Tab
-from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint, price_object
+from dalenius.studio.counted_people import PeopleColumns, PeopleCounts, PeopleKey
+from dalenius.studio.draft import Draft
+from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint
+from dalenius.studio.explored import Explored
 from dalenius.studio.explorer import Explorer
-from dalenius.studio.forms import RELEASE, ExploreForm, LimitsForm, PublishForm, RolesForm
+from dalenius.studio.forms import RELEASE, ExploreForm, PublishForm
 from dalenius.studio.group_choice import GroupSources
+from dalenius.studio.history import History, Tab
 from dalenius.studio.messages import RequestError
+from dalenius.studio.prices import PriceKey, Prices
 from dalenius.studio.releases import Releases, publish_command
-from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, Stamp, TableEntry, Tables
+from dalenius.studio.role_forms import RolesForm
+from dalenius.studio.table_entries import ColumnCounts, CountKey, Counts, TableEntry, Tables
 from dalenius.studio.tasks import Tasks
 from dalenius.studio.worker import Counting, ExactWorker, Looks
 from dalenius.tables.killable import Allowance, PrivateFolder
 
-PriceKey = tuple[str, Stamp, Draft]  # what the price of strata depends on
 _SECONDS_TO_END = 5.0  # for tasks, when Studio is closed
-_STANDING = {"optimal": "feasible", "feasible": "feasible", "infeasible": "infeasible"}
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,6 @@ class StudioOptions:
     allowance: Allowance = field(default_factory=Allowance)  # of one count
 
 
-@dataclass(frozen=True)
-class LastExploration:
-    """The last exploration, for some counts and a draft. A complete one is exact and has the other methods."""
-
-    key: CountKey
-    question: tuple[LimitsForm, PlanOptions, list[str]]
-    complete: bool
-    exploration: dict[str, Any]
-
-
 class Studio:
     """Everything behind the pages. Methods may be called from any thread."""
 
@@ -63,19 +55,17 @@ class Studio:
         """`private` is removed when Studio is closed."""
         self.options, self.private = options, private
         self.tasks = Tasks()
-        self.counts = Counts()
+        self.counts, self.people, self.prices = Counts(), PeopleCounts(), Prices()
         self.releases = Releases(options.out, self.private.folder("releases"), (options.job or Job()).report)
         self._lock = threading.RLock()
         draft = Draft.of_job(options.job) if options.job is not None else Draft()
-        self._history, self.groups = History(draft), GroupSources(self.private.folder("groups"), draft.source)
+        sources = [one for one in (draft.source, *(own.source for own in draft.own.values())) if one is not None]
+        self._history, self.groups = History(draft), GroupSources(self.private.folder("groups"), sources)
         self._chosen_id: str | None = None
-        self._last: LastExploration | None = None
-        self._pinned: tuple[CountKey, dict[str, Any]] | None = None
+        self.explored = Explored()
         self._labels: dict[tuple[str, str], dict[str, str]] = {}  # of values, by table and column
-        self._priced: tuple[PriceKey, dict[str, Any]] | None = None
-        self._pricing: PriceKey | None = None
         self._closed = False
-        self._worker, self._pricer, self._looks = ExactWorker(), ExactWorker(children=1), Looks()
+        self._worker, self._looks = ExactWorker(), Looks()
         self.counting = Counting(options.allowance)
         self.tables = Tables(self._described)
         for path in options.releases:
@@ -120,7 +110,8 @@ class Studio:
         with self._lock:
             self._history.require_fresh(tab)
             if self._chosen_id != identifier:
-                self._chosen_id, self._pinned = identifier, None
+                self._chosen_id = identifier
+                self.explored.unpin()
                 draft = self._history.draft
                 self._history.restart(draft if roles is None else draft.with_roles(roles), tab, forget=True)
             if entry.status == "ready":
@@ -156,10 +147,12 @@ class Studio:
             raise RequestError(409, "busy", "the table is being worked on", "Wait until that is done, or cancel it.")
         self.tables.remove(identifier)
         self.counts.forget(identifier)
+        self.people.forget(identifier)
         self.releases.forget_table(identifier)
         with self._lock:
             if self._chosen_id == identifier:
-                self._chosen_id, self._pinned = None, None
+                self._chosen_id = None
+                self.explored.unpin()
 
     def set_roles(self, roles: RolesForm, tab: Tab | None = None) -> None:
         """Set the roles of columns. Counting the sensitive column begins."""
@@ -169,35 +162,51 @@ class Studio:
             before = self._history.draft.roles
             self._history.change(self._history.draft.with_roles(roles), tab)
             if before.of_sensitive != roles.of_sensitive:
-                self._pinned = None
+                self.explored.unpin()
             self._count(entry)
 
     def _count(self, entry: TableEntry | None) -> None:
-        if entry is not None and entry.status == "ready" and self._history.draft.roles.sensitive is not None:
-            self.counts.request(entry, self._history.draft)
+        draft = self._history.draft
+        if entry is not None and entry.status == "ready" and draft.roles.sensitive is not None:
+            (self.people if draft.by_people else self.counts).request(entry, draft)
 
     def column_counts(self) -> ColumnCounts:
         """The sensitive column of the draft, as far as it is counted."""
         column = self._sensitive_column(self.table())
         if column is None:
-            raise RequestError(409, "not-ready", "no sensitive column is chosen", "Choose one on the first page.")
+            raise _nothing_sensitive()
+        if isinstance(column, PeopleColumns):
+            raise RequestError(
+                409,
+                "by-people",
+                "people count here, and not rows: there is no such figure without making buckets of people",
+                "Work out the plan on the limits page.",
+            )
+        return column
+
+    def people_columns(self) -> PeopleColumns:
+        """The sensitive columns of a draft in which people count, as far as they are counted."""
+        column = self._sensitive_column(self.table())
+        if not isinstance(column, PeopleColumns):
+            raise _nothing_sensitive()
         return column
 
     def explorer(self, draft: Draft) -> Explorer:
         """What answers questions about the sensitive column, by value or by band as a draft has it."""
         return self.column_counts().explorer(draft.bands, draft.roles.not_applicable)
 
-    def _sensitive_column(self, table: TableEntry) -> ColumnCounts | None:
+    def _sensitive_column(self, table: TableEntry) -> ColumnCounts | PeopleColumns | None:
         draft = self.draft
-        return self.counts.get(CountKey.of(table, draft)) if draft.roles.sensitive is not None else None
+        if draft.roles.sensitive is None:
+            return None
+        if draft.by_people:
+            return self.people.get(PeopleKey.of(table, draft))
+        return self.counts.get(CountKey.of(table, draft))
 
     def abandon(self) -> None:
         """End the search for an exact answer, and for the price of other strata: nobody waits for them any more."""
         self._worker.abandon()
-        with self._lock:
-            outdated = self._pricing is not None and self._pricing[2] != self._history.draft
-        if outdated:
-            self._pricer.abandon()
+        self.prices.abandon(self.draft)
 
     def ask(self, about: Explorer, draft: Draft) -> Future[Exploration]:
         """The exact answer, from another process. A search for another one ends."""
@@ -216,11 +225,13 @@ class Studio:
 
     def request(self, table: TableEntry, draft: Draft, form: PublishForm = RELEASE) -> Callable[[], PublishRequest]:
         """What to publish. The request itself is made, and checked, where the work is done."""
+        roles, policies = draft.to_publish(), draft.policies()
         return partial(
             PublishRequest,
             table=table.path,
-            roles=draft.to_publish(),
-            limits=draft.policy(),
+            roles=roles,
+            limits=policies[0],
+            set_limits=policies if draft.by_people else (),
             solving=draft.options,
             options=draft.publish_options(table.table, form),
         )
@@ -228,42 +239,35 @@ class Studio:
     def price(self) -> tuple[PriceKey, Future[StrataPrice] | None]:
         """The price of strata for the draft, from another process; None if it is known."""
         table, draft = self.table(), self.draft
+        if draft.by_people:
+            self.column_counts()  # which says why there is none
         key = (table.id, table.stamp, draft)
-        with self._lock:
-            if self._priced is not None and self._priced[0] == key:
-                return key, None
-            self._pricing = key
-        return key, self._pricer.price(self.request(table, draft)())
+        return key, self.prices.ask(key, self.request(table, draft))
 
-    def keep_price(self, key: PriceKey, price: StrataPrice) -> None:
-        """Keep the last price."""
+    def price_state(self, *, of_people: bool = False) -> dict[str, Any] | None:
+        """The last price of strata, or plan for people, and whether it is that of the draft."""
         with self._lock:
-            self._priced = (key, price_object(price))
-
-    def price_state(self) -> dict[str, Any] | None:
-        """The last price of strata, and whether it is that of the draft."""
-        with self._lock:
-            chosen, priced, draft = self._chosen_id, self._priced, self._history.draft
-        if chosen is None or priced is None or priced[0][0] != chosen:
+            chosen, draft = self._chosen_id, self._history.draft
+        if chosen is None:
             return None
-        return {**priced[1], "stale": priced[0] != (chosen, self.tables.get(chosen).stamp, draft)}
+        return self.prices.state((chosen, self.tables.get(chosen).stamp, draft), of_people=of_people)
 
-    def label(self, labels: dict[str, str]) -> None:
-        """Names for the values of the sensitive column, for people to read. No release has them."""
+    def label(self, labels: dict[str, str], of_set: str = "") -> None:
+        """Names for the values of a sensitive column, the first if none is named. No release has them."""
         with self._lock:
-            self._labels[self.table().id, self.draft.roles.sensitive or ""] = labels
+            self._labels[self.table().id, of_set or self.draft.roles.sensitive or ""] = labels
 
-    def labels(self) -> dict[str, str]:
-        """The names of the values of the sensitive column."""
+    def labels(self, of_set: str = "") -> dict[str, str]:
+        """The names of the values of a sensitive column, the first if none is named."""
         with self._lock:
-            return self._labels.get((self._chosen_id or "", self._history.draft.roles.sensitive or ""), {})
+            return self._labels.get((self._chosen_id or "", of_set or self._history.draft.roles.sensitive or ""), {})
 
     def take_over(self, form: ExploreForm, tab: Tab | None = None) -> Draft:
         """The draft with other limits. It becomes the draft of Studio if the form says so."""
         with self._lock:
             source = self.groups.get(form.limits.grouping)
-            draft = self._history.draft.with_limits(form.limits, form.solve, form.protection, source)
-            draft.policy()  # limits that are none do not become the draft's
+            draft = self._history.draft.with_limits(form, source)
+            draft.policies()  # limits that are none do not become the draft's
             others = draft.limits.allow_absent != self._history.draft.limits.allow_absent
             if form.draft:
                 self._history.change(draft, tab, form.gesture)
@@ -272,30 +276,10 @@ class Studio:
         return draft
 
     def remember(self, key: CountKey, draft: Draft, exploration: dict[str, Any], complete: bool) -> None:
-        """Keep the exploration of the draft. A quick one does not replace a complete one."""
+        """Keep the exploration, if it is about the draft."""
         with self._lock:
-            if draft.question != self._history.draft.question:  # it is not about the draft
-                return
-            if complete or self.known_exploration(key, draft, complete=True) is None:
-                self._last = LastExploration(key, draft.question, complete, exploration)
-
-    def known_exploration(self, key: CountKey, draft: Draft, *, complete: bool = False) -> dict[str, Any] | None:
-        """The exploration of these counts and this draft, if it was the last one."""
-        with self._lock:
-            known = self._last
-        if known is None or (known.key, known.question) != (key, draft.question) or (complete and not known.complete):
-            return None
-        return known.exploration
-
-    def pin(self, label: str, key: CountKey, draft: Draft, exploration: dict[str, Any]) -> None:
-        """Pin limits, to compare others with them."""
-        with self._lock:
-            self._pinned = (key, {"label": label, "limits": draft.limits.model_dump(), "exploration": exploration})
-
-    def unpin(self) -> None:
-        """Unpin."""
-        with self._lock:
-            self._pinned = None
+            if draft.question == self._history.draft.question:
+                self.explored.remember(key, draft, exploration, complete)
 
     def job(self, draft: Draft, table: TableEntry | None, form: PublishForm = RELEASE) -> str:
         """The text of the job file, for a release if there is one. Its first line is the command that makes it."""
@@ -305,9 +289,11 @@ class Studio:
     def state(self) -> dict[str, Any]:
         """GET /api/state. It reads files, so the thread that answers everybody must not call it."""
         with self._lock:
-            chosen, draft, pinned = self._chosen_id, self._history.draft, self._pinned
+            chosen, draft = self._chosen_id, self._history.draft
             history = self._history.state()
         column = self._sensitive_column(self.tables.current(chosen)) if chosen is not None else None
+        key = column.key if isinstance(column, ColumnCounts) else None
+        plan = self.price_state(of_people=True) if draft.by_people else None
         return {
             "version": VERSION,
             "upload_limit": self.options.upload_limit,
@@ -318,17 +304,13 @@ class Studio:
             **draft.state(),
             "history": history,
             "counted": column.state() if column is not None else None,
-            "explored": self._standing(column, draft),
-            "pinned": pinned[1] if pinned is not None and column is not None and pinned[0] == column.key else None,
-            "strata_price": self.price_state(),
+            "explored": self.explored.standing(key, draft) if key is not None else _standing_of(plan),
+            "pinned": self.explored.pinned(key) if key is not None else None,
+            "strata_price": self.price_state() if not draft.by_people else None,
+            "people_plan": plan,
             "tasks": [{"id": task.id, "kind": task.kind, "about": task.about} for task in self.tasks.running()],
             "releases": [release.state() for release in self.releases.all()],
         }
-
-    def _standing(self, column: ColumnCounts | None, draft: Draft) -> str | None:
-        """Whether the limits of the draft can be kept, if that is known."""
-        exploration = self.known_exploration(column.key, draft) if column is not None else None
-        return _STANDING.get(exploration["status"]) if exploration is not None else None
 
     def close(self) -> bool:
         """Stop all work and remove all temporary files. Returns whether all work has ended."""
@@ -337,7 +319,15 @@ class Studio:
                 return not self.tasks.running()
             self._closed = True
         try:
-            for working in (self.counting, self._worker, self._pricer, self._looks, self.tables, self.counts):
+            for working in (
+                self.counting,
+                self._worker,
+                self.prices,
+                self._looks,
+                self.tables,
+                self.counts,
+                self.people,
+            ):
                 working.close()
             if not self.tasks.close(_SECONDS_TO_END):
                 self.releases.abandon_unfinished()
@@ -348,3 +338,12 @@ class Studio:
     def has_leftovers(self) -> bool:
         """Whether temporary files are left after closing."""
         return self.private.exists() or self.releases.has_leftovers()
+
+
+def _standing_of(plan: dict[str, Any] | None) -> str | None:
+    """Limits of people can be kept if there is a plan that keeps them."""
+    return "feasible" if plan is not None and not plan["stale"] else None
+
+
+def _nothing_sensitive() -> RequestError:
+    return RequestError(409, "not-ready", "no sensitive column is chosen", "Choose one on the first page.")

@@ -25,8 +25,9 @@ from dalenius.model.progress import Progress
 from dalenius.model.verdict import Verdict
 from dalenius.policy.job import Job, ReportSection
 from dalenius.policy.limits import LimitPolicy
-from dalenius.release.folder import LocalStore, ReleaseFolder, open_release
+from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, SEEDED, SIGNATURE_FILE, Manifest
+from dalenius.release.store import LocalStore
 from dalenius.report.facts import Facts
 from dalenius.report.twin import report_object
 from dalenius.studio.child import OpenRelease
@@ -36,11 +37,10 @@ from dalenius.studio.table_entries import TableEntry
 from dalenius.verify.judge import verify as judge
 
 if TYPE_CHECKING:
-    from dalenius.query.calibration import Calibration
+    from dalenius.query.count import Known
 
-_OURS = re.compile(
-    rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|(qit|st)(\.parquet|\.csv|(-[0-9a-f]{{16}})?/[^/]+)", re.DOTALL
-)
+_TABLES = r"(qit|st[0-9]{0,3}(_groups)?|together[0-9]{0,3})(\.parquet|\.csv|(-[0-9a-f]{16})?/[^/]+)"
+_OURS = re.compile(rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|{_TABLES}", re.DOTALL)
 
 Mark = tuple[int, ...]  # identity, size and times of a file
 
@@ -150,7 +150,7 @@ class StudioRelease:
     concerns: tuple[Concern, ...] = ()  # of the look at the table, before it was published
     head: ReportSection = field(default_factory=ReportSection)
     columns: tuple[str, dict[str, Any]] | None = None  # for the query page, with the mark of the files
-    calibration: tuple[str, Calibration | None] | None = None  # of intervals, with the mark of the files
+    calibration: tuple[str, Known] | None = None  # of intervals, with the mark of the files
     _knowledge: Knowledge | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _twin_lock: threading.Lock = field(default_factory=threading.Lock)
@@ -200,7 +200,8 @@ class StudioRelease:
 
         def work() -> Audit:
             truth, name = (table.path, table.table) if table is not None else (None, None)
-            return play(self.path, truth=truth, table=name, progress=progress)
+            person = self.job.table.person if self.job is not None and table is not None else None
+            return play(self.path, truth=truth, table=name, person=person, progress=progress)
 
         with_truth = table is not None
         return self._learn(
@@ -294,6 +295,11 @@ class StudioRelease:
             "rows": manifest.rows,
             "buckets": manifest.buckets,
             "mse": manifest.mse,
+            "people": manifest.people,
+            "by_people": not manifest.is_plain,
+            "several_rows": manifest.persons is not None,
+            "dropped": manifest.persons.dropped if manifest.persons is not None else 0,
+            "sensitive": [_of_column(manifest.view(number)) for number in range(manifest.sets)],
             "values": len(manifest.values),
             "has_bands": manifest.bands is not None,
             "fake_values": manifest.adversary.fake_values,
@@ -307,3 +313,15 @@ class StudioRelease:
             "seeded": manifest.randomness == SEEDED,
             "report": self.head.model_dump(),
         }
+
+
+def _of_column(view: Manifest) -> dict[str, Any]:
+    """A sensitive column of a release, and its table."""
+    column, lines = view.columns.sensitive, view.tables.st
+    return {
+        "column": column.name,
+        "of": column.of,
+        "values": len(view.values),
+        "file": lines.file,
+        "lines": lines.rows,
+    }

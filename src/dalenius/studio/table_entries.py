@@ -24,7 +24,7 @@ from dalenius.model.problem import ValueCounts
 from dalenius.planning import MANY_NUMBERS, count_in_bands, count_values
 from dalenius.policy.bands import BandSpec, exact_text, suggest_bands
 from dalenius.policy.grouping import number_of
-from dalenius.policy.roles import Suggestion, suggest_roles
+from dalenius.policy.roles import Suggestion, repeats, suggest_roles
 from dalenius.studio.draft import Draft
 from dalenius.studio.explorer import Explorer, Explorers
 from dalenius.studio.messages import RequestError, error_object, internal_object, not_found
@@ -42,8 +42,7 @@ Origin = Literal["given", "uploaded", "made-up"]
 class TableEntry:
     """A table and its ID. `table` is its name inside a DuckDB file.
 
-    `name` and `file` (the name of its file) are for people, and are data like any other. `stamp` is that of the file
-    when it was read.
+    `name` and `file` (its file's name) are for people, and are data. `stamp` is that of the file when it was read.
     """
 
     id: str
@@ -97,6 +96,7 @@ class TableEntry:
                     "nulls": column.nulls,
                     "suggested": str(suggested[column.name].role),
                     "why": suggested[column.name].why,
+                    "repeats": self.facts is not None and repeats(column, self.facts.rows),
                 }
                 for column in (self.facts.columns if self.facts is not None else ())
             ],
@@ -210,7 +210,7 @@ def _describe(entry: TableEntry) -> TableEntry:
 
 
 class CountKey(NamedTuple):
-    """What the counts of a column depend on. `null_name` is what nulls count as, and codes that are `missing`."""
+    """What the counts of a column depend on. Nulls, and codes that are `missing`, count as `null_name`."""
 
     table: str
     stamp: Stamp  # of the table's file

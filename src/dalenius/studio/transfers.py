@@ -26,13 +26,16 @@ from starlette.responses import Response, StreamingResponse
 
 from dalenius.errors import ChangedInputError, InputError, ReleaseError
 from dalenius.release.manifest import FILE, SIGNATURE_FILE
+from dalenius.release.release_views import all_tables
 from dalenius.report.page import report_html
 from dalenius.report.twin import twin_text
 from dalenius.studio import demo_table
 from dalenius.studio.api import tab_of
-from dalenius.studio.forms import NothingForm, RolesForm, read_body, read_form, require_type
+from dalenius.studio.counted_people import counts_object
+from dalenius.studio.forms import NothingForm, read_body, read_form, require_type
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.releases import job_of
+from dalenius.studio.role_forms import RolesForm
 from dalenius.studio.state import Studio
 from dalenius.studio.studio_release import Fingerprint, StudioRelease, mark_of, open_file
 from dalenius.studio.tasks import Task
@@ -81,8 +84,7 @@ class Downloads:
             raise ReleaseError(
                 "the release does not pass its checks, so it cannot be downloaded", "Verify it to see what is wrong."
             )
-        tables = release.manifest.tables
-        digests = {**tables.qit.digests, **tables.st.digests}
+        digests = {name: digest for one in all_tables(release.manifest) for name, digest in one.digests.items()}
         release.downloaded = True
         parts = zip_parts(release.path, known.about, digests, release.file_name)
         return StreamingResponse(parts, 200, _as_file(f"{release.file_name}.zip"), _ZIP)
@@ -246,15 +248,19 @@ class Uploads:
     async def labels(self, request: Request) -> Response:
         """POST /api/labels: a CSV file of values and their names. They stay in Studio."""
         require_type(request, "application/octet-stream")
-        counts = (await run_in_threadpool(self._studio.explorer, self._studio.draft)).counts
-        labels, values = read_labels(await read_body(request)), set(counts.values)
+        of_set = request.query_params.get("set", "")
+        if self._studio.draft.by_people:
+            counts = counts_object(self._studio.people_columns(), of_set, {})["values"]
+        else:
+            counts = (await run_in_threadpool(self._studio.explorer, self._studio.draft)).counts.values
+        labels, values = read_labels(await read_body(request)), set(counts)
         known = {value: label for value, label in labels.items() if value in values}
         if not known:
             raise InputError(
                 "no value of the sensitive column is in this file",
                 "Each line has a value and its name, such as 250.83,Type 1 diabetes.",
             )
-        self._studio.label(known)
+        self._studio.label(known, of_set)
         return json_answer({"labels": len(known), "of": len(counts), "others": len(labels) - len(known)})
 
     async def groups(self, request: Request) -> Response:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -167,16 +168,20 @@ def _not_applicable(job: Job, manifest: Manifest) -> Iterator[str]:
 
 
 def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
-    """A table that cannot be cut is published as one, whatever was asked for."""
+    """A table that cannot be cut is published as one, whatever was asked for.
+
+    People with different numbers of rows are always apart: the job is about strata of those with equally many.
+    """
     word = asked.strip().casefold() if isinstance(asked, str) else ""
     if word == "auto" or manifest.strata is None:
         return
-    number = sum(1 for stratum in manifest.strata.strata if stratum.applies)
+    number = max(Counter(stratum.rows_each for stratum in manifest.strata.strata if stratum.applies).values())
     most = 1 if word == "none" else int(word) if _NUMBER.fullmatch(word) else asked
     if isinstance(most, int):
         if number > max(1, most):
             said = "no strata" if most <= 1 else f"at most {most:,} strata"
-            yield f"the job says {said}, and the release has {number:,}"
+            where = " of people with equally many rows" if manifest.persons is not None else ""
+            yield f"the job says {said}, and the release has {number:,}{where}"
         return
     columns = [most] if isinstance(most, str) else most
     cuts = dict.fromkeys(node.column for node in manifest.strata.tree if isinstance(node, Cut))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,17 +14,17 @@ from dalenius.model.exposure import Exposure, GroupShare
 from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import Manifest
-from dalenius.verify.against import PublishersLimits
+from dalenius.verify.against import GivenLimits, PublishersLimits
 from dalenius.verify.bucket_shares import Scan
 from dalenius.verify.buckets import Integers
-from dalenius.verify.findings import HASHES, SCHEMA, Report
+from dalenius.verify.consistency import compare_values, note_other_limits
+from dalenius.verify.findings import HASHES, LIMITS, SCHEMA, Report
 from dalenius.verify.people_sizes import PeopleOfBuckets
 from dalenius.verify.release_files import check_hashes, table_is_there
 from dalenius.verify.scan import RESTS_ON, Scanner
 from dalenius.verify.stated_bands import check_bands, compare_bands
-from dalenius.verify.stated_groups import check_groups
+from dalenius.verify.stated_groups import check_groups, compare_groups
 from dalenius.verify.stated_people import about
-from dalenius.verify.value_checks import check_group_table, check_values
 
 if TYPE_CHECKING:
     from dalenius.tables.compare import SourceTable
@@ -115,3 +117,80 @@ def _groups_together(sets: Sequence[SensitiveChecks], scans: Sequence[Scan]) -> 
             parent = None if group.parent is None else group.parent + first
             listed.append(replace(group, name=own.about + group.name, parent=parent))
     return listed
+
+
+def check_values(scanner: Scanner, publishers: PublishersLimits | None) -> Scan:
+    """ST against the limits: the manifest's, or the publisher's."""
+    manifest = scanner.release.manifest
+    values = [value.value for value in manifest.values]
+    if publishers is not None:
+        scan = _check_publishers_limits(scanner, publishers, values)
+    else:
+        scan = _scan(scanner, values, [Fraction(value.limit) for value in manifest.values])
+        if scan.complete:
+            compare_values(manifest, scan, True, scan.report)
+    if scan.complete and scanner.groups is not None and not manifest.has_several_values:
+        sums = scanner.groups.sums(scan.counts)
+        compare_groups(manifest, scanner.groups, sums, scan.group_worst, scan.group_exposure, scan.report)
+    return scan
+
+
+def check_group_table(scanner: Scanner, publishers: PublishersLimits | None) -> Scan:
+    """The table of groups, where people can have several values, against the limits of groups."""
+    from dalenius.verify.group_lines import scan_group_lines
+
+    scan, groups = Scan(), scanner.groups
+    if groups is None:
+        return scan
+    if publishers is not None:
+        stated = [(value.value, value.count) for value in scanner.release.manifest.values]
+        given = publishers.limits(stated, Report())
+        groups = groups.with_limits(given.groups) if given is not None and given.groups is not None else groups
+    return scan_group_lines(scanner, groups)
+
+
+def _check_publishers_limits(scanner: Scanner, publishers: PublishersLimits, values: Sequence[str]) -> Scan:
+    """ST against the publisher's limits, resolved from the counts that the manifest states.
+
+    If those turn out not to be the counts in the table, the table is read again with limits for what it holds.
+    """
+    manifest = scanner.release.manifest
+    stated = [(value.value, value.count) for value in manifest.values]
+    resolving = Report()
+    given = publishers.limits(stated, resolving)
+    scan = _scan_under(scanner, values, given)
+    if scan.complete:
+        if Counter(scan.counts) != Counter(stated):
+            resolving = _check_again(scanner, publishers, scan)
+        elif given is not None:
+            note_other_limits(manifest, given.values, resolving)
+        compare_values(manifest, scan, False, resolving)
+    scan.report.add(resolving)
+    return scan
+
+
+def _scan_under(scanner: Scanner, values: Sequence[str], given: GivenLimits | None) -> Scan:
+    """ST against limits of values, and against those of groups, if they are given too."""
+    if given is not None and given.groups is not None and scanner.groups is not None:
+        scanner = replace(scanner, groups=scanner.groups.with_limits(given.groups))
+    return _scan(scanner, values, given.values if given is not None else None)
+
+
+def _scan(scanner: Scanner, values: Sequence[str], limits: Sequence[Fraction] | None) -> Scan:
+    """ST, in which people may have several values."""
+    if not scanner.release.manifest.has_several_values:
+        return scanner.sensitive_values(values, limits)
+    from dalenius.verify.people_values import scan_people_values  # here and below, because few releases need it
+
+    return scan_people_values(scanner, values, limits)
+
+
+def _check_again(scanner: Scanner, publishers: PublishersLimits, scan: Scan) -> Report:
+    """Replace what the scan says of the limits by what holds with the counts that it found."""
+    resolving = Report()
+    counts = [(text, count) for text, count in scan.counts if text is not None]
+    again = _scan_under(scanner, [text for text, _ in counts], publishers.limits(counts, resolving))
+    others = [finding for finding in scan.report.findings if finding.check != LIMITS]
+    scan.report.findings = others + [finding for finding in again.report.findings if finding.check == LIMITS]
+    scan.report.obstacles += [(check, why) for check, why in again.report.obstacles if check == LIMITS]
+    return resolving

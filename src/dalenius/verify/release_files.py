@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from dalenius.errors import ReleaseError
 from dalenius.model.progress import Progress, Silent
 from dalenius.model.verdict import Signature, SignatureState
-from dalenius.release.folder import ReleaseFolder, Store, TableName
+from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, parse_manifest
+from dalenius.release.store import Store
 from dalenius.release.two_tables import TableFile, TablePart, digest_of_parts
 from dalenius.verify.findings import FILES, HASHES, SIGNATURE, Report, plural
 from dalenius.verify.stated_people import all_tables

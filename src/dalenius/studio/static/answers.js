@@ -116,7 +116,7 @@ export function oneAnswer(answer) {
     el(
       "dl",
       { class: "answer-figures" },
-      part(exact ? "Certain" : "Estimate", estimated(estimate), "estimate", true),
+      part(`${exact ? "Certain" : "Estimate"}${answer.counted ? `, ${answer.counted}` : ""}`, estimated(estimate), "estimate", true),
       part("95 % interval", fromTo(interval), "interval"),
       exact ? null : part("This interval", held(coverage), "coverage"),
       part("Certain bounds", fromTo(bounds), "bounds"),
@@ -134,6 +134,9 @@ export function oneAnswer(answer) {
       : null,
     note ? el("p", { class: "hint" }, sentence(note)) : null,
     tight === false ? el("p", { class: "hint" }, "Tighter bounds may hold as well.") : null,
+    answer.dropped
+      ? el("p", { class: "hint" }, `${plural(answer.dropped, "row")} of the table were left out of the release, and are not counted.`)
+      : null,
   ];
 }
 

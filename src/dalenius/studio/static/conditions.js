@@ -59,7 +59,7 @@ export const expression = (conditions) => conditions.map(conditionSql).filter(Bo
 const MANY = 12; // from this many values on, a search or a range helps
 
 export class Conditions {
-  /** `changed()` is called after any choice. */
+  /** `sensitive` are the names of the sensitive columns. `changed()` is called after any choice. */
   constructor(columns, sensitive, changed) {
     Object.assign(this, { columns, sensitive, changed });
     this.chosen = []; // as `expression` reads them
@@ -78,7 +78,7 @@ export class Conditions {
         el(
           "option",
           { value: this.columns.indexOf(column) },
-          nameText(column.name) + (column.name === this.sensitive ? " (sensitive)" : ""),
+          nameText(column.name) + (this.sensitive.includes(column.name) ? " (sensitive)" : ""),
         ),
       ),
     );
@@ -99,7 +99,7 @@ export class Conditions {
       el(
         "div",
         { class: "condition-head" },
-        el("h3", {}, named(name, 60), name === this.sensitive ? el("span", { class: "muted" }, " sensitive") : null),
+        el("h3", {}, named(name, 60), this.sensitive.includes(name) ? el("span", { class: "muted" }, " sensitive") : null),
         el(
           "button",
           {

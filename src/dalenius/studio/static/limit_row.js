@@ -110,7 +110,7 @@ export class LimitRow {
     set(
       this.handle,
       "aria-valuetext",
-      `${missing ? "none" : probability(limit)}${bad ? `, cannot be kept, ${percent(share)} of the records have it` : ""}`,
+      `${missing ? "none" : probability(limit)}${bad ? `, cannot be kept, ${percent(share)} of the ${table.whom ?? "records"} have it` : ""}`,
     );
     this.#place(this.worst, chart.worst?.[at] ?? null);
     this.short.hidden = !bad || missing;

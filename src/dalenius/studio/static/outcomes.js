@@ -111,15 +111,26 @@ export const noteList = (notes) =>
 /** The attackers of an audit: a plot, and a row each. `rows` has their cells, as in the report. */
 export function audit(result, attackers, rows) {
   const broken = result.broken ?? [];
+  const plays = played(result, attackers);
   return el(
     "div",
     { class: "outcome", "data-test": "audit-result", "data-broken": String(broken.length) },
     el("h4", {}, "Attackers"),
     broken.map((text) => el("p", { class: "bad-word" }, sentence(text))),
     el("p", { "data-test": "audit-words" }, auditWords(result, attackers)),
-    dotPlot(attackers.map(({ name }) => [name, result[name]])),
+    dotPlot(plays),
     el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Attackers" }, auditTable(attackers, rows)),
-    noteList([...(result.notes ?? []), ...attackers.flatMap(({ name }) => result[name].notes ?? [])]),
+    noteList([...new Set([...(result.notes ?? []), ...plays.flatMap(([, play]) => play.notes ?? [])])]),
+  );
+}
+
+/** The attackers of every sensitive column, by name; behind that of the column, if there are several. */
+function played(result, attackers) {
+  const parts = [result, ...(result.other_columns ?? [])];
+  return parts.flatMap((part) =>
+    attackers
+      .filter(({ name }) => part[name])
+      .map(({ name }) => [parts.length > 1 ? `${part[name].column}: ${name}` : name, part[name]]),
   );
 }
 
@@ -135,7 +146,7 @@ function auditWords(result, attackers) {
     return `${promise}, but ${plural(attackersOf(above), "attacker is", "attackers are")} right more often than the limits allow.`;
   if (beyond > 0)
     return `${promise}. Only ${plural(beyond, "attacker", "attackers")} against whom the limits are not meant to hold ${beyond === 1 ? "is" : "are"} right more often than they allow.`;
-  const claims = attackers.flatMap(({ name }) => [result[name], result[name].groups ?? {}]);
+  const claims = played(result, attackers).flatMap(([, play]) => [play, play.groups ?? {}]);
   const unknown = claims.some((one) => one.claims && one.claims_right === null);
   if (unknown) return `${promise}. How often the attackers are right is not known without the table.`;
   const clear = (result.findings ?? []).some(({ code }) => code === "in-the-clear");
@@ -176,7 +187,7 @@ function auditTable(attackers, rows) {
         el(
           "tr",
           { "data-attack": row.name },
-          el("th", { scope: "row" }, row.name, el("span", { class: "hint" }, who.get(row.name) ?? "")),
+          el("th", { scope: "row" }, row.name, el("span", { class: "hint" }, whoIs(who, row.name))),
           row.cells.map((cell) => el("td", { class: "num" }, cell)),
           el("td", { class: `num points ${row.tone}` }, row.mark ? `${row.mark} ${row.points}` : row.points),
         ),
@@ -184,6 +195,9 @@ function auditTable(attackers, rows) {
     ),
   );
 }
+
+/** Who an attacker is, who may be one on a column: "insulin: union". */
+const whoIs = (who, name) => who.get(name) ?? who.get(name.split(": ").at(-1)) ?? "";
 
 const percent1 = (value) => (value === null ? percent(null) : `${(100 * value).toFixed(1)} %`);
 

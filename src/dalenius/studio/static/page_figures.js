@@ -8,6 +8,7 @@ import { announce, clear, complain } from "./shell.js";
 
 const MOST_BARS = 200;
 let published = null; // the columns of the release
+let choices = []; // the values that can be counted, of all sensitive columns
 let address = "";
 let latest = 0;
 
@@ -16,7 +17,7 @@ byId("figures-form").addEventListener("submit", (event) => {
   event.preventDefault();
   draw();
 });
-for (const id of ["by", "of", "learn"]) byId(id).addEventListener("change", draw);
+for (const id of ["by", "of", "learn", "unit"]) byId(id).addEventListener("change", draw);
 open();
 
 async function open() {
@@ -28,16 +29,19 @@ async function open() {
   } catch (error) {
     return complain(error);
   }
-  const { columns, sensitive } = published;
+  const { columns } = published;
+  const sensitive = [published.sensitive, ...published.others];
+  byId("unit-choice").hidden = !published.several_rows;
+  choices = sensitive.flatMap((column) => (column.values ?? []).map((value, at) => ({ column, value, literal: column.literals[at] })));
   const option = (value, title) => el("option", { value }, title);
   fill(
     byId("by"),
-    [sensitive, ...columns].map((column, at) => option(at, nameText(column.name))),
+    [...sensitive, ...columns].map((column, at) => option(at, nameText(column.name))),
   );
   fill(
     byId("of"),
     option("", "everybody"),
-    (sensitive.values ?? []).map((value, at) => option(at, `${nameText(sensitive.name)}: ${nameText(value)}`)),
+    choices.map(({ column, value }, at) => option(at, `${nameText(column.name)}: ${nameText(value)}`)),
   );
   byId("draw").disabled = false;
   await draw();
@@ -45,15 +49,15 @@ async function open() {
 
 /** What to count, as SQL: names and values come quoted from the server. */
 function condition() {
-  const { sensitive } = published;
-  const value = byId("of").value === "" ? "" : `${sensitive.sql} = ${sensitive.literals[Number(byId("of").value)]}`;
+  const chosen = byId("of").value === "" ? null : choices[Number(byId("of").value)];
+  const value = chosen === null ? "" : `${chosen.column.sql} = ${chosen.literal}`;
   const where = byId("where").value.trim();
   return [value, where ? `(${where})` : ""].filter(Boolean).join(" AND ") || "TRUE";
 }
 
 async function draw() {
   if (published === null) return;
-  const by = [published.sensitive, ...published.columns][Number(byId("by").value)];
+  const by = [published.sensitive, ...published.others, ...published.columns][Number(byId("by").value)];
   const asked = (latest += 1);
   fill(byId("query-problem"));
   try {
@@ -61,6 +65,7 @@ async function draw() {
       expression: condition(),
       group_by: [by.name],
       learn: byId("learn").checked,
+      unit: published.several_rows ? byId("unit").value : "people",
     });
     if (got === null || asked !== latest) return; // cancelled, or something else was asked meanwhile
     const figures = got.answers.map((answer) => figureOf(answer, by.name));

@@ -1,6 +1,7 @@
 // Page 2: a change of any limit goes to the server and comes back as a picture of its cost.
 
 import { LimitChart } from "./chart_limits.js";
+import { ChartTools } from "./chart_tools.js";
 import { byId, count, el, fill, percent, plural, say, sentence, set } from "./dom.js";
 import { TradeOff } from "./exposure.js";
 import { Groups } from "./groups.js";
@@ -10,10 +11,8 @@ import {
   areBands,
   atLeast,
   faults,
-  HOW_TO_WRITE,
   ownLimits,
   read,
-  readLimit,
   RuleControls,
   threeDigits,
 } from "./rules.js";
@@ -358,65 +357,8 @@ function usePinned(event) {
   changed(event);
 }
 
-/** Set the limits of all values that the search found, or give them back to the rule. */
-function setFound(text, event) {
-  const wrong = text !== null && readLimit(text) === null;
-  set(byId("found-limit"), "aria-invalid", wrong);
-  say(byId("found-error"), wrong ? `A limit is above 0 and at most 1. ${HOW_TO_WRITE}` : "");
-  if (wrong) return;
-  const { found } = chart;
-  for (const value of found) {
-    if (text === null) delete draft.limits.values[value];
-    else draft.limits.values[value] = text;
-  }
-  changed(event);
-  announce(`${plural(found.length, "limit")} set.`);
-}
-
-function showFound() {
-  byId("found").hidden = byId("search").value.trim() === "" || chart.found.length === 0;
-  say(byId("found-text"), `Set ${chart.found.length === 1 ? "the one" : `all ${count(chart.found.length)}`} found to`);
-  byId("found-rule").hidden = draft.limits.rule === "none";
-}
-
-/** Names of values, from a file. They are for this page alone. */
-async function takeLabels({ target: field }) {
-  const [file] = field.files;
-  field.value = "";
-  if (!file) return;
-  try {
-    const { labels, of } = await post("/api/labels", file);
-    table.labels = (await get("/api/counts")).labels;
-    chart.relabel();
-    groups.tree.redraw();
-    showFound();
-    announce(`${labels} of ${of} values have a name now.`);
-  } catch (error) {
-    complain(error);
-  }
-}
-
 function listen() {
-  byId("search").addEventListener("input", (event) => {
-    chart.setFilter(event.target.value);
-    showFound();
-  });
-  byId("labels").addEventListener("change", takeLabels);
-  byId("found-set").addEventListener("click", (event) => setFound(byId("found-limit").value.trim(), event));
-  byId("found-rule").addEventListener("click", (event) => setFound(null, event));
-  byId("found-limit").addEventListener("keydown", (event) => {
-    if (event.key === "Enter") setFound(event.target.value.trim(), event);
-  });
-  byId("sort").addEventListener("change", (event) => chart.setSort(event.target.value));
-  byId("sort-again").addEventListener("click", () => {
-    chart.setSort(byId("sort").value);
-    byId("sort").focus();
-  });
-  for (const radio of document.querySelectorAll("input[name=scale]"))
-    radio.addEventListener("change", () => {
-      chart.setScale(radio.value);
-      groups.tree.redraw();
-    });
+  new ChartTools({ chart, groups, table, draft, changed });
   byId("clear-exceptions").addEventListener("click", (event) => {
     draft.limits = copyLimits({ ...draft.limits, values: {} });
     changed(event);

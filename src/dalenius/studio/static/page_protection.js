@@ -2,10 +2,21 @@
 
 import { settingText, SizesChart } from "./chart_setting.js";
 import { byId, el, figure, fill, listed, named, plural, probability, say, sentence, set } from "./dom.js";
+import { PeoplePlan } from "./people_plan.js";
 import { chosenTable, initial, post, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, follow, mark, ready, runningTask } from "./shell.js";
-import { Draft, markLimits, MOST_ROWS, showAsking, showFailure, showStanding, Solving, takeOffer } from "./solving.js";
+import {
+  Draft,
+  markLimits,
+  MOST_ROWS,
+  showAsking,
+  showFailure,
+  showProblem,
+  showStanding,
+  Solving,
+  takeOffer,
+} from "./solving.js";
 
 const MOST = { known: 1000, fakes: 1000 };
 const OWN_WORDS = /^(With [\d,]+ strata the loss|The price of protection)/i; // the page says these in its own words
@@ -34,16 +45,19 @@ const figures = el(
   words,
   setting,
 );
-const canPrice = initial.roles.quasi_identifiers.length > 0 && chosenTable(initial).rows <= MOST_ROWS;
+const byPeople = initial.by_people; // then what a release costs is worked out on demand
+const canPrice = !byPeople && initial.roles.quasi_identifiers.length > 0 && chosenTable(initial).rows <= MOST_ROWS;
 const solving = new Solving(draft, {
   answered,
   failed: showFailure,
-  asking: showAsking,
+  asking: byPeople ? () => {} : showAsking,
   priced: canPrice ? strataResult : null,
   price: initial.strata_price,
 });
 
-fill(byId("price"), figures);
+let plan = null;
+if (byPeople) plan = new PeoplePlan(byId("price"), { before: () => solving.flush() });
+else fill(byId("price"), figures);
 if (initial.strata_price) strataResult(initial.strata_price);
 listen();
 show();
@@ -84,6 +98,7 @@ function showDraft(state) {
   for (const box of byId("strata-names").querySelectorAll("input"))
     box.checked = Array.isArray(strata) && strata.includes(box.value);
   show();
+  plan?.show(state.people_plan);
   solving.replaced();
 }
 
@@ -96,6 +111,12 @@ function numberChanged(id, text, event) {
   byId("avoid").disabled = draft.protection.fake_values === 0;
   if (draft.protection.fake_values === 0) draft.protection.avoid_ruled_out = byId("avoid").checked = false;
   mark("protection", draft.protection.known_records || draft.protection.fake_values ? "set" : "optional");
+  changed(event);
+}
+
+/** The draft has changed: a plan is about an earlier one, and everything else is asked for. */
+function changed(event) {
+  plan?.changed();
   solving.changed(event);
 }
 
@@ -108,7 +129,7 @@ function strataChanged(event) {
   set(byId("strata-most"), "aria-invalid", !fits);
   if (!fits || (kind === "columns" && names.length === 0)) return;
   draft.protection.strata = kind === "number" ? Number(most) : kind === "columns" ? names : kind;
-  solving.changed(event);
+  changed(event);
   if (kind === "none") fill(byId("strata-result"));
 }
 
@@ -156,6 +177,7 @@ function listen() {
 
 function answered(got, overtaken) {
   clear();
+  if (byPeople) return showProblem(got.problem, take, "");
   showStanding(got, take);
   markLimits(got);
   figures.classList.toggle("stale", !got.setting);

@@ -2,6 +2,9 @@
 
 import { byId, capital, count, el, figure, fill, listed, named, percent, plural, sentence } from "./dom.js";
 import { findingList } from "./outcomes.js";
+import { keepRowsButton, PeoplePlan } from "./people_plan.js";
+import { showPeoplePolicy } from "./people_policy.js";
+import { lookOfRows } from "./people_roles.js";
 import { plainName, ReleaseCard } from "./release_card.js";
 import { areBands, bandWords, levelWords, policyWords } from "./rules.js";
 import { chosenTable, fresh, initial, post, untilCounted } from "./server.js";
@@ -28,6 +31,7 @@ if (byId("publish-form")) {
   byId("clear-meant").addEventListener("change", showButton);
   byId("clear-typed").addEventListener("input", showButton);
   ready();
+  if (state.by_people) new PeoplePlan(byId("plan"), { shown: planned });
   explore();
   look();
   resume();
@@ -44,10 +48,10 @@ const isMeant = () =>
   byId("clear-meant").checked && byId("clear-typed").value.trim().toLowerCase() === CONFIRMATION;
 
 /** Publishing is possible unless it is going on, the limits cannot be kept, or values would be in the clear. */
-function showButton() {
+function showButton(fix = null) {
   byId("publish").disabled = busy || reason !== "" || (clear !== null && !isMeant());
   byId("publish-reason").hidden = reason === "";
-  fill(byId("publish-reason"), reason, " ", el("a", { href: "/limits" }, "Change the limits"));
+  fill(byId("publish-reason"), reason, " ", el("a", { href: "/limits" }, "Change the limits"), fix ? [" ", fix] : null);
   byId("clear").hidden = clear === null;
   fill(byId("clear-words"), clear ?? "");
   byId("clear-typing").hidden = !byId("clear-meant").checked;
@@ -61,6 +65,25 @@ function refuseClear(words) {
   showButton();
 }
 
+/** There is a plan of people: what it says belongs to what will be published. */
+function planned(plan) {
+  state.people_plan = plan;
+  if (plan !== null && !plan.stale) refuseClear(plan.in_the_clear);
+  showPolicy(byId("policy"), state, null);
+}
+
+/** Where people count: whether something is certainly in the way, and how many people there are. */
+async function explorePeople(signal) {
+  const { counted } = await untilCounted(state);
+  const answer = await post("/api/explore", { ...new Draft(state).question(false), draft: false }, { signal });
+  state.counted = counted;
+  const [first] = (answer.problem?.message ?? "").split("\n");
+  reason = answer.problem ? [sentence(first), " ", answer.problem.hint ?? ""] : "";
+  showButton(answer.most_rows ? keepRowsButton(answer.most_rows, () => location.reload()) : null);
+  showPolicy(byId("policy"), state, null);
+  showWarnings(byId("warnings"), state, answer);
+}
+
 /** Show again what weighs before publication. */
 async function look() {
   if (chosenTable(state)?.rows > MOST_ROWS) return; // it is looked at when it is published
@@ -68,7 +91,12 @@ async function look() {
     const { roles, null_value, missing, not_applicable } = state;
     const { concerns } = await post("/api/look", { ...roles, null_value, missing, not_applicable });
     const heavy = concerns.filter(({ severity }) => severity !== "note");
-    fill(byId("look"), heavy.length ? el("h3", {}, "Know this before you publish") : null, findingList(heavy));
+    fill(
+      byId("look"),
+      heavy.length ? el("h3", {}, "Know this before you publish") : null,
+      heavy.length && state.by_people ? lookOfRows() : null,
+      findingList(heavy),
+    );
   } catch (error) {
     if (!["abandoned", "stale"].includes(error.kind)) complain(error);
   }
@@ -79,6 +107,7 @@ async function explore() {
   exploring.abort(); // it is about an earlier draft
   const { signal } = (exploring = new AbortController());
   try {
+    if (state.by_people) return await explorePeople(signal);
     await untilCounted(state);
     for (const exact of [false, true]) {
       const question = { ...new Draft(state).question(exact), draft: false };
@@ -149,6 +178,10 @@ async function publish() {
   } catch (error) {
     if (error.kind === "in-the-clear") refuseClear(sentence(error.message));
     else complain(error);
+    if (error.most_rows) {
+      const button = keepRowsButton(error.most_rows, () => location.reload());
+      byId("notices").firstElementChild?.append(el("div", { class: "buttons" }, button));
+    }
   }
 }
 
@@ -203,6 +236,7 @@ function showPolicy(host, state, answer) {
   const { roles, protection, limits, solve } = state;
   const table = chosenTable(state);
   const left = leftOut(state);
+  if (state.by_people) return showPeoplePolicy(host, state, left, strataWords(protection.strata));
   const note = (words) => el("span", { class: "muted" }, words);
   const chips = (names) => names.map((name) => el("span", { class: "column-chip" }, named(name, 60)));
   const line = (title, ...words) => el("div", {}, el("dt", {}, title), el("dd", {}, ...words));
@@ -300,8 +334,8 @@ function showWarnings(host, state, answer) {
 }
 
 function leftOut(state) {
-  const { sensitive, quasi_identifiers: known, identifiers } = state.roles;
-  const used = new Set([sensitive, ...known, ...identifiers]);
+  const { sensitive, sets, person, quasi_identifiers: known, identifiers } = state.roles;
+  const used = new Set([sensitive, person, ...sets.flatMap(({ columns }) => columns), ...known, ...identifiers]);
   return (chosenTable(state)?.columns ?? []).map((column) => column.name).filter((name) => !used.has(name));
 }
 

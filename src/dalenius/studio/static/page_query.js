@@ -3,7 +3,7 @@
 import { assumption, estimated, fromTo, groupAnswers, oneAnswer } from "./answers.js";
 import { countFrom } from "./counting.js";
 import { Conditions, expression } from "./conditions.js";
-import { byId, count, el, fill, named, say, sentence } from "./dom.js";
+import { byId, count, el, fill, named, plural, say, sentence } from "./dom.js";
 import { get } from "./server.js";
 import { announce, clear, complain } from "./shell.js";
 
@@ -36,8 +36,9 @@ async function open() {
   } catch (error) {
     return complain(error);
   }
-  const all = [...published.columns, published.sensitive];
-  conditions = new Conditions(all, published.sensitive.name, () => {
+  const sensitive = [published.sensitive, ...published.others];
+  const all = [...published.columns, ...sensitive];
+  conditions = new Conditions(all, sensitive.map(({ name }) => name), () => {
     if (!byHand) write();
   });
   fill(
@@ -58,6 +59,9 @@ async function open() {
     ),
   );
   byId("truth-choice").hidden = !published.truth;
+  byId("unit-choice").hidden = byId("unit-hint").hidden = !published.several_rows;
+  const { people, rows } = published;
+  say(byId("unit-hint"), `The release has ${plural(people, "person", "people")} with ${plural(rows, "row")}. Somebody counts who has a row that meets what is said of quasi-identifiers, and a value that meets what is said of a sensitive column, in any of their rows.`);
   setByHand(byHand);
   if (!byHand) write();
   showGroups();
@@ -87,6 +91,7 @@ async function ask(question = null) {
     group_by: groups(),
     learn: byId("learn").checked,
     truth: published.truth && byId("truth").checked,
+    unit: published.several_rows ? document.querySelector("input[name=unit]:checked").value : "people",
   };
   byId("count").disabled = true;
   fill(byId("query-problem"));
@@ -119,6 +124,7 @@ function show(query, got) {
     byId("query-answer"),
     el("p", { class: "muted asked-code", title: query.expression }, el("code", {}, query.expression || "everybody")),
     grouped ? groupAnswers(got.answers, query.group_by) : oneAnswer(first),
+    got.truth_note ? el("p", { class: "hint", "data-test": "truth-note" }, got.truth_note) : null,
     assumption(got),
   );
   if (!grouped) announce(`Estimate ${estimated(first.estimate)}, 95 percent interval ${fromTo(first.interval)}`);
@@ -140,6 +146,7 @@ function remember(query, got) {
           "div",
           { title: query.expression },
           query.expression || "everybody",
+          published.several_rows ? el("span", { class: "muted" }, `, ${query.unit}`) : null,
           grouped ? el("span", { class: "muted" }, ` by ${query.group_by.join(", ")}`) : null,
         ),
       ),

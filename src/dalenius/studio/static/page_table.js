@@ -2,6 +2,7 @@
 
 import { byId, count, el, fill, listed, named, nameText, percent, plural, say, sentence } from "./dom.js";
 import { findingList } from "./outcomes.js";
+import { lookOfRows, mostRows, SensitiveSets, showPerson, showRepeats } from "./people_roles.js";
 import { acceptFiles, chosenTable, fresh, initial, isCounting, pause, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, mark, showTable } from "./shell.js";
@@ -10,6 +11,7 @@ import { MOST_ROWS } from "./solving.js";
 const ROLES = {
   sensitive: "Sensitive",
   "quasi-identifier": "Quasi-identifier",
+  person: "Person",
   identifier: "Identifier",
   "left-out": "Left out",
 };
@@ -24,6 +26,13 @@ let timer = null;
 let complete = null; // whether every required role is given
 let looking = new AbortController();
 
+const sets = new SensitiveSets({
+  changed: () => {
+    sets.show();
+    rolesChanged();
+  },
+  leaveOut: (column) => roleChosen(column, "left-out"),
+});
 const columnsWith = (role) => [...roles].filter(([, its]) => its === role).map(([name]) => name);
 const nullsOf = (name) => shownTable.columns.find((column) => column.name === name)?.nulls ?? 0;
 
@@ -42,14 +51,15 @@ byId("continue").addEventListener("click", () => continueToLimits("/limits"));
 byId("demo").addEventListener("click", loadDemo);
 onDraft(showDraft, { flush, ownsRoles: true });
 byId("use-suggested").addEventListener("click", () => {
-  const [before] = columnsWith("sensitive");
+  const before = columnsWith("sensitive").join();
   roles = suggestedRoles(shownTable);
-  if (columnsWith("sensitive")[0] !== before) showCodes([], []); // they are about another column
+  if (columnsWith("sensitive").join() !== before) showCodes([], []); // they are about another column
+  byId("most-rows").value = "";
   showRoles(byId("columns"), shownTable, roles);
   showFilter("all");
   rolesChanged();
 });
-for (const name of ["null-value", "missing", "not-applicable"]) byId(name).addEventListener("input", rolesChanged);
+for (const name of ["null-value", "missing", "not-applicable", "most-rows"]) byId(name).addEventListener("input", rolesChanged);
 byId("made-up").addEventListener("click", loadDemo);
 
 /** Show other roles, from the server. */
@@ -114,6 +124,8 @@ function draw() {
   if (!ready || shownTable?.id === table.id) return;
   shownTable = table;
   roles = rolesOf(table, state.roles);
+  sets.replace(state.roles);
+  byId("most-rows").value = state.roles.most_rows ?? "";
   byId("null-value").value = state.null_value ?? "";
   showCodes(state.missing, state.not_applicable);
   showColumns(byId("columns"), table, roles, roleChosen);
@@ -166,7 +178,9 @@ async function look() {
     const nothing = el("p", { class: "hint" }, "Studio looked at the table with these roles, and has nothing to say.");
     const hasNumbers = concerns.some(({ code }) => code === ALL_DIFFERENT) && (await sensitiveNumbers());
     if (signal.aborted) return;
-    fill(host, findingList(concerns, (concern) => whatToDo(concern, hasNumbers)) ?? nothing);
+    const byPeople = columnsWith("person").length > 0 || columnsWith("sensitive").length > 1;
+    const found = findingList(concerns, (concern) => whatToDo(concern, hasNumbers));
+    fill(host, found && byPeople ? lookOfRows() : null, found ?? nothing);
     const heavy = concerns.filter(({ severity }) => severity !== "note").length;
     if (heavy > 0) fill(byId("look-link"), el("a", { href: "#look-panel" }, `${plural(heavy, "thing")} to look at first`));
   } catch (error) {
@@ -178,7 +192,7 @@ async function look() {
 }
 
 /** A button for what can be done about a concern at once. */
-function whatToDo({ code, values }, hasNumbers) {
+function whatToDo({ code, values, columns }, hasNumbers) {
   const button = (name, title, click) =>
     el("span", { class: "act" }, el("button", { type: "button", class: "small", "data-test": name, click }, title));
   if (code === "missing-codes" && values.length > 0)
@@ -186,6 +200,8 @@ function whatToDo({ code, values }, hasNumbers) {
       showCodes([...new Set([...readList(byId("missing").value), ...values])], readList(byId("not-applicable").value));
       rolesChanged();
     });
+  if (code === "repeated-people")
+    return button("person-found", "Let limits be about people", () => roleChosen(columns[0], "person"));
   if (code === ALL_DIFFERENT && hasNumbers)
     return button("limit-bands", "Limit bands of numbers", () => continueToLimits("/limits#bands"));
   return null;
@@ -283,16 +299,9 @@ async function forget(id) {
   }
 }
 
-/** There is only one sensitive column. The last one gets its suggested role back, or is left out. */
+/** At most one column says whose row it is. The last one that did is an identifier. */
 function roleChosen(column, role) {
-  if (role === "sensitive") {
-    for (const [other, its] of roles) {
-      if (its !== "sensitive" || other === column) continue;
-      const idea = shownTable.columns.find(({ name }) => name === other).suggested;
-      roles.set(other, idea === "sensitive" ? "left-out" : idea);
-      showCodes([], []); // they are about the other column
-    }
-  }
+  if (role === "person") for (const other of columnsWith("person")) roles.set(other, "identifier");
   roles.set(column, role);
   showRoles(byId("columns"), shownTable, roles);
   rolesChanged();
@@ -311,23 +320,37 @@ function rolesChanged() {
 
 /** Show below the columns what is missing; returns it, or null. */
 function showFault() {
-  const [sensitive] = columnsWith("sensitive");
+  const sensitive = columnsWith("sensitive");
+  const [person] = columnsWith("person");
   const known = columnsWith("quasi-identifier");
-  const nulls = sensitive === undefined ? 0 : nullsOf(sensitive);
+  sets.take(sensitive);
+  sets.show();
+  showPerson(shownTable, person);
+  showRepeats(byId("repeats"), shownTable, roles, (column) => roleChosen(column, "person"));
+  const byPeople = person !== undefined || sensitive.length > 1;
+  const apart = readList(byId("not-applicable").value);
+  const nulls = sets.columnsWithoutCodes.reduce((sum, name) => sum + nullsOf(name), 0);
   const missing = readList(byId("missing").value);
-  byId("codes").hidden = sensitive === undefined;
+  byId("codes").hidden = sensitive.length === 0;
+  byId("not-applicable-field").hidden = byPeople && apart.length === 0;
   byId("null-field").hidden = nulls === 0 && missing.length === 0;
   byId("null-value").placeholder = missing.length > 0 ? "missing" : "unknown";
-  say(byId("null-label"), `Value for ${missing.length > 0 ? "what is missing in" : "empty cells of"} the sensitive column`);
+  say(byId("null-label"), `Value for ${missing.length > 0 ? "what is missing in" : "empty cells of"} the sensitive ${sensitive.length > 1 ? "columns" : "column"}`);
   const unnamed = nulls > 0 && missing.length === 0 && byId("null-value").value.trim() === "";
   const fault =
-    sensitive === undefined
+    sensitive.length === 0
       ? "Choose the sensitive column."
       : known.length === 0
         ? "Choose at least one quasi-identifier."
         : unnamed
-          ? `The sensitive column has ${plural(nulls, "empty cell")}: give the value they count as.`
-          : null;
+          ? `The sensitive ${sensitive.length > 1 ? "columns have" : "column has"} ${plural(nulls, "empty cell")}: give the value they count as.`
+          : person !== undefined && nullsOf(person) > 0
+            ? `${plural(nullsOf(person), "row has", "rows have")} no person: ${nameText(person)} is empty there. Every row needs one.`
+            : mostRows() === undefined
+              ? "People keep a whole number of rows, at least 1."
+              : byPeople && apart.length > 0
+                ? "Nobody can be set apart where people may have several rows or values: name no values that do not apply, and give such values a limit of 1."
+                : null;
   const line = byId("roles-state");
   line.classList.toggle("bad", fault !== null);
   if (fault !== null) say(line, fault);
@@ -335,7 +358,8 @@ function showFault() {
     fill(
       line,
       "Nobody should infer ",
-      el("b", {}, named(sensitive, 40)),
+      listed(sets.names.map((name) => el("b", {}, named(name, 40)))),
+      person === undefined ? "" : " of a person",
       ` from ${known.length === 1 ? "" : `${count(known.length)} columns: `}`,
       listed([
         ...known.slice(0, 4).map((name) => named(name, 24)),
@@ -353,9 +377,11 @@ function showFault() {
 const save = () => post("/api/roles", chosenRoles());
 
 function chosenRoles() {
-  const [sensitive] = columnsWith("sensitive");
+  const [person] = columnsWith("person");
   return {
-    sensitive,
+    ...sets.asked,
+    person: person ?? null,
+    most_rows: person === undefined ? null : (mostRows() ?? null),
     quasi_identifiers: columnsWith("quasi-identifier"),
     identifiers: columnsWith("identifier"),
     null_value: byId("null-field").hidden ? null : byId("null-value").value.trim() || null,
@@ -388,8 +414,10 @@ function rolesOf(table, roles) {
   return new Map(
     table.columns.map(({ name }) => [
       name,
-      name === roles.sensitive
+      name === roles.sensitive || roles.sets.some(({ columns }) => columns.includes(name))
         ? "sensitive"
+        : name === roles.person
+          ? "person"
         : roles.quasi_identifiers.includes(name)
           ? "quasi-identifier"
           : roles.identifiers.includes(name)

@@ -194,6 +194,7 @@ export class ReleaseCard {
       el("summary", { "data-test": "commands" }, "The same from the command line"),
       first,
       command(`dalenius verify ${folder} --job job.toml`),
+      release.several_rows ? command(`dalenius query ${folder} EXPRESSION --count people`) : null,
       command(`dalenius report ${folder} --job job.toml --audit --truth TABLE -o report.html`),
       el(
         "p",
@@ -271,12 +272,21 @@ function facts(release) {
   return el(
     "dl",
     { class: "release-facts" },
-    fact("records", count(release.rows)),
+    release.by_people ? fact("people", count(release.people)) : null,
+    fact(release.by_people ? "rows" : "records", count(release.rows)),
+    release.dropped ? fact("rows left out", count(release.dropped)) : null,
     fact("buckets", count(release.buckets)),
-    fact(release.has_bands ? "bands" : "sensitive values", count(release.values)),
+    release.by_people
+      ? release.sensitive.map(({ column, of, values, file }) =>
+          fact(
+            ["values of ", named(column, 30)],
+            [count(values), el("span", { class: "hint" }, ` in ${file}`, of.length > 1 ? [", in any of ", of.join(", ")] : "")],
+          ),
+        )
+      : fact(release.has_bands ? "bands" : "sensitive values", count(release.values)),
     fact("strata", count(release.strata)),
     fact("MSE", figure(release.mse)),
-    release.known_records ? fact("known records", count(release.known_records)) : null,
+    release.known_records ? fact(release.by_people ? "known people" : "known records", count(release.known_records)) : null,
     release.fake_values ? fact("fakes per bucket", count(release.fake_values)) : null,
   );
 }

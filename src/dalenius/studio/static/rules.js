@@ -187,9 +187,12 @@ const FORMULAS = {
 
 /** The rule for all values: which one, and a slider and a field for each of its numbers. */
 export class RuleControls {
-  /** `changed(event)` is called when a number changes, `ruleChosen(rule, event)` when somebody chooses another rule. */
-  constructor(draft, changed, ruleChosen) {
-    this.draft = draft;
+  /**
+   * `changed(event)` is called when a number changes, `ruleChosen(rule, event)` when somebody chooses another rule.
+   * `whom` are the ones that have values.
+   */
+  constructor(draft, changed, ruleChosen, whom = "records") {
+    Object.assign(this, { draft, whom });
     for (const radio of document.querySelectorAll("input[name=rule]")) {
       radio.addEventListener("change", (event) => ruleChosen(radio.value, event));
     }
@@ -240,7 +243,7 @@ export class RuleControls {
     for (const radio of document.querySelectorAll("input[name=rule]")) radio.checked = radio.value === limits.rule;
     for (const group of document.querySelectorAll("[data-rule]")) group.hidden = group.dataset.rule !== limits.rule;
     const [formula, words] = FORMULAS[limits.rule];
-    fill(byId("formula"), "Limit = ", el("span", { class: "f" }, formula), words);
+    fill(byId("formula"), "Limit = ", el("span", { class: "f" }, formula), words.replace("records", this.whom));
     for (const name of Object.keys(SCALES)) {
       byId(name).value = limits[name] ?? "";
       this.#take(name, limits[name] ?? "");

@@ -8,6 +8,7 @@ const PARTS = { roles: "roles", limits: "limits", solve: "bucket sizes", protect
 const KEYS = { undo: "Ctrl+Z", redo: "Ctrl+Shift+Z" };
 const WORK = {
   "strata-price": "Pricing strata",
+  "people-plan": "Making buckets of people",
   publish: "Publishing",
   verify: "Verifying",
   audit: "Auditing",

@@ -274,8 +274,8 @@ export function markLimits(answer) {
   if (answer.status !== "undecided") mark("limits", answer.setting ? "done" : "cannot be kept");
 }
 
-/** Why there is no setting, and the offer to fix it. */
-function showProblem(problem, take) {
+/** Why there is no setting, the offer to fix it, and what else can be done about it. */
+export function showProblem(problem, take, below = OLDER_FIGURES, more = null) {
   const host = byId("problem");
   const same = JSON.stringify(problem) === host.dataset.problem;
   host.hidden = problem === null || problem === undefined;
@@ -285,22 +285,34 @@ function showProblem(problem, take) {
   const offer = problem.offer ?? null;
   fill(
     host,
-    el("p", {}, el("strong", {}, sentence(problem.message))),
+    messageParts(problem.message),
     offer ? el("p", {}, offer.text) : problem.hint ? el("p", {}, problem.hint) : null,
-    el("p", { class: "hint" }, "The figures below are for the last limits that could be kept."),
-    offer
+    below ? el("p", { class: "hint" }, below) : null,
+    offer || more
       ? el(
           "div",
           { class: "buttons" },
-          el(
-            "button",
-            { type: "button", class: "primary", "data-test": "offer", click: (event) => take(offer, event) },
-            offerTitle(offer),
-          ),
+          offer
+            ? el(
+                "button",
+                { type: "button", class: "primary", "data-test": "offer", click: (event) => take(offer, event) },
+                offerTitle(offer),
+              )
+            : null,
+          more,
         )
       : null,
   );
 }
+
+/** A message: its first line, and the details that follow. */
+export function messageParts(message) {
+  const [first, ...lines] = message.split("\n");
+  const details = lines.length > 0 ? el("ul", {}, lines.map((line) => el("li", {}, line.trim()))) : null;
+  return [el("p", {}, el("strong", {}, sentence(first))), details];
+}
+
+const OLDER_FIGURES = "The figures below are for the last limits that could be kept.";
 
 /** What the button says that takes an offer. */
 export function offerTitle({ values, groups, ungrouped, allow_absent: absent }) {

@@ -73,6 +73,7 @@ def refuse_telling_numbers(rows_each: Integers, items: AllItems, least: int, kno
             f"people have {len(numbers):,} different numbers of rows, from {numbers[0]:,} to {numbers[-1]:,}, and "
             "people of a bucket have equally many",
             "Keep fewer rows of a person: --most-rows 5.",
+            most_rows=5,
         )
     counts = np.zeros(len(numbers) * many, dtype=np.int64)
     keys = owner * many + items.items
@@ -90,7 +91,8 @@ def _error(held: _Held, failed: dict[int, dict[int, Fraction]]) -> NoSolutionErr
     tells = "no buckets keep the limits" if everybody else "their number of rows tells too much"
     lines = [f"for {concerned:,} of {sum(held.people):,} people {tells}. People of a bucket have equally many rows"]
     lines += [f"  {line}" for line in _lines(held, failed)]
-    return NoSolutionError("\n".join(lines), _advice(held, failed))
+    advice, most_rows = _advice(held, failed)
+    return NoSolutionError("\n".join(lines), advice, most_rows=most_rows)
 
 
 def _lines(held: _Held, failed: dict[int, dict[int, Fraction]]) -> Iterator[str]:
@@ -115,13 +117,13 @@ def _lines(held: _Held, failed: dict[int, dict[int, Fraction]]) -> Iterator[str]
         )
 
 
-def _advice(held: _Held, failed: dict[int, dict[int, Fraction]]) -> str:
-    """Two ways out: higher limits for a few values with as many rows as possible, or fewer rows."""
+def _advice(held: _Held, failed: dict[int, dict[int, Fraction]]) -> tuple[str, int | None]:
+    """Two ways out: higher limits for a few values with as many rows as possible, or fewer rows; and how many."""
     last = len(held.numbers) - 1
     wanted = [held.with_most(place) for place in range(last + 1)]
     raised = next((k for k in range(last, -1, -1) if 0 < len(wanted[k] or ()) <= _MOST_LIMITS), None)
     kept = next((k for k in range(last - 1, -1, -1) if wanted[k] == {}), None)
-    ways = []
+    ways, most_rows = [], None
     if raised is not None and (kept is None or raised > kept):
         limits = " ".join(_option(held.items, item, share) for item, share in (wanted[raised] or {}).items())
         rows = f" --most-rows {held.numbers[raised]}" if raised < last else ""
@@ -129,11 +131,12 @@ def _advice(held: _Held, failed: dict[int, dict[int, Fraction]]) -> str:
         ways.append(f"Raise what is too low: {limits}{rows}{left}.")
     if kept is not None or min(failed) > 0:
         place = kept if kept is not None else min(failed) - 1
+        most_rows = held.numbers[place]
         ways.append(
             f"{'Or keep' if ways else 'Keep'} fewer rows of a person, chosen at random: "
-            f"--most-rows {held.numbers[place]}, which leaves out {held.left_out(place):,} rows."
+            f"--most-rows {most_rows}, which leaves out {held.left_out(place):,} rows."
         )
-    return "\n".join(ways) if ways else _one_for_all(failed)
+    return "\n".join(ways) if ways else _one_for_all(failed), most_rows
 
 
 def _one_for_all(failed: dict[int, dict[int, Fraction]]) -> str:

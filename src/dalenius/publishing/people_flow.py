@@ -26,7 +26,7 @@ from dalenius.policy.roles import identifying_columns
 from dalenius.publishing.counting import find_columns
 from dalenius.publishing.description import check_column, check_values
 from dalenius.publishing.engine import Engine, SurveySpec, open_engine
-from dalenius.publishing.inspection import look
+from dalenius.publishing.inspection import inspect, look
 from dalenius.publishing.local import LocalTable
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.options import PublishRequest
@@ -184,6 +184,22 @@ def plan_people(request: PublishRequest, progress: Progress | None = None) -> Pe
         return PeoplePlan(solved, solved.cut.status(request.solving.strata_gap))
 
 
+def inspect_people(request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
+    """What a publisher should know about the table before people are published, the heaviest first; no release."""
+    with (
+        open_engine(request.table, request.options, request.budget) as engine,
+        engine.open(request.table, request.options.table) as table,
+    ):
+        if not isinstance(table, LocalTable):
+            raise SelfCheckError("people are read by the local engine alone")
+        find_columns(table, request.roles)
+        return inspect(table, _survey(table, request, _specs(request)[0], progress), request, progress)
+
+
+def _specs(request: PublishRequest) -> list[SetSpec]:
+    return [SetSpec(one.name, one.columns, one.null_name, one.missing) for one in request.roles.all_sets]
+
+
 def as_plain(request: PublishRequest) -> PublishRequest | None:
     """The same request about rows, if each is a person's only one and has one sensitive value; else None."""
     roles = request.roles
@@ -211,7 +227,7 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
             raise SelfCheckError("people are read by the local engine alone")
         unused = find_columns(table, request.roles)
         progress.stage("Counting")
-        specs = [SetSpec(one.name, one.columns, one.null_name, one.missing) for one in request.roles.all_sets]
+        specs = _specs(request)
         table.check_room(specs, request.roles.together)
         survey = _survey(table, request, specs[0], progress)
         concerns = look(table, survey, request, progress)
@@ -226,7 +242,7 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
             check_column(one.column.name, one.column.listing.data_type, one.column.listing, request.format)
             one.column.refuse_absent_codes(spec.missing, one.policy.allow_absent)
         request.budget.check_values(sum(len(one.column.texts) for one in sets))
-        cut = PeopleStratifier(request, survey, people, all_items(people, sets)).cut(progress)
+        cut = PeopleStratifier(request, survey, people, all_items(people.number, sets)).cut(progress)
         yield SolvedPeople(survey, people, sets, cut, concerns, unused)
 
 
