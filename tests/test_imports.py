@@ -21,7 +21,7 @@ SOURCE = Path(dalenius.__file__).parent
 DOORS = {
     "altair": ["report/charts.py"],
     "duckdb": ["tables/*.py", "query/*.py", "attack/truth.py", "attack/records.py", "dp_risk/group_tables.py"],
-    "highspy": ["solve/highs.py"],
+    "highspy": ["solve/highs.py", "solve/highs_sparse.py"],
     "jinja2": ["report/page.py", "studio/pages.py"],
     "opendp": ["dp_risk/noise.py"],
     "pyspark": ["publishing/spark/*.py"],
