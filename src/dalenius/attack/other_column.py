@@ -12,11 +12,12 @@ lift, starting with 1, and the lift from the sum of n over all buckets, smoothed
 
     p(x | bucket, y) = n(x, y) / c(y).
 
-It is the same for all people of the bucket with y. Where the two columns are kept together, the release says n(x, y),
+It is the same for all people of the bucket with y. Where people can have several values, c(x) people with x have about
+c(x) m pairs of x and some y, m being the mean number of values y of the bucket's people; n is scaled to that, and
+somebody is counted for each value that may be known. Where the two columns are kept together, the release says n(x, y),
 and nothing is to be learned (`kept_together`). F'-privacy does not cover either, so no success breaks a promise. Of
 several other columns each is tried alone; the one that is right most often is shown, without the truth the one with
-the most claims. Where people can have several values, only columns that are kept together are tried, and somebody is
-counted for each value that may be known.
+the most claims.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dalenius.attack.claims import ClaimSums
 from dalenius.attack.kept_together import table_of, tuples_of_pairs, with_both
 from dalenius.attack.linking import Items
 from dalenius.attack.listed_scores import Entries, ListedScores, listed_result
-from dalenius.attack.people_target import PeopleTarget, in_groups, one_bucket_guess
+from dalenius.attack.people_target import PeopleTarget, group_items, in_groups, one_bucket_guess
 from dalenius.attack.shown_counts import ShownCounts
 from dalenius.attack.whereabouts import Holders
 from dalenius.infer.candidates import Floats, Integers
@@ -41,31 +42,29 @@ ROUNDS = 10
 _SCALINGS = 4  # of n to the counts of a bucket, in each round
 _MOST_PAIRS = 2**23  # of two values in a bucket: where there are more, some buckets stand for all
 _NOT_COVERED = "F'-privacy does not cover what columns say about each other: beliefs above a limit break no promise"
-_SEVERAL = "people can have several values of a column, and this attacker can only deal with one"
-_LEAST = "of people with several rows, the attacker counts what is in the same row, which is the least that there is"
+_LEAST = (
+    "of columns that are kept together, the attacker counts what is in the same row of a person, which is the least "
+    "that there is"
+)
+_EACH = "somebody with several values in the known column is counted for each"
 _APART = "Publish again without --keep-together: then what goes with what is not published."
 _REMEDY = "Publish one of the two columns alone, or lower the limits of the values that go with the other column."
 
 
 def other_column(target: PeopleTarget) -> Attack:
     """Try every other sensitive column, and score the best."""
-    manifest = target.release.manifest
     others = [place for place in range(len(target.where.shown)) if place != target.number]
     kept = [place for place in others if table_of(target.whole, place, target.number) is not None]
-    if target.several_values:
-        others = kept
-    if not others:
-        return Attack(NAME, 0, not_played=_SEVERAL)
     target.progress.stage("Other column")
     played = [(place, *_play(target, place, together=place in kept)) for place in others]
     with_truth = target.where.rows.items is not None
-    place, scores, people = max(played, key=lambda one: one[1].right if with_truth else one[1].values.claims)
+    place, scores, people = max(played, key=lambda one: _success(one[1]) if with_truth else one[1].values.claims)
     details: dict[str, Any] = {
         "known_column": target.columns[place],
         "known_columns": [
             {
                 "column": target.columns[other],
-                "success": own.right / own.people if with_truth and own.people else None,
+                "success": _success(own) if with_truth and own.people else None,
                 "claims": own.values.claims,
                 "kept_together": other in kept,
             }
@@ -73,11 +72,12 @@ def other_column(target: PeopleTarget) -> Attack:
         ],
         "rounds": ROUNDS,
     }
-    notes = [_NOT_COVERED, *([f"{NAME}: {_LEAST}"] if target.several_values else [])]
-    if people < manifest.people and not target.several_values:
-        notes.append(
-            f"{NAME}: a random sample of {people:,} of {manifest.people:,} people, in whole buckets, is attacked"
-        )
+    notes = [_NOT_COVERED]
+    if target.several_values:
+        notes += [f"{NAME}: {_EACH}", *([f"{NAME}: {_LEAST}"] if kept else [])]
+    everybody = int(target.where.shown[place].counts.sum())
+    if people < everybody:
+        notes.append(f"{NAME}: a random sample of {people:,} of {everybody:,} people, in whole buckets, is attacked")
     if scores.people < people:
         notes.append(
             f"{NAME}: {people - scores.people:,} people are not scored, of whom the table does not tell which values "
@@ -87,6 +87,10 @@ def other_column(target: PeopleTarget) -> Attack:
     return listed_result(
         NAME, scores, target.release, with_truth, details, target.groups, notes=tuple(notes), remedy=remedy
     )
+
+
+def _success(scores: ListedScores) -> float:
+    return scores.right / max(1, scores.people)
 
 
 @dataclass(frozen=True)
@@ -115,9 +119,10 @@ class Pairs:
 
     def match(self) -> Floats:
         """How many people of the bucket have both values, as learned from all buckets."""
-        held = self.known.counts.astype(np.float64), self.asked.counts.astype(np.float64)
-        sizes = self.known.sizes.slots[self.known.buckets[self.known_cells]]
-        plain = held[0][self.known_cells] * held[1][self.asked_cells] / sizes
+        known, asked = self.known, self.asked
+        sizes = known.sizes.slots[known.buckets[self.known_cells]]
+        plain = known.counts[self.known_cells].astype(np.float64) * asked.counts[self.asked_cells] / sizes
+        held = known.counts * asked.values_each[known.buckets], asked.counts * known.values_each[asked.buckets]
         keys = self.known.values[self.known_cells] * self.asked.kinds + self.asked.values[self.asked_cells]
         kinds, kind = np.unique(keys, return_inverse=True)
         expected = self._expected(kinds, plain, keys)
@@ -135,12 +140,18 @@ class Pairs:
         return expected
 
     def _scale(self, both: Floats, held: tuple[Floats, Floats]) -> Floats:
-        """To the counts of each bucket, those of the known value last."""
+        """To how many pairs each value of each bucket is in, those of the known value last."""
         for _ in range(_SCALINGS):
             for cells, counts in ((self.asked_cells, held[1]), (self.known_cells, held[0])):
                 sums = np.bincount(cells, both, minlength=len(counts))
                 both = both * (counts / np.maximum(sums, 1e-300))[cells]
         return both
+
+    def shares(self, both: Floats) -> Floats:
+        """Of the people of the bucket with the known value, how many have the other one as well."""
+        most = np.minimum(self.known.counts[self.known_cells], self.asked.counts[self.asked_cells])
+        shares: Floats = np.minimum(both, most) / self.known.counts[self.known_cells]
+        return shares
 
     def people_with_both(self, known: Items, asked: Items, buckets: Integers) -> Floats:
         """How many people of the bucket really have both."""
@@ -165,16 +176,13 @@ def _play(target: PeopleTarget, place: int, *, together: bool) -> tuple[ListedSc
     known = target.where.shown[place]
     asked, everybody, groups = target.shown, target.where.rows, target.groups
     pairs = Pairs.of(known, asked)
-    each = np.zeros(len(known.values), np.int64)
-    each[pairs.known_cells] = known.counts[pairs.known_cells]
-    if everybody.items is not None:  # those who were not found are not scored
-        each = np.minimum(each, _people_with(everybody, everybody.items[place], known))
+    each = _scored(target, place, pairs)
     both = (
         tuples_of_pairs(target.whole, (place, target.number), (known, asked), (pairs.known_cells, pairs.asked_cells))
         if together
         else pairs.match()
     )
-    p = np.minimum(1.0, both / known.counts[pairs.known_cells])
+    p = pairs.shares(both)
     values = asked.values[pairs.asked_cells]
     right = others = None
     if everybody.items is not None:
@@ -190,7 +198,45 @@ def _play(target: PeopleTarget, place: int, *, together: bool) -> tuple[ListedSc
     guess = one_bucket_guess(asked)[pairs.asked_cells]
     scores.baseline = float((guess * (right if right is not None else expected)).sum())
     if groups is not None and scores.groups is not None:
-        owners, numbers, beliefs = in_groups(pairs.known_cells, values, p, groups)
-        true = in_groups(pairs.known_cells, values, right, groups)[2] if right is not None else None
-        scores.groups.add_listed(beliefs, numbers, owners, each, true)
+        if target.several_values:
+            _add_groups(target, place, (pairs, p) if together else None, scores.groups)
+        else:
+            owners, numbers, beliefs = in_groups(pairs.known_cells, values, p, groups)
+            true = in_groups(pairs.known_cells, values, right, groups)[2] if right is not None else None
+            scores.groups.add_listed(beliefs, numbers, owners, each, true)
     return scores, int(known.counts[np.unique(pairs.known_cells)].sum())
+
+
+def _add_groups(target: PeopleTarget, place: int, tuples: tuple[Pairs, Floats] | None, sums: ClaimSums) -> None:
+    """Claims about groups, where somebody may have several values of one, so that beliefs do not add up.
+
+    A group is matched as a value is. Where `tuples` say what goes with what, it is at least as probable as its value.
+    """
+    known, everybody, groups, shown = target.where.shown[place], target.where.rows, target.groups, target.shown_groups
+    if groups is None or shown is None:
+        return
+    if tuples is None:
+        pairs = Pairs.of(known, shown)
+        beliefs = pairs.shares(pairs.match())
+    else:
+        of_values, p = tuples
+        values = of_values.asked.values[of_values.asked_cells]
+        owners, numbers, beliefs = in_groups(of_values.known_cells, values, p, groups, np.maximum)
+        cells = np.searchsorted(shown.keys, known.buckets[owners] * shown.kinds + numbers)
+        pairs = Pairs(known, shown, owners, cells)
+    right = None
+    if everybody.items is not None:
+        items = group_items(everybody.items[target.number], groups)
+        right = pairs.people_with_both(everybody.items[place], items, everybody.buckets)
+    each = _scored(target, place, pairs)
+    sums.add_listed(beliefs, shown.values[pairs.asked_cells], pairs.known_cells, each, right)
+
+
+def _scored(target: PeopleTarget, place: int, pairs: Pairs) -> Integers:
+    """For every known value of a bucket, how many people with it are scored."""
+    known, everybody = pairs.known, target.where.rows
+    each = np.zeros(len(known.values), np.int64)
+    each[pairs.known_cells] = known.counts[pairs.known_cells]
+    if everybody.items is not None:  # those who were not found are not scored
+        each = np.minimum(each, _people_with(everybody, everybody.items[place], known))
+    return each

@@ -112,11 +112,11 @@ def joined(keys: Integers, numbers: Floats, join: Any) -> tuple[Integers, Floats
 
 
 def in_groups(
-    owners: Integers, values: Integers, p: Floats, groups: LimitedGroups
+    owners: Integers, values: Integers, p: Floats, groups: LimitedGroups, join: Any = np.add
 ) -> tuple[Integers, Integers, Floats]:
-    """Beliefs in values, or whatever adds up, as those in the groups that hold them: owner, group and sum."""
+    """Beliefs in values as those in the groups that hold them: owner, group and sum, or whatever `join` makes of it."""
     holding = groups.holding[values]
     inside = holding >= 0
     keys = (owners[:, None] * len(groups.names) + holding)[inside]
-    keys, sums, _ = joined(keys, np.broadcast_to(p[:, None], holding.shape)[inside], np.add)
+    keys, sums, _ = joined(keys, np.broadcast_to(p[:, None], holding.shape)[inside], join)
     return keys // len(groups.names), keys % len(groups.names), sums

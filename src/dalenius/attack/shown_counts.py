@@ -14,7 +14,7 @@ import numpy as np
 from dalenius.attack.claims import LimitedGroups
 from dalenius.attack.reading import cells_of, values_in_file_order
 from dalenius.attack.records import Rows
-from dalenius.infer.candidates import Integers
+from dalenius.infer.candidates import Floats, Integers
 from dalenius.release.folder import ReleaseFolder, group_column
 from dalenius.tables.arrays import filled
 from dalenius.verify.row_order import integers
@@ -77,6 +77,13 @@ class ShownCounts:
     def buckets(self) -> Integers:
         """The bucket of each cell."""
         return np.repeat(np.arange(len(self.sizes.numbers)), np.diff(self.first))
+
+    @cached_property
+    def values_each(self) -> Floats:
+        """How many values the people of each bucket have on the average."""
+        values = np.bincount(self.buckets, self.counts, minlength=len(self.sizes.numbers))
+        each: Floats = values / np.maximum(self.sizes.slots, 1)
+        return each
 
     @cached_property
     def keys(self) -> Integers:
