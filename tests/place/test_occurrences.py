@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.place.occurrences import OccurrenceCounter, Occurrences, count_numbers
+from dalenius.model.repeats import Occurrences
+from dalenius.place.occurrences import OccurrenceCounter, count_numbers
 
 
 @given(st.lists(st.lists(st.integers(0, 40), max_size=20), max_size=6))

@@ -19,13 +19,14 @@ import pyarrow as pa
 
 from dalenius.errors import InputError
 from dalenius.infer.determining import numbered
-from dalenius.infer.giveaways import determining_concerns, name_person, repeated_people
+from dalenius.infer.giveaways import determining_concerns
 from dalenius.model.concern import Concern
 from dalenius.policy.roles import Roles, identifying_columns
+from dalenius.policy.whose_rows import name_person, repeated_people
 from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import named_type
 from dalenius.tables.arrays import arrow_array, numpy_array, plain_arrow_errors
-from dalenius.tables.compare import column_types, comparable
+from dalenius.tables.compare import column_types, comparable, occurrences_of
 from dalenius.tables.connections import connect, literals, named_nulls, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import open_table
@@ -134,16 +135,6 @@ class _Sensitive:
     counts: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Repeats:
-    """How often the entries of a column occur."""
-
-    records: int
-    different: int
-    once: int
-    is_estimate: bool = False
-
-
 def table_concerns(
     source: Any,
     table: str | None,
@@ -172,7 +163,7 @@ def table_concerns(
             if people.num_rows
         }
         suspects = identifying_columns(Roles(sensitive, tuple(quasi_identifiers)), relation.columns)
-        identifying = {name: _repeats(relation, name) for name in suspects}
+        identifying = {name: occurrences_of(relation, name) for name in suspects}
     columns = {name: column[known >= 0] for name, column in codes.items()}
     seen = _Sensitive(sensitive, tuple(values), tuple(values.values()))
     several_rows = (
@@ -184,14 +175,6 @@ def table_concerns(
         for one in repeated_people(identifying, ())
     )
     return [*determining_concerns(seen, columns, known[known >= 0]), *several_rows]
-
-
-def _repeats(relation: duckdb.DuckDBPyRelation, column: str) -> _Repeats:
-    name = quote_name(column)
-    each = relation.filter(f"{name} IS NOT NULL").aggregate("count(*) AS n", name)
-    found = each.aggregate("coalesce(sum(n), 0), count(*), count(*) FILTER (n = 1)").fetchall()[0]
-    records, different, once = (int(number) for number in found)
-    return _Repeats(records, different, once)
 
 
 def control_people(

@@ -1,4 +1,4 @@
-"""What a table gives away whatever the limits are: columns that say the sensitive value, and people with several rows.
+"""What a table gives away whatever the limits are: columns that say the sensitive value.
 
 `determining` measures; here it is put into concerns. Publishing asks before anything is written, and an audit that has
 the table asks again.
@@ -6,7 +6,6 @@ the table asks again.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -22,14 +21,9 @@ from dalenius.infer.determining import (
     value_leaks,
 )
 from dalenius.model.concern import Concern, Severity, name_some, percent, quoted
-from dalenius.policy.roles import may_be_a_person
 
 _STOP, _LOOK = 0.8, 0.4  # strengths of a determination
 _LEAST_COVERED = 0.05  # of the people, to speak of all quasi-identifiers together
-_REPEATED = 0.98  # as many different identifiers as records, or fewer
-_MORE_THAN_CHANCE = 3.0  # times as many pairs of rows that agree
-_LIKE_PEOPLE = 20  # records a person, at most, in a column that nobody named an identifier
-_LEAST_ROWS = 20
 _COARSER = "Make such columns coarser, or leave them out of the quasi-identifiers"
 _NAMED = 3
 _LISTED = 50
@@ -49,34 +43,6 @@ class SensitiveColumn(Protocol):
     @property
     def counts(self) -> Sequence[int]:
         """Records with each value."""
-
-
-class Repeats(Protocol):
-    """So many records have an entry in a column, so many different ones, and so many of these occur only once."""
-
-    @property
-    def records(self) -> int:
-        """With an entry."""
-
-    @property
-    def different(self) -> int:
-        """Entries."""
-
-    @property
-    def once(self) -> int:
-        """Entries of one record alone."""
-
-    @property
-    def is_estimate(self) -> bool:
-        """Whether all but the records are."""
-
-
-class Agreements(Repeats, Protocol):
-    """The same with pairs of records that have the same entry."""
-
-    @property
-    def pairs(self) -> int:
-        """So many."""
 
 
 def determining_concerns(
@@ -199,69 +165,3 @@ def _counts(sensitive: SensitiveColumn) -> Iterator[tuple[str, int]]:
 
 def _rows(sensitive: SensitiveColumn) -> int:
     return sum(sensitive.counts)
-
-
-def repeated_people(
-    identifying: Mapping[str, Repeats], identifiers: Sequence[str], person: str | None = None
-) -> Iterator[Concern]:
-    """Identifiers with fewer different values than records, or columns without a role that look like such.
-
-    If it was said which column tells `person`s apart, and some have several rows, that is what limits are about. Where
-    most people have several rows, nearly everybody can be found by intersection: that is reason not to publish.
-    """
-    said = identifying.get(person) if person is not None else None
-    if said is not None and said.different < said.records:
-        return
-    repeated = {
-        name: found
-        for name, found in identifying.items()
-        if found.records >= _LEAST_ROWS and 0 < found.different <= _REPEATED * found.records
-        if may_be_a_person(name) and (name in identifiers or found.different * _LIKE_PEOPLE >= found.records)
-    }
-    if not repeated:
-        return
-    name = min(repeated, key=lambda one: (one not in identifiers, repeated[one].different))
-    found = repeated[name]
-    about = "about " if found.is_estimate else ""
-    most = name in identifiers and 2 * (found.different - found.once) > found.different
-    yield Concern(
-        code="repeated-people",
-        severity=Severity.STOP if most else Severity.LOOK,
-        message=(
-            f"{quoted(name)} has {about}{found.different:,} different values in {found.records:,} rows: if it stands "
-            f"for people, they have several rows, and limits are about a row, not about a person"
-        ),
-        answer=f"Say whose rows they are, and limits will be about people: {name_person(name)}.",
-        people=found.different - found.once,
-        columns=(name,),
-    )
-
-
-def name_person(column: str) -> str:
-    """The option that says whose rows are whose."""
-    return f"--person {shlex.quote(column)}"
-
-
-def agreeing_people(name: str, identifier: Agreements, others: Agreements, both: Agreements) -> Iterator[Concern]:
-    """Rows that agree in an identifier and in all quasi-identifiers, far more often than by chance: the same people.
-
-    If the two had nothing to do with each other, of N (N - 1) / 2 pairs of rows the share of those that agree in both
-    would be the product of the shares of those that agree in each.
-    """
-    everything = both.records * (both.records - 1) / 2
-    again = both.records - both.different
-    by_chance = identifier.pairs * others.pairs / everything if everything else 0.0
-    if again < max(_LEAST_ROWS, (1 - _REPEATED) * both.records) or both.pairs < _MORE_THAN_CHANCE * by_chance:
-        return
-    about = "about " if both.is_estimate else ""
-    yield Concern(
-        code="repeated-people",
-        severity=Severity.LOOK,
-        message=(
-            f"{about}{again:,} of {both.records:,} rows agree with an earlier one in {quoted(name)} and in all "
-            "quasi-identifiers: if they are the same people, limits are about a row, not about a person"
-        ),
-        answer="Name a column that says whose rows they are (--person COLUMN), or leave one row of each person.",
-        people=both.different - both.once,
-        columns=(name,),
-    )

@@ -8,31 +8,18 @@ record stays exactly that, however many records there are, and other figures are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from dalenius.model.repeats import Occurrences
 
 Hashes = npt.NDArray[np.uint64]
 
 _MOST = 2**17
 _ALL = 2**18  # numbers that are counted, where there are no more
 _ENOUGH = 2**16
-
-
-@dataclass(frozen=True)
-class Occurrences:
-    """So many records that have something, so many different ones of it, and how many of those occur only once.
-
-    `pairs` of records have the same. All but the first are estimates if there were too many to count.
-    """
-
-    records: int
-    different: int
-    once: int
-    is_estimate: bool = False
-    pairs: int = 0
 
 
 class OccurrenceCounter:

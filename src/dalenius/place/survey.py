@@ -22,11 +22,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import InputError, SelfCheckError
+from dalenius.model.repeats import Occurrences
 from dalenius.place.banded import BandCounter, BandedColumn, NumberBands, SourceWithNulls
 from dalenius.place.budget import Budget, in_parallel
 from dalenius.place.columns import RangeTracker, Tracker, cast_to_published, lossless_types, published_field, tracker_of
 from dalenius.place.domains import Domain, Listing, distinct_values
-from dalenius.place.occurrences import OccurrenceCounter, Occurrences
+from dalenius.place.occurrences import OccurrenceCounter
 from dalenius.place.packed import Layout
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter

@@ -1,7 +1,7 @@
 """Everything that is decided before records are placed.
 
 A table is arranged as one, or cut into strata, each of which has a partition of its own: how many records of each value
-go to buckets of each size.
+go to buckets of each size. What the publisher should know about it is said in notes, which are not part of the release.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dalenius.model.problem import BucketSetting, Partition, SizeGroup
 from dalenius.place.cutting import Cutter, sortable_type
 from dalenius.place.survey import Survey
 from dalenius.policy.limits import LimitPolicy
+from dalenius.publishing.options import PublishRequest
 from dalenius.solve.foresight import foresee_error, foresee_exposure, foresee_groups
 
 Integers = npt.NDArray[np.int64]
@@ -308,3 +309,33 @@ def _in_pairs(counts: Sequence[int]) -> Partition:
         both = {1: count, 2: count - of_three, 3: of_three}
         quotas.append(tuple(both[group.size] for group in setting.groups))
     return Partition(setting, tuple(quotas))
+
+
+def release_notes(arrangement: Arrangement, request: PublishRequest, unused: Sequence[str]) -> tuple[str, ...]:
+    """On the limits, the strata, and columns that are not what they were in the table."""
+    plan, survey = arrangement.plan, arrangement.survey
+    notes = list(plan.notes)
+    if arrangement.cutter is not None:  # leave out remarks on the setting of one stratum
+        notes = [note for note in notes if note not in plan.solution.notes]
+    notes += arrangement.sentences()
+    notes += not_cut(arrangement, request)
+    if unused:
+        named = ", ".join(repr(name) for name in unused[:12]) + (" and more" if len(unused) > 12 else "")
+        have = "1 column has no role and is" if len(unused) == 1 else f"{len(unused)} columns have no role and are"
+        notes.append(f"{have} not published: {named}")
+    notes += [
+        f"the order of the categories of {name!r} is not published: it may show the order of rows"
+        for name in survey.unordered
+    ]
+    notes += [
+        f"{name!r} has a different value for nearly every record; if it identifies people, name it an identifier"
+        for name in survey.nearly_unique
+    ]
+    return tuple(notes)
+
+
+def not_cut(arrangement: Arrangement, request: PublishRequest) -> tuple[str, ...]:
+    """A sentence for those who asked for strata and get none."""
+    if arrangement.cutter is not None or request.strata.kind not in ("number", "columns"):
+        return ()
+    return ("the table was not cut: no two parts of it differ beyond chance and can keep the limits",)

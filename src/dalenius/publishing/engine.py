@@ -24,10 +24,10 @@ import pyarrow as pa
 from dalenius.errors import MissingExtraError, NoSuchColumnError
 from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress, Silent
+from dalenius.model.repeats import Occurrences
 from dalenius.place.banded import NumberBands, NumberSample
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
-from dalenius.place.occurrences import Occurrences
 from dalenius.place.permutation import KEY_BYTES
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.place.slots import Placement

@@ -32,12 +32,11 @@ from dalenius.policy.grouping import settle_bands
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.sensitive_sets import Sensitive, read_sets
 from dalenius.policy.together import Together, read_together
-from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole
+from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole, not_cut, release_notes
 from dalenius.publishing.counting import count, counting_notes, find_columns
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, open_engine
 from dalenius.publishing.inspection import inspect, look
-from dalenius.publishing.notes import not_cut, release_notes
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier

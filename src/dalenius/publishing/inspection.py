@@ -16,13 +16,14 @@ import numpy as np
 
 from dalenius.errors import ConcernsError
 from dalenius.infer.determining import Integers, numbered, together
-from dalenius.infer.giveaways import agreeing_people, determining_concerns, repeated_people
+from dalenius.infer.giveaways import determining_concerns
 from dalenius.model.concern import Concern, Severity, by_weight, percent, quoted
 from dalenius.model.progress import Progress
 from dalenius.place.survey import Survey
 from dalenius.policy.banding import bands_to_offer
 from dalenius.policy.icd import groups_to_offer
 from dalenius.policy.limits import LimitPolicy, grouping_in
+from dalenius.policy.whose_rows import agreeing_people, repeated_people
 from dalenius.publishing.engine import OpenTable, SampleCodes, SampleSpec, SurveySpec
 from dalenius.publishing.missing_codes import is_number, missing_code_concerns
 from dalenius.publishing.options import PublishRequest

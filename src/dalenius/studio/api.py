@@ -41,7 +41,7 @@ from dalenius.studio.forms import (
 from dalenius.studio.history import Tab
 from dalenius.studio.messages import RequestError, json_answer
 from dalenius.studio.offers import first_number
-from dalenius.studio.people_plans import people_plan
+from dalenius.studio.prices import people_plan
 from dalenius.studio.releases import new_id, on_card
 from dalenius.studio.role_forms import RolesForm
 from dalenius.studio.state import Studio

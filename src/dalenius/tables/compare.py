@@ -16,6 +16,7 @@ import pyarrow
 
 from dalenius.errors import TooManyValuesError
 from dalenius.model.problem import MOST_VALUES
+from dalenius.model.repeats import Occurrences
 from dalenius.tables.connections import connect, named_nulls, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import Table, open_table
@@ -57,12 +58,15 @@ class SourceTable:
         for column in columns:
             self._table.require_column(column)
 
-    def repeated(self, column: str) -> int:
-        """How many of its values several rows have; nulls do not count."""
-        name = quote_name(column)
+    @property
+    def columns(self) -> list[str]:
+        """Of the table."""
+        return list(self._table.relation.columns)
+
+    def occurrences(self, column: str) -> Occurrences:
+        """How often its values repeat; nulls do not count."""
         with plain_errors():
-            each = self._table.relation.filter(f"{name} IS NOT NULL").aggregate("count(*) AS n", name)
-            return int(each.aggregate("count(*) FILTER (n > 1)").fetchall()[0][0])
+            return occurrences_of(self._table.relation, column)
 
     def difference(self, release: pyarrow.RecordBatchReader) -> Difference:
         """The rows of the release against the same columns of the table, value by value; nulls are alike."""
@@ -136,6 +140,15 @@ def _within_memory() -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException:
         raise out_of_memory() from None
+
+
+def occurrences_of(relation: duckdb.DuckDBPyRelation, column: str) -> Occurrences:
+    """How often the values of a column repeat; nulls do not count."""
+    name = quote_name(column)
+    each = relation.filter(f"{name} IS NOT NULL").aggregate("count(*) AS n", name)
+    found = each.aggregate("coalesce(sum(n), 0), count(*), count(*) FILTER (n = 1)").fetchall()[0]
+    records, different, once = (int(number) for number in found)
+    return Occurrences(records, different, once)
 
 
 def text_of_value(column: str, null_value: str | None, missing: Sequence[str], floating: bool) -> str:

@@ -84,7 +84,7 @@ def check_source(
 
 def _check_single_rows(source: SourceTable, person: str, report: Report) -> None:
     """Where every row of a release is a person, nobody has several in the table."""
-    several = source.repeated(person)
+    several = source.occurrences(person).several
     if several:
         have = plural(several, "person has", "people have")
         report.fail(SOURCE, f"{have} several rows in the table, and in the release every row is a person", several)

@@ -27,7 +27,7 @@ def check_person(job: Job, manifest: Manifest, source: SourceTable | None, repor
         )
         return
     source.require_columns([person])
-    several = source.repeated(person)
+    several = source.occurrences(person).several
     if several:
         have = plural(several, "of them has several rows", "of them have several rows")
         report.fail(

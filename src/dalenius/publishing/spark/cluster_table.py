@@ -17,10 +17,11 @@ from pyspark.sql import types as t
 from dalenius.errors import SelfCheckError, UsageError
 from dalenius.model.problem import SizeGroup
 from dalenius.model.progress import Progress, Silent
+from dalenius.model.repeats import Occurrences
 from dalenius.place.banded import NumberSample, drawn_numbers, kinds_of_numbers
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
-from dalenius.place.occurrences import Occurrences, scaled_up
+from dalenius.place.occurrences import scaled_up
 from dalenius.place.packed import Layout, Pieces
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey, layout_of, smallest_numbers
