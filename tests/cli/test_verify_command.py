@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
@@ -36,9 +37,32 @@ def test_a_right_release(run: Run) -> None:
     lines = result.stdout.splitlines()
     assert [line.split()[:2] for line in lines[: len(CHECKS)]] == [[check, "ok"] for check in CHECKS]
     verified, _, exposure, *_ = lines[len(CHECKS) :]
-    assert verified == "Verified: 12 rows in 4 buckets keep every limit."
+    assert verified == "Verified: 12 rows in 4 buckets keep every limit, each row counted as one person."
     assert exposure.startswith("Nobody's value is published outright")
     assert result.stderr == ""
+
+
+def test_a_table_that_shows_several_rows_of_people_changes_the_verdict(run: Run) -> None:
+    """The release keeps every limit, of rows; whoever compares it with the table is told whose rows to count."""
+    twice = hospital(
+        rows=[*hospital().rows] * 2,
+        values=[*hospital().values] * 2,
+        buckets=[1, 1, 2, 2, *[5] * 4, *[6] * 4, 3, 3, 4, 4, *[7] * 4, *[8] * 4],
+    )
+    twice.write(Path("twice"))
+    numbers = pa.array([f"p{row % 12}" for row in range(24)])
+    pyarrow.parquet.write_table(twice.source().append_column("patient_id", numbers), "twice.parquet")
+    result = run("twice", "--against", "twice.parquet")
+    assert result.exit_code == 0
+    assert "Verified: 24 rows in 8 buckets keep every limit, each row counted as one person.\n" in result.stdout
+    assert "'patient_id' has 12 different values in 24 rows" in result.stdout
+    assert "--person patient_id" in result.stdout
+    assert result.stdout.splitlines()[-1] == "Verdict: look at this first."
+    found = json.loads(run("twice", "--against", "twice.parquet", "--json").stdout)
+    assert [(one["code"], one["people"]) for one in found["findings"]] == [("repeated-people", 12)]
+    counted = run("twice", "--against", "twice.parquet", "--person", "patient_id")
+    assert counted.exit_code == 1
+    assert "12 people have several rows in the table" in counted.stdout
 
 
 def test_json_has_the_keys_of_the_contract(run: Run) -> None:

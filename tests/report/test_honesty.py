@@ -75,6 +75,24 @@ def test_the_summary_does_not_say_that_nobody_can_tell(whole: Twin, tmp_path: Pa
         assert "nobody can tell" not in text
 
 
+def test_people_with_several_rows_are_one_finding(tmp_path: Path) -> None:
+    """Verifying and attacking both see them in the table; the one that says how to attack them is kept."""
+    numbers = pa.array([f"p{row % 16}" for row in range(24)])
+    source = pa.table(
+        {"Age": [20 + row % 5 for row in range(24)], "Disease": ["Flu", "Cold"] * 12, "patient_id": numbers}
+    )
+    dalenius.publish(
+        source, {"uniform": "1/2"}, sensitive="Disease", quasi_identifiers=["Age"], out=tmp_path / "release"
+    )
+    twin = twin_of(tmp_path / "release", audit=True, truth=source)
+    (one,) = [finding for finding in twin["findings"] if finding["code"] == "repeated-people"]
+    assert (one["people"], one["answer"].startswith("Audit with --person patient_id")) == (8, True)
+    assert (one["message"] in seen(twin), twin["verdict"] != "publish") == (True, True)
+    alone = twin_of(tmp_path / "release", truth=source)
+    (one,) = [finding for finding in alone["findings"] if finding["code"] == "repeated-people"]
+    assert one["answer"].startswith("Say whose rows they are")
+
+
 def test_a_release_that_fails_or_was_seeded_is_not_said_to_hide(tmp_path: Path) -> None:
     folder = hospital().write(tmp_path / "broken")
     edit_manifest(folder, lambda manifest: manifest["values"][1].update(limit="1/5"))

@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import UsageError
+from dalenius.model.concern import Advice, Severity
 from dalenius.model.verdict import Verdict
+from dalenius.policy.job import parse_job
 from dalenius.verify.judge import verify
 from tests.effort import examples
 from tests.handmade_people import DIAGNOSIS, FIRST, INSULIN, HandmadePeople, Person, Sensitive, clinic, visit
@@ -58,6 +60,49 @@ def test_where_every_row_is_a_person_nobody_has_several(tmp_path: Path) -> None:
     assert verify(folder, against=made.source(), person="id").verified
     same = edited(made.source(), lambda rows: rows[0].update(id="p1"))
     assert "1 person has several rows in the table" in verify(folder, against=same, person="id")["source"].summary
+
+
+def patients(rows: int, different: int) -> tuple[HandmadePeople, pa.Table]:
+    """A release in which every row is a person, and its table with a column that says whose the rows are."""
+    people: list[Person] = [[visit(20 + k, "A", f"f{k % 2}", "g", "no")] for k in range(rows)]
+    made = clinic(people=people, buckets=[1 + k // 4 for k in range(rows)], tree=[], sets=[FIRST], numbered=False)
+    numbers = pa.array([f"x{k % different}" for k in range(rows)])
+    return made, made.source().drop_columns("id").append_column("patient_id", numbers)
+
+
+@pytest.mark.parametrize(("different", "concerns"), [(24, 0), (16, 1)])
+def test_a_table_that_says_whose_the_rows_are_is_never_silently_one_of_rows(
+    different: int, concerns: int, tmp_path: Path
+) -> None:
+    """Of 16 people, 8 have two of 24 rows: the limits are kept, and of rows. The verdict says so."""
+    made, source = patients(24, different)
+    folder = made.write(tmp_path / "release")
+    alone, beside = verify(folder), verify(folder, against=source)
+    assert (alone.verified, beside.verified) == (True, True)
+    assert [one.code for one in alone.concerns] == []
+    assert [(one.code, one.severity, one.people, one.columns) for one in beside.concerns] == [
+        ("repeated-people", Severity.LOOK, 8, ("patient_id",))
+    ] * concerns
+    assert beside.advice is (Advice.LOOK_FIRST if concerns else Advice.PUBLISH)
+    if concerns:
+        assert "16 different values in 24 rows" in beside.concerns[0].message
+        assert "--person patient_id" in beside.concerns[0].answer
+
+
+def test_whoever_says_whose_the_rows_are_is_told_as_a_failure_and_not_twice(tmp_path: Path) -> None:
+    made, source = patients(24, 16)
+    verdict = verify(made.write(tmp_path / "release"), against=source, person="patient_id")
+    assert {check.check for check in verdict.checks if not check.passed} == {"source"}
+    assert [one.code for one in verdict.concerns] == ["source"]
+
+
+def test_an_identifier_that_a_job_names_weighs_more(tmp_path: Path) -> None:
+    """Most people have several rows, and the publisher said that the column identifies them."""
+    made, source = patients(24, 10)
+    folder = made.write(tmp_path / "release")
+    job = parse_job("[table]\nidentifiers = ['patient_id', 'name']")
+    (one,) = verify(folder, against=source, job=job).concerns
+    assert (one.code, one.severity, one.people) == ("repeated-people", Severity.STOP, 10)
 
 
 EDITS: dict[str, Callable[[Rows], Any]] = {

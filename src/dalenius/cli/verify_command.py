@@ -294,9 +294,11 @@ def _show(verdict: Verdict) -> None:
 
 def _sentence(verdict: Verdict) -> str:
     if verdict.verified:
-        people = f"{verdict.people:,} people with " if verdict.people not in (None, verdict.rows) else ""
+        by_people = verdict.people not in (None, verdict.rows)
+        people = f"{verdict.people:,} people with " if by_people else ""
         size = f"{people}{verdict.rows:,} rows in {verdict.buckets:,} buckets"
-        return click.style("Verified", fg="green", bold=True) + f": {size} keep every limit."
+        condition = "" if by_people else ", each row counted as one person"
+        return click.style("Verified", fg="green", bold=True) + f": {size} keep every limit{condition}."
     failed = _number(verdict.checks, Outcome.FAILED)
     skipped = _number(verdict.checks, Outcome.NOT_CHECKED)
     rest = f", {skipped} could not be made" if skipped else ""

@@ -55,9 +55,15 @@ def report_object(facts: Facts) -> dict[str, Any]:
 
 
 def _concerns(facts: Facts, own: list[Concern]) -> tuple[Concern, ...]:
-    """All of them, once each: from verifying, from the attacks, and from what else the report looks at."""
+    """All of them, once each: from the attacks, from verifying, and from what else the report looks at.
+
+    Of two that say the same, the heavier is kept, or that of the attacks, which knows more to do.
+    """
     attacks = [one for one in facts.audit.concerns if one.code != NOT_MEASURED] if facts.audit is not None else []
-    return by_weight(dict.fromkeys((*facts.verdict.concerns, *attacks, *own)))
+    found: dict[str, Concern] = {}
+    for one in by_weight((*attacks, *facts.verdict.concerns, *own)):
+        found.setdefault(one.message, one)
+    return tuple(found.values())
 
 
 def twin_text(twin: dict[str, Any]) -> str:

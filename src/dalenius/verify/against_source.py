@@ -9,13 +9,16 @@ more than are kept, are as many as the manifest says; then no row, no value and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from dalenius.errors import UsageError
+from dalenius.model.concern import Concern
+from dalenius.policy.roles import Roles, identifying_columns
+from dalenius.policy.whose_rows import repeated_people
 from dalenius.release.folder import ReleaseFolder, TableName, group_column
 from dalenius.release.manifest import Manifest
 from dalenius.verify.findings import SOURCE, Report, plural
@@ -49,6 +52,13 @@ def require_person(manifest: Manifest, person: str | None) -> None:
             "people have several rows in the release, and nobody says which rows of the table are whose",
             "Name the column that tells people apart: --person COLUMN.",
         )
+
+
+def unsaid_people(manifest: Manifest, source: SourceTable, identifiers: Sequence[str]) -> Iterator[Concern]:
+    """People with several rows in the table, by the look of it, where the release counts every row as a person."""
+    roles = Roles(manifest.columns.sensitive.name, tuple(source_columns(manifest)), tuple(identifiers))
+    named = [name for name in identifying_columns(roles, source.columns) if name in source.columns]
+    yield from repeated_people({name: source.occurrences(name) for name in named}, roles.identifiers)
 
 
 def check_source(

@@ -64,6 +64,7 @@ class Report:
         self.signature: Signature | None = None
         self.groups: tuple[GroupShare, ...] = ()
         self.known_columns: tuple[KnownColumn, ...] = ()
+        self.concerns: list[Concern] = []
 
     def fail(self, check: str, message: str, count: int = 1) -> None:
         """Something is wrong."""
@@ -86,6 +87,7 @@ class Report:
         self.exposure = other.exposure or self.exposure
         self.groups = other.groups or self.groups
         self.known_columns += other.known_columns
+        self.concerns += other.concerns
 
     def checks(self, asked: Collection[str], manifest: Manifest | None = None) -> tuple[Check, ...]:
         """All checks: what not everybody wants only if it was asked for, and that of strata if there are any."""
@@ -115,7 +117,7 @@ class Report:
         clear = (*_in_the_clear(self.exposure, manifest), *_set_apart(manifest))
         kept = [one.columns for one in manifest.together] if manifest is not None else []
         together = together_concerns(kept, self.known_columns)
-        concerns = by_weight((*_failures(checks), *clear, *together, *_earlier_format(manifest)))
+        concerns = by_weight((*_failures(checks), *clear, *together, *self.concerns, *_earlier_format(manifest)))
         if manifest is None:
             return Verdict(checks, tuple(self.notes), concerns=concerns)
         return Verdict(

@@ -21,7 +21,7 @@ from dalenius.policy.limits import LimitPolicy
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE
 from dalenius.verify.against_job import as_job, check_clear_values, check_job, limits_of
-from dalenius.verify.against_source import Readable, check_source, require_person, source_columns
+from dalenius.verify.against_source import Readable, check_source, require_person, source_columns, unsaid_people
 from dalenius.verify.bucket_shares import Scan
 from dalenius.verify.consistency import check_consistency, is_countable
 from dalenius.verify.each_set import SensitiveChecks, add_scans
@@ -120,6 +120,9 @@ def verify(
             if job is not None:
                 check_person(job, release.manifest, source, report)
             _check(release, _Given(source, person), policies, progress, batch_rows, report)
+            if person is None:
+                identifiers = job.table.identifiers or () if job is not None else ()
+                report.concerns += unsaid_people(release.manifest, source, identifiers)
     if job is not None:
         check_clear_values(job, release.manifest, report.exposure, report)
     return report.verdict(asked, release.manifest)
