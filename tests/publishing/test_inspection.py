@@ -27,6 +27,7 @@ ROWS = 3000
 CODES = (
     "determining-column",
     "repeated-people",
+    "few-people",
     "nearly-all-different",
     "codes-without-groups",
     "unique-people",
@@ -190,6 +191,18 @@ def test_people_who_repeat_are_no_news_where_they_are_named() -> None:
         "repeated-people"
     ]  # which says nothing of people
     assert found.columns == ("patient_nbr",)
+
+
+def test_a_column_that_hardly_says_whose_rows_they_are() -> None:
+    """Thirty wards are no people, and another column is likelier; of people, somebody may have very many rows."""
+    wards = np.arange(ROWS) % 30
+    (found,) = concerns(hospital(ward=wards), ("age", "sex"), person="ward")["few-people"]
+    assert (found.severity, found.columns, found.people) == (Severity.LOOK, ("ward",), 30)
+    assert "'ward' has 30 different values in 3,000 rows" in found.message
+    assert found.answer == "Name the column that says whose rows they are: --person patient_nbr."
+    (found,) = concerns(hospital(ward=wards).drop_columns(["patient_nbr"]), ("age", "sex"), person="ward")["few-people"]
+    assert found.answer.endswith(": --person COLUMN.")
+    assert "few-people" not in concerns(hospital(ward=np.arange(ROWS) % 31), ("age", "sex"), person="ward")
 
 
 def test_rows_that_agree_in_an_identifier_and_all_quasi_identifiers() -> None:

@@ -16,6 +16,7 @@ _REPEATED = 0.98  # as many different identifiers as records, or fewer
 _MORE_THAN_CHANCE = 3.0  # times as many pairs of rows that agree
 _LIKE_PEOPLE = 20  # records a person, at most, in a column that nobody named an identifier
 _LEAST_ROWS = 20
+_MANY_ROWS = 100  # of a person, on the average
 
 
 def repeated_people(
@@ -27,7 +28,8 @@ def repeated_people(
     most people have several rows, nearly everybody can be found by intersection: that is reason not to publish.
     """
     said = identifying.get(person) if person is not None else None
-    if said is not None and said.different < said.records:
+    if person is not None and said is not None and said.different < said.records:
+        yield from _too_few_people(person, said, identifying)
         return
     repeated = {
         name: found
@@ -51,6 +53,30 @@ def repeated_people(
         answer=f"Say whose rows they are, and limits will be about people: {name_person(name)}.",
         people=found.several,
         columns=(name,),
+    )
+
+
+def _too_few_people(person: str, said: Occurrences, identifying: Mapping[str, Occurrences]) -> Iterator[Concern]:
+    """A column that was said to tell people apart, and has so few entries that another may have been meant."""
+    if said.records < _MANY_ROWS * said.different:
+        return
+    likelier = [
+        name
+        for name, found in identifying.items()
+        if may_be_a_person(name) and said.different < found.different < found.records
+    ]
+    names = " or ".join(name_person(name) for name in likelier) or "--person COLUMN"
+    about = "about " if said.is_estimate else ""
+    yield Concern(
+        code="few-people",
+        severity=Severity.LOOK,
+        message=(
+            f"{quoted(person)} has {about}{said.different:,} different values in {said.records:,} rows: if it does not "
+            "stand for people, limits are about something else"
+        ),
+        answer=f"Name the column that says whose rows they are: {names}.",
+        people=said.different,
+        columns=(person,),
     )
 
 
