@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from dalenius.errors import InputError, UsageError
 from dalenius.place.budget import Budget
+from dalenius.place.items import Shortened
 from dalenius.place.people import People, SetSpec, count_sets, read_people
 from dalenius.place.survey import survey
 from dalenius.tables.arrow import TableSource
@@ -173,3 +175,41 @@ def test_a_code_for_a_missing_person_is_nobody() -> None:
     with pytest.raises(InputError, match="one person in 'person' has 250 of 310 rows, and nobody else more than 2"):
         read(rows + missing)
     assert read(rows + missing[:99]).number == 31  # who is there every week
+
+
+def test_the_chance_that_a_value_is_kept_is_that_of_all_ways_to_keep_rows() -> None:
+    asked = [(rows, own, most) for rows in range(1, 7) for own in range(1, rows + 1) for most in range(1, rows + 1)]
+    for rows, own, most in asked:
+        shortened = Shortened(np.array([0]), np.array([rows]), most, ())
+        ways = list(itertools.combinations(range(rows), most))
+        kept = sum(any(row < own for row in way) for way in ways)
+        assert shortened.chances(np.array([0]), np.array([own])) == pytest.approx([kept / len(ways)])
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(rows_of_people, st.integers(1, 3))
+def test_whoever_loses_rows_is_known_with_all_they_had(rows: list[Row], most: int) -> None:
+    people = read(rows, most_rows=most)
+    by_person = defaultdict(list)
+    for row in rows:
+        by_person[row[0]].append(row)
+    expected = []
+    texts = [column.texts for column in people.columns]
+    for own in by_person.values():
+        if len(own) > most:
+            diagnoses = Counter(text for row in own for text in {row[3], row[4]} if text in texts[0])
+            drugs = Counter("nothing" if row[5] is None else row[5] for row in own)
+            kept = {text: times for text, times in drugs.items() if text in texts[1]}
+            expected.append((len(own), sorted(diagnoses.items()), sorted(kept.items())))
+    shortened = people.shortened
+    assert (shortened is None) == (not expected) == (people.dropped == 0)
+    if shortened is not None:
+        found = []
+        for place, number in enumerate(shortened.rows.tolist()):
+            sets = []
+            for items, names in zip(shortened.items, texts, strict=True):
+                mine = slice(items.offsets[place], items.offsets[place + 1])
+                pairs = zip(items.codes[mine].tolist(), items.rows[mine].tolist(), strict=True)
+                sets.append(sorted((names[code], times) for code, times in pairs))
+            found.append((number, *sets))
+        assert sorted(found) == sorted(expected)

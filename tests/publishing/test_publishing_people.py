@@ -25,7 +25,7 @@ from dalenius.policy.sensitive_sets import read_sets
 from dalenius.publishing.options import PublishOptions, PublishRequest
 from dalenius.publishing.people_flow import plan_people
 from dalenius.release.manifest import Cut, Manifest
-from tests.effort import examples
+from tests.effort import cases, examples
 
 DISEASES, DRUGS = ("Flu", "Cold", "Gout", "HIV"), ("none", "some")
 
@@ -199,6 +199,30 @@ def test_numbers_of_rows_that_tell_too_much_are_named_at_once_with_limits_that_w
     release = dalenius.publish(pa.Table.from_pylist(rows), higher, most_rows=2, **asked)
     assert release.manifest.persons is not None
     assert release.manifest.persons.dropped == 7
+
+
+@pytest.mark.parametrize("seed", cases(*range(6), usually=2))
+def test_limits_that_would_do_still_do_when_other_rows_are_left_out(seed: int) -> None:
+    """Whoever has more rows than are kept loses others the next time. What was advised has to hold then, too."""
+    rng = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = [
+        {"Person": f"a{who}", "Age": who % 7, "Disease": DISEASES[who % 4]} for who in range(300)
+    ]
+    for who in range(120):
+        own = ["Gout" if number < 2 else DISEASES[who % 2] for number in rng.permutation(4)]
+        rows += [{"Person": f"b{who}", "Age": who % 7, "Disease": one} for one in own]
+    table = pa.Table.from_pylist(rows)
+    asked: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "person": "Person", "most_rows": 2}
+    with pytest.raises(NoSolutionError) as caught:
+        dalenius.publish(table, {"uniform": "7/10"}, seed=seed, **asked)
+    advised = re.findall(r"--limit (\w+)=(0\.[0-9]+)", caught.value.hint or "")
+    assert [value for value, _ in advised] == ["Gout"]
+    assert Fraction(advised[0][1]) < 1
+    for again in range(examples(20)):
+        limits = {"uniform": "7/10", "values": dict(advised)}
+        release = dalenius.publish(table, limits, seed=1000 + 20 * seed + again, time_limit=1, **asked)
+        assert release.manifest.persons is not None
+        assert release.manifest.persons.dropped == 240
 
 
 def test_limits_that_are_too_low_for_everybody_say_how_low_they_can_be() -> None:

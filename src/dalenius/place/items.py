@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dalenius.place.domains import Integers
 
 Numbers = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
 
 _MOST_KEYS = 2**63
 
@@ -37,6 +38,50 @@ class Items:
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         places = np.repeat(self.offsets[people] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Items(offsets, self.codes[places], self.rows[places])
+
+    def only(self, codes: Integers) -> Items:
+        """Those with some codes alone, ascending, which are counted anew."""
+        numbers = np.searchsorted(codes, self.codes)
+        there = numbers < len(codes)
+        there[there] = codes[numbers[there]] == self.codes[there]
+        offsets = np.concatenate(([0], np.cumsum(there)))[self.offsets]
+        return Items(offsets, numbers[there].astype(np.int32), self.rows[there])
+
+
+@dataclass(frozen=True)
+class Shortened:
+    """People who keep `most` of their rows, chosen at random: how many rows they had, and what they had in all of them.
+
+    `items` is a list by set of how many of these rows each value is in.
+    """
+
+    people: Integers
+    rows: Integers
+    most: int
+    items: tuple[Items, ...]
+
+    @classmethod
+    def of(
+        cls, persons: Integers, many: Integers, most: int, sets: Sequence[Sequence[Numbers]], kinds: Sequence[int]
+    ) -> Shortened:
+        """The people of these rows, `many`, of all rows. Each person's are neighbours, in the order of `persons`."""
+        people, rows = np.unique(persons[many], return_counts=True)
+        offsets = np.concatenate(([0], np.cumsum(rows)))
+        items = [
+            items_of(offsets, [one[many] for one in of_set], kind) for of_set, kind in zip(sets, kinds, strict=True)
+        ]
+        return cls(people, rows, most, tuple(items))
+
+    def chances(self, people: Integers, rows: Integers) -> Floats:
+        """How likely it is that one of so many rows of a person, counted within these people, is kept.
+
+        Of r rows k are kept, and c of them have a value: all with it are left out with C(r - c, k) / C(r, k).
+        """
+        of = self.rows[people]
+        none = np.ones(len(rows))
+        for place in range(self.most):
+            none *= np.maximum(0, of - rows - place) / (of - place)
+        return 1 - none
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dalenius.place.columns import cast_to_published, published_field
 from dalenius.place.domains import Codes, Domain, Integers, codes_of
 from dalenius.place.items import Items as Items
 from dalenius.place.items import Numbers as Numbers
-from dalenius.place.items import Tuples, items_of, tuples_of
+from dalenius.place.items import Shortened, Tuples, items_of, tuples_of
 from dalenius.place.numbering import Keys, all_differ, keys_of, number_rows
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
@@ -46,7 +46,7 @@ class SetSpec:
 class People:
     """Everybody: the keys of their rows, and their items in each sensitive set. `dropped` rows were left out.
 
-    `tuples` are those of sets that are kept together.
+    `tuples` are those of sets that are kept together, and `shortened` the people whose rows were left out.
     """
 
     combinations: Combinations
@@ -56,6 +56,7 @@ class People:
     items: tuple[Items, ...]
     dropped: int = 0
     tuples: tuple[Tuples, ...] = ()
+    shortened: Shortened | None = None
 
     @property
     def number(self) -> int:
@@ -179,23 +180,30 @@ def read_people(
     numbers = number_people(persons, person) if person is not None else None
     del persons
     if numbers is None or int(numbers.max()) == rows - 1:  # nobody has several rows
-        offsets, order, dropped = np.arange(rows + 1), None, 0
+        offsets, order, shortened = np.arange(rows + 1), None, None
     else:
-        offsets, order, dropped = _sort_by_person(numbers, keys, most_rows, key)
+        offsets, order, many = _sort_by_person(numbers, keys, most_rows, key)
+        kinds = [len(column.texts) for column in columns]
+        shortened = Shortened.of(numbers, many, most_rows, codes, kinds) if most_rows and len(many) else None
         keys = keys[order]
     del numbers
     if order is not None:
         codes = [[one[order] for one in of_set] for of_set in codes]
     pairs = zip(codes, columns, strict=True)
-    found = [only_present(column, items_of(offsets, of_set, len(column.texts))) for of_set, column in pairs]
+    items = [items_of(offsets, of_set, len(column.texts)) for of_set, column in pairs]
+    if shortened is not None:
+        whole = [own.only(np.unique(one.codes)) for own, one in zip(shortened.items, items, strict=True)]
+        shortened = replace(shortened, items=tuple(whole))
+    found = [only_present(column, one) for column, one in zip(columns, items, strict=True)]
     return People(
         combinations,
         keys,
         offsets,
         tuple(column for column, _ in found),
         tuple(items for _, items in found),
-        dropped,
+        rows - len(keys),
         tuple(tuples_of(offsets, numbers, [codes[number][0] for number in numbers]) for numbers in together),
+        shortened,
     )
 
 
@@ -315,22 +323,20 @@ def _refuse_no_person(rows: Integers, column: str) -> None:
 
 def _sort_by_person(
     persons: Integers, keys: Codes, most_rows: int | None, key: bytes
-) -> tuple[Integers, Integers, int]:
-    """Where the rows of each person begin, which rows those are, by key, and how many rows were left out."""
+) -> tuple[Integers, Integers, Integers]:
+    """Where the rows of each person begin, which rows those are, by key, and the rows of people who lose some."""
     counts = np.bincount(persons)
     rows = np.arange(len(persons))
-    dropped = 0
+    many = rows[:0]
     if most_rows is not None and (counts > most_rows).any():
         many = rows[counts[persons] > most_rows]
         random = KeyStream(key, Purpose.PEOPLE, 0).words(len(many))
         many = many[np.lexsort((random, persons[many]))]
         firsts = np.flatnonzero(np.diff(persons[many], prepend=-1))
         rank = np.arange(len(many)) - np.repeat(firsts, np.diff(firsts, append=len(many)))
-        left_out = many[rank >= most_rows]
-        dropped = len(left_out)
         kept = np.ones(len(rows), dtype=np.bool_)
-        kept[left_out] = False
+        kept[many[rank >= most_rows]] = False
         rows = rows[kept]
         counts = np.minimum(counts, most_rows)
     order = rows[np.lexsort((keys[rows], persons[rows]))]
-    return np.concatenate(([0], np.cumsum(counts))), order, dropped
+    return np.concatenate(([0], np.cumsum(counts))), order, many

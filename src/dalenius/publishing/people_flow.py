@@ -31,7 +31,7 @@ from dalenius.publishing.local import LocalTable
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.people_buckets import Buckets, exposure_of, refuse_clear_values
-from dalenius.publishing.people_limits import LimitedSet, all_items, limit_set
+from dalenius.publishing.people_limits import LimitedSet, limit_set
 from dalenius.publishing.people_rules import check_method
 from dalenius.publishing.people_strata import PeopleCut, PeopleStratifier
 from dalenius.publishing.people_tables import PeopleTables
@@ -242,7 +242,7 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
             check_column(one.column.name, one.column.listing.data_type, one.column.listing, request.format)
             one.column.refuse_absent_codes(spec.missing, one.policy.allow_absent)
         request.budget.check_values(sum(len(one.column.texts) for one in sets))
-        cut = PeopleStratifier(request, survey, people, all_items(people.number, sets)).cut(progress)
+        cut = PeopleStratifier(request, survey, people, sets).cut(progress)
         yield SolvedPeople(survey, people, sets, cut, concerns, unused)
 
 

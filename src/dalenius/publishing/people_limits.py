@@ -60,7 +60,7 @@ def limit_set(
         places = _in_order([tuple(tree.groups[above].name for above in path) for path in tree.paths])
         for value, code in enumerate(codes):
             holders[code] = tuple(places[place] for place in tree.path(value))
-        in_groups = _items_of_groups(items, holders, len(places))
+        in_groups = items_of_groups(items, holders, len(places))
         held = np.bincount(in_groups.codes, minlength=len(places))
         counts = replace(counts, in_groups={group.name: int(held[places[k]]) for k, group in enumerate(tree.groups)})
     resolved = resolve_limits(policy, counts)
@@ -95,8 +95,11 @@ def _reordered(groups: Sequence[Group], places: Sequence[int]) -> tuple[Group, .
     return tuple(ordered)
 
 
-def _items_of_groups(items: Items, holders: Sequence[Sequence[int]], groups: int) -> Items:
-    """The groups that each person has a value of, each once; behind all groups, whether one of them is in none."""
+def items_of_groups(items: Items, holders: Sequence[Sequence[int]], groups: int, *, add_rows: bool = False) -> Items:
+    """The groups that each person has a value of, each once; behind all groups, whether one of them is in none.
+
+    The rows of a group, if they are wanted, are those of its values added up, though a row may have several of them.
+    """
     of_code = [path or (groups,) for path in holders]
     lengths = np.array([len(path) for path in of_code])
     flat = np.array([group for path in of_code for group in path], dtype=np.int64)
@@ -104,10 +107,16 @@ def _items_of_groups(items: Items, holders: Sequence[Sequence[int]], groups: int
     repeats = lengths[items.codes]
     ends = np.cumsum(repeats)
     places = np.repeat(starts[items.codes] - (ends - repeats), repeats) + np.arange(ends[-1] if len(ends) else 0)
-    pairs = np.unique(np.repeat(items.people, repeats) * (groups + 1) + flat[places])
+    pairs = np.repeat(items.people, repeats) * (groups + 1) + flat[places]
+    if add_rows:
+        pairs, inverse = np.unique(pairs, return_inverse=True)
+        rows = np.bincount(inverse, np.repeat(items.rows, repeats)).astype(np.int32)
+    else:
+        pairs = np.unique(pairs)
+        rows = np.ones(len(pairs), dtype=np.int32)
     counts = np.bincount(pairs // (groups + 1), minlength=len(items.offsets) - 1)
     codes = (pairs % (groups + 1)).astype(np.int32)
-    return Items(np.concatenate(([0], np.cumsum(counts))), codes, np.ones(len(codes), dtype=np.int32))
+    return Items(np.concatenate(([0], np.cumsum(counts))), codes, rows)
 
 
 @dataclass(frozen=True)

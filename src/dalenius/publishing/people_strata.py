@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -25,8 +26,8 @@ from dalenius.place.people import People
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.survey import Survey
 from dalenius.publishing.options import PublishRequest
-from dalenius.publishing.people_limits import AllItems
-from dalenius.publishing.telling_numbers import refuse_telling_numbers, too_few
+from dalenius.publishing.people_limits import LimitedSet, all_items
+from dalenius.publishing.telling_numbers import more_by_chance, refuse_telling_numbers, too_few
 from dalenius.solve.sizes import HIDING_SIZE, automatic_max_size, check_options, least_min_size
 from dalenius.solve.units import UnitProblem, UnitSolution, solve_units
 from dalenius.strata.growing import (
@@ -87,8 +88,9 @@ class PeopleCut:
 class PeopleStratifier:
     """Cuts people as the publisher asked, and solves every stratum."""
 
-    def __init__(self, request: PublishRequest, survey: Survey, people: People, items: AllItems) -> None:
-        self._request, self._survey, self._people, self._items = request, survey, people, items
+    def __init__(self, request: PublishRequest, survey: Survey, people: People, sets: Sequence[LimitedSet]) -> None:
+        self._request, self._survey, self._people, self._sets = request, survey, people, sets
+        self._items = all_items(people.number, sets)
         self._options, self._known = request.solving, request.solving.known_records
         self._deadline = time.monotonic() + _SHARE_OF_TIME * request.solving.time_limit
         self._random = np.random.default_rng(
@@ -103,7 +105,9 @@ class PeopleStratifier:
         """The strata of everybody, those with fewer rows first."""
         rows_each = self._people.rows_each
         classes = np.unique(rows_each).tolist()
-        refuse_telling_numbers(rows_each, self._items, self._least_size, self._known)
+        shortened = self._people.shortened
+        more = partial(more_by_chance, shortened, self._sets) if shortened is not None else None
+        refuse_telling_numbers(rows_each, self._items, self._least_size, self._known, more)
         cuts = []
         for number in classes:
             mine = self._order[rows_each[self._order] == number]

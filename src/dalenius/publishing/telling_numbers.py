@@ -6,25 +6,29 @@ not so, the publisher is told all at once: for which numbers of rows, because of
 
 `--most-rows K` puts people with more than K rows among those with K. They lose rows at random, so no more than the
 people with at least K rows who have a value now can have it then: limits that are above that share are high enough.
+Where rows were left out already, others are left out the next time. Advice is for nearly every time: for as many people
+with a value as are expected to have it, and four standard deviations more.
 """
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from dalenius.errors import NoSolutionError
 from dalenius.place.domains import Integers
-from dalenius.publishing.people_limits import AllItems
+from dalenius.place.items import Items, Shortened
+from dalenius.publishing.people_limits import AllItems, LimitedSet, items_of_groups
 
 _MOST_LINES = 6
 _MOST_LIMITS = 3  # that somebody is advised to raise
 _MOST_CELLS = 2**24  # of numbers of rows and items
+_DEVIATIONS = 4
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class _Held:
     items: AllItems
     least: int
     known: int
+    more: Integers  # of those with the largest number, who may have an item if other rows are left out
 
     def above(self, people: int, counts: Integers) -> dict[int, Fraction]:
         """The items of so many people that exceed their limits, with the limits that would do."""
@@ -54,7 +59,8 @@ class _Held:
         wanted: dict[int, Fraction] = {}
         for lower in range(place):
             _raise(wanted, self.above(self.people[lower], self.counts[lower]))
-        _raise(wanted, self.above(sum(self.people[place:]), self.counts[place:].sum(axis=0)))
+        people = sum(self.people[place:])
+        _raise(wanted, self.above(people, np.minimum(self.counts[place:].sum(axis=0) + self.more, people)))
         return wanted if all(share < 1 for share in wanted.values()) else None
 
     def left_out(self, place: int) -> int:
@@ -63,8 +69,13 @@ class _Held:
         return sum((self.numbers[k] - most) * self.people[k] for k in range(place + 1, len(self.numbers)))
 
 
-def refuse_telling_numbers(rows_each: Integers, items: AllItems, least: int, known: int) -> None:
-    """An error if people with some number of rows have no buckets, whatever their sizes."""
+def refuse_telling_numbers(
+    rows_each: Integers, items: AllItems, least: int, known: int, more: Callable[[], Integers] | None = None
+) -> None:
+    """An error if people with some number of rows have no buckets, whatever their sizes.
+
+    `more` says how many more of those with the largest number may have each item the next time (`more_by_chance`).
+    """
     numbers, place = np.unique(rows_each, return_inverse=True)
     many = len(items.limits)
     owner = np.repeat(place, np.diff(items.offsets))
@@ -79,10 +90,34 @@ def refuse_telling_numbers(rows_each: Integers, items: AllItems, least: int, kno
     keys = owner * many + items.items
     np.add(counts, np.bincount(keys, minlength=len(counts)), out=counts)
     people = tuple(np.bincount(place).tolist())
-    held = _Held(tuple(numbers.tolist()), people, counts.reshape(len(numbers), many), items, least, known)
+    none = np.zeros(many, dtype=np.int64)
+    held = _Held(tuple(numbers.tolist()), people, counts.reshape(len(numbers), many), items, least, known, none)
     failed = {k: over for k in range(len(numbers)) if (over := held.above(people[k], held.counts[k]))}
     if failed:
-        raise _error(held, failed)
+        raise _error(held if more is None else replace(held, more=more()), failed)
+
+
+def more_by_chance(shortened: Shortened, sets: Sequence[LimitedSet]) -> Integers:
+    """How many more people may have each of `AllItems` if other rows are left out; of a group, rather too many."""
+    parts = []
+    for one, whole in zip(sets, shortened.items, strict=True):
+        parts.append(_more(shortened, whole, one.items, len(one.limits)))
+        if one.in_groups is not None:
+            groups = len(one.groups)
+            in_groups = items_of_groups(whole, one.holders, groups, add_rows=True)
+            limited = [place for place, limit in enumerate(one.group_limits) if limit < 1]
+            parts.append(_more(shortened, in_groups, one.in_groups, groups + 1)[limited])
+    return np.concatenate(parts)
+
+
+def _more(shortened: Shortened, whole: Items, kept: Items, kinds: int) -> Integers:
+    chances = shortened.chances(whole.people, np.minimum(whole.rows, shortened.rows[whole.people]))
+    expected = np.bincount(whole.codes, chances, kinds)
+    deviation = np.sqrt(np.bincount(whole.codes, chances * (1 - chances), kinds))
+    likely = np.minimum(np.ceil(expected + _DEVIATIONS * deviation), np.bincount(whole.codes, minlength=kinds))
+    now = np.bincount(kept.take(shortened.people).codes, minlength=kinds)
+    more: Integers = np.maximum(0, likely.astype(np.int64) - now)
+    return more
 
 
 def _error(held: _Held, failed: dict[int, dict[int, Fraction]]) -> NoSolutionError:
