@@ -186,7 +186,8 @@ def test_numbers_of_rows_that_tell_too_much_are_named_at_once_with_limits_that_w
     first, two, nine = caught.value.message.splitlines()
     assert first.startswith("for 61 of 161 people their number of rows tells too much")
     assert two.strip() == (
-        "2 rows: 60 people, 60 of them (100.0%) with 'Cold' of 'Disease', whose limit is 60.0%; so it is with 1 more"
+        "2 rows: 60 people, 60 of them (100.0%) with 'Cold' of 'Disease', whose limit is 60.0%; "
+        "1 more is above its limit"
     )
     assert nine.strip() == "9 rows: 1 person, too few for a bucket of 2"
     assert caught.value.hint is not None

@@ -120,6 +120,7 @@ def _values(folder: Path, stated: dict[str, Any], own: dict[str, Any]) -> Iterat
     yield from _numbers(stated, own["values"], "value", counts)
     if own["group_table"] is not None:
         yield from _groups(folder, stated, own, counts)
+        yield from _groups_by_rows(folder, stated, own, held)
     elif own["groups"] is not None:
         of = {value["value"]: _path(own, value["group"]) for value in own["values"]}
         together = {
@@ -127,6 +128,28 @@ def _values(folder: Path, stated: dict[str, Any], own: dict[str, Any]) -> Iterat
             for number, mine in counts.items()
         }
         yield from _numbers(stated, own["groups"], "name", together)
+
+
+def _groups_by_rows(
+    folder: Path, stated: dict[str, Any], own: dict[str, Any], held: dict[int, list[tuple[str, int]]]
+) -> Iterator[str]:
+    """Whether the lines of a group are about so many rows that more people must have it than are said to."""
+    k, bucket = len(own["column"]["of"]), stated["columns"]["bucket"]
+    people: Counter[Any] = Counter()
+    for line in read_rows(folder, own["group_table"]["file"].removesuffix(".parquet")):
+        people[line[bucket], line["group"]] += 1
+    of = {value["value"]: _path(own, value["group"]) or [None] for value in own["values"]}
+    for number, mine in held.items():
+        size, each, _ = _buckets(stated)[number]
+        for name in (*(group["name"] for group in own["groups"]), None):
+            under = [about for text, about in mine if name in of.get(text, [])]
+            others = sum(about for text, about in mine if name not in of.get(text, []))
+            enough = people[number, name] * k * each >= sum(under)
+            enough &= (size - people[number, name]) * each <= others
+            if k == 1:
+                enough &= people[number, name] >= sum(2 * about > each for about in under)
+            if not enough:
+                yield f"too few people of {name} in bucket {number}"
 
 
 def _path(own: dict[str, Any], group: int | None) -> list[str]:

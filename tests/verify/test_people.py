@@ -305,6 +305,48 @@ def test_a_table_of_groups_that_hides_people(tmp_path: Path) -> None:
     assert "bucket 4 has 1 of 'Chronic', not 3 to 4" in verdict["values"].summary
 
 
+@pytest.mark.parametrize(
+    ("columns", "people"),
+    [
+        (["diag_1"], [["lung", "lung"], ["skin", "skin"], ["flu", "burn"], ["flu", "burn"]]),
+        (["diag_1", "diag_2"], [["lung skin"], ["gut eye"], ["flu burn"], ["flu cut"]]),
+    ],
+)
+def test_a_table_of_groups_with_fewer_people_than_rows_need(
+    tmp_path: Path, columns: list[str], people: list[list[str]]
+) -> None:
+    """Two of four people have a cancer. No value says so, but the rows that all of them are in do."""
+    cancers = ("lung", "skin", "gut", "eye")
+    present = {value for own in people for cell in own for value in cell.split()}
+    own = Sensitive(
+        "diagnosis" if len(columns) > 1 else "diag_1",
+        columns,
+        groups=[("Cancer", None, "1/2"), ("Other", None, None)],
+        group_of={value: "Cancer" if value in cancers else "Other" for value in present},
+    )
+    rows = [
+        [((30 + place, "A"), dict(zip(columns, cell.split(), strict=True))) for place, cell in enumerate(cells)]
+        for cells in people
+    ]
+    made = HandmadePeople(CLINIC_TYPES, rows, [1] * 4, [own], len(people[0]) > 1, [1] if len(people[0]) > 1 else [])
+    folder = made.write(tmp_path / "release")
+    assert verify(folder).verified
+    change_rows(
+        folder, "st_groups", lambda rows: [{**row, "group": "Other" if k else "Cancer"} for k, row in enumerate(rows)]
+    )
+
+    def restated(manifest: dict[str, Any]) -> None:
+        for group, count in zip(manifest["groups"], (1, 3), strict=True):
+            group.update(count=count, worst={"count": count, "size": 4})
+
+    edit_manifest(folder, restated)
+    restate(folder)
+    assert problems(folder) == ["too few people of Cancer in bucket 1"]
+    verdict = verify(folder)
+    assert failed(verdict) == {"values"}
+    assert "bucket 1 has 1 of 'Cancer', not 2 to" in verdict["values"].summary
+
+
 def test_files_that_are_missing_swapped_or_too_many(tmp_path: Path) -> None:
     whole = clinic().write(tmp_path / "release")
     for name in ("st.parquet", "st2.parquet", "st_groups.parquet", "qit.parquet"):

@@ -74,7 +74,7 @@ _PLENTY = 15 * 10**8  # bytes
     "--format",
     "file_format",
     type=click.Choice(["parquet", "csv", "parts"]),
-    help="Write each of the two tables as one Parquet or CSV file, or as a folder of Parquet files (default parquet; "
+    help="Write each table as one Parquet or CSV file, or as a folder of Parquet files (default parquet; "
     "always parts with Spark).",
 )
 @click.option("--force", is_flag=True, help="Replace the release in DIR once the new one is complete and verified.")
@@ -138,7 +138,7 @@ def publish_command(
     as_json: bool,
     **arguments: Any,
 ) -> None:
-    """Publish TABLE as two tables, linked only by bucket, that keep your limits on what anybody can infer.
+    """Publish TABLE as tables, linked only by bucket, that keep your limits on what anybody can infer.
 
     Reads TABLE (a CSV, TSV, Parquet or DuckDB file, or a folder of Parquet files), cuts it into strata, finds the best
     bucket sizes, places every record at random within its stratum, writes qit, st and manifest.json to DIR, and

@@ -102,8 +102,9 @@ def query_command(
     EXPRESSION is a SQL condition over the quasi-identifiers and the sensitive column. The estimate is learned from all
     buckets together where that is possible. Its 95 % interval says how often intervals like it hold the truth.
 
-    Where people have several rows, somebody counts who has a row that meets what EXPRESSION says of quasi-identifiers,
-    and a value that meets what it says of a sensitive column, in any of their rows. --count rows counts rows instead.
+    Where people have several rows, a person counts if one of their rows meets what EXPRESSION says of
+    quasi-identifiers, and one of their values, in any row, meets what it says of each sensitive column. --count rows
+    counts rows instead.
 
     With --mean, --sum, --median and --quantile, the answer is about the sensitive numbers of these records. Estimates
     are learned if the numbers are in bands. Their intervals are too narrow.

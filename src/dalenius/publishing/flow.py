@@ -91,7 +91,7 @@ def publish(
     pyarrow Table or a DuckDB relation. Only the `quasi_identifiers` and the `sensitive` column are published, and the
     two are linked by bucket alone. With `out` the release is written to that folder, whole or not at all; without,
     `save` does it later. `memory` is the most that the whole program may take, in bytes. A `seed` makes the release
-    reproducible and unfit for publication. `format` is "parquet" (one file for each of the two tables), "csv" or
+    reproducible and unfit for publication. `format` is "parquet" (one file for each table), "csv" or
     "parts" (folders of Parquet files). `sign` is a private key, or its file, with which to sign the release.
 
     With `engine="spark"` a cluster does the work. Then `table` is a path or a URL of Parquet, ORC or text files, the

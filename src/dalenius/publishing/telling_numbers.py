@@ -139,7 +139,8 @@ def _lines(held: _Held, failed: dict[int, dict[int, Fraction]]) -> Iterator[str]
             continue
         worst = max(over, key=lambda item: over[item] / held.items.limits[item])
         count = int(held.counts[place][worst])
-        more = f"; so it is with {len(over) - 1:,} more" if len(over) > 1 else ""
+        others = len(over) - 1
+        more = f"; {others:,} more {'are above their limits' if others > 1 else 'is above its limit'}" if others else ""
         yield (
             f"{with_rows}, {count:,} of them ({count / people:.1%}) with {_name(held.items, worst)}, whose limit is "
             f"{float(held.items.limits[worst]):.1%}{more}"

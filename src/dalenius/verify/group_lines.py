@@ -11,6 +11,14 @@ values that are directly under it. Whoever has one of g has one of a part, so
 
 likewise of the people without a group and the values that are in none. And everybody has a value: over the top of the
 tree, with the values in no group, the h add up to P at the least.
+
+ST also says in how many rows values are. Let each of the P people have R rows of k columns, let the lines of ST under g
+be about w rows together, and all other lines of the bucket about v. A person's lines are about at most k R rows, and
+whoever has none of g has R rows that the other lines are about. So
+
+    h(g)  >=  w / (k R)   and   P - h(g)  <=  v / R.
+
+And if k is 1, nobody has two lines that are about more than half of R: h(g) is at least the number of those under g.
 """
 
 from __future__ import annotations
@@ -20,10 +28,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from dalenius.release.manifest import Manifest
 from dalenius.verify.bucket_limits import ExposureOfBuckets, LimitsOfBuckets
 from dalenius.verify.bucket_shares import Scan
 from dalenius.verify.buckets import BucketStream, Codes, Integers, WholeBuckets
 from dalenius.verify.findings import SIZES, VALUES, Report, plural, quote
+from dalenius.verify.people_rows import whole_numbers
 from dalenius.verify.people_sizes import PeopleOfBuckets
 from dalenius.verify.people_values import Buckets
 from dalenius.verify.row_order import OrderOfRows
@@ -33,6 +43,7 @@ from dalenius.verify.stated_bands import value_codes
 from dalenius.verify.stated_groups import StatedGroups, compare_groups
 
 _NONE = ""  # the name under which lines without a group are counted, which no group has
+_MOST_CODES = 2**31
 
 
 def scan_group_lines(scanner: Scanner, groups: StatedGroups) -> Scan:
@@ -43,10 +54,10 @@ def scan_group_lines(scanner: Scanner, groups: StatedGroups) -> Scan:
     limits = LimitsOfBuckets(groups.limits, known, 0, exposure, "a group of values")
     with scanner.reading("groups", scan):
         table = _GroupTable(scanner, groups, scan)
-        parts = _Parts(groups, [value.value for value in manifest.values], people)
-        for values in _values(scanner):
+        parts = _Parts(groups, scanner.release.manifest, people)
+        for values, by_rows in _values(scanner, parts):
             listed = table.up_to(int(values.numbers[-1]))
-            parts.compare(values, listed, len(groups.names))
+            parts.compare(values, by_rows, listed)
             limits.add(_of_people(listed, people, groups), len(groups.names) + 1)
         rest = table.up_to(None)
         limits.add(_of_people(rest, people, groups), len(groups.names) + 1)
@@ -64,17 +75,21 @@ def scan_group_lines(scanner: Scanner, groups: StatedGroups) -> Scan:
     return scan
 
 
-def _values(scanner: Scanner) -> Iterator[WholeBuckets]:
-    """The buckets of ST once more, as people with each value."""
+def _values(scanner: Scanner, parts: _Parts) -> Iterator[tuple[WholeBuckets, WholeBuckets]]:
+    """The buckets of ST once more: as people with each value, and as lines by group and what they are about."""
     manifest = scanner.release.manifest
     codes = value_codes(manifest, [value.value for value in manifest.values], scanner.release.memory)
-    stream = BucketStream()
+    by_value, by_rows = BucketStream(), BucketStream()
     for batch in scanner.batches("st", Report()):
-        for whole in stream.add(bucket_numbers(batch.columns[0]), codes.of(batch.columns[1])):
+        bucket, sensitive, *rows = batch.columns
+        numbers, values = bucket_numbers(bucket), codes.of(sensitive)
+        about = whole_numbers(rows[0]) if rows else np.ones(len(numbers), np.int64)
+        lines = parts.lines_of(values, about)
+        for whole, same in zip(by_value.add(numbers, values), by_rows.add(numbers, lines), strict=True):
             if len(whole.numbers):
-                yield whole
-    last = stream.finish()
-    if len(last.numbers):
+                yield whole, same
+    last = by_value.finish(), by_rows.finish()
+    if len(last[0].numbers):
         yield last
 
 
@@ -152,38 +167,53 @@ class _GroupTable:
 
 
 class _Parts:
-    """Compares the people of every group with those of its parts, bucket by bucket."""
+    """Compares the people of every group with those of its parts, and with the lines under it, bucket by bucket."""
 
-    def __init__(self, groups: StatedGroups, values: list[str], people: PeopleOfBuckets) -> None:
+    def __init__(self, groups: StatedGroups, manifest: Manifest, people: PeopleOfBuckets) -> None:
         self._people, self._none = people, len(groups.names)
-        paths = [groups.path_of(value) for value in values]
-        self._lowest: Codes = np.array([path[-1] if path else self._none for path in paths], np.int32)
+        self._columns, self._width = len(manifest.columns.sensitive.of), len(groups.names) + 1
+        self._most_rows = min(people.most_rows, _MOST_CODES // self._width - 2)
+        paths = [groups.path_of(value.value) for value in manifest.values]
+        lowest = [*(path[-1] if path else self._none for path in paths), self._none]  # the last: of unknown values
+        self._lowest: Codes = np.array(lowest, np.int32)
         parents = [path[-2] if len(path) > 1 else -1 for path in groups.paths]
         self._parent: Integers = np.array([*parents, -1], np.int64)
         self._wrong, self._lacking = Buckets(), Buckets()
         self._first: tuple[int, int, int, int, int] | None = None
 
-    def compare(self, values: WholeBuckets, listed: WholeBuckets, groups: int) -> None:
+    def lines_of(self, values: Codes, about: Integers) -> Codes:
+        """One code for the lowest group of a line's value and for what the line is about."""
+        rows = np.clip(about, 0, self._most_rows).astype(np.int32)
+        codes: Codes = self._group_of(values) * np.int32(self._most_rows + 1) + rows
+        return codes
+
+    def _group_of(self, values: Codes) -> Codes:
+        group: Codes = self._lowest[np.minimum(values, len(self._lowest) - 1)]
+        return group
+
+    def compare(self, values: WholeBuckets, by_rows: WholeBuckets, listed: WholeBuckets) -> None:
         """The same buckets of both tables; one that only one of them has is found by the sizes."""
-        width = groups + 1
+        width = self._width
         at = np.searchsorted(values.numbers, listed.of_runs(listed.numbers))
         inside = np.flatnonzero(
             (values.numbers.take(np.minimum(at, len(values.numbers) - 1)) == listed.of_runs(listed.numbers))
-            & (listed.codes <= groups)
+            & (listed.codes <= self._none)
         )
         at, codes, counts = at[inside], listed.codes[inside].astype(np.int64), listed.counts[inside]
-        lowest = np.append(self._lowest, np.int32(groups))[np.minimum(values.codes, len(self._lowest))]
-        of_values = values.of_runs(np.arange(0, len(values.numbers) * width, width)) + lowest
+        of_values = values.of_runs(np.arange(0, len(values.numbers) * width, width)) + self._group_of(values.codes)
         parent = self._parent[codes]
         below = np.flatnonzero(parent >= 0)
-        keys = np.concatenate((of_values, at[below] * width + parent[below]))
+        of_lines, least = self._least(by_rows)
+        keys = np.concatenate((of_values, at[below] * width + parent[below], of_lines))
         shares = np.concatenate((values.counts, counts[below]))
         stated = at * width + codes
         every, place = np.unique(np.concatenate((stated, keys)), return_inverse=True)
+        of_shares = place[len(stated) : len(stated) + len(shares)]
         held, most, total = np.zeros((3, len(every)), np.int64)
         held[place[: len(stated)]] = counts
-        np.maximum.at(most, place[len(stated) :], shares)
-        np.add.at(total, place[len(stated) :], shares)
+        np.maximum.at(most, of_shares, shares)
+        np.maximum.at(most, place[len(stated) + len(shares) :], least)
+        np.add.at(total, of_shares, shares)
         people = self._people.people(values.numbers)
         highest = np.minimum(total, people[every // width])
         wrong = np.flatnonzero((held < most) | (held > highest))
@@ -195,6 +225,31 @@ class _Parts:
         top = np.flatnonzero(parent < 0)
         covered = np.bincount(at[top], counts[top], len(values.numbers))
         self._lacking.add(values.numbers[covered < people])
+
+    def _least(self, lines: WholeBuckets) -> tuple[Integers, Integers]:
+        """How many people of a group there are at least, by what the lines under it are about.
+
+        Groups are numbered as in `compare`: bucket times width, and the group.
+        """
+        group, about = np.divmod(lines.codes.astype(np.int64), self._most_rows + 1)
+        people, each = self._people.people(lines.numbers), self._people.rows_each(lines.numbers)
+        rows, large = about * lines.counts, np.where(2 * about > lines.of_runs(each), lines.counts, 0)
+        every_row = np.add.reduceat(rows, lines.first_runs)
+        bucket = lines.of_runs(np.arange(len(lines.numbers)))
+        parts = []
+        while len(group):
+            parts.append((bucket * self._width + group, rows, large))
+            group = self._parent[group]
+            up = np.flatnonzero(group >= 0)
+            group, bucket, rows, large = group[up], bucket[up], rows[up], large[up]
+        keys, rows, large = (np.concatenate(column) for column in zip(*parts, strict=True))
+        different, place = np.unique(keys, return_inverse=True)
+        under, halves = np.zeros((2, len(different)), np.int64)
+        np.add.at(under, place, rows)
+        np.add.at(halves, place, large)
+        of = different // self._width
+        least = np.maximum(-((-under // self._columns) // each[of]), people[of] - (every_row[of] - under) // each[of])
+        return different, np.maximum(least, halves) if self._columns == 1 else least
 
     def conclude(self, file: str, values: str, groups: StatedGroups, report: Report) -> None:
         """Add what was wrong to the report."""

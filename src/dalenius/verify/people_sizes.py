@@ -26,6 +26,11 @@ class PeopleOfBuckets:
         """How many buckets there are."""
         return int(self._last_numbers[-1])
 
+    @property
+    def most_rows(self) -> int:
+        """The largest number of rows that a person has."""
+        return int(self._rows.max())
+
     def are_there(self, numbers: Integers) -> npt.NDArray[np.bool_]:
         """Which of these are numbers of buckets."""
         return np.asarray((numbers >= 1) & (numbers <= self.buckets))

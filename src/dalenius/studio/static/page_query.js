@@ -61,7 +61,7 @@ async function open() {
   byId("truth-choice").hidden = !published.truth;
   byId("unit-choice").hidden = byId("unit-hint").hidden = !published.several_rows;
   const { people, rows } = published;
-  say(byId("unit-hint"), `The release has ${plural(people, "person", "people")} with ${plural(rows, "row")}. Somebody counts who has a row that meets what is said of quasi-identifiers, and a value that meets what is said of a sensitive column, in any of their rows.`);
+  say(byId("unit-hint"), `The release has ${plural(people, "person", "people")} with ${plural(rows, "row")}. A person counts if one of their rows meets what is said of quasi-identifiers, and one of their values, in any row, what is said of each sensitive column.`);
   setByHand(byHand);
   if (!byHand) write();
   showGroups();
