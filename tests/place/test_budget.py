@@ -30,7 +30,7 @@ def test_people_have_all_that_is_spare() -> None:
     Budget(total=1287 * MIB, spare=687 * MIB).check_people(3_000_000, 2)
     with pytest.raises(UsageError, match="whose 30,000,000 records are does not fit") as refused:
         budget.check_identifiers(30_000_000)
-    assert refused.value.hint == "Give --memory 1058MiB."
+    assert refused.value.hint == "Give --memory 1516MiB."
 
 
 def test_drawing_marks_takes_what_the_budget_says() -> None:

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.place.numbering import all_differ, keys_of, number_rows
+from dalenius.errors import InputError
+from dalenius.place.numbering import all_differ, keys_of, nobody_repeats, number_people, number_rows, persons_in
+from dalenius.tables.arrow import TableSource
 
 KINDS: dict[str, tuple[pa.DataType, Any]] = {
     "text": (pa.string(), st.text(max_size=3)),
@@ -56,3 +58,39 @@ def test_slices_and_arrays_without_rows() -> None:
     assert len(set(number_rows([whole.slice(1, 3), whole.slice(0, 0)]).tolist())) == 2
     assert number_rows([]).tolist() == []
     assert all_differ([])
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_a_blank_text_is_nobody(kind: pa.DataType) -> None:
+    column = pa.array(["a", "", "b", " \t", None, "a "]).cast(kind)
+    assert persons_in(column).to_pylist() == ["a", None, "b", None, None, "a "]
+    with pytest.raises(InputError, match="3 of 6 rows have no person: the column 'p' is null or blank there"):
+        number_people([persons_in(column)], "p")
+    with pytest.raises(InputError, match="3 of 6 rows have no person"):
+        nobody_repeats(TableSource(pa.table({"p": column})), "p", 2)
+
+
+def test_what_is_not_a_number_is_nobody() -> None:
+    assert persons_in(pa.array([1.0, float("nan"), None, 2.5])).to_pylist() == [1.0, None, None, 2.5]
+
+
+@pytest.mark.parametrize("code", ["?", "NaN", " unknown", "N/A"])
+def test_a_code_for_a_missing_person_that_several_rows_have_is_refused(code: str) -> None:
+    with pytest.raises(InputError, match="2 of 5 rows have no person: the column 'p' has a code for a missing one"):
+        number_people([pa.array(["a", code, "b"]), pa.array(["a", code])], "p")
+    assert len(set(number_people([pa.array(["a", code, "b", "a"])], "p")[0].tolist())) == 3  # of nobody but one row
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans(), st.sampled_from(["", ".0", ".00"])), min_size=1)
+)
+def test_people_who_differ_in_spelling_alone_are_counted(rows: list[tuple[int, bool, bool, str]]) -> None:
+    names = [("AB" if upper else "ab") + str(who) + " " * blank for who, upper, blank, _ in rows]
+    assert number_people([pa.array(names)], "p")[1] == len(set(names)) - len({who for who, *_ in rows})
+    numbers = [" " * blank + str(who) + zeros for who, _, blank, zeros in rows]
+    assert number_people([pa.array(numbers)], "p")[1] == len(set(numbers)) - len({who for who, *_ in rows})
+    plain = nobody_repeats(TableSource(pa.table({"p": names})), "p", 3)
+    assert plain == (len({who for who, *_ in rows}) == len(rows))
+    assert number_people([pa.array([who for who, *_ in rows])], "p")[1] == 0  # numbers have one spelling

@@ -171,7 +171,7 @@ def test_many_wide_columns_still_make_one_key_each() -> None:
 
 def test_a_code_for_a_missing_person_is_nobody() -> None:
     rows: list[Row] = [(f"p{k // 2}", k % 5, "x", "P", "Q", "up") for k in range(60)]
-    missing: list[Row] = [("?", k % 5, "y", "P", "R", "up") for k in range(250)]
+    missing: list[Row] = [("0", k % 5, "y", "P", "R", "up") for k in range(250)]
     with pytest.raises(InputError, match="one person in 'person' has 250 of 310 rows, and nobody else more than 2"):
         read(rows + missing)
     assert read(rows + missing[:99]).number == 31  # who is there every week
@@ -184,6 +184,17 @@ def test_the_chance_that_a_value_is_kept_is_that_of_all_ways_to_keep_rows() -> N
         ways = list(itertools.combinations(range(rows), most))
         kept = sum(any(row < own for row in way) for way in ways)
         assert shortened.chances(np.array([0]), np.array([own])) == pytest.approx([kept / len(ways)])
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(rows_of_people)
+def test_who_is_alone_is_alone_with_all_of_their_rows(rows: list[Row]) -> None:
+    by_person = defaultdict(list)
+    for person, age, city, *_ in rows:
+        by_person[person].append((str(age), city))
+    lists = Counter(tuple(sorted(own)) for own in by_person.values())
+    assert read(rows).alone() == sum(times == 1 for times in lists.values())
+    assert read(rows, person=None).alone() == sum(n == 1 for n in Counter(row[1:3] for row in rows).values())
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -205,6 +205,22 @@ def test_a_column_that_hardly_says_whose_rows_they_are() -> None:
     assert "few-people" not in concerns(hospital(ward=np.arange(ROWS) % 31), ("age", "sex"), person="ward")
 
 
+def test_visits_that_are_taken_for_people() -> None:
+    """Visits are said to tell people apart, and a few of them have two rows. Another column has fewer entries."""
+    visits = np.where(np.arange(ROWS) % 10 == 1, np.arange(ROWS) - 1, np.arange(ROWS))
+    table = hospital(visit_id=visits, patient_nbr=np.arange(ROWS) // 4)
+    for identifiers in ((), ("patient_nbr",)):
+        (found,) = concerns(table, ("age", "sex"), identifiers, person="visit_id")["repeated-people"]
+        assert (found.severity, found.columns, found.people) == (Severity.LOOK, ("patient_nbr",), 2700 - 750)
+        assert "'patient_nbr' has 750 different values, and 'visit_id'" in found.message
+        assert found.answer == "If so, say whose rows they are: --person patient_nbr."
+    table = table.rename_columns(["age", "sex", "code", "chapter", "visit_id", "key"])
+    assert "repeated-people" not in concerns(table, ("age", "sex"), person="visit_id")  # nothing says what a key is of
+    assert concerns(table, ("age", "sex"), ("key",), person="visit_id")["repeated-people"][0].columns == ("key",)
+    doctors = hospital(doctor=np.arange(ROWS) % 50, visit_id=visits).drop_columns(["patient_nbr"])
+    assert concerns(doctors, ("age", "sex"), ("doctor",), person="visit_id") == {}
+
+
 def test_rows_that_agree_in_an_identifier_and_all_quasi_identifiers() -> None:
     """A last name is shared by many, but not by many of one age and sex: these are the same people."""
     rng = np.random.default_rng(1)

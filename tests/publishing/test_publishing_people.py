@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius.errors import ClearValuesError, NoSolutionError, UsageError
+from dalenius.errors import ClearValuesError, ConcernsError, NoSolutionError, UsageError
+from dalenius.model.concern import Severity
 from dalenius.model.memory import MIB, resident_memory
 from dalenius.model.plan import PlanOptions
 from dalenius.model.progress import Silent
@@ -224,6 +225,47 @@ def test_limits_that_would_do_still_do_when_other_rows_are_left_out(seed: int) -
         release = dalenius.publish(table, limits, seed=1000 + 20 * seed + again, time_limit=1, **asked)
         assert release.manifest.persons is not None
         assert release.manifest.persons.dropped == 240
+
+
+def test_one_person_with_very_many_rows_may_be_nobody() -> None:
+    rows = [{"Person": f"p{k % 30}", "Age": k % 7, "Disease": DISEASES[k % 4]} for k in range(60)]
+    rows += [{"Person": "0", "Age": k % 7, "Disease": DISEASES[k % 4]} for k in range(15)]
+    asked: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "person": "Person"}
+    with pytest.raises(NoSolutionError, match="15 rows: 1 person, too few") as caught:
+        dalenius.publish(pa.Table.from_pylist(rows), {"uniform": "3/4"}, **asked)
+    assert (caught.value.hint or "").startswith(
+        "If the person with 15 rows stands for a missing one, give each of these rows a person, or leave them out.\n"
+    )
+
+
+def test_people_who_are_spelled_in_several_ways_are_told_and_so_is_who_is_alone() -> None:
+    """Thirty people with two rows each, ten of them with a blank behind the name once; every other one is alone."""
+    rows: list[dict[str, Any]] = [
+        {
+            "Person": f"p{who} " if who < 10 and visit else f"p{who}",
+            "Age": 20 + visit * (who % 2) * who,
+            "Disease": "Flu",
+        }
+        for visit in range(2)
+        for who in range(30)
+    ]
+    for place, row in enumerate(rows):
+        row["Disease"] = DISEASES[place % 4]
+    table = pa.Table.from_pylist(rows)
+    asked: dict[str, Any] = {"sensitive": "Disease", "quasi_identifiers": ["Age"], "person": "Person"}
+    release = dalenius.publish(table, {"uniform": "1"}, publish_in_the_clear=True, **asked)
+    (alike,) = [one for one in release.concerns if one.code == "alike-people"]
+    assert (alike.severity, alike.people, alike.columns) == (Severity.LOOK, 10, ("Person",))
+    assert "10 of 40 people in 'Person' differ from others in case, blanks or '.0' alone" in alike.message
+    by_person = defaultdict(list)
+    for row in rows:
+        by_person[row["Person"]].append(row["Age"])
+    lists = Counter(tuple(sorted(own)) for own in by_person.values())
+    (alone,) = [one for one in release.concerns if one.code == "unique-people"]
+    assert alone.people == sum(times == 1 for times in lists.values())
+    assert "with their quasi-identifiers of all their rows" in alone.message
+    with pytest.raises(ConcernsError, match="'Person' differ from others"):
+        dalenius.publish(table, {"uniform": "1"}, publish_in_the_clear=True, strict=True, **asked)
 
 
 def test_limits_that_are_too_low_for_everybody_say_how_low_they_can_be() -> None:

@@ -138,7 +138,7 @@ def _groups_by_rows(
     people: Counter[Any] = Counter()
     for line in read_rows(folder, own["group_table"]["file"].removesuffix(".parquet")):
         people[line[bucket], line["group"]] += 1
-    of = {value["value"]: _path(own, value["group"]) or [None] for value in own["values"]}
+    of: dict[str, list[Any]] = {value["value"]: _path(own, value["group"]) or [None] for value in own["values"]}
     for number, mine in held.items():
         size, each, _ = _buckets(stated)[number]
         for name in (*(group["name"] for group in own["groups"]), None):

@@ -22,3 +22,8 @@ class Occurrences:
     def several(self) -> int:
         """How many occur in more than one record."""
         return self.different - self.once
+
+
+def may_be_alike(alike: int, people: int) -> bool:
+    """Whether so many people who differ from others in spelling alone are hardly people of their own."""
+    return alike * 200 >= people

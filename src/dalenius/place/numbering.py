@@ -8,19 +8,124 @@ dictionary tells people apart. So nobody is taken for somebody else, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dalenius.errors import InputError
+from dalenius.model.missing import MISSING_TEXTS
+from dalenius.model.repeats import may_be_alike
 from dalenius.place.domains import Integers, is_integer_like, to_integers
 from dalenius.tables.arrays import arrow_array, numpy_array, widened
+from dalenius.tables.arrow import Source
 
 Keys = npt.NDArray[np.uint64]
 
 _PIECE = 2**20  # rows that are compared at a time
+_PEOPLE_TO_COMPARE, _MANY_ROWS, _MANY_TIMES = 20, 200, 50
+_GIVE_THEM_ONE = "Give each of these rows a person, or leave them out."
+
+
+def number_people(persons: Sequence[pa.Array], column: str) -> tuple[Integers, int]:
+    """A number for each person, for every row; nobody is to be taken for somebody else.
+
+    And how many people there are less if case, blanks around a text and ".0" behind a number made no difference.
+    """
+    _refuse_nulls(column, sum(one.null_count for one in persons), sum(map(len, persons)))
+    numbers = number_rows(persons)
+    rows = np.bincount(numbers)
+    _refuse_no_person(rows, column)
+    folded = list(_folded(persons))
+    _refuse_codes(folded, column)
+    return numbers, len(rows) - _different(map(keys_of, folded)) if folded else 0
+
+
+def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
+    """Whether every row is a person's only one, but for a few that differ in spelling; an error for no person."""
+    keys: list[Keys] = []
+    alike: list[Keys] = []
+    rows = nulls = 0
+    for batch in source.batches([column], batch_rows):
+        persons = persons_in(batch.columns[0])
+        rows, nulls = rows + len(persons), nulls + persons.null_count
+        if not nulls:
+            keys.append(keys_of(persons))
+            alike += [keys_of(one) for one in _folded([persons])]
+    _refuse_nulls(column, nulls, rows)
+    differ = all_differ(keys)
+    del keys
+    return differ and not (alike and may_be_alike(rows - _different(alike), rows))
+
+
+def persons_in(column: pa.Array) -> pa.Array:
+    """What identifies the people of some rows: null where nothing does."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    if pa.types.is_floating(column.type):
+        nothing = pc.is_nan(column)
+    elif _is_text(column.type):
+        nothing = pc.less_equal(pc.binary_length(pc.utf8_trim_whitespace(column)), 0)
+    else:
+        return column
+    return pc.if_else(nothing, pa.scalar(None, column.type), column)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _folded(persons: Iterable[pa.Array]) -> Iterator[pa.Array]:
+    """Texts in lower case, without blanks around them, and without ".0" behind; nothing of other types."""
+    for one in persons:
+        if _is_text(one.type):
+            text = pc.utf8_lower(pc.utf8_trim_whitespace(one))
+            if pc.any(pc.ends_with(text, ".0")).as_py():
+                text = pc.replace_substring_regex(text, r"^([0-9]+)\.0+$", r"\1")
+            yield text
+
+
+def _different(keys: Iterable[Keys]) -> int:
+    return len(np.unique(np.concatenate(list(keys))))
+
+
+def _refuse_nulls(column: str, nulls: int, rows: int) -> None:
+    if nulls:
+        raise InputError(
+            f"{nulls:,} of {rows:,} rows have no person: the column {column!r} is null or blank there", _GIVE_THEM_ONE
+        )
+
+
+def _refuse_codes(folded: Sequence[pa.Array], column: str) -> None:
+    """An error if several rows have a text for a person that stands for a missing one."""
+    missing = 0
+    for one in folded:
+        codes = pa.array(sorted(MISSING_TEXTS), one.type)
+        missing += pc.sum(pc.is_in(one, value_set=codes)).as_py() or 0
+    if missing > 1:
+        rows = sum(map(len, folded))
+        raise InputError(
+            f"{missing:,} of {rows:,} rows have no person: the column {column!r} has a code for a missing one there, "
+            "such as '?' or 'unknown'",
+            _GIVE_THEM_ONE,
+        )
+
+
+def _refuse_no_person(rows: Integers, column: str) -> None:
+    """An error if one person has so many more rows than anybody else that it must be a code for a missing one."""
+    if len(rows) < _PEOPLE_TO_COMPARE:
+        return
+    second, most = np.partition(rows, -2)[-2:].tolist()
+    if most >= _MANY_ROWS and most > _MANY_TIMES * second:
+        raise InputError(
+            f"one person in {column!r} has {most:,} of {int(rows.sum()):,} rows, and nobody else more than {second:,}: "
+            "it looks like a code for a missing person",
+            _GIVE_THEM_ONE,
+        )
 
 
 def number_rows(chunks: Sequence[pa.Array]) -> Integers:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import InputError, UsageError
+from dalenius.errors import UsageError
 from dalenius.place.columns import cast_to_published, published_field
 from dalenius.place.domains import Codes, Domain, Integers, codes_of
 from dalenius.place.items import Items as Items
 from dalenius.place.items import Numbers as Numbers
 from dalenius.place.items import Shortened, Tuples, items_of, tuples_of
-from dalenius.place.numbering import Keys, all_differ, keys_of, number_rows
+from dalenius.place.numbering import number_people, persons_in
 from dalenius.place.permutation import KeyStream, Purpose
 from dalenius.place.sensitive import SensitiveColumn, SensitiveCounter
 from dalenius.tables.arrays import arrow_array, require_utf8
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dalenius.place.survey import Survey
 
 _MOST_KEYS = 2**63
-_PEOPLE_TO_COMPARE, _MANY_ROWS, _MANY_TIMES = 20, 200, 50
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # to mix bits by
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class SetSpec:
 class People:
     """Everybody: the keys of their rows, and their items in each sensitive set. `dropped` rows were left out.
 
-    `tuples` are those of sets that are kept together, and `shortened` the people whose rows were left out.
+    `tuples` are those of sets that are kept together, and `shortened` the people whose rows were left out. `alike` are
+    people who differ from others in spelling alone.
     """
 
     combinations: Combinations
@@ -57,6 +58,7 @@ class People:
     dropped: int = 0
     tuples: tuple[Tuples, ...] = ()
     shortened: Shortened | None = None
+    alike: int = 0
 
     @property
     def number(self) -> int:
@@ -67,6 +69,18 @@ class People:
     def rows_each(self) -> Integers:
         """The number of rows of each person."""
         return np.diff(self.offsets)
+
+    def alone(self) -> int:
+        """How many people nobody else resembles in all of their rows; by hashes where they have several."""
+        keys = self.keys
+        if len(keys) != self.number:
+            mixed = (keys + np.uint64(1)) * _ODD
+            mixed ^= mixed >> np.uint64(32)
+            mixed *= _ODD
+            keys = np.add.reduceat(mixed, self.offsets[:-1])
+        ordered = np.sort(keys)
+        differ = np.concatenate(([True], ordered[1:] != ordered[:-1], [True]))
+        return int(np.count_nonzero(differ[1:] & differ[:-1]))
 
     def least_codes(self, column: str) -> Codes:
         """For each person the least code of their rows in a column."""
@@ -177,7 +191,7 @@ def read_people(
     words, codes, persons = _read(source, survey, combinations, sets, columns, person, advance)
     keys = combinations.settle(words)
     rows = len(keys)
-    numbers = number_people(persons, person) if person is not None else None
+    numbers, alike = number_people(persons, person) if person is not None else (None, 0)
     del persons
     if numbers is None or int(numbers.max()) == rows - 1:  # nobody has several rows
         offsets, order, shortened = np.arange(rows + 1), None, None
@@ -204,6 +218,7 @@ def read_people(
         rows - len(keys),
         tuple(tuples_of(offsets, numbers, [codes[number][0] for number in numbers]) for numbers in together),
         shortened,
+        alike,
     )
 
 
@@ -269,56 +284,10 @@ def _read(
             for name, of_column in zip(one.columns, of_set, strict=True):
                 of_column.append(column.encode(typed[name]).astype(np.int32))
         if person is not None:
-            persons.append(_plain(given[person]))
+            persons.append(persons_in(given[person]))
         advance(batch.num_rows)
     together = [np.concatenate(parts) for parts in zip(*words, strict=True)]
     return together, [[np.concatenate(parts) for parts in of_set] for of_set in codes], persons
-
-
-def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
-    """Whether every row is a person's only one; an error for rows without a person."""
-    keys: list[Keys] = []
-    rows = nulls = 0
-    for batch in source.batches([column], batch_rows):
-        persons = _plain(batch.columns[0])
-        rows, nulls = rows + len(persons), nulls + persons.null_count
-        if not nulls:
-            keys.append(keys_of(persons))
-    _refuse_nulls(column, nulls, rows)
-    return all_differ(keys)
-
-
-def _plain(persons: pa.Array) -> pa.Array:
-    return persons.dictionary_decode() if pa.types.is_dictionary(persons.type) else persons
-
-
-def number_people(persons: Sequence[pa.Array], column: str) -> Integers:
-    """A number for each person, for every row; nobody is to be taken for somebody else."""
-    _refuse_nulls(column, sum(one.null_count for one in persons), sum(map(len, persons)))
-    numbers = number_rows(persons)
-    _refuse_no_person(np.bincount(numbers), column)
-    return numbers
-
-
-def _refuse_nulls(column: str, nulls: int, rows: int) -> None:
-    if nulls:
-        raise InputError(
-            f"{nulls:,} of {rows:,} rows have no person: the column {column!r} is null there",
-            "Give each of them a person, or leave these rows out.",
-        )
-
-
-def _refuse_no_person(rows: Integers, column: str) -> None:
-    """An error if one person has so many more rows than anybody else that it must be a code for a missing one."""
-    if len(rows) < _PEOPLE_TO_COMPARE:
-        return
-    second, most = np.partition(rows, -2)[-2:].tolist()
-    if most >= _MANY_ROWS and most > _MANY_TIMES * second:
-        raise InputError(
-            f"one person in {column!r} has {most:,} of {int(rows.sum()):,} rows, and nobody else more than {second:,}: "
-            "it looks like a code for a missing person",
-            "Give each of these rows a person, or leave them out.",
-        )
 
 
 def _sort_by_person(

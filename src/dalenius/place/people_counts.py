@@ -11,7 +11,8 @@ import pyarrow as pa
 from dalenius.place.columns import cast_to_published
 from dalenius.place.domains import Integers
 from dalenius.place.items import items_of
-from dalenius.place.people import Items, Numbers, SetSpec, number_people, only_present
+from dalenius.place.numbering import number_people, persons_in
+from dalenius.place.people import Items, Numbers, SetSpec, only_present
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.tables.arrow import Source
 
@@ -48,7 +49,7 @@ def count_people(
     if person is None:
         order, rows_each = None, np.ones(rows, dtype=np.int64)
     else:
-        numbers = number_people(persons, person)
+        numbers, _ = number_people(persons, person)
         order, rows_each = np.argsort(numbers, kind="stable"), np.bincount(numbers)
     offsets = np.concatenate(([0], np.cumsum(rows_each)))
     found = []
@@ -72,6 +73,5 @@ def _read(
             for name, of_column in zip(one.columns, of_set, strict=True):
                 of_column.append(column.encode(cast_to_published(given[name], types[name])).astype(np.int32))
         if person is not None:
-            last = batch.columns[-1]
-            persons.append(last.dictionary_decode() if pa.types.is_dictionary(last.type) else last)
+            persons.append(persons_in(batch.columns[-1]))
     return [[np.concatenate(parts) for parts in of_set] for of_set in codes], persons

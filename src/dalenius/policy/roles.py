@@ -230,7 +230,12 @@ def _is_of_people(column: ColumnFacts, rows: int) -> bool:
 
 
 def _person_rank(column: ColumnFacts) -> tuple[bool, int]:
-    return _words(column.name).isdisjoint(("patient", "person", "mrn", "ssn")), -column.distinct
+    return not says_a_person(column.name), -column.distinct
+
+
+def says_a_person(name: str) -> bool:
+    """Whether the name of a column says that its entries are of people, and not of visits or houses."""
+    return not _words(name).isdisjoint(("patient", "person", "mrn", "ssn"))
 
 
 def _of_people(column: ColumnFacts, rows: int) -> str:

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from dalenius.model.concern import Concern, Severity, quoted
-from dalenius.model.repeats import Occurrences
-from dalenius.policy.roles import may_be_a_person
+from dalenius.model.repeats import Occurrences, may_be_alike
+from dalenius.policy.roles import may_be_a_person, says_a_person
 
 _REPEATED = 0.98  # as many different identifiers as records, or fewer
 _MORE_THAN_CHANCE = 3.0  # times as many pairs of rows that agree
@@ -30,6 +30,7 @@ def repeated_people(
     said = identifying.get(person) if person is not None else None
     if person is not None and said is not None and said.different < said.records:
         yield from _too_few_people(person, said, identifying)
+        yield from _too_many_people(person, said, identifying, identifiers)
         return
     repeated = {
         name: found
@@ -76,6 +77,51 @@ def _too_few_people(person: str, said: Occurrences, identifying: Mapping[str, Oc
         ),
         answer=f"Name the column that says whose rows they are: {names}.",
         people=said.different,
+        columns=(person,),
+    )
+
+
+def _too_many_people(
+    person: str, said: Occurrences, identifying: Mapping[str, Occurrences], identifiers: Sequence[str]
+) -> Iterator[Concern]:
+    """A column that was said to tell people apart, and has clearly more entries than another: of visits, say."""
+    fewer = {
+        name: found
+        for name, found in identifying.items()
+        if name in identifiers or says_a_person(name)
+        if may_be_a_person(name) and found.records >= max(_LEAST_ROWS, said.records / 2)
+        if found.records <= _LIKE_PEOPLE * found.different and found.different <= _REPEATED * said.different
+    }
+    if not fewer:
+        return
+    name = max(fewer, key=lambda one: (says_a_person(one), fewer[one].different))
+    about = "about " if fewer[name].is_estimate or said.is_estimate else ""
+    yield Concern(
+        code="repeated-people",
+        severity=Severity.LOOK,
+        message=(
+            f"{quoted(name)} has {about}{fewer[name].different:,} different values, and {quoted(person)}, which was "
+            f"said to tell people apart, {said.different:,}: if {quoted(name)} stands for people, they are several in "
+            "the release, and limits are about each of these"
+        ),
+        answer=f"If so, say whose rows they are: {name_person(name)}.",
+        people=said.different - fewer[name].different,
+        columns=(name,),
+    )
+
+
+def alike_people(person: str, people: int, alike: int) -> Concern:
+    """People who differ from others in spelling alone: if they are the same people, each is published as several."""
+    several = alike > 1
+    return Concern(
+        code="alike-people",
+        severity=Severity.LOOK if may_be_alike(alike, people) else Severity.NOTE,
+        message=(
+            f"{alike:,} of {people:,} people in {quoted(person)} {'differ' if several else 'differs'} from others in "
+            "case, blanks or '.0' alone: if they are the same people, limits are about parts of a person"
+        ),
+        answer=f"Write {quoted(person)} in one way before publishing, if that is so.",
+        people=alike,
         columns=(person,),
     )
 

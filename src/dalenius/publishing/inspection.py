@@ -8,7 +8,7 @@ codes for what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from dalenius.infer.determining import Integers, numbered, together
 from dalenius.infer.giveaways import determining_concerns
 from dalenius.model.concern import Concern, Severity, by_weight, percent, quoted
 from dalenius.model.progress import Progress
+from dalenius.place.people import People
 from dalenius.place.survey import Survey
 from dalenius.policy.banding import bands_to_offer
 from dalenius.policy.icd import groups_to_offer
@@ -67,7 +68,8 @@ def _inspect_first(table: OpenTable, survey: Survey, request: PublishRequest, fi
     columns = {name: numbered(codes) for name, codes in sample.codes.items()}
     yield from determining_concerns(survey.sensitive, columns, sample.values, request.strata.columns)
     yield from _of_values(survey, first)
-    yield from _unique_people(survey, columns, sample)
+    if not _have_several_rows(survey, request):  # else it is about all their rows, which are not known here
+        yield from _unique_rows(survey, columns, sample)
     yield from missing_code_concerns(survey, sample, first.about)
 
 
@@ -118,7 +120,11 @@ class _Sensitive:
 def look(table: OpenTable, survey: Survey, request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
     """Look at an open table, and say what weighs before the work goes on; an error if the publisher is strict."""
     progress.stage("Looking", survey.rows)
-    concerns = inspect(table, survey, request, progress)
+    return weigh(inspect(table, survey, request, progress), request, progress)
+
+
+def weigh(concerns: tuple[Concern, ...], request: PublishRequest, progress: Progress) -> tuple[Concern, ...]:
+    """Say what is not a mere note, or make an error of it if the publisher is strict; gives the same concerns."""
     heavy = [one for one in concerns if one.severity is not Severity.NOTE]
     if heavy and request.options.strict:
         number = "1 concern" if len(heavy) == 1 else f"{len(heavy)} concerns"
@@ -214,8 +220,37 @@ def _ungrouped_codes(survey: Survey, one: _Sensitive) -> Iterator[Concern]:
         )
 
 
-def _unique_people(survey: Survey, columns: dict[str, Integers], sample: SampleCodes) -> Iterator[Concern]:
-    """People whom nobody else resembles in all quasi-identifiers."""
+def _have_several_rows(survey: Survey, request: PublishRequest) -> bool:
+    """Whether it was said which rows are whose, and some are of the same people."""
+    person = request.roles.person
+    said = survey.identifying.get(person) if person is not None else None
+    return said is not None and said.different < said.records
+
+
+def unique_people(people: People, columns: Iterable[str]) -> Iterator[Concern]:
+    """People with several rows whom nobody else resembles in all quasi-identifiers of all their rows."""
+    alone = people.alone() if len(people.keys) > people.number else 0
+    if alone:
+        who = f"{alone:,} people ({percent(alone / people.number)}) are" if alone > 1 else "1 person is"
+        yield _alone(who, " of all their rows", alone, columns)
+
+
+def _alone(who: str, whose: str, people: int | None, columns: Iterable[str]) -> Concern:
+    return Concern(
+        code="unique-people",
+        severity=Severity.NOTE,
+        message=(
+            f"{who} alone with their quasi-identifiers{whose}: whoever knows those finds their bucket, and only the "
+            "limits protect them there"
+        ),
+        answer="Make quasi-identifiers coarser, or publish fewer, if that is too many.",
+        people=people,
+        columns=tuple(columns),
+    )
+
+
+def _unique_rows(survey: Survey, columns: dict[str, Integers], sample: SampleCodes) -> Iterator[Concern]:
+    """People whom nobody else resembles in all quasi-identifiers, where everybody has one row."""
     rows, known = len(sample.values), sample.combinations
     alone = known.once if known is not None else 0
     if known is not None and known.is_estimate:
@@ -232,14 +267,4 @@ def _unique_people(survey: Survey, columns: dict[str, Integers], sample: SampleC
         about = "about " if known is not None and known.is_estimate else ""
         who = f"{about}{alone:,} people ({percent(alone / survey.rows)}) are" if alone > 1 else "1 person is"
         end = ""
-    yield Concern(
-        code="unique-people",
-        severity=Severity.NOTE,
-        message=(
-            f"{who} alone with their quasi-identifiers{end}: whoever knows those finds their bucket, and only the "
-            "limits protect them there"
-        ),
-        answer="Make quasi-identifiers coarser, or publish fewer, if that is too many.",
-        people=people,
-        columns=tuple(survey.domains),
-    )
+    yield _alone(who, end, people, survey.domains)

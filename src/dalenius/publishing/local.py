@@ -24,9 +24,10 @@ from dalenius.place.banded import NumberSample, SourceWithNulls, sample_numbers
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
+from dalenius.place.numbering import nobody_repeats
 from dalenius.place.occurrences import OccurrenceCounter, count_numbers
 from dalenius.place.packed import PackedRecords, Pieces
-from dalenius.place.people import People, SetSpec, count_sets, nobody_repeats, read_people
+from dalenius.place.people import People, SetSpec, count_sets, read_people
 from dalenius.place.people_counts import CountedPeople, count_people
 from dalenius.place.slots import Placement
 from dalenius.place.stream import (

@@ -7,25 +7,15 @@ from collections.abc import Iterator
 
 from dalenius.infer.determining import Numbers, count_each
 from dalenius.model.concern import Concern, Severity, name_some, quoted
+from dalenius.model.missing import is_missing_code
 from dalenius.place.domains import Domain, is_integer_like
 from dalenius.place.survey import Survey
 from dalenius.publishing.engine import SampleCodes
 
-_TEXTS = """
-    ?, ??, -, --, ., n/a, na, n.a., nan, null, nil, missing, unknown, unk, unspecified, undetermined, invalid,
-    unknown/invalid, not available, not applicable, not known, not stated, not mapped, not recorded, not in universe,
-    no answer, no data, refused, prefer not to say, unbekannt, keine angabe, inconnu, desconocido
-"""
-_KNOWN = frozenset(text.strip() for text in _TEXTS.split(","))
 _NUMBERS = frozenset({-1, -9, *(sign * int("9" * length) for length in range(2, 9) for sign in (1, -1))})
 _FEWEST_NUMBERS = 4
 _NAMED, _NAMED_AT_MOST = 3, 50
 _ISOLATED = 0.5  # of the range of the others: how far a number is from them, to be a code
-
-
-def is_missing_code(text: str) -> bool:
-    """Whether a value probably stands for a missing one."""
-    return " ".join(text.casefold().split()) in _KNOWN or not text.strip()
 
 
 def missing_code_concerns(survey: Survey, sample: SampleCodes, about: str = "") -> Iterator[Concern]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from dalenius.errors import SelfCheckError
-from dalenius.model.concern import Concern
+from dalenius.model.concern import Concern, by_weight
 from dalenius.model.exposure import Exposure
 from dalenius.model.plan import Method, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
@@ -23,10 +23,11 @@ from dalenius.model.verdict import Verdict
 from dalenius.place.people import People, SetSpec
 from dalenius.place.survey import Survey
 from dalenius.policy.roles import identifying_columns
+from dalenius.policy.whose_rows import alike_people
 from dalenius.publishing.counting import find_columns
 from dalenius.publishing.description import check_column, check_values
 from dalenius.publishing.engine import Engine, SurveySpec, open_engine
-from dalenius.publishing.inspection import inspect, look
+from dalenius.publishing.inspection import inspect, look, unique_people, weigh
 from dalenius.publishing.local import LocalTable
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.options import PublishRequest
@@ -234,6 +235,7 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
         progress.stage("Counting", 2 * survey.rows)
         roles, most = request.roles, request.options.most_rows
         people = table.people(survey, specs, roles.person, most, request.key, progress, roles.together)
+        concerns = by_weight((*concerns, *weigh(tuple(_of_people(people, request)), request, progress)))
         sets = tuple(
             limit_set(column, items, limits, spec.null_value)
             for column, items, limits, spec in zip(people.columns, people.items, request.set_limits, specs, strict=True)
@@ -244,6 +246,13 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
         request.budget.check_values(sum(len(one.column.texts) for one in sets))
         cut = PeopleStratifier(request, survey, people, sets).cut(progress)
         yield SolvedPeople(survey, people, sets, cut, concerns, unused)
+
+
+def _of_people(people: People, request: PublishRequest) -> Iterator[Concern]:
+    """What can be said once it is known whose rows are whose."""
+    if request.roles.person is not None and people.alike:
+        yield alike_people(request.roles.person, people.number, people.alike)
+    yield from unique_people(people, request.roles.quasi_identifiers)
 
 
 def _survey(table: LocalTable, request: PublishRequest, first: SetSpec, progress: Progress) -> Survey:

@@ -29,6 +29,7 @@ _MOST_LINES = 6
 _MOST_LIMITS = 3  # that somebody is advised to raise
 _MOST_CELLS = 2**24  # of numbers of rows and items
 _DEVIATIONS = 4
+_MANY_ROWS, _MANY_TIMES = 10, 5
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,18 @@ def _error(held: _Held, failed: dict[int, dict[int, Fraction]]) -> NoSolutionErr
     lines = [f"for {concerned:,} of {sum(held.people):,} people {tells}. People of a bucket have equally many rows"]
     lines += [f"  {line}" for line in _lines(held, failed)]
     advice, most_rows = _advice(held, failed)
+    if _is_hardly_a_person(held):
+        advice = (
+            f"If the person with {_rows(held.numbers[-1])} stands for a missing one, give each of these rows a person, "
+            f"or leave them out.\n{advice}"
+        )
     return NoSolutionError("\n".join(lines), advice, most_rows=most_rows)
+
+
+def _is_hardly_a_person(held: _Held) -> bool:
+    """Whether one person has many more rows than anybody else."""
+    alone = len(held.numbers) > 1 and held.people[-1] == 1
+    return alone and held.numbers[-1] >= max(_MANY_ROWS, _MANY_TIMES * held.numbers[-2])
 
 
 def _lines(held: _Held, failed: dict[int, dict[int, Fraction]]) -> Iterator[str]:

@@ -54,11 +54,14 @@ def require_person(manifest: Manifest, person: str | None) -> None:
         )
 
 
-def unsaid_people(manifest: Manifest, source: SourceTable, identifiers: Sequence[str]) -> Iterator[Concern]:
-    """People with several rows in the table, by the look of it, where the release counts every row as a person."""
-    roles = Roles(manifest.columns.sensitive.name, tuple(source_columns(manifest)), tuple(identifiers))
+def unsaid_people(
+    manifest: Manifest, source: SourceTable, person: str | None, identifiers: Sequence[str]
+) -> Iterator[Concern]:
+    """People with several rows in the table, by the look of it, where the release counts rows, or what has fewer."""
+    names = tuple(name for name in identifiers if name != person)
+    roles = Roles(manifest.columns.sensitive.name, tuple(source_columns(manifest)), names, person)
     named = [name for name in identifying_columns(roles, source.columns) if name in source.columns]
-    yield from repeated_people({name: source.occurrences(name) for name in named}, roles.identifiers)
+    yield from repeated_people({name: source.occurrences(name) for name in named}, names, person)
 
 
 def check_source(

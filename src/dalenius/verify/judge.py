@@ -120,9 +120,8 @@ def verify(
             if job is not None:
                 check_person(job, release.manifest, source, report)
             _check(release, _Given(source, person), policies, progress, batch_rows, report)
-            if person is None:
-                identifiers = job.table.identifiers or () if job is not None else ()
-                report.concerns += unsaid_people(release.manifest, source, identifiers)
+            identifiers = job.table.identifiers or () if job is not None else ()
+            report.concerns += unsaid_people(release.manifest, source, person, identifiers)
     if job is not None:
         check_clear_values(job, release.manifest, report.exposure, report)
     return report.verdict(asked, release.manifest)
