@@ -84,6 +84,11 @@ class HandmadePeople:
     dropped: int = 0
     together: Sequence[Sequence[str]] = ()
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether people are numbered: not where everybody has one row and none was left out."""
+        return self.numbered and (self.dropped > 0 or any(len(person) > 1 for person in self.people))
+
     def write(self, folder: Path, kind: str = "parquet") -> Path:
         """The release in a folder, with limits of 1 where none are given."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,11 +115,11 @@ class HandmadePeople:
         return next(free for free in (name, *(f"{name}_{n}" for n in range(2, 99))) if free not in taken)
 
     def qit_types(self) -> dict[str, pa.DataType]:
-        number = {self.own_name("person"): pa.int64()} if self.numbered else {}
+        number = {self.own_name("person"): pa.int64()} if self.has_numbers else {}
         return {**number, **self.types, self.own_name("bucket"): pa.int64()}
 
     def st_types(self, own: Sensitive) -> dict[str, pa.DataType]:
-        rows = {self.own_name("rows"): pa.int64()} if self.numbered else {}
+        rows = {self.own_name("rows"): pa.int64()} if self.has_numbers else {}
         return {self.own_name("bucket"): pa.int64(), own.name: own.kind, **rows}
 
     def qit(self) -> list[tuple[Any, ...]]:
@@ -128,19 +133,19 @@ class HandmadePeople:
             ]
             members.sort(key=lambda rows: [key_of(row) for row in rows])
             for number, rows in enumerate(members, 1):
-                lines += [(*([number] if self.numbered else []), *row, bucket) for row in rows]
+                lines += [(*([number] if self.has_numbers else []), *row, bucket) for row in rows]
         return lines
 
     def st(self, own: Sensitive) -> list[tuple[Any, ...]]:
         lines = [
-            (bucket, value, *([rows] if self.numbered else []))
+            (bucket, value, *([rows] if self.has_numbers else []))
             for person, bucket in zip(self.people, self.buckets, strict=True)
             for value, rows in own.items(person).items()
         ]
         return sorted(lines, key=lambda line: (line[0], order(line[1]), line[2:]))
 
     def together_types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        rows = {self.own_name("rows"): pa.int64()} if self.numbered else {}
+        rows = {self.own_name("rows"): pa.int64()} if self.has_numbers else {}
         kinds = {own.name: own.kind for own in self.sets if own.name in names}
         return {self.own_name("bucket"): pa.int64(), **kinds, **rows}
 
@@ -150,11 +155,11 @@ class HandmadePeople:
         lines: list[tuple[Any, ...]] = []
         for person, bucket in zip(self.people, self.buckets, strict=True):
             tuples = Counter(tuple(one.published(cells[one.name]) for one in own) for _, cells in person)
-            lines += [(bucket, *cells, *([rows] if self.numbered else [])) for cells, rows in tuples.items()]
+            lines += [(bucket, *cells, *([rows] if self.has_numbers else [])) for cells, rows in tuples.items()]
         return sorted(lines, key=lambda line: (line[0], [order(cell) for cell in line[1 : 1 + len(own)]], line[-1]))
 
     def has_group_table(self, own: Sensitive) -> bool:
-        return bool(own.groups) and (self.numbered or len(own.columns) > 1)
+        return bool(own.groups) and (self.has_numbers or len(own.columns) > 1)
 
     def group_lines(self, own: Sensitive) -> list[tuple[Any, ...]]:
         lines = [
@@ -178,7 +183,7 @@ class HandmadePeople:
         return node
 
     def strata(self) -> dict[str, Any] | None:
-        if not self.tree and not self.numbered:
+        if not self.tree and not self.has_numbers:
             return None
         sizes = Counter(self.buckets)
         of_bucket = {bucket: self.stratum(p) for p, bucket in zip(self.people, self.buckets, strict=True)}
@@ -306,7 +311,7 @@ class HandmadePeople:
             "missing": first["missing"],
             "rows": rows,
             "people": len(self.people),
-            "persons": persons if self.numbered else None,
+            "persons": persons if self.has_numbers else None,
             "buckets": len(sizes),
             "setting": [{"size": size, "buckets": n} for size, n in sorted(Counter(sizes.values()).items())],
             "loss": loss,

@@ -225,6 +225,21 @@ ASKED = (
 MANY = ("many.parquet", *ASKED[1:])  # so many that whichever two rows are kept, the limits can be kept too
 
 
+@pytest.mark.parametrize("command", ["publish", "plan", "verify", "audit", "report"])
+def test_one_column_says_whose_rows_they_are(run: Run, command: str) -> None:
+    target = MANY if command in ("publish", "plan") else ("release",)
+    result = run(command, *target, "--person", "Patient", "--person", "Age")
+    assert result.exit_code == 2
+    assert "one column says whose row it is. Make one of several first" in result.stderr
+
+
+def test_a_set_is_not_called_like_a_column_that_has_no_role(run: Run) -> None:
+    words = ("many.parquet", "--quasi-identifiers", "Age", "--sensitive", "Patient=Disease,Drug", "--odds", "8")
+    result = run("publish", *words, "--out", "release")
+    assert result.exit_code == 2
+    assert "the sensitive set 'Patient' is called like a column that is not part of it" in result.stderr
+
+
 def test_publish_and_verify(run: Run) -> None:
     done = run("publish", *MANY, "--person", "Patient", "--most-rows", "2", "--out", "release", "--json")
     assert done.exit_code == 0, done.stderr

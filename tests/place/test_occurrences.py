@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.model.repeats import Occurrences
+from dalenius.model.entries import Occurrences
 from dalenius.place.occurrences import OccurrenceCounter, count_numbers
 
 

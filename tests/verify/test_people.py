@@ -78,10 +78,10 @@ MADE = {
     "rows that were left out": clinic(most_rows=2, dropped=3),
     "a name that is taken": clinic(types={"person": pa.uint8(), "Rows": pa.string()}),
     "one row each, without numbers": singles(),
-    "one row each, three columns": singles(sets=[FIRST, INSULIN, Sensitive("second", ["diag_2"])]),
+    "one row each, three columns": singles(sets=[FIRST, INSULIN, Sensitive("diag_2", ["diag_2"])]),
     "one row each, in strata": singles(tree=[("Age", 32, 1, 2), 1, 2]),
-    "all have one row, and numbers": clinic(
-        people=[[row] for row in SINGLE], buckets=[1, 1, 1, 2, 2, 2], tree=[], sets=[FIRST]
+    "all have one row, and others were left out": clinic(
+        people=[[row] for row in SINGLE], buckets=[1, 1, 1, 2, 2, 2], tree=[], sets=[FIRST], most_rows=1, dropped=2
     ),
 }
 
@@ -408,6 +408,8 @@ STATEMENTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a table of groups too many": lambda m: m["others"][0].update(group_table=m["group_table"]),
     "a column of the source twice": lambda m: m["columns"]["sensitive"].update(of=["diag_1", "diag_1"]),
     "a quasi-identifier as a source": lambda m: m["others"][0]["column"].update(of=["Age"]),
+    "a column of the source in two sets": lambda m: m["columns"]["sensitive"].update(of=["diag_1", "insulin"]),
+    "a set of one column with another name": lambda m: m["others"][0]["column"].update(of=["Insulin"]),
     "two columns of one name": lambda m: m["others"][0]["column"].update(name="diagnosis"),
     "a sensitive column called bucket": lambda m: m["others"][0]["column"].update(name="Bucket"),
     "one column of two": lambda m: m["columns"]["sensitive"].update(of=["diag_1"]),
@@ -429,6 +431,28 @@ def test_every_statement_on_people_is_checked(name: str, tmp_path: Path) -> None
     folder = clinic().write(tmp_path / "release")
     edit_manifest(folder, STATEMENTS[name])
     assert not verify(folder).verified
+
+
+@pytest.mark.parametrize("most", [4, 6])
+def test_a_cut_by_a_number_of_rows_that_nobody_has(most: int, tmp_path: Path) -> None:
+    """It tells people apart as it should, and is not the number that a release says."""
+    made = clinic(tree=[(None, 1, 1, 2), 1, 2])
+    people = [[*person] * (most // len(person)) if len(person) > 1 else person for person in made.people]
+    folder = replace(made, people=people).write(tmp_path / "release")
+    edit_manifest(folder, lambda m: m["strata"]["tree"][0].update(at_most=str(most - 1)))
+    verdict = verify(folder)
+    assert failed(verdict) == {"manifest"}
+    assert "asks for a number of rows that nobody has" in verdict["manifest"].summary
+
+
+def test_numbers_of_people_who_have_one_row_each(tmp_path: Path) -> None:
+    made = clinic(people=[[row] for row in SINGLE], buckets=[1, 1, 1, 2, 2, 2], tree=[], sets=[FIRST])
+    folder = replace(made, most_rows=1, dropped=2).write(tmp_path / "release")
+    assert verify(folder).verified
+    edit_manifest(folder, lambda m: m["persons"].update(dropped=0))
+    verdict = verify(folder)
+    assert failed(verdict) == {"manifest"}
+    assert "everybody has one row" in verdict["manifest"].summary
 
 
 def test_a_cut_by_rows_where_people_have_no_numbers(tmp_path: Path) -> None:

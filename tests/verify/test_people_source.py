@@ -36,7 +36,7 @@ def edited(table: pa.Table, change: Callable[[Rows], Any]) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-@pytest.mark.parametrize("name", sorted(set(MADE) - {"rows that were left out"}))
+@pytest.mark.parametrize("name", sorted(name for name in MADE if not MADE[name].dropped))
 def test_the_table_itself(name: str, kind: str, tmp_path: Path) -> None:
     made = MADE[name]
     folder = made.write(tmp_path / "release", kind)

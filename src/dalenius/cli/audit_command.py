@@ -11,6 +11,7 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.progress_bar import show_progress
+from dalenius.cli.set_options import person_option
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
     TextTable,
@@ -44,11 +45,7 @@ Examples:
     help="Table that was published: shows how often the attackers are right.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file given as --truth.")
-@click.option(
-    "--person",
-    metavar="COLUMN",
-    help="Column of --truth that says whose rows are whose: plays attackers who know that.",
-)
+@person_option("Column of --truth that says whose rows are whose: plays attackers who know that.")
 @click.option(
     "--attack",
     "attacks",

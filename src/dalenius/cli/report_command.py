@@ -11,6 +11,7 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.progress_bar import show_progress
+from dalenius.cli.set_options import person_option
 from dalenius.cli.text_table import memory_option
 from dalenius.errors import UsageError
 
@@ -33,11 +34,7 @@ Examples:
     help="Table that was published: compare its records, measure count queries and score the attackers.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file given as --truth.")
-@click.option(
-    "--person",
-    metavar="COLUMN",
-    help="Column of --truth that says whose rows are whose: attackers who know it are played.",
-)
+@person_option("Column of --truth that says whose rows are whose: attackers who know it are played.")
 @click.option(
     "--control",
     type=click.Path(path_type=Path),

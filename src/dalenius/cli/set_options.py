@@ -40,6 +40,17 @@ def _only_one(_context: click.Context, _option: click.Parameter, given: tuple[st
     return given[0] if given else None
 
 
+def person_option(what: str) -> Callable[[Command], Command]:
+    """The one column that says whose rows are whose."""
+    return click.option("--person", multiple=True, metavar="COLUMN", callback=_one_person, help=what)
+
+
+def _one_person(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    if len(given) > 1:
+        raise click.BadParameter("one column says whose row it is. Make one of several first, a text of both say.")
+    return given[0] if given else None
+
+
 def people_options(command: Command) -> Command:
     """The sensitive columns, and whose rows they are."""
     for option in reversed(
@@ -51,10 +62,8 @@ def people_options(command: Command) -> Command:
                 help="Sensitive column. Repeatable: each has limits of its own. Columns of one kind can be one: "
                 "diagnosis=diag_1,diag_2,diag_3. Put names with = in double quotes.",
             ),
-            click.option(
-                "--person",
-                metavar="COLUMN",
-                help="Column that says whose row it is, where people have several rows, such as patient_nbr: limits "
+            person_option(
+                "Column that says whose row it is, where people have several rows, such as patient_nbr: limits "
                 "are then about people. Never published.",
             ),
             click.option(

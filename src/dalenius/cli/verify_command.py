@@ -11,7 +11,7 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.group_options import group_options
-from dalenius.cli.set_options import sensitive_option
+from dalenius.cli.set_options import person_option, sensitive_option
 from dalenius.cli.shared_options import policy_options, read_request, read_value_counts
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
@@ -54,10 +54,8 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     help="Table that was published: check that the release has exactly its records.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file.")
-@click.option(
-    "--person",
-    metavar="COLUMN",
-    help="With --against: its column that says whose row it is. Needed if people have several rows, and not in --job.",
+@person_option(
+    "With --against: its column that says whose row it is. Needed if people have several rows, and not in --job."
 )
 @click.option(
     "--signed-by",

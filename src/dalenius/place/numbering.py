@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.errors import InputError
-from dalenius.model.missing import MISSING_TEXTS
-from dalenius.model.repeats import may_be_alike
+from dalenius.model.entries import MISSING_TEXTS, may_be_alike
 from dalenius.place.domains import Integers, is_integer_like, to_integers
 from dalenius.tables.arrays import arrow_array, numpy_array, widened
 from dalenius.tables.arrow import Source
@@ -40,7 +39,8 @@ def number_people(persons: Sequence[pa.Array], column: str) -> tuple[Integers, i
     _refuse_no_person(rows, column)
     folded = list(_folded(persons))
     _refuse_codes(folded, column)
-    return numbers, len(rows) - _different(map(keys_of, folded)) if folded else 0
+    as_they_are = all(one.equals(other) for one, other in zip(folded, persons, strict=False))
+    return numbers, 0 if as_they_are else len(rows) - _different(map(keys_of, folded))
 
 
 def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
@@ -84,7 +84,7 @@ def _folded(persons: Iterable[pa.Array]) -> Iterator[pa.Array]:
     for one in persons:
         if _is_text(one.type):
             text = pc.utf8_lower(pc.utf8_trim_whitespace(one))
-            if pc.any(pc.ends_with(text, ".0")).as_py():
+            if pc.any(pc.match_substring(text, ".0")).as_py():
                 text = pc.replace_substring_regex(text, r"^([0-9]+)\.0+$", r"\1")
             yield text
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.repeats import Occurrences
+from dalenius.model.entries import Occurrences
 
 Hashes = npt.NDArray[np.uint64]
 

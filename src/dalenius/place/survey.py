@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.errors import InputError, SelfCheckError
-from dalenius.model.repeats import Occurrences
+from dalenius.model.entries import Occurrences
 from dalenius.place.banded import BandCounter, BandedColumn, NumberBands, SourceWithNulls
 from dalenius.place.budget import Budget, in_parallel
 from dalenius.place.columns import RangeTracker, Tracker, cast_to_published, lossless_types, published_field, tracker_of

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from dalenius.model.concern import Concern, Severity, quoted
-from dalenius.model.repeats import Occurrences, may_be_alike
+from dalenius.model.entries import Occurrences, may_be_alike
 from dalenius.policy.roles import may_be_a_person, says_a_person
 
 _REPEATED = 0.98  # as many different identifiers as records, or fewer

@@ -28,6 +28,12 @@ def find_columns(table: OpenTable, roles: Roles) -> tuple[str, ...]:
     for name in named:
         if name not in table.names:
             raise NoSuchColumnError.in_table(name, table.names)
+    for one in roles.all_sets:
+        if one.name in table.names and one.name not in one.columns:
+            raise UsageError(
+                f"the sensitive set {one.name!r} is called like a column that is not part of it",
+                "Give it another name.",
+            )
     return tuple(name for name in table.names if name not in named)
 
 

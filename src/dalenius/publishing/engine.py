@@ -22,9 +22,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from dalenius.errors import MissingExtraError, NoSuchColumnError
+from dalenius.model.entries import Occurrences
 from dalenius.model.problem import ValueCounts
 from dalenius.model.progress import Progress, Silent
-from dalenius.model.repeats import Occurrences
 from dalenius.place.banded import NumberBands, NumberSample
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter

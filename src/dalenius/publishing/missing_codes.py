@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dalenius.infer.determining import Numbers, count_each
 from dalenius.model.concern import Concern, Severity, name_some, quoted
-from dalenius.model.missing import is_missing_code
+from dalenius.model.entries import is_missing_code
 from dalenius.place.domains import Domain, is_integer_like
 from dalenius.place.survey import Survey
 from dalenius.publishing.engine import SampleCodes

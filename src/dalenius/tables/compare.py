@@ -15,8 +15,8 @@ import duckdb
 import pyarrow
 
 from dalenius.errors import TooManyValuesError
+from dalenius.model.entries import Occurrences
 from dalenius.model.problem import MOST_VALUES
-from dalenius.model.repeats import Occurrences
 from dalenius.tables.connections import connect, named_nulls, quote_name
 from dalenius.tables.killable import scratch_folder
 from dalenius.tables.open_table import Table, open_table

@@ -97,8 +97,15 @@ def name_problems(manifest: Manifest) -> Iterator[str]:
 def _set_problems(manifest: Manifest) -> Iterator[str]:
     """Where the values of the sensitive columns come from."""
     quasi = {column.name for column in manifest.columns.quasi_identifiers}
+    before: set[str] = set()
     for number in range(manifest.sets):
-        of = manifest.view(number).columns.sensitive.of
+        sensitive = manifest.view(number).columns.sensitive
+        of = sensitive.of
+        if again := len(before.intersection(of)):
+            yield f"{about(manifest, number)}{plural(again, 'column')} of the source in several sensitive columns"
+        before.update(of)
+        if len(of) == 1 and of[0] != sensitive.name:
+            yield f"{about(manifest, number)}made of one column of another name"
         twice = sum(count - 1 for count in Counter(of).values())
         if twice:
             yield f"{about(manifest, number)}{plural(twice, 'column')} of the source listed more than once"
@@ -138,8 +145,30 @@ def _persons_problems(manifest: Manifest, persons: Persons) -> Iterator[str]:
         yield f"{plural(persons.dropped, 'row was', 'rows were')} left out, and there is no most"
     if persons.most_rows is not None and most > persons.most_rows:
         yield f"people have {_short(most)} rows, and at most {_short(persons.most_rows)} were kept"
+    if most == 1 and not persons.dropped:
+        yield "people have numbers, though everybody has one row and none was left out"
+    yield from _number_cuts(strata)
     if persons.dropped and persons.most_rows is not None and most < persons.most_rows:
         yield "rows were left out, and nobody has as many as were kept"
+
+
+def _number_cuts(strata: Strata) -> Iterator[str]:
+    """Questions about the number of rows ask for the largest number below them, and there are larger ones above."""
+    reached: dict[int, tuple[int, int]] = {}  # the smallest and the largest number of rows under a place of the tree
+    for place in range(len(strata.tree) - 1, -1, -1):  # what a question leads to is behind it
+        node = strata.tree[place]
+        if isinstance(node, Cut):
+            both = [reached[way] for way in (node.below, node.above) if way in reached]
+            if len(both) < 2:
+                return  # the tree is wrong, which is told elsewhere
+            (low, most), (least, high) = both
+            if node.column is None and not (node.at_most == str(most) and most < least):
+                yield "the tree asks for a number of rows that nobody has, or that does not tell people apart"
+                return
+            reached[place] = min(low, least), max(most, high)
+        elif 1 <= node.stratum <= len(strata.strata):
+            rows = strata.strata[node.stratum - 1].rows_each
+            reached[place] = rows, rows
 
 
 def _cuts_by_rows(strata: Strata) -> list[Cut]:

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from dalenius.errors import SelfCheckError, UsageError
+from dalenius.model.entries import Occurrences
 from dalenius.model.problem import SizeGroup
 from dalenius.model.progress import Progress, Silent
-from dalenius.model.repeats import Occurrences
 from dalenius.place.banded import NumberSample, drawn_numbers, kinds_of_numbers
 from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter
