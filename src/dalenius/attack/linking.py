@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.infer.candidates import Integers
+from dalenius.tables.arrays import distinct
 
 _NOWHERE = -1
 _TABLE = 2**24  # keys of buckets and items that are looked up in a table; where there are more, they are searched for
@@ -46,7 +47,7 @@ class Items:
     def of(cls, owners: Integers, codes: Integers, units: int, kinds: int) -> Items:
         """From pairs of a unit and an item, in any order; codes below 0 are none."""
         there = codes >= 0
-        keys = np.unique(owners[there] * kinds + codes[there])
+        keys = distinct(owners[there] * kinds + codes[there])
         first = np.searchsorted(keys, np.arange(units + 1) * kinds)
         return cls(first, keys % kinds, kinds)
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.place.domains import Integers
+from dalenius.tables.arrays import distinct
 
 Numbers = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -107,7 +108,7 @@ def items_of(offsets: Integers, columns: Sequence[Numbers], values: int) -> Item
         pairs = person * values + columns[0]
     else:
         cells = np.concatenate([np.arange(rows) * values + column for column in columns])
-        cells = np.unique(cells)
+        cells = distinct(cells)
         pairs = person[cells // values] * values + cells % values
     pairs.sort()
     starts = np.flatnonzero(np.diff(pairs, prepend=-1))

@@ -8,7 +8,7 @@ dictionary tells people apart. So nobody is taken for somebody else, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from dalenius.errors import InputError
 from dalenius.model.entries import MISSING_TEXTS, may_be_alike
 from dalenius.place.domains import Integers, is_integer_like, to_integers
-from dalenius.tables.arrays import arrow_array, numpy_array, widened
+from dalenius.tables.arrays import arrow_array, distinct, numpy_array, widened
 from dalenius.tables.arrow import Source
 
 Keys = npt.NDArray[np.uint64]
@@ -37,27 +37,34 @@ def number_people(persons: Sequence[pa.Array], column: str) -> tuple[Integers, i
     numbers = number_rows(persons)
     rows = np.bincount(numbers)
     _refuse_no_person(rows, column)
-    folded = list(_folded(persons))
+    folded = list(map(_folded, persons))
     _refuse_codes(folded, column)
-    as_they_are = all(one.equals(other) for one, other in zip(folded, persons, strict=False))
-    return numbers, 0 if as_they_are else len(rows) - _different(map(keys_of, folded))
+    if all(one.equals(other) for one, other in zip(folded, persons, strict=True)):
+        return numbers, 0
+    return numbers, len(rows) - len(distinct(np.concatenate([keys_of(one) for one in folded])))
 
 
 def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
     """Whether every row is a person's only one, but for a few that differ in spelling; an error for no person."""
+    folded = _keys_in(source, column, batch_rows, fold=True)
+    rows = sum(map(len, folded))
+    alike = rows - len(distinct(np.concatenate(folded))) if rows else 0
+    if alike == 0 or may_be_alike(alike, rows):
+        return alike == 0
+    return all_differ(_keys_in(source, column, batch_rows, fold=False))
+
+
+def _keys_in(source: Source, column: str, batch_rows: int, *, fold: bool) -> list[Keys]:
+    """The keys of the people of all rows, as they are written or folded; an error for rows without a person."""
     keys: list[Keys] = []
-    alike: list[Keys] = []
     rows = nulls = 0
     for batch in source.batches([column], batch_rows):
         persons = persons_in(batch.columns[0])
         rows, nulls = rows + len(persons), nulls + persons.null_count
         if not nulls:
-            keys.append(keys_of(persons))
-            alike += [keys_of(one) for one in _folded([persons])]
+            keys.append(keys_of(_folded(persons) if fold else persons))
     _refuse_nulls(column, nulls, rows)
-    differ = all_differ(keys)
-    del keys
-    return differ and not (alike and may_be_alike(rows - _different(alike), rows))
+    return keys
 
 
 def persons_in(column: pa.Array) -> pa.Array:
@@ -69,7 +76,7 @@ def persons_in(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):
         nothing = pc.is_nan(column)
     elif _is_text(column.type):
-        nothing = pc.less_equal(pc.binary_length(pc.utf8_trim_whitespace(column)), 0)
+        nothing = pc.or_(pc.utf8_is_space(column), pc.equal(pc.binary_length(column), 0))
     else:
         return column
     return pc.if_else(nothing, pa.scalar(None, column.type), column)
@@ -79,18 +86,14 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _folded(persons: Iterable[pa.Array]) -> Iterator[pa.Array]:
-    """Texts in lower case, without blanks around them, and without ".0" behind; nothing of other types."""
-    for one in persons:
-        if _is_text(one.type):
-            text = pc.utf8_lower(pc.utf8_trim_whitespace(one))
-            if pc.any(pc.match_substring(text, ".0")).as_py():
-                text = pc.replace_substring_regex(text, r"^([0-9]+)\.0+$", r"\1")
-            yield text
-
-
-def _different(keys: Iterable[Keys]) -> int:
-    return len(np.unique(np.concatenate(list(keys))))
+def _folded(persons: pa.Array) -> pa.Array:
+    """Texts in lower case, without blanks around them, and without ".0" behind a number; other types as they are."""
+    if not _is_text(persons.type):
+        return persons
+    text = pc.utf8_lower(pc.ascii_trim_whitespace(persons))
+    if pc.any(pc.match_substring(text, ".0")).as_py():
+        text = pc.replace_substring_regex(text, r"^([0-9]+)\.0+$", r"\1")
+    return text
 
 
 def _refuse_nulls(column: str, nulls: int, rows: int) -> None:
@@ -103,7 +106,7 @@ def _refuse_nulls(column: str, nulls: int, rows: int) -> None:
 def _refuse_codes(folded: Sequence[pa.Array], column: str) -> None:
     """An error if several rows have a text for a person that stands for a missing one."""
     missing = 0
-    for one in folded:
+    for one in filter(lambda one: _is_text(one.type), folded):
         codes = pa.array(sorted(MISSING_TEXTS), one.type)
         missing += pc.sum(pc.is_in(one, value_set=codes)).as_py() or 0
     if missing > 1:

@@ -16,6 +16,7 @@ from dalenius.place.people import Items, Numbers
 from dalenius.place.sensitive import SensitiveColumn
 from dalenius.policy.grouping import resolve_groups
 from dalenius.policy.limits import LimitPolicy, as_policy, resolve_limits
+from dalenius.tables.arrays import distinct
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def items_of_groups(items: Items, holders: Sequence[Sequence[int]], groups: int,
         pairs, inverse = np.unique(pairs, return_inverse=True)
         rows = np.bincount(inverse, np.repeat(items.rows, repeats)).astype(np.int32)
     else:
-        pairs = np.unique(pairs)
+        pairs = distinct(pairs)
         rows = np.ones(len(pairs), dtype=np.int32)
     counts = np.bincount(pairs // (groups + 1), minlength=len(items.offsets) - 1)
     codes = (pairs % (groups + 1)).astype(np.int32)

@@ -47,6 +47,7 @@ from dalenius.strata.growing import (
 from dalenius.strata.merging import merge_leaves
 from dalenius.strata.tree import Tree
 from dalenius.strata.worth import expected_error, is_worth_it
+from dalenius.tables.arrays import distinct
 
 Integers = npt.NDArray[np.int64]
 
@@ -296,7 +297,7 @@ def _is_nearly_key(codes: npt.NDArray[np.integer]) -> bool:
 
     In a table of few records that may be so with any number or date.
     """
-    return len(codes) >= _FEW and len(np.unique(codes)) >= _NEARLY_ALL * len(codes)
+    return len(codes) >= _FEW and len(distinct(codes)) >= _NEARLY_ALL * len(codes)
 
 
 def _numbers(stratum_of_leaf: Integers, values: int) -> npt.NDArray[np.integer]:

@@ -103,6 +103,10 @@ def people_plan(request: PublishRequest, progress: Progress) -> dict[str, Any]:
         "strata": len(of_plan["strata"]),
         "by_rows": list(rows_each.values()),
         "in_the_clear": clear,
-        "exposure": {"sentence": exposure_sentence(plan.exposure), "bands": list(plan.exposure.bands)},
+        "exposure": {
+            "sentence": exposure_sentence(plan.exposure),
+            "bands": list(plan.exposure.bands),
+            "several": plan.exposure.several,
+        },
         "sentences": [on_a_page(sentence, "") for sentence in plan.solved.sentences()],
     }

@@ -149,6 +149,7 @@ def card_object(release: StudioRelease) -> dict[str, Any]:
             **{name: front[name] for name in ("verdict", "exposure", "bands", "attackers", "counts")},
             "advice": verdict,
             "people": twin["exposure"]["bands"] if twin["exposure"] is not None else None,
+            "several": twin["exposure"] is not None and twin["exposure"]["several"],
             "findings": [on_card(finding, release.has_truth) for finding in findings],
         }
     return {

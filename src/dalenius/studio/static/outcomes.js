@@ -33,8 +33,11 @@ export const verdictBlock = ({ tone, mark, words, why }, advice) =>
 
 const [WIDE, HIGH, STEP] = [470, 84, 40]; // of the chart of people
 
-/** People by the probability that the release gives to their own value: a column for each tenth, and for certainty. */
-export function exposureChart(bands, words) {
+/**
+ * People by the probability that the release gives to their own value, or to the likeliest where people have several:
+ * a column for each tenth, and for certainty.
+ */
+export function exposureChart(bands, words, several) {
   const most = Math.max(...bands, 1);
   const everybody = bands.reduce((sum, people) => sum + people, 0);
   return svg(
@@ -54,7 +57,7 @@ export function exposureChart(bands, words) {
     svg("path", { class: "axis", d: `M0 ${18.5 + HIGH} h402 M416 ${18.5 + HIGH} h40` }),
     svg("text", { x: 402, y: 118, "text-anchor": "middle" }, "100 %"),
     svg("text", { x: 436, y: 134, "text-anchor": "middle" }, "outright"),
-    svg("text", { x: 0, y: 134 }, "probability of a person's own value"),
+    svg("text", { x: 0, y: 134 }, `probability of a person's ${several ? "likeliest" : "own"} value`),
   );
 }
 

@@ -123,7 +123,7 @@ function drawn(plan) {
     plan.stale ? el("p", { class: "hint", "data-test": "plan-stale" }, "For what was set before.") : null,
     plan.in_the_clear ? el("p", { class: "bad-word", "data-test": "plan-clear" }, sentence(plan.in_the_clear)) : null,
     el("p", { class: plan.exposure.bands.at(-1) > 0 ? "bad-word" : null, "data-test": "plan-exposure" }, sentence(plan.exposure.sentence)),
-    exposureChart(plan.exposure.bands, sentence(plan.exposure.sentence)),
+    exposureChart(plan.exposure.bands, sentence(plan.exposure.sentence), plan.exposure.several),
     el("p", { "data-test": "plan-words" }, summary(plan)),
     plan.dropped_rows > 0
       ? el("p", { "data-test": "plan-dropped" }, `${plural(plan.dropped_rows, "row is", "rows are")} left out, chosen at random.`)

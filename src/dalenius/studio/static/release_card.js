@@ -103,7 +103,7 @@ export class ReleaseCard {
         ? [
             verdictBlock(card.verdict, card.advice),
             card.exposure ? el("p", { class: "exposure", "data-test": "exposure" }, card.exposure) : null,
-            card.people ? exposureChart(card.people, card.bands) : null,
+            card.people ? exposureChart(card.people, card.bands, card.several) : null,
             groupShares(known.verify.groups, this.known_records, known.own_groups),
             card.findings.length ? el("h4", {}, "What was found") : null,
             findingList(card.findings, (finding) => this.#actFor(finding)),
