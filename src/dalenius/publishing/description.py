@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -130,7 +130,7 @@ def describe(
         people=survey.rows,
         persons=None,
         buckets=setting.buckets,
-        setting=_setting(setting),
+        setting=setting_entries(setting),
         loss=setting.loss,
         mse=float(setting.mse),
         method=arrangement.method,
@@ -139,18 +139,7 @@ def describe(
         gap=arrangement.gap,
         adversary=manifest.Adversary(known_records=problem.known_records, fake_values=fakes),
         strata=_strata(arrangement),
-        groups=[
-            manifest.GroupEntry(
-                name=group.name,
-                level=group.level,
-                parent=None if group.parent == NO_GROUP else group.parent,
-                limit=None if group.limit is None else str(group.limit),
-                count=count,
-                worst=worst,
-            )
-            for group, (count, worst) in zip(groups, _worst_cases(arrangement, paths, len(groups)), strict=True)
-        ]
-        or None,
+        groups=group_entries(groups, _worst_cases(arrangement, paths, len(groups))) or None,
         bands=[exact_text(cut) for cut in sensitive.bands.cuts] if isinstance(sensitive, BandedColumn) else None,
         values=[
             manifest.Value(
@@ -192,7 +181,7 @@ def _strata(arrangement: Arrangement) -> manifest.Strata | None:
     strata = [
         manifest.Stratum(
             rows=part.setting.records,
-            setting=_setting(part.setting),
+            setting=setting_entries(part.setting),
             rows_each=1,
             applies=not apart or place < len(arrangement.own_partitions),
         )
@@ -201,7 +190,23 @@ def _strata(arrangement: Arrangement) -> manifest.Strata | None:
     return manifest.Strata(tree=tree, margin=str(MARGIN), strata=strata)
 
 
-def _setting(setting: BucketSetting) -> list[manifest.SizeGroupPart]:
+def group_entries(groups: Sequence[Group], cases: Iterable[tuple[int, manifest.Worst]]) -> list[manifest.GroupEntry]:
+    """Groups of a manifest, with their counts and worst cases."""
+    return [
+        manifest.GroupEntry(
+            name=group.name,
+            level=group.level,
+            parent=None if group.parent == NO_GROUP else group.parent,
+            limit=None if group.limit is None else str(group.limit),
+            count=count,
+            worst=worst,
+        )
+        for group, (count, worst) in zip(groups, cases, strict=True)
+    ]
+
+
+def setting_entries(setting: BucketSetting) -> list[manifest.SizeGroupPart]:
+    """A setting of a manifest."""
     return [manifest.SizeGroupPart(size=group.size, buckets=group.buckets) for group in setting.groups]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,13 @@ import pyarrow as pa
 
 from dalenius.errors import SelfCheckError
 from dalenius.model import VERSION
-from dalenius.model.groups import NO_GROUP
 from dalenius.model.plan import Method
 from dalenius.model.problem import BucketSetting
 from dalenius.place.domains import Integers
 from dalenius.place.items import Items, Tuples
 from dalenius.place.people import People
 from dalenius.place.survey import Survey
+from dalenius.publishing.description import group_entries, setting_entries
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.people_buckets import Buckets
 from dalenius.publishing.people_limits import LimitedSet
@@ -155,7 +156,7 @@ class PeopleTables:
             column=SensitiveEntry(name=stated.name, type=str(stated.type), nulls=stated.nullable, of=of),
             null_value=self._null_name(number) if column.null_code is not None else None,
             missing=sorted(set(self._missing(number))) if column.null_code is not None else [],
-            groups=_group_entries(one, groups) or None,
+            groups=group_entries(one.groups, islice(groups.found(), len(one.groups))) or None,
             bands=None,
             values=[
                 manifest.Value(
@@ -250,7 +251,7 @@ class PeopleTables:
             people=people.number,
             persons=persons if self.has_persons else None,
             buckets=setting.buckets,
-            setting=_setting(setting),
+            setting=setting_entries(setting),
             loss=setting.loss,
             mse=float(setting.mse),
             method=Method.OPTIMAL,
@@ -279,7 +280,7 @@ class PeopleTables:
         strata = [
             manifest.Stratum(
                 rows=len(one.people) * one.rows_each,
-                setting=_setting(one.solution.setting),
+                setting=setting_entries(one.solution.setting),
                 rows_each=one.rows_each,
                 applies=True,
             )
@@ -319,24 +320,6 @@ class _WorstCases:
             if cases:
                 _, count, size = max((Fraction(count, size - self._known), count, size) for count, size in cases)
                 yield total, manifest.Worst(count=count, size=size)
-
-
-def _group_entries(one: LimitedSet, cases: _WorstCases) -> list[manifest.GroupEntry]:
-    return [
-        manifest.GroupEntry(
-            name=group.name,
-            level=group.level,
-            parent=None if group.parent == NO_GROUP else group.parent,
-            limit=None if group.limit is None else str(group.limit),
-            count=count,
-            worst=worst,
-        )
-        for group, (count, worst) in zip(one.groups, cases.found(), strict=False)
-    ]
-
-
-def _setting(setting: BucketSetting) -> list[manifest.SizeGroupPart]:
-    return [manifest.SizeGroupPart(size=group.size, buckets=group.buckets) for group in setting.groups]
 
 
 def _column(field: pa.Field) -> manifest.Column:

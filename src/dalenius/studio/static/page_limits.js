@@ -9,12 +9,11 @@ import { Compare, Results } from "./results.js";
 import {
   allLimits,
   areBands,
-  atLeast,
   faults,
   ownLimits,
   read,
   RuleControls,
-  threeDigits,
+  RuleOfBefore,
 } from "./rules.js";
 import { chosenTable, fresh, get, initial, post, remove, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
@@ -35,7 +34,7 @@ const draft = new Draft(initial);
 let pinned = initial.pinned;
 let answer = null;
 let wanted = null; // the rule that was chosen last
-let fromRule = Object.create(null); // limits that "by value only" took from the rule
+const before = new RuleOfBefore();
 
 const { table, counted } = await counts();
 const chart = new LimitChart(
@@ -138,7 +137,7 @@ function otherValues() {
   const { limits } = draft;
   const kept = Object.entries(limits.values).filter(([value]) => value === table.missing); // it is no band
   limits.values = Object.assign(Object.create(null), Object.fromEntries(kept));
-  fromRule = Object.create(null);
+  before.forget();
   if (limits.rule === "none") limits.rule = "odds";
   rule.show();
 }
@@ -215,7 +214,7 @@ function showLimits() {
 function showDraft(state) {
   draft.replace(state);
   groups.replaced(state.group_source);
-  fromRule = Object.create(null);
+  before.forget();
   tradeOff.drop();
   rule.show();
   showSizesRange();
@@ -223,7 +222,6 @@ function showDraft(state) {
   solving.replaced();
 }
 
-/** "By value only" starts with the limits of the last rule. The next rule replaces those that were not changed. */
 async function chooseRule(name, event) {
   const { limits } = draft;
   wanted = name;
@@ -233,28 +231,9 @@ async function chooseRule(name, event) {
     if (wanted !== name || draft.limits !== limits) return; // somebody chose another one meanwhile
     if (first) limits[name] = first.number;
   }
-  if (name === "none") {
-    const now = allLimits(limits, table);
-    fromRule = Object.create(null);
-    table.values.forEach((value, at) => {
-      if (!Object.hasOwn(limits.values, value)) fromRule[value] = startingLimit(now[at], at);
-    });
-    Object.assign(limits.values, fromRule);
-  } else if (limits.rule === "none") {
-    for (const [value, text] of Object.entries(fromRule))
-      if (limits.values[value] === text) delete limits.values[value];
-    fromRule = Object.create(null);
-  }
-  limits.rule = name;
+  before.change(limits, name, table, draft.protection.known_records);
   rule.show();
   changed(event);
-}
-
-/** The limit of the rule in three digits, but never so low that it can no longer be kept. */
-function startingLimit(limit, at) {
-  const least = atLeast(table.counts[at], table.total - draft.protection.known_records) ?? "1";
-  const text = Number.isNaN(limit) ? least : threeDigits(limit);
-  return Number(text) < Number(least) && limit >= Number(least) * 0.99 ? least : text;
 }
 
 /** Whether an answer is about the counts that this page shows. */
@@ -352,7 +331,7 @@ async function unpin() {
 
 function usePinned(event) {
   draft.limits = copyLimits(pinned.limits);
-  fromRule = Object.create(null);
+  before.forget();
   rule.show();
   changed(event);
 }

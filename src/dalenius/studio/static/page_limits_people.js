@@ -6,7 +6,7 @@ import { ChartTools } from "./chart_tools.js";
 import { byId, count, el, fill, named, plural, say, sentence } from "./dom.js";
 import { Groups } from "./groups.js";
 import { keepRowsButton, PeoplePlan } from "./people_plan.js";
-import { allLimits, atLeast, faults, ownLimits, policyWords, read, RuleControls, threeDigits } from "./rules.js";
+import { allLimits, faults, ownLimits, policyWords, read, RuleControls, RuleOfBefore } from "./rules.js";
 import { fresh, get, initial, untilCounted } from "./server.js";
 import { onDraft } from "./session.js";
 import { announce, clear, complain, mark } from "./shell.js";
@@ -42,7 +42,7 @@ class SetDraft extends Draft {
 }
 
 const draft = new SetDraft(initial);
-let fromRule = Object.create(null); // limits that "by value only" took from the rule
+const before = new RuleOfBefore();
 let answer = null;
 
 const table = await counts();
@@ -192,7 +192,7 @@ function showDraft(state) {
   if (!state.by_people || ofSet(state) === undefined) return location.assign("/limits");
   draft.replace(state);
   groups.replaced(ofSet(state).group_source);
-  fromRule = Object.create(null);
+  before.forget();
   rule.show();
   plan.show(state.people_plan);
   showSizesRange();
@@ -200,31 +200,11 @@ function showDraft(state) {
   solving.replaced();
 }
 
-/** "By value only" starts with the limits of the last rule. The next rule replaces those that were not changed. */
 function chooseRule(name, event) {
   const { limits } = draft;
-  if (name === "none") {
-    const now = allLimits(limits, table);
-    fromRule = Object.create(null);
-    table.values.forEach((value, at) => {
-      if (!Object.hasOwn(limits.values, value)) fromRule[value] = startingLimit(now[at], at);
-    });
-    Object.assign(limits.values, fromRule);
-  } else if (limits.rule === "none") {
-    for (const [value, text] of Object.entries(fromRule))
-      if (limits.values[value] === text) delete limits.values[value];
-    fromRule = Object.create(null);
-  }
-  limits.rule = name;
+  before.change(limits, name, table, draft.protection.known_records);
   rule.show();
   changed(event);
-}
-
-/** The limit of the rule in three digits, but never below what everybody in one bucket would need. */
-function startingLimit(limit, at) {
-  const least = atLeast(table.counts[at], table.total - draft.protection.known_records) ?? "1";
-  const text = Number.isNaN(limit) ? least : threeDigits(limit);
-  return Number(text) < Number(least) && limit >= Number(least) * 0.99 ? least : text;
 }
 
 function answered(got, overtaken) {

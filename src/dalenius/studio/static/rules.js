@@ -252,3 +252,36 @@ export class RuleControls {
     byId("rule-error").hidden = true;
   }
 }
+
+/** "By value only" starts with the limits of the last rule. The next rule replaces those that were not changed. */
+export class RuleOfBefore {
+  #took = Object.create(null);
+
+  forget() {
+    this.#took = Object.create(null);
+  }
+
+  /** Change limits to a rule; with none, those of values become what they are now. `known` records are not at risk. */
+  change(limits, name, table, known) {
+    if (name === "none") {
+      const now = allLimits(limits, table);
+      this.forget();
+      table.values.forEach((value, at) => {
+        if (!Object.hasOwn(limits.values, value)) this.#took[value] = startingLimit(now[at], table.counts[at], table.total - known);
+      });
+      Object.assign(limits.values, this.#took);
+    } else if (limits.rule === "none") {
+      for (const [value, text] of Object.entries(this.#took))
+        if (limits.values[value] === text) delete limits.values[value];
+      this.forget();
+    }
+    limits.rule = name;
+  }
+}
+
+/** A limit in three digits, but never so low that it can no longer be kept. */
+function startingLimit(limit, count, total) {
+  const least = atLeast(count, total) ?? "1";
+  const text = Number.isNaN(limit) ? least : threeDigits(limit);
+  return Number(text) < Number(least) && limit >= Number(least) * 0.99 ? least : text;
+}
