@@ -303,6 +303,8 @@ def test_a_release_that_changed_is_not_called_verified(visits: Visits, odd: Path
         (tmp_path / "out" / "first" / "st.parquet").write_bytes(b"something else")
         page.reload()
         expect(hook(page, "verified-badge")).to_have_text("not verified yet")
+        expect(hook(page, "no-verdict")).to_be_visible()
+        page.wait_for_load_state("networkidle")  # nothing arrives any more that moves the button
         hook(page, "verify").click()
         expect(hook(page, "verified-badge")).to_have_text("✗ NOT verified")
         expect(hook(page, "verified")).to_have_attribute("data-verified", "false")
