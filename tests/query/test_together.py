@@ -152,7 +152,8 @@ def test_a_part_may_tie_columns(
     seed: int, tied: Part, other: list[str] | None, age: int | None, unit: Unit, each: list[int]
 ) -> None:
     parts = [tied, among("Drug", other)] if other is not None else [tied]
-    agree(made_up(seed, each, 3), parts, age, unit)
+    found = agree(made_up(seed, each, 3), parts, age, unit)
+    assert found.exact or age is not None or each != [1]
 
 
 @pytest.mark.parametrize("each", [1, 2, 3])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -18,6 +17,7 @@ from dalenius.solve.units_check import check_buckets
 from dalenius.solve.units_prices import bound_by_prices
 from dalenius.solve.units_sharing import Sharing
 from dalenius.solve.units_two_columns import best_one_size, colour_units, sides_of
+from tests.clocks import Clock
 from tests.effort import examples
 
 
@@ -75,7 +75,7 @@ def _least_loss(problem: UnitProblem) -> int | None:
 
 
 @pytest.mark.parametrize("seed", range(examples(160)))
-def test_no_bucketization_beats_the_bounds_and_the_one_that_comes_out_is_valid(seed: int) -> None:
+def test_no_bucketization_beats_the_bounds_and_the_one_that_comes_out_is_valid(seed: int, clock: Clock) -> None:
     problem = _random_problem(seed)
     if is_eligible(problem) or problem.units < problem.first_size:
         assert _least_loss(problem) is None
@@ -83,8 +83,8 @@ def test_no_bucketization_beats_the_bounds_and_the_one_that_comes_out_is_valid(s
     least = _least_loss(problem)
     assert least is not None
     random = np.random.default_rng(seed)
-    bound = bound_units(problem, 0.0, time.monotonic() + 5)
-    sharing = Sharing(problem, bound.promising, problem.units, random, time.monotonic() + 5)
+    bound = bound_units(problem, 0.0, clock() + 5)
+    sharing = Sharing(problem, bound.promising, problem.units, random, clock() + 5)
     assert bound.bound <= least
     assert sharing.bound <= least
     solution = solve_units(problem, gap=0.0, time_limit=1.0, random=random)
@@ -111,13 +111,13 @@ def test_whatever_the_prices_are_they_prove_a_bound(seed: int) -> None:
     assert bound_by_prices(problem, kinds, sizes, caps, prices, others) <= least
 
 
-def test_prices_prove_more_than_representatives() -> None:
+def test_prices_prove_more_than_representatives(clock: Clock) -> None:
     """Everybody has one of a and b and one of c and d, in all four ways: representatives are of one column alone."""
     sets = [[a, 2 + c] for a in (0, 1) for c in (0, 1) for _ in range(30)] + [[4, 5]] * 30
     half, rare = Fraction(1, 2), Fraction(1, 4)
     problem = _problem(sets, [half, half, half, half, rare, rare], 40)
-    bound = bound_units(problem, 0.0, time.monotonic() + 5)
-    sharing = Sharing(problem, bound.promising, 40, np.random.default_rng(0), time.monotonic() + 5)
+    bound = bound_units(problem, 0.0, clock() + 5)
+    sharing = Sharing(problem, bound.promising, 40, np.random.default_rng(0), clock() + 5)
     assert sharing.bound >= bound.bound
 
 
@@ -141,7 +141,7 @@ def _two_columns(random: np.random.Generator, units: int) -> UnitProblem:
 
 
 @pytest.mark.parametrize("seed", range(examples(40)))
-def test_two_columns_in_one_size_are_valid_exactly_if_the_counts_fit(seed: int) -> None:
+def test_two_columns_in_one_size_are_valid_exactly_if_the_counts_fit(seed: int, clock: Clock) -> None:
     random = np.random.default_rng(seed)
     problem = _two_columns(random, int(random.integers(12, 90)))
     one, side = best_one_size(problem), sides_of(problem)
@@ -149,7 +149,7 @@ def test_two_columns_in_one_size_are_valid_exactly_if_the_counts_fit(seed: int) 
     if one is None:
         assert is_eligible(problem)
         return
-    bucket_of = colour_units(problem, one, side, random, time.monotonic() + 20)
+    bucket_of = colour_units(problem, one, side, random, clock() + 20)
     assert bucket_of is not None
     check_buckets(problem, bucket_of)
     sizes = np.bincount(bucket_of)

@@ -42,10 +42,13 @@ def promise(twin: Twin) -> str:
     several = bool(release["others"])
     says = "" if twin["verify"]["verified"] else " according to the manifest"
     if release["persons"] is not None:
-        start, knows = f"Limits are about people{says}, not rows", "all rows of the person, and can tell that they are"
-        knows += " theirs,"
+        start = f"Limits are about people{says}, not rows"
+        knows = "the quasi-identifiers in all rows of the person, and which rows are theirs,"
     else:
-        start, knows = f"Limits are about people{says}, and every row is a person of its own", "the person's row"
+        start, knows = (
+            f"Limits are about people{says}, and every row is a person of its own",
+            "the person's quasi-identifiers",
+        )
     value = "every value of every sensitive column" if several else "every value"
     text = f"{start}. For every person and {value}: whoever knows {knows} gives “has it” at most its limit."
     if several:
