@@ -37,11 +37,15 @@ def number_people(persons: Sequence[pa.Array], column: str) -> tuple[Integers, i
     numbers = number_rows(persons)
     rows = np.bincount(numbers)
     _refuse_no_person(rows, column)
-    folded = list(map(_folded, persons))
-    _refuse_codes(folded, column)
-    if all(one.equals(other) for one, other in zip(folded, persons, strict=True)):
+    missing, is_folded = 0, True
+    for one in persons:  # of which there is no second copy
+        folded = _folded(one)
+        missing += _codes_for_nobody(folded)
+        is_folded &= folded.equals(one)
+    _refuse_codes(column, missing, len(numbers))
+    if is_folded:
         return numbers, 0
-    return numbers, len(rows) - len(distinct(np.concatenate([keys_of(one) for one in folded])))
+    return numbers, len(rows) - len(distinct(np.concatenate([keys_of(_folded(one)) for one in persons])))
 
 
 def nobody_repeats(source: Source, column: str, batch_rows: int) -> bool:
@@ -103,14 +107,16 @@ def _refuse_nulls(column: str, nulls: int, rows: int) -> None:
         )
 
 
-def _refuse_codes(folded: Sequence[pa.Array], column: str) -> None:
-    """An error if several rows have a text for a person that stands for a missing one."""
-    missing = 0
-    for one in filter(lambda one: _is_text(one.type), folded):
-        codes = pa.array(sorted(MISSING_TEXTS), one.type)
-        missing += pc.sum(pc.is_in(one, value_set=codes)).as_py() or 0
+def _codes_for_nobody(folded: pa.Array) -> int:
+    """How many rows have a text that stands for a missing person."""
+    if not _is_text(folded.type):
+        return 0
+    codes = pa.array(sorted(MISSING_TEXTS), folded.type)
+    return int(pc.sum(pc.is_in(folded, value_set=codes)).as_py() or 0)
+
+
+def _refuse_codes(column: str, missing: int, rows: int) -> None:
     if missing > 1:
-        rows = sum(map(len, folded))
         raise InputError(
             f"{missing:,} of {rows:,} rows have no person: the column {column!r} has a code for a missing one there, "
             "such as '?' or 'unknown'",

@@ -68,7 +68,7 @@ def _inspect_first(table: OpenTable, survey: Survey, request: PublishRequest, fi
     columns = {name: numbered(codes) for name, codes in sample.codes.items()}
     yield from determining_concerns(survey.sensitive, columns, sample.values, request.strata.columns)
     yield from _of_values(survey, first)
-    if not _have_several_rows(survey, request):  # else it is about all their rows, which are not known here
+    if request.roles.person is None:  # else it is about all their rows (`unique_people`)
         yield from _unique_rows(survey, columns, sample)
     yield from missing_code_concerns(survey, sample, first.about)
 
@@ -220,19 +220,12 @@ def _ungrouped_codes(survey: Survey, one: _Sensitive) -> Iterator[Concern]:
         )
 
 
-def _have_several_rows(survey: Survey, request: PublishRequest) -> bool:
-    """Whether it was said which rows are whose, and some are of the same people."""
-    person = request.roles.person
-    said = survey.identifying.get(person) if person is not None else None
-    return said is not None and said.different < said.records
-
-
 def unique_people(people: People, columns: Iterable[str]) -> Iterator[Concern]:
-    """People with several rows whom nobody else resembles in all quasi-identifiers of all their rows."""
-    alone = people.alone() if len(people.keys) > people.number else 0
-    if alone:
+    """People whom nobody else resembles in all quasi-identifiers of all their rows."""
+    if alone := people.alone():
+        whose = " of all their rows" if len(people.keys) > people.number else ""
         who = f"{alone:,} people ({percent(alone / people.number)}) are" if alone > 1 else "1 person is"
-        yield _alone(who, " of all their rows", alone, columns)
+        yield _alone(who, whose, alone, columns)
 
 
 def _alone(who: str, whose: str, people: int | None, columns: Iterable[str]) -> Concern:

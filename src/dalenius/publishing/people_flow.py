@@ -250,8 +250,11 @@ def _solved(engine: Engine, request: PublishRequest, progress: Progress) -> Iter
 
 def _of_people(people: People, request: PublishRequest) -> Iterator[Concern]:
     """What can be said once it is known whose rows are whose."""
-    if request.roles.person is not None and people.alike:
-        yield alike_people(request.roles.person, people.number, people.alike)
+    person = request.roles.person
+    if person is None:
+        return
+    if people.alike:
+        yield alike_people(person, people.number, people.alike)
     yield from unique_people(people, request.roles.quasi_identifiers)
 
 
