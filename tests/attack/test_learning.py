@@ -240,9 +240,9 @@ def test_with_strata_nothing_is_counted_twice_and_nothing_left_out(kind: str, tm
     assert found.success is not None
     assert found.baseline is not None
     learners = {entry["learner"]: entry["success"] for entry in found.details["learners"]}
-    assert set(learners) == {"naive Bayes", "columns fitted together"}
+    assert set(learners) == {"naive Bayes", "regression"}
     assert found.success.share == pytest.approx(max(learners.values()))
-    together = learners["columns fitted together"]
+    together = learners["regression"]
     if kind == "school":
         assert together > found.baseline.share - 0.03
         assert together > learners["naive Bayes"]
@@ -252,7 +252,7 @@ def test_with_strata_nothing_is_counted_twice_and_nothing_left_out(kind: str, tm
 
 def test_without_the_truth_the_second_learner_is_shown(tmp_path: Path) -> None:
     found = audit(by_school("age", 600).write(tmp_path), attacks=["learning"])["learning"]
-    assert found.details["learner"] == "columns fitted together"
+    assert found.details["learner"] == "regression"
     assert [entry["success"] for entry in found.details["learners"]] == [None, None]
 
 

@@ -158,7 +158,7 @@ def minimality(target: Target) -> Attack:
 def _play_models(target: Target, tree: Tree, merged: Sequence[MergedStratum]) -> list[_Play]:
     candidates, people = target.candidates, target.people
     limited = _Limited.of(target)
-    leaf_of = _leaves(tree, target.sample.rows, candidates.rows)
+    leaf_of = leaves_of(tree, target.sample.rows, candidates.rows)
     counts = _true_counts(tree, leaf_of, people, limited.values) if people is not None and people.whole else None
     plays = []
     for name, model in MODELS.items():
@@ -178,7 +178,8 @@ def _play_object(play: _Play, with_truth: bool) -> dict[str, Any]:
     return {"model": play.name, "success": success, "claims": scores.values.claims, **play.conclusions}
 
 
-def _leaves(tree: Tree, rows: pa.Table, number: int) -> Integers:
+def leaves_of(tree: Tree, rows: pa.Table, number: int) -> Integers:
+    """The leaf at which each of so many rows arrives."""
     if not tree.columns:
         return np.zeros(number, np.int64)
     batches = rows.select(list(tree.columns)).to_batches(max_chunksize=_ROWS_AT_ONCE)

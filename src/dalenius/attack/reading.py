@@ -86,6 +86,14 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Control:
+    """People who are not in the release: their values, -1 for one that it has not, and their strata, from 0."""
+
+    values: Integers
+    strata: Integers
+
+
+@dataclass(frozen=True)
 class Target:
     """What every attacker is given.
 
@@ -108,13 +116,18 @@ class Target:
     groups: LimitedGroups | None
     group_exposure: ChosenGroups | None
     people: People | None
-    control: Integers | None
+    control: Control | None
     progress: Progress
 
     @property
     def candidates(self) -> Candidates:
         """The values that rows may have."""
         return self.sample.candidates
+
+    @property
+    def bucket_strata(self) -> Integers:
+        """The stratum of every bucket of the sample."""
+        return strata_of(last_buckets(self.release.manifest), self.candidates.numbers)
 
 
 def entries_that_fit(folder: ReleaseFolder) -> int:

@@ -16,7 +16,9 @@ from dalenius.attack.aligned_rows import ITERATIONS, People, align, plain_rows
 from dalenius.attack.claims import LimitedGroups
 from dalenius.attack.corruption import ChosenGroups, ChosenRecords, numbers_known
 from dalenius.attack.dealing import SlotCounts
+from dalenius.attack.minimality import leaves_of
 from dalenius.attack.reading import (
+    Control,
     Outline,
     Sample,
     Target,
@@ -32,7 +34,9 @@ from dalenius.infer.candidates import Floats
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
 from dalenius.verify.buckets import Integers, WholeBuckets
+from dalenius.verify.findings import Report
 from dalenius.verify.stated_groups import StatedGroups
+from dalenius.verify.stated_tree import Tree, check_tree
 
 _MOST_CONTROL = 100_000  # people outside of the release
 
@@ -102,8 +106,8 @@ class TargetReader:
             )
         return outline, sample
 
-    def _others(self) -> tuple[pa.Table, Integers]:
-        """People who are not in the release, and the numbers of their values; -1 for one that the release has not."""
+    def _others(self) -> tuple[pa.Table, Control]:
+        """People who are not in the release: their quasi-identifiers, and what is known of them."""
         manifest = self._release.manifest
         schema = self._release.schema("qit")
         kinds = {column.name: schema.field(column.name).type for column in manifest.columns.quasi_identifiers}
@@ -119,7 +123,16 @@ class TargetReader:
         if len(values) < everyone:
             self.notes.append(f"The control is a random sample of {len(values):,} of {everyone:,} people")
         place = {entry.value: number for number, entry in enumerate(manifest.values)}
-        return rows, np.array([-1 if value is None else place.get(value, -1) for value in values], np.int64)
+        numbers = np.array([-1 if value is None else place.get(value, -1) for value in values], np.int64)
+        return rows, Control(numbers, self._strata_of(rows))
+
+    def _strata_of(self, rows: pa.Table) -> Integers:
+        """The strata to which the manifest's tree leads rows; the first where there is none."""
+        strata = self._release.manifest.strata
+        if strata is None or not check_tree(self._release.manifest, Report()):
+            return np.zeros(rows.num_rows, np.int64)
+        tree = Tree.of(strata, dict(zip(rows.schema.names, rows.schema.types, strict=True)))
+        return tree.stratum_of[leaves_of(tree, rows, rows.num_rows)]
 
     def _people(self, sample: Sample) -> People:
         manifest = self._release.manifest

@@ -10,7 +10,7 @@ With sigma fake values in every bucket, the counts add up to S + sigma, and p ha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -139,6 +139,20 @@ def make_blocks(
                 )
             )
     return tuple(blocks)
+
+
+def with_kinds(candidates: Candidates, kind_of: Integers, kinds: int) -> Candidates:
+    """The same with `kinds` of values instead of values; `kind_of` has that of every value."""
+    cells, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for block in candidates.blocks:
+        cells.append((block.buckets[:, None] * kinds + kind_of[block.values]).ravel())
+        counts.append(block.counts.ravel())
+    keys, places = np.unique(np.concatenate(cells), return_inverse=True)
+    totals = np.zeros(len(keys), np.int64)
+    np.add.at(totals, places, np.concatenate(counts))
+    buckets, values = np.divmod(keys, kinds)
+    blocks = make_blocks(candidates.bucket_of, buckets, values, totals, candidates.fakes)
+    return replace(candidates, blocks=blocks, values=kinds)
 
 
 def _split(alike: Integers, rows: int, different: int) -> Iterator[Integers]:

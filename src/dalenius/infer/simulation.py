@@ -2,10 +2,9 @@
 
 **A truth.** Naive Bayes, fitted to the release (`naive_bayes.py`), says how well value x goes with row r: the weight
 w(r, x) is the product over columns of theta_a(z_ra | x) / P_a(z_ra). In every bucket the values that it has are given
-to its rows, and each way to do so has a probability in proportion to the product of the weights, to the power of a
-`strength`: with 0 rows and values are matched at random, and with more than 1 they go together more than was learned.
-The draw starts from a random assignment. In every sweep the rows of each bucket are paired at random, and each pair
-swaps its values with the probability of Metropolis' rule. Swaps never change what a bucket has. Fake values belong to
+to its rows (`swaps.py`), and each way to do so has a probability in proportion to the product of the weights, to the
+power of a `strength`: with 0 rows and values are matched at random, and with more than 1 they go together more than was
+learned. Fake values belong to
 rows without quasi-identifiers, whose weights are 1.
 
 **A release.** The publisher gives the records of a value, in each stratum, to the slots of the value at random. So
@@ -23,6 +22,7 @@ import numpy as np
 
 from dalenius.infer.candidates import Candidates, Column, Floats, Integers, make_blocks
 from dalenius.infer.naive_bayes import learn
+from dalenius.infer.swaps import Swaps
 
 SWEEPS = 16
 _MOST_ENTRIES = 2**20  # rows times different values of a bucket, that naive Bayes is fitted to
@@ -87,19 +87,12 @@ class Simulator:
 
     def __init__(self, sample: BucketSample, random: np.random.Generator) -> None:
         self.sample, self._random = sample, random
-        fake_rows = np.repeat(np.arange(len(sample.stratum_of)), sample.fakes)
-        buckets = np.concatenate([sample.row_buckets, fake_rows])
-        self._order = np.argsort(buckets, kind="stable")  # rows, and those of fakes, by bucket as slots are
-        self._buckets = buckets[self._order].astype(np.float64)
-        sizes = np.bincount(sample.slot_buckets, minlength=len(sample.stratum_of))
-        self._even = (np.arange(len(buckets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)) % 2 == 0
-        self._even &= np.append(self._buckets[1:] == self._buckets[:-1], False)
+        self._swaps = Swaps(sample.row_buckets, sample.slot_buckets, sample.fakes)
         starts = np.cumsum([0, *(column.kinds for column in sample.columns)])
         self._kinds = int(starts[-1]) + 1
-        self._cells = np.full((len(buckets), len(sample.columns)), self._kinds - 1)
+        self._cells = np.full((len(sample.slot_buckets), len(sample.columns)), self._kinds - 1)
         for place, column in enumerate(sample.columns):
             self._cells[: sample.rows, place] = starts[place] + column.codes[: sample.rows]
-        self._cells = self._cells[self._order]
         strata = sample.stratum_of[sample.slot_buckets] * sample.values
         self._groups = strata.astype(np.float64)
         self._slots_in_groups = np.argsort(strata + sample.slot_values, kind="stable")
@@ -118,33 +111,14 @@ class Simulator:
             fit: Floats = flat.take(values[:, None] * self._kinds + self._cells[rows]).sum(axis=1)
             return fit
 
-        values = self.sample.slot_values[self._shuffled()]
-        fit = fits(np.arange(len(values)), values)
-        firsts = np.flatnonzero(self._even)
-        for _ in range(sweeps):
-            order = self._shuffled()
-            one, other = order[firsts], order[firsts + 1]
-            different = values[one] != values[other]
-            one, other = one[different], other[different]
-            its, others = values[one], values[other]
-            new, new_other = fits(one, others), fits(other, its)
-            swap = np.log(1 - self._random.random(len(one))) < new + new_other - fit[one] - fit[other]
-            one, other = one[swap], other[swap]
-            values[one], values[other] = others[swap], its[swap]
-            fit[one], fit[other] = new[swap], new_other[swap]
-        drawn = np.empty_like(values)
-        drawn[self._order] = values
+        drawn: Integers = self.sample.slot_values[self._swaps.draw(self.sample.slot_values, fits, sweeps, self._random)]
         return drawn
 
     def place(self, truth: Integers) -> Integers:
         """Place the records of a truth again: a bucket for every row."""
         groups = np.empty_like(self._groups)
-        groups[self._order] = self._groups
+        groups[self._swaps.order] = self._groups
         keys = groups + truth + self._random.random(len(truth))
         buckets = np.empty(len(truth), dtype=np.int64)
         buckets[np.argsort(keys)] = self.sample.slot_buckets[self._slots_in_groups]
         return buckets[: self.sample.rows]
-
-    def _shuffled(self) -> Integers:
-        """Places in the order of buckets, at random within each."""
-        return np.argsort(self._buckets + self._random.random(len(self._buckets)))

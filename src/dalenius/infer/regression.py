@@ -1,0 +1,244 @@
+"""What a release tells about p(value | quasi-identifiers): a regularised regression, and how well it is known.
+
+A record r of stratum s with the features z has value x with a probability in proportion to
+
+    exp(b_x + u_sx + z θ_x),      θ ~ N(0, τ_a²) for the features of part a,      u ~ N(0, τ_u²),
+
+and the publisher put the records of every value into the value's slots at random. So a truth has, given the release,
+a probability in proportion to the product of these over its records, if every bucket has its values, and 0 otherwise.
+
+**Slopes and levels** maximise the likelihood of the release, summed over all truths, times their prior. Its derivative
+is Σ z ⊗ (q - p), with what is left within buckets, q, matched as in `naive_bayes`. Newton's steps use the second
+derivatives of `curvature`, mended by what the last steps have shown (limited-memory BFGS).
+
+**How much there is to learn** is τ. Were it right, and the variance of derivatives j and their mean slope h, the
+squares of a part's slopes would add up to
+
+    Σ τ⁴ (j + h² τ²) / (1 + τ² h)²,
+
+over its main directions. τ² is renewed by the ratio of what they add up to over this (MacKay's rule, for j = h). It has
+a prior worth one slope of 0.1. Where there is nothing to learn τ goes towards 0: rows and values are matched at random.
+
+**Draws.** Slopes and levels that could be behind the release scatter around the maximum, with the inverse of precision
+and second derivatives for their covariance. These are taken as the buckets show them, which is less than h, and less
+still where slopes differ between strata. τ is drawn as well, and a little wider: effects of real columns are many small
+ones and some large ones, and not normal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.infer.candidates import Beliefs, Block, Candidates, Floats, Integers
+from dalenius.infer.curvature import Curvature, Pair, System, Variances, dot
+from dalenius.infer.features import Design, Singles, places_in
+from dalenius.infer.naive_bayes import match_values
+
+ROUNDS = 12
+_PASSES = 6  # of scaling, in buckets that are too large to be matched exactly
+_RENEWED = 2  # rounds, after which curvature and τ are found again
+_FARTHEST = 1.5  # that a slope may go in one step
+_KEPT = 6  # steps that are remembered
+_OVERSHOT = -0.5  # of the slope at the beginning of a step, beyond which it is taken back
+_LEAST = 1e-26  # a probability
+_PSEUDO = 30.0  # records, that a stratum has beside its own, for its first levels
+_BELIEVED = 0.1  # τ, before anything is seen
+_FACTOR = 6.0  # by which τ² changes at most at a time
+_WIDER = 1.25  # τ of draws
+
+_Place = tuple[Singles, Singles, Pair]  # q - p, p, and the derivative of the likelihood
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A fitted model: its point, every τ (that of levels the last), and how well the logarithms of these are known."""
+
+    design: Design
+    base: Floats
+    point: Pair
+    deviations: Floats
+    doubts: Floats
+    _curvature: Curvature
+    _residuals: Singles
+    _damped: Floats
+
+    def levels(self, point: Pair | None = None) -> Floats:
+        """The level of every value in every stratum."""
+        levels: Floats = (self.point if point is None else point)[1] + self.base
+        return levels
+
+    def logits(self, point: Pair | None = None) -> Singles:
+        """The logarithm of every row's share of every value, up to a number for each row."""
+        slopes = (self.point if point is None else point)[0]
+        return self.design.logits(slopes, self.levels(point))
+
+    def logits_of(self, features: Singles, strata: Integers) -> Floats:
+        """The same for other people: their features, and their strata as buckets have them; -1 for none."""
+        rows = self.design.stratum_rows
+        anywhere = (rows @ self.levels()) / rows.sum()
+        known = np.searchsorted(self.design.numbers, strata)
+        known = np.where(known < len(self.design.numbers), known, 0)
+        there = self.design.numbers[known] == strata
+        levels: Floats = np.where(there[:, None], self.levels()[known], anywhere)
+        return features @ self.point[0] + levels
+
+    def beliefs(self, candidates: Candidates, kind_of: Integers) -> Beliefs:
+        """What is left for the rows of buckets whose values are of these kinds."""
+        logits, design = self.logits(), self.design
+        logits -= logits.max(axis=1, keepdims=True)
+        found = []
+        for block in candidates.blocks:
+            places = block.rows[:, :, None] * design.kinds + kind_of[block.values][:, None, :]
+            totals = design.compositions[design.stratum_of[block.buckets]]
+            shares = np.exp(logits.ravel().take(places))
+            found.append(matched(block, shares, np.take_along_axis(totals, kind_of[block.values], axis=1)))
+        return found
+
+    def draw(self, random: np.random.Generator) -> Pair:
+        """Slopes and levels that could be behind the release."""
+        drawn = _WIDER * self.deviations * np.exp(self.doubts * random.standard_normal(len(self.deviations)))
+        system = System(self.design, self._curvature, _variances(drawn))
+        slopes, levels = self._noise(random)
+        slopes += np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
+        levels += np.sqrt(system.levels) * random.standard_normal(levels.shape)
+        apart = system.solve((slopes, levels))
+        return self.point[0] + apart[0], self.point[1] + apart[1]
+
+    def _noise(self, random: np.random.Generator) -> Pair:
+        """A deviate of the derivative: that of each bucket times a normal number, and one of what totals tell."""
+        design = self.design
+        buckets = random.standard_normal(len(design.sizes)).astype(np.float32)
+        slopes, levels = design.sums(self._residuals, buckets)
+        means = design.means.astype(np.float64)
+        slopes = (slopes - means.T @ levels) * self._damped
+        strength, directions = np.linalg.eigh(self._curvature.between)
+        deviates = np.sqrt(np.maximum(strength, 0)) * random.standard_normal(strength.shape)
+        totals = np.einsum("skl,sl->sk", directions, deviates)
+        return slopes + means.T @ totals, totals
+
+
+def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | None = None) -> Regression:
+    """Fit to the buckets of a design."""
+    counts = design.candidates.counts()
+    share = np.maximum(counts / max(1.0, counts.sum()), 1e-9)
+    base = np.log(share)
+    own = design.compositions + _PSEUDO * share
+    point: Pair = (np.zeros((design.width, design.kinds)), np.log(own / own.sum(axis=1, keepdims=True)) - base)
+    at = _at(design, base, point)
+    deviations = np.full(len(design.coding.parts) + 1, _BELIEVED)
+    steps: list[tuple[Pair, Pair]] = []
+    for number in range(rounds):
+        if number % _RENEWED == 0:
+            curvature = Curvature(design, *at[:2])
+            if number:
+                deviations, _ = _renewed(design, curvature, deviations, point)
+            system = System(design, curvature, _variances(deviations))
+        point, at, step = _step(design, base, point, at, system, steps)
+        steps = [*steps, step][-_KEPT:]
+        if each_round is not None:
+            each_round()
+    curvature = Curvature(design, *at[:2])
+    deviations, doubts = _renewed(design, curvature, deviations, point)
+    return Regression(design, base, point, deviations, doubts, curvature, at[0], curvature.as_shown())
+
+
+def _at(design: Design, base: Floats, point: Pair) -> _Place:
+    """What the model says at a point, and where it differs from what is left within buckets."""
+    shares = design.logits(point[0], point[1] + base)
+    shares -= shares.max(axis=1, keepdims=True)
+    np.exp(shares, out=shares)
+    shares /= shares.sum(axis=1, keepdims=True)
+    residuals = -shares
+    flat = residuals.ravel()
+    for block in design.candidates.blocks:
+        places = places_in(block, design.kinds)
+        totals = design.compositions[design.stratum_of[block.buckets]]
+        flat[places] += matched(block, shares.ravel().take(places), np.take_along_axis(totals, block.values, axis=1))
+    return residuals, shares, design.sums(residuals)
+
+
+def matched(block: Block, shares: Floats | Singles, totals: Floats) -> Floats:
+    """What is left for the rows of a block, given the shares of their values.
+
+    A fake value can be any, as often as it is in the stratum: `totals` says that for the values of every bucket.
+    """
+    likelihood = shares.astype(np.float64)
+    if block.fakes:
+        likelihood /= np.maximum(totals, _LEAST)[:, None, :]
+        likelihood = np.concatenate([likelihood, np.ones_like(likelihood[:, :1])], axis=1)
+    likelihood /= np.maximum(likelihood.max(axis=2, keepdims=True), _LEAST)
+    beliefs: Floats = match_values(block, np.maximum(likelihood, _LEAST), _PASSES)[:, : block.size]
+    return beliefs
+
+
+def _step(
+    design: Design, base: Floats, point: Pair, at: _Place, system: System, steps: list[tuple[Pair, Pair]]
+) -> tuple[Pair, _Place, tuple[Pair, Pair]]:
+    """One step of Newton's: the new point, what is there, and how the derivative changed on the way."""
+    prior = system.precision(point)
+    slope = at[2][0] - prior[0], at[2][1] - prior[1]
+    direction = _direction(slope, system, steps)
+    far = float(max(np.abs(direction[0]).max(initial=0), np.abs(direction[1]).max(initial=0)))
+    length = min(1.0, _FARTHEST / far) if far > 0 else 0.0
+    begun = dot(slope, direction)
+
+    def walk(length: float) -> tuple[Pair, _Place, float]:
+        new = point[0] + length * direction[0], point[1] + length * direction[1]
+        there, pulled = _at(design, base, new), system.precision(new)
+        return new, there, dot((there[2][0] - pulled[0], there[2][1] - pulled[1]), direction)
+
+    new, there, end = walk(length)
+    moved = length * direction[0], length * direction[1]
+    change = at[2][0] - there[2][0], at[2][1] - there[2][1]
+    if end < _OVERSHOT * begun:
+        new, there, _ = walk(length * begun / (begun - end))
+    return new, there, (moved, change)
+
+
+def _direction(slope: Pair, system: System, steps: list[tuple[Pair, Pair]]) -> Pair:
+    """The two loops of limited-memory BFGS around the system."""
+    known = []
+    for moved, change in steps:
+        pulled = system.precision(moved)
+        whole = change[0] + pulled[0], change[1] + pulled[1]
+        if (size := dot(moved, whole)) > 0:
+            known.append((moved, whole, 1 / size))
+    rest, parts = slope, []
+    for moved, whole, inverse in reversed(known):
+        part = inverse * dot(moved, rest)
+        rest = rest[0] - part * whole[0], rest[1] - part * whole[1]
+        parts.append(part)
+    direction = system.solve(rest)
+    for (moved, whole, inverse), part in zip(known, reversed(parts), strict=True):
+        further = part - inverse * dot(whole, direction)
+        direction = direction[0] + further * moved[0], direction[1] + further * moved[1]
+    return direction
+
+
+def _renewed(design: Design, curvature: Curvature, before: Floats, point: Pair) -> tuple[Floats, Floats]:
+    """Every τ, and how well its logarithm is known."""
+    part_of = design.coding.part_of
+    found = []
+    for part, h in enumerate(curvature.spectra()):
+        own = part_of == part
+        squares, excess = float((point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
+        found.append(_renewed_one(squares, h, 1 / excess, float(before[part])))
+    levels = float((point[1] ** 2).sum())
+    found.append(_renewed_one(levels, curvature.level_spectrum(), 1.0, float(before[-1])))
+    deviations, doubts = np.array(found).T
+    return deviations, doubts
+
+
+def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> tuple[float, float]:
+    variance = before**2
+    expected = float((variance * (noise * h + h**2 * variance) / (1 + variance * h) ** 2).sum())
+    renewed = (squares + _BELIEVED**2) / (expected + 1)
+    deviation = float(np.sqrt(np.clip(renewed, variance / _FACTOR, variance * _FACTOR)))
+    return deviation, float(1 / np.sqrt(2 * (expected + 1)))
+
+
+def _variances(deviations: Floats) -> Variances:
+    return Variances(deviations[:-1] ** 2, float(deviations[-1] ** 2))
