@@ -6,7 +6,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre format reproduce fuzz bench-solvers bench-publish bench-attacks bench-strata bench-coverage bench-figures bench-groups bench-people bench-studio bench-startup bench-spark lock clean
+.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre r format reproduce fuzz bench-solvers bench-publish bench-attacks bench-strata bench-coverage bench-figures bench-groups bench-people bench-studio bench-startup bench-spark lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ browser:
 jre:
 	@sh tools/get-jre.sh
 
+r:
+	@sh tools/get-r.sh
+
 lint: setup
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
@@ -44,7 +47,7 @@ imports: setup
 docs: setup ## Build the documentation into site/, warnings being errors
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict
 
-unit: setup browser jre
+unit: setup browser jre r
 	@$(RUN) pytest -q -n $(JOBS)
 
 wheel: $(filter .uv/bin/uv,$(UV)) ## Build the wheel and try it in a fresh environment, without the checkout

@@ -240,7 +240,7 @@ def test_with_strata_nothing_is_counted_twice_and_nothing_left_out(kind: str, tm
     assert found.success is not None
     assert found.baseline is not None
     learners = {entry["learner"]: entry["success"] for entry in found.details["learners"]}
-    assert set(learners) == {"naive Bayes", "regression"}
+    assert set(learners) == {"naive Bayes", "columns fitted together", "regression"}
     assert found.success.share == pytest.approx(max(learners.values()))
     together = learners["regression"]
     if kind == "school":

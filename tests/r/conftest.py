@@ -19,6 +19,8 @@ README = "Every draw is a possible truth, and not the data.\n"
 _SECONDS = 120  # until a script has to have ended: the machine may be busy
 _HAS_PACKAGES = 'for (name in c("mice", "mitools")) find.package(name)'
 
+Columns = dict[str, list[int] | list[str]]
+
 
 @dataclass(frozen=True)
 class Pooled:
@@ -30,7 +32,7 @@ class Pooled:
 
 
 def run_r(*words: str) -> subprocess.CompletedProcess[str]:
-    """Rscript with these arguments; messages are English, and text is UTF-8."""
+    """Rscript with these arguments; text is UTF-8, wherever it runs."""
     settings = {**os.environ, "LC_ALL": "C.UTF-8"}
     return subprocess.run(
         ["Rscript", *words], capture_output=True, text=True, encoding="utf-8", env=settings, timeout=_SECONDS
@@ -64,7 +66,7 @@ def pool_in_r(run_script: RunScript) -> PoolInR:
 
 
 @pytest.fixture(scope="package")
-def people() -> dict[str, list[int] | list[str]]:
+def people() -> Columns:
     """The columns of a table in which diabetes goes with age and gender."""
     rng = np.random.default_rng(20)
     age, male = rng.integers(20, 90, PEOPLE), rng.random(PEOPLE) < 0.5
@@ -77,12 +79,12 @@ def people() -> dict[str, list[int] | list[str]]:
 
 
 @pytest.fixture(scope="package")
-def completed(people: dict[str, list[int] | list[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def completed(people: Columns, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of completed tables, as `dalenius complete --format csv` writes it: values are drawn within buckets."""
     folder = tmp_path_factory.mktemp("completed")
     (folder / "README.txt").write_text(README, encoding="utf-8")
     rng = np.random.default_rng(21)
-    buckets = rng.permutation(PEOPLE).reshape(-1, BUCKET)
+    buckets = np.argsort(people["age"], kind="stable").reshape(-1, BUCKET)
     for draw in range(1, DRAWS + 1):
         diabetes = np.array(people["diabetes"])
         diabetes[buckets] = rng.permuted(diabetes[buckets], axis=1)
@@ -90,7 +92,7 @@ def completed(people: dict[str, list[int] | list[str]], tmp_path_factory: pytest
     return folder
 
 
-def write_draw(folder: Path, draw: int, columns: dict[str, list[int] | list[str]]) -> None:
+def write_draw(folder: Path, draw: int, columns: Columns) -> None:
     """One completed table, with the number of the draw in its last column."""
     with (folder / f"draw-{draw:02d}.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

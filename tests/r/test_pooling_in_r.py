@@ -32,12 +32,13 @@ def read_draw(path: Path) -> tuple[Array, Array]:
 
 def fit(explaining: Array, ill: Array) -> tuple[Array, Array]:
     """A logistic regression by Newton's method: the coefficients, and their variances."""
-    found = np.zeros(explaining.shape[1])
+    found: Array = np.zeros(explaining.shape[1])
     for _ in range(30):
         p = 1 / (1 + np.exp(-explaining @ found))
         information = (explaining.T * (p * (1 - p))) @ explaining
         found = found + np.linalg.solve(information, explaining.T @ (ill - p))
-    return found, np.linalg.inv(information).diagonal()
+    variances: Array = np.diagonal(np.linalg.inv(information))
+    return found, variances
 
 
 def pool(folder: Path, *, as_mitools: bool = False) -> dict[str, Pooled]:

@@ -1,0 +1,131 @@
+"""Completed tables: plain tables, each a possible truth behind a release, drawn from what the release tells.
+
+For every draw, slopes and levels are drawn that could be behind the release (`infer.regression`), and then, within
+every bucket, who has which of its values: each way to give them to the rows has a probability in proportion to the
+product of what the regression says (`infer.swaps`). So every draw has the quasi-identifiers of QIT, row by row, and in
+every bucket exactly its values. What is unknown differs from draw to draw.
+
+Several sensitive columns are drawn each by itself, unless they are kept together: a draw says nothing of which of their
+values go together beyond what quasi-identifiers tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.analysis.learned import Further, Learned, Lesson
+from dalenius.analysis.pieces import Piece, read_pieces, slot_tables
+from dalenius.errors import UsageError
+from dalenius.infer.candidates import Floats, Integers
+from dalenius.infer.curvature import Pair
+from dalenius.infer.features import Singles
+from dalenius.infer.swaps import Swaps
+from dalenius.model.progress import Progress, Silent
+from dalenius.release.folder import ReleaseFolder
+from dalenius.tables.arrays import arrow_array
+
+DRAWS = 20
+MARK = "drawn_not_data"
+SWEEPS = 24
+_WORKERS = 2  # each holds what is worked out for a piece
+_ROWS = 2**17  # of a piece
+
+NOT_DATA = (
+    "This table was drawn from a release of Dalenius. It is not the data: who has which sensitive value is a guess, "
+    "and differs from draw to draw. Use all draws, and pool what you find in each. No row says anything of anybody."
+)
+
+
+class Completion:
+    """Draws completed tables of a release. The same seed gives the same draws; by default none does."""
+
+    def __init__(
+        self,
+        folder: ReleaseFolder,
+        draws: int = DRAWS,
+        *,
+        columns: Sequence[str] | None = None,
+        seed: int | None = None,
+        further: Further | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        if not 1 <= draws <= 1000:
+            raise UsageError(f"{draws} draws cannot be made", "Ask for 1 to 1,000; 20 are usual.")
+        self.draws, self._folder = draws, folder
+        self._tables = slot_tables(folder, columns)
+        self._progress = progress or Silent()
+        taken = {name for one in self._tables for name in one.names}
+        names = [column.name for column in folder.manifest.columns.quasi_identifiers]
+        self.mark = MARK if MARK not in {*names, *taken} else f"{MARK}_2"
+        self.names = [*names, *(name for one in self._tables for name in one.names), self.mark]
+        self._random = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(draws)]
+        self.lesson = Lesson(folder, self._tables, self._progress, further)
+        self._points = [[learned.draw(one) for learned in self.lesson.learned] for one in self._random]
+
+    def pieces(self) -> Iterator[list[pa.Table]]:
+        """One piece of the release after the other, whole buckets in their order: a table for each draw."""
+        self._progress.stage("Drawing", self._folder.manifest.rows * self.draws)
+        with ThreadPoolExecutor(_WORKERS) as workers:
+            for piece in read_pieces(self._folder, self._tables, _ROWS):
+                prepared = _Prepared(self.lesson, piece)
+                yield list(workers.map(partial(self._table, piece, prepared), range(self.draws)))
+
+    def _table(self, piece: Piece, prepared: _Prepared, number: int) -> pa.Table:
+        columns = list(piece.rows.columns)
+        for place, (slots, point) in enumerate(zip(piece.slots, self._points[number], strict=True)):
+            drawn = arrow_array(prepared.slots(place, point, self._random[number]))
+            columns += [column.take(drawn) for column in slots.columns]
+        columns.append(pa.chunked_array([arrow_array(np.full(len(piece), number + 1, np.int16))]))
+        self._progress.advance(len(piece))
+        return pa.table(columns, names=self.names)
+
+
+class _Prepared:
+    """What all draws of a piece need."""
+
+    def __init__(self, lesson: Lesson, piece: Piece) -> None:
+        self._columns = lesson.columns_of(piece.rows)
+        self._further = lesson.further_of(piece.rows)
+        self._strata = lesson.strata(piece.buckets)
+        self._own = [
+            _Slots(learned, piece, number, lesson.strata(np.unique(piece.buckets)))
+            for number, learned in enumerate(lesson.learned)
+        ]
+
+    def slots(self, number: int, point: Pair | None, random: np.random.Generator) -> Integers:
+        """A slot for every row."""
+        own = self._own[number]
+        return own.draw(own.learned.logits(self._columns, self._strata, point, self._further), random)
+
+
+class _Slots:
+    """The slots of one table in a piece, and how they are dealt to its rows."""
+
+    def __init__(self, learned: Learned, piece: Piece, number: int, strata: Integers) -> None:
+        self.learned, self._rows = learned, len(piece)
+        numbers, bucket_of = np.unique(piece.buckets, return_inverse=True)
+        slot_buckets = np.searchsorted(numbers, piece.slot_buckets[number])
+        self._fakes = (len(slot_buckets) - len(bucket_of)) // max(1, len(numbers))
+        self._swaps = Swaps(bucket_of.astype(np.int64), slot_buckets, self._fakes)
+        self._kinds = learned.kinds.of(piece.slots[number])
+        self._sweeps = SWEEPS if learned.regression is not None else 0
+        if self._fakes:
+            self._shares = np.log(learned.shares(strata))
+
+    def draw(self, logits: Singles, random: np.random.Generator) -> Integers:
+        """A slot for every row; fakes are what nobody gets."""
+        number = logits.shape[1]
+        if self._fakes:  # of every bucket as many rows more
+            logits = np.concatenate([logits, np.repeat(self._shares, self._fakes, axis=0).astype(np.float32)])
+        flat = logits.ravel()
+
+        def fits(rows: Integers, kinds: Integers) -> Floats:
+            found: Floats = flat.take(rows * number + kinds)
+            return found
+
+        return self._swaps.draw(self._kinds, fits, self._sweeps, random)[: self._rows]

@@ -1,0 +1,218 @@
+"""What a release tells of its sensitive values, learned from all buckets or from a random sample of whole ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.analysis.pieces import Piece, SlotTable, read_pieces
+from dalenius.errors import InputError
+from dalenius.infer.candidates import Candidates, Column, Floats, Integers, encode_column, make_blocks
+from dalenius.infer.curvature import Pair
+from dalenius.infer.features import MOST_KINDS, Coding, Design, Singles, frequent_kinds
+from dalenius.infer.regression import ROUNDS, Regression, fit
+from dalenius.model.progress import Progress
+from dalenius.release.folder import ReleaseFolder
+from dalenius.release.two_tables import is_text, named_type
+from dalenius.verify.sensitive_values import ValueCodes
+from dalenius.verify.stated_bands import value_codes
+
+MOST_CELLS = 2**24  # rows times kinds of values, that are learned from: four bytes each, in three tables
+_MOST_RANGES = 16  # of numbers that are not in bands
+_LEAST = 1e-9
+
+Further = Callable[[pa.Table], Singles]  # rows to features that are to be learned without being held to be silent
+
+
+class Kinds:
+    """Slots as kinds of values: frequent values or tuples are told apart, and ranges of numbers that are not in bands.
+
+    `of` may be asked of slots that were not there when kinds were made; they are of the last kind.
+    """
+
+    def __init__(self, slots: SlotTable) -> None:
+        self._codes: list[ValueCodes] = []
+        manifest = slots.folder.manifest
+        names = manifest.sensitive_names
+        for name in slots.names:
+            view = manifest.view(names.index(name)) if name in names else manifest
+            listed = [entry.value for entry in view.values]
+            self._codes.append(value_codes(view, listed, slots.folder.memory))
+        column = manifest.columns.sensitive
+        kind = named_type(column.type)
+        numeric = not (is_text(kind) or pa.types.is_boolean(kind))
+        self._ranges = numeric and len(slots.names) == 1 and manifest.bands is None
+        self._keys, self._kinds = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.number = 0
+
+    def learn(self, table: pa.Table) -> Integers:
+        """Make kinds of what is there, and give those of the slots."""
+        keys, places, counts = np.unique(self._key(table), return_inverse=True, return_counts=True)
+        if self._ranges and len(keys) > MOST_KINDS:
+            middles = np.cumsum(counts) - counts / 2
+            ranges = np.minimum(middles * _MOST_RANGES / counts.sum(), _MOST_RANGES - 1).astype(np.int64)
+            kinds = np.unique(ranges, return_inverse=True)[1].astype(np.int64)
+            self.number = int(kinds.max()) + 1
+        else:
+            kinds, self.number = frequent_kinds(counts.astype(np.float64))
+        self._keys, self._kinds = keys, kinds
+        of_slots: Integers = kinds[places]
+        return of_slots
+
+    def of(self, table: pa.Table) -> Integers:
+        """The kinds of slots."""
+        keys = self._key(table)
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        kinds: Integers = np.where(self._keys[place] == keys, self._kinds[place], self.number - 1)
+        return kinds
+
+    def _key(self, table: pa.Table) -> Integers:
+        """One number for each slot, by the places of its values in the manifest."""
+        key = np.zeros(table.num_rows, np.int64)
+        for codes, column in zip(self._codes, table.columns, strict=True):
+            parts = [codes.of(chunk) for chunk in column.chunks] or [np.zeros(0, np.int32)]
+            key = key * (len(codes.texts) + 1) + np.concatenate(parts)
+        return key
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned of the slots of one table. Without anything to learn from, everything is alike."""
+
+    slots: SlotTable
+    kinds: Kinds
+    coding: Coding
+    regression: Regression | None
+
+    def draw(self, random: np.random.Generator) -> Pair | None:
+        """Slopes and levels that could be behind the release."""
+        return self.regression.draw(random) if self.regression is not None else None
+
+    def logits(
+        self, columns: Sequence[Column], strata: Integers, point: Pair | None, further: Singles | None
+    ) -> Singles:
+        """How probable each kind is for rows, as logarithms, up to a number for each row."""
+        if self.regression is None:
+            return np.zeros((len(strata), self.kinds.number), np.float32)
+        slopes, levels = point if point is not None else self.regression.point
+        known, there = self._strata(strata)
+        levels = (levels + self.regression.base).astype(np.float32)
+        table = self.coding.dense(columns, slice(0, len(strata)), further) @ slopes.astype(np.float32)
+        table += np.where(there[:, None], levels[known], levels.mean(axis=0))
+        return table
+
+    def shares(self, strata: Integers) -> Floats:
+        """How frequent each kind is in some strata: what a fake value is taken for."""
+        if self.regression is None:
+            return np.ones((len(strata), self.kinds.number))
+        known, there = self._strata(strata)
+        own = self.regression.design.compositions
+        own = np.where(there[:, None], own[known], own.sum(axis=0)) + _LEAST
+        shares: Floats = own / own.sum(axis=1, keepdims=True)
+        return shares
+
+    def _strata(self, strata: Integers) -> tuple[Integers, Integers]:
+        assert self.regression is not None  # noqa: S101
+        numbers = self.regression.design.numbers
+        place = np.minimum(np.searchsorted(numbers, strata), len(numbers) - 1)
+        return place, numbers[place] == strata
+
+
+class Lesson:
+    """What was learned of some slot tables of a release, and how to apply it to any piece of it."""
+
+    def __init__(
+        self,
+        folder: ReleaseFolder,
+        tables: Sequence[SlotTable],
+        progress: Progress,
+        further: Further | None = None,
+        most_cells: int = MOST_CELLS,
+        seed: int = 0,
+    ) -> None:
+        manifest = folder.manifest
+        self._further, self._last = further, last_buckets(folder)
+        kinds = max(min(MOST_KINDS, len(one.folder.manifest.values)) for one in tables)
+        self.rows = min(manifest.rows, max(1, most_cells // kinds))
+        self._sample = _sample(folder, tables, self.rows / manifest.rows, progress, np.random.default_rng(seed))
+        if not len(self._sample):
+            raise InputError("the release has buckets too large to learn from", "Give it more memory.")
+        self.whole = len(self._sample) == manifest.rows
+        self.rows = len(self._sample)
+        columns = [
+            encode_column(name, self._sample.rows.column(name), kinds) for name in self._sample.rows.column_names
+        ]
+        self.columns = tuple(column for column in columns if column is not None)
+        self.learned = tuple(self._learn(number, one, progress) for number, one in enumerate(tables))
+
+    def strata(self, buckets: Integers) -> Integers:
+        """The stratum of every bucket, from 0."""
+        return np.minimum(np.searchsorted(self._last, buckets), len(self._last) - 1)
+
+    def columns_of(self, rows: pa.Table) -> tuple[Column, ...]:
+        """The columns of other rows, as those of the sample are coded."""
+        found = []
+        for column in self.columns:
+            coded = encode_column(
+                column.name, self._sample.rows.column(column.name), MOST_KINDS, rows.column(column.name)
+            )
+            assert coded is not None  # noqa: S101 (it was not before)
+            found.append(replace(coded, codes=coded.codes[self.rows :]))
+        return tuple(found)
+
+    def further_of(self, rows: pa.Table) -> Singles | None:
+        """What is asked of other rows."""
+        return self._further(rows) if self._further is not None else None
+
+    def _learn(self, number: int, slots: SlotTable, progress: Progress) -> Learned:
+        sample, kinds = self._sample, Kinds(slots)
+        of_slots = kinds.learn(sample.slots[number])
+        further = self.further_of(sample.rows)
+        coding = Coding(self.columns, self.rows, further)
+        if kinds.number < 2 or not coding.width:
+            return Learned(slots, kinds, coding, None)
+        candidates = candidates_of(sample, number, of_slots, kinds.number, self.columns)
+        progress.stage("Learning", ROUNDS, "rounds")
+        strata = self.strata(candidates.numbers)
+        found = fit(Design(candidates, strata, coding, further), each_round=lambda: progress.advance(1))
+        return Learned(slots, kinds, coding, found)
+
+
+def candidates_of(piece: Piece, number: int, kinds: Integers, most: int, columns: tuple[Column, ...]) -> Candidates:
+    """The buckets of a piece as what its rows may have: slots of one table, by kind."""
+    numbers, bucket_of = np.unique(piece.buckets, return_inverse=True)
+    slot_buckets = np.searchsorted(numbers, piece.slot_buckets[number])
+    cells, counts = np.unique(slot_buckets * most + kinds, return_counts=True)
+    buckets, values = np.divmod(cells, most)
+    fakes = (len(kinds) - len(bucket_of)) // max(1, len(numbers))
+    blocks = make_blocks(bucket_of, buckets, values, counts, fakes)
+    return Candidates(numbers, bucket_of.astype(np.int64), blocks, most, fakes, columns)
+
+
+def last_buckets(folder: ReleaseFolder) -> Integers:
+    """The last bucket of each stratum; a release without strata is one."""
+    manifest = folder.manifest
+    parts = [one.buckets for one in manifest.strata.strata] if manifest.strata is not None else [manifest.buckets]
+    return np.cumsum(parts, dtype=np.int64)
+
+
+def _sample(
+    folder: ReleaseFolder, tables: Sequence[SlotTable], share: float, progress: Progress, random: np.random.Generator
+) -> Piece:
+    """All buckets, or each with this probability."""
+    progress.stage("Reading", folder.manifest.rows)
+    parts = []
+    for piece in read_pieces(folder, tables):
+        progress.advance(len(piece))
+        numbers = np.unique(piece.buckets)
+        chosen = numbers[random.random(len(numbers)) < share] if share < 1 else numbers
+        parts.append(piece.some(chosen) if share < 1 else piece)
+    return Piece(
+        rows=pa.concat_tables([part.rows for part in parts]).unify_dictionaries(),
+        buckets=np.concatenate([part.buckets for part in parts]),
+        slots=tuple(pa.concat_tables(one).unify_dictionaries() for one in zip(*(p.slots for p in parts), strict=True)),
+        slot_buckets=tuple(np.concatenate(one) for one in zip(*(p.slot_buckets for p in parts), strict=True)),
+    )
