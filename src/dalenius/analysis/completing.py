@@ -32,6 +32,7 @@ from dalenius.tables.arrays import arrow_array
 DRAWS = 20
 MARK = "drawn_not_data"
 SWEEPS = 24
+Slots = list[Integers]  # for every slot table, the slot of each row
 _WORKERS = 2  # each holds what is worked out for a piece
 _ROWS = 2**17  # of a piece
 
@@ -57,31 +58,67 @@ class Completion:
         if not 1 <= draws <= 1000:
             raise UsageError(f"{draws} draws cannot be made", "Ask for 1 to 1,000; 20 are usual.")
         self.draws, self._folder = draws, folder
-        self._tables = slot_tables(folder, columns)
+        self.tables = slot_tables(folder, columns)
         self._progress = progress or Silent()
-        taken = {name for one in self._tables for name in one.names}
+        taken = {name for one in self.tables for name in one.names}
         names = [column.name for column in folder.manifest.columns.quasi_identifiers]
         self.mark = MARK if MARK not in {*names, *taken} else f"{MARK}_2"
-        self.names = [*names, *(name for one in self._tables for name in one.names), self.mark]
+        self.names = [*names, *(name for one in self.tables for name in one.names), self.mark]
         self._random = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(draws)]
-        self.lesson = Lesson(folder, self._tables, self._progress, further)
+        self.lesson = Lesson(folder, self.tables, self._progress, further)
         self._points = [[learned.draw(one) for learned in self.lesson.learned] for one in self._random]
+
+    @property
+    def rows(self) -> int:
+        """How many rows every draw has."""
+        return self._folder.manifest.rows
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know of these draws in particular."""
+        notes = []
+        if len(self.tables) > 1:
+            notes.append(
+                "Sensitive columns were drawn each by itself: how they go together is not to be learned from these "
+                "tables, unless they are kept together."
+            )
+        if not self.lesson.whole:
+            notes.append(
+                f"What is drawn was learned from a random {self.lesson.rows:,} of {self.rows:,} rows, in whole buckets."
+            )
+        notes += [
+            f"Of {' and '.join(map(repr, one.slots.names))} nothing was learned: values were dealt at random in "
+            "their buckets."
+            for one in self.lesson.learned
+            if one.regression is None
+        ]
+        return notes
 
     def pieces(self) -> Iterator[list[pa.Table]]:
         """One piece of the release after the other, whole buckets in their order: a table for each draw."""
+        for piece, draws in self.drawn():
+            yield [self._table(piece, number, slots) for number, slots in enumerate(draws)]
+
+    def drawn(self) -> Iterator[tuple[Piece, list[Slots]]]:
+        """The same as the pieces themselves, and for each draw the slot that every row has in every slot table."""
         self._progress.stage("Drawing", self._folder.manifest.rows * self.draws)
         with ThreadPoolExecutor(_WORKERS) as workers:
-            for piece in read_pieces(self._folder, self._tables, _ROWS):
+            for piece in read_pieces(self._folder, self.tables, _ROWS):
                 prepared = _Prepared(self.lesson, piece)
-                yield list(workers.map(partial(self._table, piece, prepared), range(self.draws)))
+                yield piece, list(workers.map(partial(self._slots, piece, prepared), range(self.draws)))
 
-    def _table(self, piece: Piece, prepared: _Prepared, number: int) -> pa.Table:
-        columns = list(piece.rows.columns)
-        for place, (slots, point) in enumerate(zip(piece.slots, self._points[number], strict=True)):
-            drawn = arrow_array(prepared.slots(place, point, self._random[number]))
-            columns += [column.take(drawn) for column in slots.columns]
-        columns.append(pa.chunked_array([arrow_array(np.full(len(piece), number + 1, np.int16))]))
+    def _slots(self, piece: Piece, prepared: _Prepared, number: int) -> Slots:
+        random, points = self._random[number], self._points[number]
+        found = [prepared.slots(place, point, random) for place, point in enumerate(points)]
         self._progress.advance(len(piece))
+        return found
+
+    def _table(self, piece: Piece, number: int, drawn: Slots) -> pa.Table:
+        columns = list(piece.rows.columns)
+        for slots, own in zip(piece.slots, drawn, strict=True):
+            places = arrow_array(own)
+            columns += [column.take(places) for column in slots.columns]
+        columns.append(pa.chunked_array([arrow_array(np.full(len(piece), number + 1, np.int16))]))
         return pa.table(columns, names=self.names)
 
 

@@ -16,11 +16,12 @@ import pyarrow as pa
 from dalenius.errors import ReleaseError, UsageError
 from dalenius.infer.candidates import Integers
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.tables.arrays import arrow_array, numpy_array
+from dalenius.tables.arrays import arrow_array, filled, numpy_array
 
 ROWS = 2**18  # of a piece
 _BATCH = 2**16
 _VERIFY = "Run dalenius verify on the release."
+_MOST_KEY = 2**62
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,26 @@ def slot_tables(folder: ReleaseFolder, columns: Sequence[str] | None = None) -> 
             wanted = [name for name in wanted if name not in kept.columns]
     found += [SlotTable(folder.view(names.index(name)), "st", (name,)) for name in wanted]
     return sorted(found, key=lambda one: names.index(one.names[0]))
+
+
+def distinct_rows(table: pa.Table) -> tuple[pa.Table, Integers]:
+    """The different rows of a table, and the place of every row among them. A null is as good as a value."""
+    places, number = np.zeros(table.num_rows, np.int64), 1
+    for column in table.columns:
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        parts = encoded.unify_dictionaries().chunks
+        kinds = max((len(part.dictionary) for part in parts), default=0) + 1
+        if number * kinds > _MOST_KEY:
+            places, number = _ranked(places)
+        codes = [filled(part.indices, kinds - 1).astype(np.int64) for part in parts]
+        places, number = places * kinds + np.concatenate([np.zeros(0, np.int64), *codes]), number * kinds
+    _, firsts, ranks = np.unique(places, return_index=True, return_inverse=True)
+    return table.take(arrow_array(firsts)), ranks.astype(np.int64)
+
+
+def _ranked(keys: Integers) -> tuple[Integers, int]:
+    different, ranks = np.unique(keys, return_inverse=True)
+    return ranks.astype(np.int64), len(different)
 
 
 def read_pieces(folder: ReleaseFolder, tables: Sequence[SlotTable], rows: int = ROWS) -> Iterator[Piece]:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +21,8 @@ from dalenius.errors import ReleaseError, UsageError
 from dalenius.release.atomic import exchange, hidden_name, sync, sync_folder, writable
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, tables_of_release
 from dalenius.release.store import LocalStore
+
+Ours = Callable[[Path], bool]  # whether a folder is one of a kind, and may be replaced
 
 _LOCK = ".lock"
 _OWNER = 0o700
@@ -31,8 +33,8 @@ _OURS = re.compile(r"\..+\.(staging|new|ready)-[0-9a-f]{16}", re.DOTALL)
 class Staging:
     """A folder to write into; `commit` puts it in the place of the target."""
 
-    def __init__(self, folder: Path, target: Path) -> None:
-        self.folder, self._target = folder, target
+    def __init__(self, folder: Path, target: Path, ours: Ours | None) -> None:
+        self.folder, self._target, self._ours = folder, target, ours
         self._around: Path | None = None
         self._syncing: Future[None] | None = None
 
@@ -50,7 +52,7 @@ class Staging:
         (release / _LOCK).unlink()
         release.chmod(_default_mode())
         sync(release)
-        check_target(self._target, replace)  # something may have been put there meanwhile
+        check_target(self._target, replace, self._ours)  # something may have been put there meanwhile
         if replace and self._target.is_dir():
             exchange(release, self._target)  # the old release is in our folder now, and goes with it
         else:
@@ -75,22 +77,23 @@ class Staging:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_target(target: Path, replace: bool) -> None:
-    """Refuse a target that is in the way, before any work is done."""
+def check_target(target: Path, replace: bool, ours: Ours | None = None) -> None:
+    """Refuse a target that is in the way, before any work is done; `ours` are folders that may be replaced."""
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise UsageError("the output path is there already, and is not a folder", "Give another --out.")
     if not target.exists():
         return
     if not replace:
         raise UsageError("the output folder is there already", "Give another --out, or --force to replace it.")
-    if any(target.iterdir()) and not _is_release(target):
+    if any(target.iterdir()) and not (ours or is_release)(target):
+        what = "a release: --force replaces releases only" if ours is None else "of this kind: --force replaces it only"
         raise UsageError(
-            "the output folder is there already, and is not a release: --force replaces releases only",
+            f"the output folder is there already, and is not {what}",
             "Give another --out, or remove the folder yourself.",
         )
 
 
-def _is_release(folder: Path) -> bool:
+def is_release(folder: Path) -> bool:
     """Whether a folder holds the files of a release and nothing else."""
     tables = tables_of_release(folder)
     if tables is None:
@@ -106,17 +109,17 @@ def _is_release(folder: Path) -> bool:
 
 
 @contextmanager
-def staging(target: Path, replace: bool) -> Iterator[Staging]:
-    """A staging folder beside the target, gone at the end whatever happens."""
+def staging(target: Path, replace: bool, ours: Ours | None = None) -> Iterator[Staging]:
+    """A staging folder beside the target, gone at the end whatever happens; `ours` are folders that it may replace."""
     target = Path(os.path.abspath(target))  # noqa: PTH100 (resolve() would follow links)
     if not target.name:
         raise UsageError("the output path has no name", "Give --out a folder that can be made.")
     with writable():
-        check_target(target, replace)
+        check_target(target, replace, ours)
         new_parents = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_left_behind(target)
-        stage = Staging(hidden_name(target, "new"), target)
+        stage = Staging(hidden_name(target, "new"), target, ours)
         stage.folder.mkdir(mode=_OWNER)  # nobody else is to see a release that is not verified
     try:
         with writable():

@@ -1,0 +1,189 @@
+"""Completed and weighted tables as files: Parquet, CSV, and those of Stata and SPSS.
+
+Every draw is a file of its own. All of them are written beside their place, and take it together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from dalenius.analysis.completing import NOT_DATA, Completion
+from dalenius.analysis.rubin import require_pandas
+from dalenius.analysis.weighing import Weighing
+from dalenius.errors import InputError, MissingExtraError, UsageError
+from dalenius.release.atomic import writable, whole_file
+from dalenius.release.staging import staging
+
+Format = Literal["parquet", "csv", "dta", "sav"]
+README = "README.txt"
+_LONGEST_NAME = 32  # in Stata
+_MOST_ROWS = 20_000_000  # of a table that Stata's or SPSS's file is made of: in memory as a whole
+
+
+class _Writer(Protocol):
+    def write_table(self, table: pa.Table) -> None: ...
+    def close(self) -> None: ...
+
+
+def write_draws(completion: Completion, target: Path, kind: Format, *, force: bool = False) -> list[str]:
+    """Write every draw into a folder, with a file that says what they are; gives the names of the files."""
+    if kind not in get_args(Format):
+        raise UsageError(f"there is no format {kind!r}", f"There are {', '.join(get_args(Format))}.")
+    if kind in ("dta", "sav"):
+        require_pandas()
+        _require_names(completion.names, kind)
+        if kind == "sav":
+            _pyreadstat()
+        if completion.rows > _MOST_ROWS:
+            raise UsageError(
+                f"{completion.rows:,} rows are too many for a .{kind} file, which is made in memory",
+                "Write --format parquet or csv.",
+            )
+    digits = max(2, len(str(completion.draws)))
+    plain: Literal["parquet", "csv"] = "csv" if kind == "csv" else "parquet"
+    stems = [f"draw-{number + 1:0{digits}d}" for number in range(completion.draws)]
+    with staging(target, force, is_draws) as stage:
+        with ExitStack() as stack:
+            writers: list[_Writer] = []
+            for tables in completion.pieces():
+                tables = [_plain(table) for table in tables]
+                with writable():
+                    if not writers:
+                        for stem, table in zip(stems, tables, strict=True):
+                            writers.append(_open(stage.folder / f"{stem}.{plain}", table.schema))
+                            stack.callback(writers[-1].close)
+                    for writer, table in zip(writers, tables, strict=True):
+                        writer.write_table(table)
+        with writable():
+            if kind in ("dta", "sav"):
+                for stem in stems:
+                    _convert(stage.folder / f"{stem}.parquet", kind)
+            names = [f"{stem}.{kind}" for stem in stems]
+            (stage.folder / README).write_text(_readme(completion, names), encoding="utf-8")
+            stage.commit(force)
+    return [*names, README]
+
+
+def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> int:
+    """Write weighted rows into a .parquet or .csv file; gives how many there are."""
+    if target.suffix not in (".parquet", ".csv"):
+        raise UsageError(
+            f"a file ending in {target.suffix!r} cannot be written", "Give --out FILE.parquet or FILE.csv."
+        )
+
+    def check(path: Path) -> None:
+        if path.exists() and not (force and path.is_file()):
+            raise UsageError("the output file is there already", "Give another --out, or --force to replace it.")
+
+    rows = 0
+    with whole_file(target, check, "the output", "--out") as file:
+        writer: _Writer | None = None
+        for table in weighing.pieces():
+            table = _plain(table)
+            with writable():
+                if writer is None:
+                    writer = _open(file, table.schema, csv=target.suffix == ".csv")
+                writer.write_table(table)
+            rows += table.num_rows
+        if writer is not None:
+            with writable():
+                writer.close()
+    return rows
+
+
+def is_draws(folder: Path) -> bool:
+    """Whether a folder holds completed tables and nothing else."""
+    names = {path.name for path in folder.iterdir()}
+    kinds = get_args(Format)
+    return README in names and all(
+        name == README or (name.startswith("draw-") and name.rpartition(".")[2] in kinds) for name in names
+    )
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Categories as the values that they stand for, which every program reads."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def _open(path: Any, schema: pa.Schema, csv: bool | None = None) -> _Writer:
+    csv = str(path).endswith(".csv") if csv is None else csv
+    writer: _Writer = (
+        pyarrow.csv.CSVWriter(path, schema)
+        if csv
+        else pyarrow.parquet.ParquetWriter(path, schema.with_metadata({"dalenius": NOT_DATA}), compression="zstd")
+    )
+    return writer
+
+
+def _convert(path: Path, kind: str) -> None:
+    """The file of another program out of one of Parquet, which is removed."""
+    frame = pyarrow.parquet.read_table(path).to_pandas()
+    for name in frame.columns:
+        if frame[name].dtype == bool:
+            frame[name] = frame[name].astype("int8")
+        elif frame[name].dtype == object and not all(isinstance(cell, str) or cell is None for cell in frame[name]):
+            frame[name] = _of_objects(frame[name])
+    if kind == "dta":
+        with path.with_suffix(".dta").open("xb") as file:
+            frame.to_stata(file, write_index=False, version=118, data_label="Drawn by Dalenius: a guess, not the data")
+    else:
+        _pyreadstat().write_sav(
+            frame, str(path.with_suffix(".sav")), file_label="Drawn by Dalenius: not the data", note=NOT_DATA
+        )
+    path.unlink()
+
+
+def _of_objects(column: Any) -> Any:
+    """Dates as dates, decimals as numbers, and whatever else as text."""
+    pd = require_pandas()
+    try:
+        return pd.to_numeric(column)
+    except (ValueError, TypeError):
+        pass
+    try:
+        return pd.to_datetime(column)
+    except (ValueError, TypeError):
+        return column.astype(str)
+
+
+def _require_names(names: list[str], kind: str) -> None:
+    wrong = [name for name in names if not name.isidentifier() or len(name) > _LONGEST_NAME or not name.isascii()]
+    if wrong:
+        raise InputError(
+            f"the column {wrong[0]!r} cannot have this name in a .{kind} file",
+            "It may have letters, digits and _, 32 at most. Write --format parquet or csv instead.",
+        )
+
+
+def _pyreadstat() -> Any:
+    try:
+        import pyreadstat
+    except ImportError:
+        raise MissingExtraError.of("pyreadstat, which writes .sav files,", "analysis") from None
+    return pyreadstat
+
+
+def _readme(completion: Completion, names: list[str]) -> str:
+    return f"""{NOT_DATA}
+
+{completion.draws} files, {names[0]} to {names[-1]}, of {completion.rows:,} rows each.
+Row k is the same person in all of them. {completion.mark} is the number of the draw. Fit your model to each, and put the results together by Rubin's rules:
+dalenius.pool in Python, mice or mitools in R, mi estimate in Stata, MULTIPLE IMPUTATION in SPSS.
+""" + "".join(f"\n{note}\n" for note in completion.notes)
+
+
+def tables_of(completion: Completion) -> list[pa.Table]:
+    """All draws in memory."""
+    parts: Iterator[list[pa.Table]] = completion.pieces()
+    return [pa.concat_tables(one).unify_dictionaries() for one in zip(*parts, strict=True)]

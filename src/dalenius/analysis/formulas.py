@@ -1,0 +1,281 @@
+"""Models by formula, with standard errors that account for who has what being unknown.
+
+The formula's own columns are among what is learned from the release, so that no coefficient that is asked for is held
+to be 0 (`infer.features`); then the model is fitted to each completed table (`generalised`), and Rubin's rules put the
+fits together (`rubin`). A fit sees how often each outcome is with each line of the design, and no single rows.
+
+A formula is code: `formulaic` evaluates what it calls. So formulas come from the analyst's own program alone, and
+neither from a command line that others may write nor from a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.analysis.completing import DRAWS
+from dalenius.analysis.generalised import Family, Lines, Model, fit_draws
+from dalenius.analysis.outcomes import Outcomes, draw_outcomes, plain_values, sort_out
+from dalenius.analysis.pieces import distinct_rows
+from dalenius.analysis.rubin import Pooled, Target, pool_estimates, require_pandas, require_target
+from dalenius.errors import InputError, MissingExtraError, UsageError
+from dalenius.infer.candidates import Floats, Integers
+from dalenius.infer.features import Singles
+from dalenius.model.progress import Progress
+from dalenius.release.folder import ReleaseFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_OUTCOMES = 200
+_MOST_COEFFICIENTS = 3000
+_MOST_ASKED = 100  # columns of a formula that are learned beside those of the release
+
+
+def fit_formula(
+    folder: ReleaseFolder,
+    formula: str,
+    family: Family,
+    *,
+    target: Target = "population",
+    draws: int = DRAWS,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Pooled:
+    """Fit a model to completed tables of a release, and pool."""
+    require_target(target)
+    if family not in get_args(Family):
+        raise UsageError(f"there is no family {family!r}", f"There are {', '.join(map(repr, get_args(Family)))}.")
+    left, right = _sides(formula)
+    outcome, needed = sort_out(folder, _names(left))
+    if len(outcome) != 1 or needed:
+        first = folder.manifest.sensitive_names[0]
+        raise UsageError(
+            "the outcome of a formula is one sensitive column, or says something of it",
+            f"Write {first!r}, or I({first} == 'value'), in front of the ~.",
+        )
+    others, identifiers = sort_out(folder, _names(right))
+    if outcome[0] in others:
+        raise UsageError(f"{outcome[0]!r} is on both sides of the formula", "Leave it out on the right.")
+    asked = None if others else _Columns(right, _rows(folder, identifiers))
+    further = asked.standard if asked is not None and len(asked.names) <= _MOST_ASKED else None
+    drawn = draw_outcomes(
+        folder, [*outcome, *others], identifiers, draws=draws, seed=seed, further=further, progress=progress
+    )
+    columns = asked if asked is not None else _Columns(right, _with_others(drawn, others))
+    lines = _lines(columns, drawn, others)
+    answers = _Answers(left, outcome[0], family, drawn)
+    _require_room(family, len(answers.labels), len(columns.names))
+    model = Model(lines.design, columns.names.index("Intercept") if "Intercept" in columns.names else None)
+    estimates, covariance = fit_draws(family, model, lines, answers.codes, answers.numbers)
+    names = columns.names
+    if family == "multinomial":
+        names = [f"{label}: {name}" for label in answers.labels[1:] for name in columns.names]
+    whole = lines.whole_rows
+    notes = [answers.note, *drawn.notes]
+    if whole < drawn.rows.num_rows:
+        notes.append(f"{drawn.rows.num_rows - whole:,} rows with nulls in columns of the formula are left out.")
+    within = covariance if target == "population" else np.zeros_like(covariance)
+    freedom = float(whole - len(names)) if target == "population" else 0.0
+    return pool_estimates(names, estimates, within, freedom, tuple(note for note in notes if note))
+
+
+class _Columns:
+    """The right side of a formula, as it was found on whole rows: means, levels and knots are those of all of them."""
+
+    def __init__(self, right: str, rows: pa.Table) -> None:
+        frame = plain_values(rows).to_pandas()
+        frame = frame[~frame.isna().any(axis=1)] if len(frame.columns) else frame
+        if not len(frame):
+            raise InputError("every row has a null in a column of the formula", "Leave that column out.")
+        self._spec = _matrix(right, frame, output="sparse").model_spec.update(output="numpy")
+        self.names = [str(name) for name in self._spec.column_names]
+        if not self.names:
+            raise UsageError("the formula has no column on its right side", "Write 1 for a constant.")
+        different, places = distinct_rows(rows)
+        design, whole = self.design(different)
+        weights = np.bincount(places, minlength=len(design)) * whole
+        self._means = weights @ design / max(1.0, weights.sum())
+        spread = np.sqrt(np.maximum(weights @ design**2 / max(1.0, weights.sum()) - self._means**2, 0))
+        self._scales = np.where(spread > 1e-9, spread, np.inf)  # a constant tells nothing
+
+    def design(self, lines: pa.Table) -> tuple[Floats, Floats]:
+        """The columns of the formula for some rows, and for each 1, or 0 if it has a null."""
+        frame = plain_values(lines).to_pandas()
+        whole = (~frame.isna().any(axis=1)).to_numpy() if len(frame.columns) else np.ones(lines.num_rows, bool)
+        design = np.zeros((lines.num_rows, len(self.names)))
+        if not len(frame.columns):
+            design[:] = 1.0
+        elif whole.any():
+            with _plain_errors():
+                design[whole] = np.asarray(self._spec.get_model_matrix(frame[whole]), dtype=np.float64)
+        if not np.isfinite(design).all():
+            raise InputError("a column of the formula is infinite for some rows", "Leave these values out, or cap them.")
+        return design, whole.astype(np.float64)
+
+    def standard(self, rows: pa.Table) -> Singles:
+        """The same with mean 0 and variance 1; zeros for rows with a null."""
+        different, places = distinct_rows(rows.select([name for name in self._needed if name in rows.column_names]))
+        design, whole = self.design(different)
+        found: Singles = ((design - self._means) / self._scales * whole[:, None]).astype(np.float32)
+        return found[places]
+
+    @property
+    def _needed(self) -> list[str]:
+        return sorted(str(name) for name in self._spec.required_variables)
+
+
+def _lines(columns: _Columns, drawn: Outcomes, others: Sequence[str]) -> Lines:
+    """The different rows of the design, and which of them every row is in each draw."""
+    different, places = distinct_rows(drawn.rows)
+    of_draws = [places] * drawn.draws
+    if others:  # lines go on with the values of other sensitive columns
+        number = different.num_rows
+        keys, kinds = of_draws, []
+        for name in others:
+            values, codes = drawn.kinds(name)
+            kinds.append(pa.array([None, *values]))
+            keys = [key * (len(values) + 1) + code + 1 for key, code in zip(keys, codes, strict=True)]
+        used, ranks = np.unique(np.concatenate(keys), return_inverse=True)
+        of_draws = np.split(ranks.astype(np.int64), drawn.draws)
+        rest = used
+        parts: list[pa.Array] = []
+        for held in reversed(kinds):
+            rest, code = np.divmod(rest, len(held))
+            parts.append(held.take(pa.array(code)))
+        assert rest.max(initial=0) < number  # noqa: S101 (the keys are those of rows)
+        different = different.take(pa.array(rest)) if different.num_columns else pa.table({})
+        for name, part in zip(others, reversed(parts), strict=True):
+            different = different.append_column(name, part)
+    design, whole = columns.design(different) if different.num_columns else (np.ones((1, 1)), np.ones(1))
+    return Lines(design, whole > 0, of_draws)
+
+
+class _Answers:
+    """The left side of a formula: for every draw the outcome of each row, -1 for none, or its number."""
+
+    def __init__(self, left: str, column: str, family: Family, drawn: Outcomes) -> None:
+        values, codes = drawn.kinds(column)
+        self.codes, self.numbers, self.labels, self.note = codes, None, list(values), ""
+        numbers = self._evaluated(left, column, values)
+        if family == "linear":
+            if numbers is None:
+                raise UsageError(
+                    f"{column!r} has no numbers, and a linear model is of numbers",
+                    "Use family='multinomial', or 'logit' for one value: I(column == 'value').",
+                )
+            self.numbers = numbers
+        elif numbers is not None and left != column:
+            self.labels, of_values = np.unique(numbers, return_inverse=True)
+            self.codes = [np.where(own >= 0, of_values[own], -1) for own in codes]
+        if family == "logit":
+            if len(self.labels) != 2:
+                raise UsageError(
+                    f"the outcome of a logit model has two values, and {left!r} has {len(self.labels):,}",
+                    f"Ask for one value: I({column} == {values[0]!r}) ~ ..., or use family='multinomial'.",
+                )
+            self.note = f"Coefficients are of {left} = {self.labels[1]} against {self.labels[0]}."
+        if family == "multinomial":
+            if len(self.labels) < 2:
+                raise UsageError(f"{left!r} has one value, so there is nothing to explain", "Choose another outcome.")
+            self.note = f"Coefficients are of each value of {left} against {self.labels[0]}."
+
+    @staticmethod
+    def _evaluated(left: str, column: str, values: list[Any]) -> Floats | None:
+        pd = require_pandas()
+        frame = pd.DataFrame({column: values})
+        if left == column or left == f"`{column}`":
+            numeric = all(isinstance(value, (int, float)) or hasattr(value, "as_tuple") for value in values)
+            return np.array([float(value) for value in values]) if numeric else None
+        found = np.asarray(_matrix(f"0 + {left}", frame, output="numpy"), dtype=np.float64)
+        if found.shape[1] == 2 and set(np.unique(found)) <= {0.0, 1.0}:
+            found = found[:, 1:]  # both levels of a condition: the second says whether it holds
+        if found.shape[1] != 1 or len(found) != len(values) or not np.isfinite(found).all():
+            raise UsageError(
+                "the left side of the formula is not one number or condition for each value",
+                f"Write a condition such as I({column} == {values[0]!r}), or the column alone.",
+            )
+        numbers: Floats = found[:, 0]
+        return numbers
+
+
+def _sides(formula: str) -> tuple[str, str]:
+    left, mark, right = formula.partition("~")
+    if not mark or not left.strip() or not right.strip():
+        raise UsageError("a formula has an outcome, a ~ and what explains it", "Write 'disease ~ age + C(gender)'.")
+    return left.strip(), right.strip()
+
+
+def _names(side: str) -> list[str]:
+    formulaic = _formulaic()
+    with _plain_errors():
+        return sorted(str(name) for name in formulaic.Formula(f"0 + {side}").required_variables)
+
+
+def _matrix(side: str, frame: pd.DataFrame, *, output: str) -> Any:
+    formulaic = _formulaic()
+    with _plain_errors():
+        return formulaic.Formula(side).get_model_matrix(frame, context={"np": np}, output=output, na_action="ignore")
+
+
+def _formulaic() -> Any:
+    try:
+        import formulaic
+    except ImportError:
+        raise MissingExtraError.of("formulaic, which reads formulas,", "analysis") from None
+    return formulaic
+
+
+class _plain_errors:  # noqa: N801 (it is used as a function is)
+    """Errors of a formula as ours, without what they quote from the data."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is None or not issubclass(kind, Exception) or issubclass(kind, MissingExtraError):
+            return
+        said = type(error).__name__
+        raise UsageError(
+            f"the formula cannot be evaluated ({said})",
+            "It is written as for statsmodels or R: 'age + C(gender) + np.log(income)'. Put odd names in backticks.",
+        ) from None
+
+
+def _rows(folder: ReleaseFolder, identifiers: Sequence[str]) -> pa.Table:
+    """Some quasi-identifiers of everybody."""
+    manifest = folder.manifest
+    folder.memory.require(manifest.rows * 16 * (len(identifiers) + 1), folder.memory.engine, "the rows of a formula")
+    names = list(identifiers) or [manifest.columns.bucket]
+    table = pa.Table.from_batches(list(folder.batches("qit", names, coded=True)))
+    return table.unify_dictionaries().select(list(identifiers))
+
+
+def _with_others(drawn: Outcomes, others: Sequence[str]) -> pa.Table:
+    """The rows of the first draw with other sensitive columns."""
+    table = drawn.rows
+    for name in others:
+        values, codes = drawn.kinds(name)
+        table = table.append_column(name, pa.array([None, *values]).take(pa.array(codes[0] + 1)))
+    return table
+
+
+def _require_room(family: Family, outcomes: int, columns: int) -> None:
+    number = columns * (outcomes - 1 if family == "multinomial" else 1)
+    if family == "multinomial" and outcomes > _MOST_OUTCOMES:
+        raise UsageError(
+            f"{outcomes:,} outcomes are more than the {_MOST_OUTCOMES} that a multinomial model may have here",
+            "Ask for one: I(column == 'value') with family='logit'.",
+        )
+    if number > _MOST_COEFFICIENTS:
+        raise UsageError(
+            f"the model has {number:,} coefficients, and may have {_MOST_COEFFICIENTS:,} here",
+            "Leave out columns with many values, or put values into ranges.",
+        )
+
+
+def _counted(places: Integers, number: int) -> Integers:
+    return np.bincount(places, minlength=number)

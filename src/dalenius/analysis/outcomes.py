@@ -1,0 +1,105 @@
+"""What everybody has in each of many draws, held as numbers: for models, cross-tabs and figures.
+
+A draw is not held as a table, but as the place in ST that every row has: four bytes for a row and a draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dalenius.analysis.completing import DRAWS, Completion
+from dalenius.analysis.learned import Further
+from dalenius.analysis.pieces import distinct_rows
+from dalenius.errors import NoSuchColumnError, UsageError
+from dalenius.infer.candidates import Integers
+from dalenius.model.progress import Progress
+from dalenius.release.folder import ReleaseFolder
+
+Places = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The rows' columns that were asked for, what slots hold by sensitive column, and the slot of each row by draw."""
+
+    rows: pa.Table
+    _slots: dict[str, pa.ChunkedArray]
+    _drawn: dict[str, Places]  # draws x rows
+    draws: int
+    notes: tuple[str, ...]
+
+    def kinds(self, column: str) -> tuple[list[Any], list[Integers]]:
+        """The values of a sensitive column, sorted, and for every draw which of them each row has; -1 for a null."""
+        held = self._slots[column]
+        values, places = distinct_rows(pa.table({"value": held}))
+        every = values.column("value").to_pylist()
+        order = sorted((place for place, value in enumerate(every) if value is not None), key=every.__getitem__)
+        rank = np.full(len(every), -1)
+        rank[order] = np.arange(len(order))
+        of_slots = rank[places]
+        return [every[place] for place in order], [of_slots[drawn] for drawn in self._drawn[column]]
+
+
+def draw_outcomes(
+    folder: ReleaseFolder,
+    sensitive: Sequence[str],
+    identifiers: Sequence[str],
+    *,
+    draws: int = DRAWS,
+    seed: int | None = None,
+    further: Further | None = None,
+    progress: Progress | None = None,
+) -> Outcomes:
+    """Draw values of some sensitive columns, and keep some of the quasi-identifiers."""
+    if draws < 2:
+        raise UsageError(f"{draws} draws do not show what is unknown", "Ask for 2 or more; 20 are usual.")
+    manifest = folder.manifest
+    needed = manifest.rows * 4 * (draws * len(sensitive) + len(identifiers))
+    folder.memory.require(needed, folder.memory.engine, "what everybody has in all draws")
+    completion = Completion(folder, draws, columns=sensitive, seed=seed, further=further, progress=progress)
+    rows: list[pa.Table] = []
+    slots: dict[str, list[pa.Array]] = {name: [] for one in completion.tables for name in one.names}
+    drawn = [np.empty((draws, manifest.rows), np.int32) for _ in completion.tables]
+    done, held = 0, [0] * len(drawn)
+    for piece, found in completion.drawn():
+        rows.append(piece.rows.select(list(identifiers)))
+        for place, table in enumerate(piece.slots):
+            for number, own in enumerate(found):
+                drawn[place][number, done : done + len(piece)] = own[place] + held[place]
+            held[place] += table.num_rows
+            for name in table.column_names:
+                slots[name] += table.column(name).chunks
+        done += len(piece)
+    return Outcomes(
+        rows=pa.concat_tables(rows).unify_dictionaries(),
+        _slots={name: pa.chunked_array(chunks).unify_dictionaries() for name, chunks in slots.items()},
+        _drawn={name: own for one, own in zip(completion.tables, drawn, strict=True) for name in one.names},
+        draws=draws,
+        notes=tuple(completion.notes),
+    )
+
+
+def sort_out(folder: ReleaseFolder, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Which of these columns are sensitive, and which are quasi-identifiers; a NoSuchColumnError for any other."""
+    manifest = folder.manifest
+    sensitive = list(manifest.sensitive_names)
+    identifiers = [column.name for column in manifest.columns.quasi_identifiers]
+    for name in names:
+        if name not in sensitive and name not in identifiers:
+            raise NoSuchColumnError.in_table(name, (*identifiers, *sensitive))
+    return [name for name in names if name in sensitive], [name for name in names if name in identifiers]
+
+
+def plain_values(table: pa.Table) -> pa.Table:
+    """Categories as the values that they stand for."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)

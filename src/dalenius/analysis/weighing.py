@@ -1,0 +1,117 @@
+"""Every person with every value that they may have, and its probability: for any tool that takes weights.
+
+`learned` probabilities are what the regression leaves open within buckets, so that they add up to 1 for everybody, and
+for every value to as often as its bucket has it. `bucket` takes all rows of a bucket to be alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.analysis.learned import Lesson, candidates_of
+from dalenius.analysis.pieces import Piece, read_pieces, slot_tables
+from dalenius.errors import UsageError
+from dalenius.infer.candidates import Block, Floats, Integers
+from dalenius.infer.regression import matched
+from dalenius.model.progress import Progress, Silent
+from dalenius.release.folder import ReleaseFolder
+from dalenius.tables.arrays import arrow_array
+
+Weights = Literal["learned", "bucket"]
+PERSON, WEIGHT = "person", "weight"
+_ROWS = 2**16  # of a piece
+
+
+class Weighing:
+    """The weighted rows of a release, for one sensitive column."""
+
+    def __init__(
+        self,
+        folder: ReleaseFolder,
+        weights: Weights,
+        column: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        if weights not in get_args(Weights):
+            raise UsageError(f"there are no weights {weights!r}", "There are 'learned' and 'bucket'.")
+        names = folder.manifest.sensitive_names
+        if column is None and len(names) > 1:
+            raise UsageError(
+                f"the release has {len(names):,} sensitive columns, and weights are for one of them",
+                f"Say which: {', '.join(map(repr, names))}.",
+            )
+        self._folder, self._progress = folder, progress or Silent()
+        self._tables = slot_tables(folder, [column or names[0]])
+        self.lesson = Lesson(folder, self._tables, self._progress) if weights == "learned" else None
+        identifiers = [one.name for one in folder.manifest.columns.quasi_identifiers]
+        taken = {*identifiers, *self._tables[0].names}
+        own = [name if name not in taken else f"{name}_2" for name in (PERSON, WEIGHT)]
+        self.names = [own[0], *identifiers, *self._tables[0].names, own[1]]
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """One piece of the release after the other: a row for every person and possible value."""
+        self._progress.stage("Weighing", self._folder.manifest.rows)
+        first = 0
+        for piece in read_pieces(self._folder, self._tables, _ROWS):
+            yield self._table(piece, first)
+            first += len(piece)
+            self._progress.advance(len(piece))
+
+    def _table(self, piece: Piece, first: int) -> pa.Table:
+        """Rows of a piece whose first person has the number `first`, counted from 0."""
+        values, of_slots = _values(piece.slots[0])
+        candidates = candidates_of(piece, 0, of_slots, values.num_rows, ())
+        if self.lesson is not None:
+            learned = self.lesson.learned[0]
+            kind_of = learned.kinds.of(values)
+            strata = self.lesson.strata(piece.buckets)
+            logits = learned.logits(
+                self.lesson.columns_of(piece.rows), strata, None, self.lesson.further_of(piece.rows)
+            )
+            logits -= logits.max(axis=1, keepdims=True)
+            totals = learned.shares(self.lesson.strata(candidates.numbers))
+        people, chosen, weights = [], [], []
+        for block in candidates.blocks:
+            if self.lesson is not None:
+                kinds = kind_of[block.values]
+                shares = np.exp(logits[block.rows[:, :, None], kinds[:, None, :]])
+                share = matched(block, shares, np.take_along_axis(totals[block.buckets], kinds, axis=1))
+            else:
+                share = _alike(block)
+            shape = share.shape
+            people.append(np.broadcast_to(block.rows[:, :, None], shape).ravel())
+            chosen.append(np.broadcast_to(block.values[:, None, :], shape).ravel())
+            weights.append(share.ravel())
+        person, value, weight = (np.concatenate(part) for part in (people, chosen, weights))
+        order = np.lexsort((value, person))
+        person, value, weight = person[order], value[order], weight[order]
+        at, what = arrow_array(person), arrow_array(value)
+        columns = [pa.chunked_array([arrow_array(person + first + 1)])]
+        columns += [column.take(at) for column in piece.rows.columns]
+        columns += [column.take(what) for column in values.columns]
+        columns.append(pa.chunked_array([arrow_array(weight)]))
+        return pa.table(columns, names=self.names)
+
+
+def _alike(block: Block) -> Floats:
+    """The share of each value in its bucket, for every row."""
+    shares: Floats = np.repeat((block.counts / block.slots)[:, None, :], block.size, axis=1)
+    return shares
+
+
+def _values(slots: pa.Table) -> tuple[pa.Table, Integers]:
+    """The different values or tuples of slots, and the place of each slot's among them."""
+    key = np.zeros(slots.num_rows, np.int64)
+    for column in slots.columns:
+        encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if not pa.types.is_dictionary(encoded.type):
+            encoded = encoded.dictionary_encode()
+        from dalenius.tables.arrays import filled
+
+        key = key * (len(encoded.dictionary) + 1) + filled(encoded.indices, len(encoded.dictionary))
+    _, firsts, places = np.unique(key, return_index=True, return_inverse=True)
+    return slots.take(arrow_array(firsts)), places.astype(np.int64)
