@@ -127,7 +127,7 @@ def concentrated(epsilon: float, delta: float = DELTA) -> float:
 def mst(people: People, epsilon: float) -> Given:
     """Made-up people by MST, as many as the noisy counts say that there are."""
     rng = np.random.default_rng(1)
-    np.random.seed(1)  # noqa: NPY002  # mbi draws people from it
+    np.random.seed(1)  # mbi draws people from it
     rho = concentrated(epsilon)
     domains = {name: np.array(people.domains[name]) for name in people.columns}
     codes = {name: pd.Categorical(people.published[name], values).codes for name, values in domains.items()}

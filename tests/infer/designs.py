@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 from math import exp, log
 
 import numpy as np
@@ -31,7 +31,7 @@ class Made:
     def rows(self) -> list[list[int]]:
         """The rows of every bucket."""
         firsts = np.cumsum([0, *self.design.sizes]).tolist()
-        return [list(range(first, last)) for first, last in zip(firsts[:-1], firsts[1:], strict=True)]
+        return [list(range(first, last)) for first, last in pairwise(firsts)]
 
     def stratum(self, bucket: int) -> int:
         """The stratum of a bucket, from 0."""

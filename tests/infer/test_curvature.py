@@ -9,8 +9,8 @@ import pytest
 
 from dalenius.infer import curvature as module
 from dalenius.infer.candidates import Floats
-from dalenius.infer.curvature import Curvature, Pair, System, Variances
-from tests.infer.designs import Made, all_truths, make, row_shares, tiny
+from dalenius.infer.curvature import Curvature, Variances
+from tests.infer.designs import Made, all_truths, row_shares
 
 CASES: dict[str, dict[str, Any]] = {
     "one stratum": {},

@@ -18,7 +18,7 @@ from dalenius.analysis.completing import NOT_DATA, Completion
 from dalenius.analysis.rubin import require_pandas
 from dalenius.analysis.weighing import Weighing
 from dalenius.errors import InputError, MissingExtraError, UsageError
-from dalenius.release.atomic import writable, whole_file
+from dalenius.release.atomic import whole_file, writable
 from dalenius.release.staging import staging
 
 Format = Literal["parquet", "csv", "dta", "sav"]
@@ -178,8 +178,9 @@ def _readme(completion: Completion, names: list[str]) -> str:
     return f"""{NOT_DATA}
 
 {completion.draws} files, {names[0]} to {names[-1]}, of {completion.rows:,} rows each.
-Row k is the same person in all of them. {completion.mark} is the number of the draw. Fit your model to each, and put the results together by Rubin's rules:
-dalenius.pool in Python, mice or mitools in R, mi estimate in Stata, MULTIPLE IMPUTATION in SPSS.
+Row k is the same person in all of them. {completion.mark} is the number of the draw.
+Fit your model to each, and put the results together by Rubin's rules: dalenius.pool in Python,
+mice or mitools in R, mi estimate in Stata, MULTIPLE IMPUTATION in SPSS.
 """ + "".join(f"\n{note}\n" for note in completion.notes)
 
 

@@ -113,7 +113,9 @@ class _Columns:
             with _plain_errors():
                 design[whole] = np.asarray(self._spec.get_model_matrix(frame[whole]), dtype=np.float64)
         if not np.isfinite(design).all():
-            raise InputError("a column of the formula is infinite for some rows", "Leave these values out, or cap them.")
+            raise InputError(
+                "a column of the formula is infinite for some rows", "Leave these values out, or cap them."
+            )
         return design, whole.astype(np.float64)
 
     def standard(self, rows: pa.Table) -> Singles:
@@ -169,7 +171,8 @@ class _Answers:
                 )
             self.numbers = numbers
         elif numbers is not None and left != column:
-            self.labels, of_values = np.unique(numbers, return_inverse=True)
+            labels, of_values = np.unique(numbers, return_inverse=True)
+            self.labels = labels.tolist()
             self.codes = [np.where(own >= 0, of_values[own], -1) for own in codes]
         if family == "logit":
             if len(self.labels) != 2:

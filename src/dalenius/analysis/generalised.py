@@ -114,9 +114,11 @@ def fit_draws(
     model.standardise(mean.sum(axis=1))
     fit = _Newton(model)
     start, inverse = fit.fitted(mean)
-    found = np.array([fit.nearby(own, start, inverse) for own in draws])
+    found: Floats = np.array([fit.nearby(own, start, inverse) for own in draws])
     back = np.kron(np.eye(kinds - 1), model.back())
-    return found.reshape(len(draws), -1) @ back.T, back @ inverse @ back.T
+    estimates: Floats = found.reshape(len(draws), -1) @ back.T
+    covariance: Floats = back @ inverse @ back.T
+    return estimates, covariance
 
 
 class _Newton:
@@ -127,10 +129,10 @@ class _Newton:
 
     def fitted(self, counts: Floats) -> tuple[Floats, Floats]:
         """The coefficients, and the inverse of the second derivatives there."""
-        point = np.zeros((counts.shape[1] - 1, self._x.shape[1]))
+        point: Floats = np.zeros((counts.shape[1] - 1, self._x.shape[1]))
         value, slope = self._at(counts, point)
         for _ in range(_STEPS):
-            inverse = np.linalg.inv(self._curvature(counts, point))
+            inverse: Floats = np.linalg.inv(self._curvature(counts, point))
             step = (inverse @ slope.ravel()).reshape(point.shape)
             gain = float((slope * step).sum())
             length = 1.0

@@ -180,7 +180,7 @@ def pool(results: Iterable[Any]) -> Pooled:
             "A category that no row of a table has takes its coefficient away: give all of them in the formula.",
         )
     lines = np.array([np.asarray(one, dtype=np.float64).ravel(order="F") for one in params])
-    within = sum(np.asarray(one.cov_params(), dtype=np.float64) for one in every) / len(every)
+    within: Floats = np.mean([np.asarray(one.cov_params(), dtype=np.float64) for one in every], axis=0)
     freedom = float(getattr(every[0], "df_resid", math.inf) or math.inf)
     return pool_estimates(names, lines, within, freedom)
 
