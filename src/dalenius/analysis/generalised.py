@@ -132,7 +132,7 @@ class _Newton:
         point: Floats = np.zeros((counts.shape[1] - 1, self._x.shape[1]))
         value, slope = self._at(counts, point)
         for _ in range(_STEPS):
-            inverse: Floats = np.linalg.inv(self._curvature(counts, point))
+            inverse = np.asarray(np.linalg.inv(self._curvature(counts, point)), dtype=np.float64)
             step = (inverse @ slope.ravel()).reshape(point.shape)
             gain = float((slope * step).sum())
             length = 1.0
