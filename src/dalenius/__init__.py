@@ -14,6 +14,7 @@ TYPE_CHECKING = False  # but to type checkers; importing it takes longer than al
 if TYPE_CHECKING:
     from typing import Any
 
+    from dalenius.analysis.rubin import pool
     from dalenius.errors import DaleniusError
     from dalenius.model.plan import Method, Plan, Status
     from dalenius.planning import plan
@@ -34,6 +35,7 @@ __all__ = [
     "__version__",
     "load",
     "plan",
+    "pool",
     "publish",
     "sign_release",
 ]
@@ -48,6 +50,7 @@ _HOMES = {
     "Status": "dalenius.model.plan",
     "load": "dalenius.publishing.published",
     "plan": "dalenius.planning",
+    "pool": "dalenius.analysis.rubin",
     "publish": "dalenius.publishing.flow",
     "sign_release": "dalenius.release.signature",
 }

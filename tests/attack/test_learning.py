@@ -250,10 +250,10 @@ def test_with_strata_nothing_is_counted_twice_and_nothing_left_out(kind: str, tm
         assert together > found.baseline.share + 0.02
 
 
-def test_without_the_truth_the_second_learner_is_shown(tmp_path: Path) -> None:
+def test_without_the_truth_the_last_learner_is_shown(tmp_path: Path) -> None:
     found = audit(by_school("age", 600).write(tmp_path), attacks=["learning"])["learning"]
     assert found.details["learner"] == "regression"
-    assert [entry["success"] for entry in found.details["learners"]] == [None, None]
+    assert [entry["success"] for entry in found.details["learners"]] == [None, None, None]
 
 
 def test_where_there_is_no_room_columns_are_not_fitted_together(

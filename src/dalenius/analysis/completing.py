@@ -53,8 +53,10 @@ class Completion:
         columns: Sequence[str] | None = None,
         seed: int | None = None,
         further: Further | None = None,
+        lesson: Lesson | None = None,
         progress: Progress | None = None,
     ) -> None:
+        """`lesson` is what was learned of these columns before."""
         if not 1 <= draws <= 1000:
             raise UsageError(f"{draws} draws cannot be made", "Ask for 1 to 1,000; 20 are usual.")
         self.draws, self._folder = draws, folder
@@ -65,13 +67,18 @@ class Completion:
         self.mark = MARK if MARK not in {*names, *taken} else f"{MARK}_2"
         self.names = [*names, *(name for one in self.tables for name in one.names), self.mark]
         self._random = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(draws)]
-        self.lesson = Lesson(folder, self.tables, self._progress, further)
+        self.lesson = lesson or Lesson(folder, self.tables, self._progress, further)
         self._points = [[learned.draw(one) for learned in self.lesson.learned] for one in self._random]
 
     @property
     def rows(self) -> int:
         """How many rows every draw has."""
         return self._folder.manifest.rows
+
+    def require_room(self) -> None:
+        """A MemoryLimitError if all draws together are too many to be held."""
+        needed = self.rows * self.draws * 8 * len(self.names)
+        self._folder.memory.require(needed, self._folder.memory.engine, "all completed tables at once")
 
     @property
     def notes(self) -> list[str]:

@@ -133,18 +133,17 @@ class Lesson:
         most_cells: int = MOST_CELLS,
         seed: int = 0,
     ) -> None:
+        """`further` are features of rows that are asked for; a sample has at most so many cells."""
         manifest = folder.manifest
         self._further, self._last = further, last_buckets(folder)
         kinds = max(min(MOST_KINDS, len(one.folder.manifest.values)) for one in tables)
         self.rows = min(manifest.rows, max(1, most_cells // kinds))
-        self._sample = _sample(folder, tables, self.rows / manifest.rows, progress, np.random.default_rng(seed))
-        if not len(self._sample):
+        self.sample = _sample(folder, tables, self.rows / manifest.rows, progress, np.random.default_rng(seed))
+        if not len(self.sample):
             raise InputError("the release has buckets too large to learn from", "Give it more memory.")
-        self.whole = len(self._sample) == manifest.rows
-        self.rows = len(self._sample)
-        columns = [
-            encode_column(name, self._sample.rows.column(name), kinds) for name in self._sample.rows.column_names
-        ]
+        self.whole = len(self.sample) == manifest.rows
+        self.rows = len(self.sample)
+        columns = [encode_column(name, self.sample.rows.column(name), kinds) for name in self.sample.rows.column_names]
         self.columns = tuple(column for column in columns if column is not None)
         self.learned = tuple(self._learn(number, one, progress) for number, one in enumerate(tables))
 
@@ -157,7 +156,7 @@ class Lesson:
         found = []
         for column in self.columns:
             coded = encode_column(
-                column.name, self._sample.rows.column(column.name), MOST_KINDS, rows.column(column.name)
+                column.name, self.sample.rows.column(column.name), MOST_KINDS, rows.column(column.name)
             )
             assert coded is not None  # noqa: S101 (it was not before)
             found.append(replace(coded, codes=coded.codes[self.rows :]))
@@ -168,7 +167,7 @@ class Lesson:
         return self._further(rows) if self._further is not None else None
 
     def _learn(self, number: int, slots: SlotTable, progress: Progress) -> Learned:
-        sample, kinds = self._sample, Kinds(slots)
+        sample, kinds = self.sample, Kinds(slots)
         of_slots = kinds.learn(sample.slots[number])
         further = self.further_of(sample.rows)
         coding = Coding(self.columns, self.rows, further)

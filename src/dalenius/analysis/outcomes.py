@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dalenius.analysis.completing import DRAWS, Completion
-from dalenius.analysis.learned import Further
+from dalenius.analysis.learned import Further, Lesson
 from dalenius.analysis.pieces import distinct_rows
 from dalenius.errors import NoSuchColumnError, UsageError
 from dalenius.infer.candidates import Integers
@@ -54,15 +54,21 @@ def draw_outcomes(
     draws: int = DRAWS,
     seed: int | None = None,
     further: Further | None = None,
+    lesson: Lesson | None = None,
     progress: Progress | None = None,
 ) -> Outcomes:
-    """Draw values of some sensitive columns, and keep some of the quasi-identifiers."""
+    """Draw values of some sensitive columns, and keep some of the quasi-identifiers.
+
+    `lesson` is what was learned of these sensitive columns before.
+    """
     if draws < 2:
         raise UsageError(f"{draws} draws do not show what is unknown", "Ask for 2 or more; 20 are usual.")
     manifest = folder.manifest
     needed = manifest.rows * 4 * (draws * len(sensitive) + len(identifiers))
     folder.memory.require(needed, folder.memory.engine, "what everybody has in all draws")
-    completion = Completion(folder, draws, columns=sensitive, seed=seed, further=further, progress=progress)
+    completion = Completion(
+        folder, draws, columns=sensitive, seed=seed, further=further, lesson=lesson, progress=progress
+    )
     rows: list[pa.Table] = []
     slots: dict[str, list[pa.Array]] = {name: [] for one in completion.tables for name in one.names}
     drawn = [np.empty((draws, manifest.rows), np.int32) for _ in completion.tables]

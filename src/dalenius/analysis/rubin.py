@@ -147,6 +147,31 @@ def pool_estimates(
     )
 
 
+@dataclass(frozen=True)
+class Each:
+    """Many estimates by themselves: with standard errors and 95 % intervals, and without their covariance."""
+
+    estimates: Floats
+    errors: Floats
+    low: Floats
+    high: Floats
+
+
+def pool_each(estimates: Floats, within: Floats | None) -> Each:
+    """Rubin's rules for many estimates, a line for each table; `within` are their variances in a whole table, if any.
+
+    Without them the table is all that there is.
+    """
+    draws = len(estimates)
+    extra = (1 + 1 / draws) * estimates.var(axis=0, ddof=1)
+    variance = extra if within is None else extra + within
+    missing = np.divide(extra, variance, out=np.zeros_like(extra), where=variance > 0)
+    freedom = barnard_rubin(missing, draws, 0.0 if within is None else math.inf)
+    mean, errors = estimates.mean(axis=0), np.sqrt(variance)
+    reach = t_quantile(0.975, freedom) * errors
+    return Each(mean, errors, mean - reach, mean + reach)
+
+
 def barnard_rubin(missing: Floats, draws: int, freedom: float) -> Floats:
     """ν for every γ. Without any `freedom` of a whole table, the table is all that there is: U = 0."""
     if not freedom:

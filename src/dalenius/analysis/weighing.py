@@ -34,8 +34,10 @@ class Weighing:
         folder: ReleaseFolder,
         weights: Weights,
         column: str | None = None,
+        lesson: Lesson | None = None,
         progress: Progress | None = None,
     ) -> None:
+        """`lesson` is what was learned of this column before."""
         if weights not in get_args(Weights):
             raise UsageError(f"there are no weights {weights!r}", "There are 'learned' and 'bucket'.")
         names = folder.manifest.sensitive_names
@@ -46,7 +48,9 @@ class Weighing:
             )
         self._folder, self._progress = folder, progress or Silent()
         self._tables = slot_tables(folder, [column or names[0]])
-        self.lesson = Lesson(folder, self._tables, self._progress) if weights == "learned" else None
+        self.lesson = None
+        if weights == "learned":
+            self.lesson = lesson or Lesson(folder, self._tables, self._progress)
         identifiers = [one.name for one in folder.manifest.columns.quasi_identifiers]
         taken = {*identifiers, *self._tables[0].names}
         own = [name if name not in taken else f"{name}_2" for name in (PERSON, WEIGHT)]

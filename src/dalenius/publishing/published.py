@@ -13,7 +13,7 @@ from dalenius.errors import PolicyError, UsageError
 from dalenius.model.concern import Advice, Concern, advise, by_weight
 from dalenius.model.problem import ValueCounts
 from dalenius.policy.limits import LimitPolicy, as_policy
-from dalenius.publishing.answers import Answers
+from dalenius.publishing.analysing import Analyses
 from dalenius.release.atomic import writable
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.release.manifest import FILE, SIGNATURE_FILE, Manifest
@@ -37,7 +37,7 @@ _CHUNK = 2**20
 Limits = LimitPolicy | Mapping[Any, Any]
 
 
-class Release(Answers):
+class Release(Analyses):
     """A published table. `notes` is what the publisher should know; it is not part of the release."""
 
     def __init__(
