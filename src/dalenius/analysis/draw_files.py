@@ -6,9 +6,9 @@ Every draw is a file of its own. All of them are written beside their place, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import IO, Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 import pyarrow.csv
@@ -78,12 +78,8 @@ def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> i
             f"a file ending in {target.suffix!r} cannot be written", "Give --out FILE.parquet or FILE.csv."
         )
 
-    def check(path: Path) -> None:
-        if path.exists() and not (force and path.is_file()):
-            raise UsageError("the output file is there already", "Give another --out, or --force to replace it.")
-
     rows = 0
-    with whole_file(target, check, "the output", "--out") as file:
+    with _new_file(target, force) as file:
         writer: _Writer | None = None
         for table in weighing.pieces():
             table = _plain(table)
@@ -96,6 +92,25 @@ def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> i
             with writable():
                 writer.close()
     return rows
+
+
+def write_table(table: pa.Table, target: Path, *, as_csv: bool, force: bool = False) -> None:
+    """Write a table of results, which is no draw, into a file."""
+    with _new_file(target, force) as file, writable():
+        if as_csv:
+            pyarrow.csv.write_csv(table, file)
+        else:
+            pyarrow.parquet.write_table(table, file)
+
+
+def _new_file(target: Path, force: bool) -> AbstractContextManager[IO[bytes]]:
+    """A file that takes its place at the end; with `force` that of another file."""
+
+    def check(path: Path) -> None:
+        if path.exists() and not (force and path.is_file()):
+            raise UsageError("the output file is there already", "Give another --out, or --force to replace it.")
+
+    return whole_file(target, check, "the output", "--out")
 
 
 def is_draws(folder: Path) -> bool:
