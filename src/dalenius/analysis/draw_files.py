@@ -5,6 +5,8 @@ Every draw is a file of its own. All of them are written beside their place, and
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +25,9 @@ from dalenius.release.staging import staging
 
 Format = Literal["parquet", "csv", "dta", "sav"]
 README = "README.txt"
+_DRAW = re.compile(rf"draw-\d+\.({'|'.join(get_args(Format))})")
 _LONGEST_NAME = 32  # in Stata
+_LINE = 80  # of a note in SPSS
 _MOST_ROWS = 20_000_000  # of a table that Stata's or SPSS's file is made of: in memory as a whole
 
 
@@ -58,13 +62,13 @@ def write_draws(completion: Completion, target: Path, kind: Format, *, force: bo
                     if not writers:
                         for stem, table in zip(stems, tables, strict=True):
                             writers.append(_open(stage.folder / f"{stem}.{plain}", table.schema))
-                            stack.callback(writers[-1].close)
+                            stack.callback(_close, writers[-1])
                     for writer, table in zip(writers, tables, strict=True):
                         writer.write_table(table)
         with writable():
             if kind in ("dta", "sav"):
                 for stem in stems:
-                    _convert(stage.folder / f"{stem}.parquet", kind)
+                    _convert_or_refuse(stage.folder / f"{stem}.parquet", kind)
             names = [f"{stem}.{kind}" for stem in stems]
             (stage.folder / README).write_text(_readme(completion, names), encoding="utf-8")
             stage.commit(force)
@@ -93,17 +97,17 @@ def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> i
                 writer.write_table(table)
             rows += table.num_rows
         if writer is not None:
-            with writable():
-                writer.close()
+            _close(writer)
     return rows
 
 
 def is_draws(folder: Path) -> bool:
     """Whether a folder holds completed tables and nothing else."""
-    names = {path.name for path in folder.iterdir()}
-    kinds = get_args(Format)
-    return README in names and all(
-        name == README or (name.startswith("draw-") and name.rpartition(".")[2] in kinds) for name in names
+    readme = folder / README
+    return (
+        all((path == readme or _DRAW.fullmatch(path.name)) and path.is_file() for path in folder.iterdir())
+        and readme.exists()
+        and readme.read_bytes().startswith(NOT_DATA.encode())
     )
 
 
@@ -126,12 +130,34 @@ def _open(path: Any, schema: pa.Schema, csv: bool | None = None) -> _Writer:
     return writer
 
 
+def _close(writer: _Writer) -> None:
+    """Close a file, which writes what it still holds back."""
+    with writable():
+        writer.close()
+
+
+def _convert_or_refuse(path: Path, kind: str) -> None:
+    """The same as `_convert`; an InputError, which quotes nothing, if the format cannot hold what is in the table."""
+    wrong: tuple[type[Exception], ...] = (ValueError, TypeError, NotImplementedError)
+    if kind == "sav":
+        wrong += (_pyreadstat().ReadstatError, _pyreadstat().PyreadstatError)
+    try:
+        _convert(path, kind)
+    except wrong as error:
+        raise InputError(
+            f"there are names or values that a .{kind} file cannot have ({type(error).__name__})",
+            "Write --format parquet or csv instead.",
+        ) from None
+
+
 def _convert(path: Path, kind: str) -> None:
     """The file of another program out of one of Parquet, which is removed."""
     frame = pyarrow.parquet.read_table(path).to_pandas()
     for name in frame.columns:
         if frame[name].dtype == bool:
             frame[name] = frame[name].astype("int8")
+        elif frame[name].isna().all():  # of no type that these programs have
+            frame[name] = float("nan")
         elif frame[name].dtype == object and not all(isinstance(cell, str) or cell is None for cell in frame[name]):
             frame[name] = _of_objects(frame[name])
     if kind == "dta":
@@ -139,7 +165,10 @@ def _convert(path: Path, kind: str) -> None:
             frame.to_stata(file, write_index=False, version=118, data_label="Drawn by Dalenius: a guess, not the data")
     else:
         _pyreadstat().write_sav(
-            frame, str(path.with_suffix(".sav")), file_label="Drawn by Dalenius: not the data", note=NOT_DATA
+            frame,
+            str(path.with_suffix(".sav")),
+            file_label="Drawn by Dalenius: not the data",
+            note=textwrap.wrap(NOT_DATA, _LINE),
         )
     path.unlink()
 
@@ -154,7 +183,7 @@ def _of_objects(column: Any) -> Any:
     try:
         return pd.to_datetime(column)
     except (ValueError, TypeError):
-        return column.astype(str)
+        return column.map(str, na_action="ignore")
 
 
 def _require_names(names: list[str], kind: str) -> None:
