@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dalenius.analysis.completing import NOT_DATA, Completion
+from dalenius.analysis.outcomes import plain_values
 from dalenius.analysis.rubin import require_pandas
 from dalenius.analysis.weighing import Weighing
 from dalenius.errors import InputError, MissingExtraError, UsageError
@@ -57,7 +58,7 @@ def write_draws(completion: Completion, target: Path, kind: Format, *, force: bo
         with ExitStack() as stack:
             writers: list[_Writer] = []
             for tables in completion.pieces():
-                tables = [_plain(table) for table in tables]
+                tables = [plain_values(table) for table in tables]
                 with writable():
                     if not writers:
                         for stem, table in zip(stems, tables, strict=True):
@@ -90,7 +91,7 @@ def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> i
     with whole_file(target, check, "the output", "--out") as file:
         writer: _Writer | None = None
         for table in weighing.pieces():
-            table = _plain(table)
+            table = plain_values(table)
             with writable():
                 if writer is None:
                     writer = _open(file, table.schema, csv=target.suffix == ".csv")
@@ -109,15 +110,6 @@ def is_draws(folder: Path) -> bool:
         and readme.exists()
         and readme.read_bytes().startswith(NOT_DATA.encode())
     )
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Categories as the values that they stand for, which every program reads."""
-    columns = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
-    return pa.table(columns, names=table.column_names)
 
 
 def _open(path: Any, schema: pa.Schema, csv: bool | None = None) -> _Writer:

@@ -148,7 +148,9 @@ class _Stream:
         while sum(map(len, self._numbers)) <= rows or self._numbers[0][0] == self._numbers[-1][-1]:
             if not self._fetch():
                 return self._take(None)
-        return self._take(int(self._numbers[-1][-1]))
+        numbers = np.concatenate(self._numbers)
+        before, first = int(numbers[rows]), int(numbers[0])
+        return self._take(before if before > first else first + 1)
 
     def through(self, last: int) -> tuple[pa.Table, Integers]:
         """All rows up to this bucket."""
