@@ -36,7 +36,7 @@ from dalenius.release.folder import ReleaseFolder
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_CELLS = 100_000
+MOST_CELLS = 50_000
 _ENDLESS = 1e9
 _CERTAIN = 1e-9  # as good as 0
 
@@ -70,7 +70,7 @@ class CrossTab:
 
     def __repr__(self) -> str:
         about = f"Estimated counts of {_whose(self.target)}, from {self.draws} draws; see std_error, low and high."
-        return "\n".join([self.table.round(1).to_string(), about, *self.notes])
+        return "\n".join([repr(self.table.round(1)), about, *self.notes])
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,10 @@ def independence(
 ) -> Independence:
     """Whether some columns go together with some others: a chi-square test."""
     made = _Cells(folder, rows, columns, bins or {}, draws, seed, lesson, progress)
-    return tested(made.tables(), made.notes)
+    return chi_square(made.tables(), made.notes)
 
 
-def tested(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence:
+def chi_square(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence:
     """The test, from the counts of each draw."""
     draws, mean = len(tables), np.mean(tables, axis=0)
     some = np.ix_(mean.sum(axis=1) > 0, mean.sum(axis=0) > 0)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_RANGES = 1000
+MOST_VALUES = 1000  # of a column
 _MOST_KEY = 2**62
 _NULL = "null"
 Names = str | Sequence[str]
@@ -59,8 +60,8 @@ def numbers_of(name: str, values: Sequence[Any]) -> Floats:
         for value in values
     ):
         raise UsageError(
-            f"{name!r} has no numbers, so it has neither means nor quantiles",
-            "Ask for a cross-tab, or count.",
+            f"{name!r} has no numbers, so it has neither ranges nor means and quantiles",
+            "Take its values as they are, in a cross-tab or a count.",
         )
     return np.array([float(value) for value in values])
 
@@ -79,9 +80,14 @@ def _coded(drawn: Outcomes, name: str, bins: int | Sequence[float] | None) -> tu
     if bins is not None:
         values, place = _ranges(name, values, bins, codes[0])
         codes = [np.where(own >= 0, place[own], -1) for own in codes]
+    if len(values) > MOST_VALUES:
+        raise UsageError(
+            f"{name!r} has {len(values):,} different values, more than {MOST_VALUES:,}",
+            f"Put numbers into ranges: 8 of them with bins={{{name!r}: 8}}, or --bins {name}=8.",
+        )
     if any((own < 0).any() for own in codes[: 1 if name in drawn.rows.column_names else None]):
         codes = [np.where(own >= 0, own, len(values)) for own in codes]
-        values = [*values, _NULL]
+        values = [*values, _NULL if _NULL not in values else f"{_NULL} (no value)"]
     return values, codes
 
 
@@ -109,7 +115,7 @@ def _ranges(name: str, values: list[Any], bins: int | Sequence[float], codes: In
 
 
 def _range_text(numbers: Floats) -> str:
-    low, high = f"{numbers.min():g}", f"{numbers.max():g}"
+    low, high = f"{numbers.min():.15g}", f"{numbers.max():.15g}"
     return low if low == high else f"{low} to {high}"
 
 
