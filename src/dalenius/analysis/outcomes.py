@@ -16,7 +16,7 @@ import pyarrow as pa
 from dalenius.analysis.completing import DRAWS, Completion
 from dalenius.analysis.learned import Further, Lesson
 from dalenius.analysis.pieces import distinct_rows
-from dalenius.errors import NoSuchColumnError, UsageError
+from dalenius.errors import NoSuchColumnError, UsageError, did_you_mean
 from dalenius.infer.candidates import Integers
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
@@ -98,7 +98,8 @@ def sort_out(folder: ReleaseFolder, names: Sequence[str]) -> tuple[list[str], li
     identifiers = [column.name for column in manifest.columns.quasi_identifiers]
     for name in names:
         if name not in sensitive and name not in identifiers:
-            raise NoSuchColumnError.in_table(name, (*identifiers, *sensitive))
+            hint = did_you_mean(name, (*identifiers, *sensitive))
+            raise NoSuchColumnError(f"the release has no column {name!r}", hint)
     return [name for name in names if name in sensitive], [name for name in names if name in identifiers]
 
 
