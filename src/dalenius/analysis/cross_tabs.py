@@ -42,13 +42,40 @@ _CERTAIN = 1e-9  # as good as 0
 
 
 @dataclass(frozen=True)
+class Independence:
+    """A chi-square test. `chi2` is what the table's own is expected to be, with an interval; `p_value` is the test's.
+
+    `missing` is r: how much more the draws vary than a whole table would, because nobody knows who has what.
+    """
+
+    chi2: float
+    interval: tuple[float, float]
+    dof: int
+    p_value: float
+    cramers_v: float
+    missing: float
+    draws: int
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        said = f"chi2 {self.chi2:,.1f} (95 %: {low:,.1f} to {high:,.1f}), {self.dof:,} degrees of freedom, "
+        more = f"p = {self.p_value:.3g}, Cramér's V {self.cramers_v:.3f}; from {self.draws} draws"
+        return "\n".join([said + more, *self.notes])
+
+
+@dataclass(frozen=True)
 class CrossTab:
-    """Estimated counts, their standard errors, and 95 % intervals: tables of the same shape."""
+    """Estimated counts, their standard errors, and 95 % intervals: tables of the same shape.
+
+    `chi2` is the test of independence from the same draws; None if there is one row or one column.
+    """
 
     table: pd.DataFrame
     std_error: pd.DataFrame
     low: pd.DataFrame
     high: pd.DataFrame
+    chi2: Independence | None
     target: Target
     draws: int
     notes: tuple[str, ...] = ()
@@ -73,29 +100,6 @@ class CrossTab:
         return "\n".join([repr(self.table.round(1)), about, *self.notes])
 
 
-@dataclass(frozen=True)
-class Independence:
-    """A chi-square test. `chi2` is what the table's own is expected to be, with an interval; `p_value` is the test's.
-
-    `missing` is r: how much more the draws vary than a whole table would, because nobody knows who has what.
-    """
-
-    chi2: float
-    interval: tuple[float, float]
-    dof: int
-    p_value: float
-    cramers_v: float
-    missing: float
-    draws: int
-    notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        low, high = self.interval
-        said = f"chi2 {self.chi2:,.1f} (95 %: {low:,.1f} to {high:,.1f}), {self.dof:,} degrees of freedom, "
-        more = f"p = {self.p_value:.3g}, Cramér's V {self.cramers_v:.3f}; from {self.draws} draws"
-        return "\n".join([said + more, *self.notes])
-
-
 def cross_tab(
     folder: ReleaseFolder,
     rows: Names,
@@ -111,7 +115,8 @@ def cross_tab(
     """How many people have each value of some columns and each of some others."""
     require_target(target)
     made = _Cells(folder, rows, columns, bins or {}, draws, seed, lesson, progress)
-    counts = np.array([table.ravel() for table in made.tables()])
+    tables = made.tables()
+    counts = np.array([table.ravel() for table in tables])
     shares = counts.mean(axis=0) / max(1.0, counts[0].sum())
     pooled = pool_each(counts, counts[0].sum() * shares * (1 - shares) if target == "population" else None)
     low, high = np.maximum(pooled.low, 0), pooled.high
@@ -122,38 +127,20 @@ def cross_tab(
         std_error=made.frame(pooled.errors),
         low=made.frame(low),
         high=made.frame(high),
+        chi2=chi_square(tables, made.notes),
         target=target,
         draws=draws,
         notes=made.notes,
     )
 
 
-def independence(
-    folder: ReleaseFolder,
-    rows: Names,
-    columns: Names,
-    *,
-    bins: Bins | None = None,
-    draws: int = DRAWS,
-    seed: int | None = None,
-    lesson: Lesson | None = None,
-    progress: Progress | None = None,
-) -> Independence:
-    """Whether some columns go together with some others: a chi-square test."""
-    made = _Cells(folder, rows, columns, bins or {}, draws, seed, lesson, progress)
-    return chi_square(made.tables(), made.notes)
-
-
-def chi_square(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence:
-    """The test, from the counts of each draw."""
+def chi_square(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence | None:
+    """The test, from the counts of each draw; None if there is nothing to test."""
     draws, mean = len(tables), np.mean(tables, axis=0)
     some = np.ix_(mean.sum(axis=1) > 0, mean.sum(axis=0) > 0)
     mean = mean[some]
     if min(mean.shape) < 2:
-        raise UsageError(
-            "the cross-tab has one row or one column with people, so there is nothing to test",
-            "Choose columns with two values or more.",
-        )
+        return None
     k = (mean.shape[0] - 1) * (mean.shape[1] - 1)
     chi2 = np.array([_pearson(table[some]) for table in tables])
     stacked = _likelihood_ratio(mean)

@@ -69,6 +69,12 @@ def draw_outcomes(
     completion = Completion(
         folder, draws, columns=sensitive, seed=seed, further=further, lesson=lesson, progress=progress
     )
+    if len(completion.tables) > 1:
+        raise UsageError(
+            f"{' and '.join(map(repr, sensitive))} are published apart: which of their values go together is not in "
+            "the release, and cannot be learned from it",
+            "Ask about one of them by quasi-identifiers, or for a release made with --keep-together.",
+        )
     rows: list[pa.Table] = []
     slots: dict[str, list[pa.Array]] = {name: [] for one in completion.tables for name in one.names}
     drawn = [np.empty((draws, manifest.rows), np.int32) for _ in completion.tables]

@@ -213,10 +213,11 @@ def crosstab_command(
             raise UsageError("--chi2 is for text and --json", "Leave out --format, or --chi2.")
         names, ranges = (_columns(rows), _columns(columns)), dict(map(_bins, bins))
         release = _load(folder, memory)
-        how: dict[str, Any] = {"bins": ranges, "draws": draws, "seed": seed}
         with show_progress(as_json, lines=False) as progress:
-            found = release.crosstab(*names, target=target, progress=progress, **how)
-            tested = release.chi2(*names, progress=progress, **how) if test else None
+            found = release.crosstab(*names, bins=ranges, target=target, draws=draws, seed=seed, progress=progress)
+        tested = found.chi2 if test else None
+        if test and tested is None:
+            raise UsageError("there is one row or one column, so there is nothing to test", "Leave out --chi2.")
         lines = found.tidy()
         if as_json:
             click.echo(json.dumps(_crosstab_object(found, tested, lines)))

@@ -211,11 +211,14 @@ class Analyses(Answers):
         progress: Progress | None = None,
     ) -> Independence:
         """Whether some columns go together with some others: a chi-square test that accounts for what is unknown."""
-        from dalenius.analysis.cross_tabs import independence
-
-        lesson = self._lesson_of([rows, columns], progress)
         how: dict[str, Any] = {"draws": draws, "seed": seed, "progress": progress}
-        return independence(self._folder, rows, columns, bins=bins, lesson=lesson, **how)
+        found = self.crosstab(rows, columns, bins=bins, **how).chi2
+        if found is None:
+            raise UsageError(
+                "the cross-tab has one row or one column with people, so there is nothing to test",
+                "Choose columns with two values or more.",
+            )
+        return found
 
     def describe(
         self,
