@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.analysis.learned import Lesson, candidates_of
-from dalenius.analysis.pieces import Piece, read_pieces, slot_tables
+from dalenius.analysis.pieces import Piece, distinct_rows, read_pieces, slot_tables
 from dalenius.errors import UsageError
-from dalenius.infer.candidates import Block, Floats, Integers
+from dalenius.infer.candidates import Block, Floats
 from dalenius.infer.regression import matched
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder
@@ -63,7 +63,7 @@ class Weighing:
 
     def _table(self, piece: Piece, first: int) -> pa.Table:
         """Rows of a piece whose first person has the number `first`, counted from 0."""
-        values, of_slots = _values(piece.slots[0])
+        values, of_slots = distinct_rows(piece.slots[0])
         candidates = candidates_of(piece, 0, of_slots, values.num_rows, ())
         if self.lesson is not None:
             learned = self.lesson.learned[0]
@@ -101,17 +101,3 @@ def _alike(block: Block) -> Floats:
     """The share of each value in its bucket, for every row."""
     shares: Floats = np.repeat((block.counts / block.slots)[:, None, :], block.size, axis=1)
     return shares
-
-
-def _values(slots: pa.Table) -> tuple[pa.Table, Integers]:
-    """The different values or tuples of slots, and the place of each slot's among them."""
-    key = np.zeros(slots.num_rows, np.int64)
-    for column in slots.columns:
-        encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if not pa.types.is_dictionary(encoded.type):
-            encoded = encoded.dictionary_encode()
-        from dalenius.tables.arrays import filled
-
-        key = key * (len(encoded.dictionary) + 1) + filled(encoded.indices, len(encoded.dictionary))
-    _, firsts, places = np.unique(key, return_index=True, return_inverse=True)
-    return slots.take(arrow_array(firsts)), places.astype(np.int64)
