@@ -135,7 +135,7 @@ def test_every_file_says_that_it_is_not_the_data(folder: ReleaseFolder, tmp_path
                 assert "not the data" in (reader.data_label or "")
         elif kind == "sav":
             meta = pyreadstat.read_sav(str(path), metadataonly=True)[1]
-            assert "not the data" in meta.file_label
+            assert "not the data" in (meta.file_label or "")
             assert " ".join(" ".join(meta.notes).split()) == NOT_DATA
         else:
             marks = pd.read_csv(path)[MARK]
