@@ -210,6 +210,12 @@ def test_the_same_seed_gives_the_same_draws(folder: ReleaseFolder) -> None:
     assert one[0].drop_columns([MARK]) != one[1].drop_columns([MARK])
 
 
+def test_what_was_drawn_once_is_drawn_again(folder: ReleaseFolder) -> None:
+    """Two files of one completion are of the same draws."""
+    completion = Completion(folder, 2)
+    assert tables_of(completion) == tables_of(completion)
+
+
 def test_without_a_seed_draws_differ(folder: ReleaseFolder) -> None:
     one, other = (drawn(folder, 1, seed=None) for _ in range(2))
     assert one != other

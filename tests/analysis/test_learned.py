@@ -56,6 +56,17 @@ def test_numbers_are_ranges_with_as_many_slots_each(tmp_path: Path) -> None:
     assert (np.diff(found[order]) >= 0).all()
 
 
+def test_numbers_that_were_not_in_the_sample_are_of_the_range_around_them(tmp_path: Path) -> None:
+    table = patients(600).drop_columns(["disease"]).append_column("income", pa.array(range(600), pa.int64()))
+    folder = released(table, tmp_path / "r", "income", strata=None)
+    kinds = Kinds(slot_tables(folder)[0])
+    of_sample = kinds.learn(pa.table({"income": pa.array(range(5, 600, 3), pa.int64())}))
+    found = kinds.of(pa.table({"income": pa.array(range(600), pa.int64())}))
+    assert found[5::3].tolist() == of_sample.tolist()
+    assert (np.diff(found) >= 0).all()
+    assert np.bincount(found).max() < 2 * 600 / kinds.number
+
+
 def test_strata_are_those_of_the_manifest(tmp_path: Path) -> None:
     made = three_strata()
     folder = open_release(made.write(tmp_path))

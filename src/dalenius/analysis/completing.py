@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
@@ -103,12 +104,14 @@ class Completion:
         """The same as the pieces themselves, and for each draw the slot that every row has in every slot table."""
         self._progress.stage("Drawing", self._folder.manifest.rows * self.draws)
         with ThreadPoolExecutor(_WORKERS) as workers:
+            randoms = deepcopy(self._random)  # whoever asks again gets the same
             for piece in read_pieces(self._folder, self.tables, _ROWS):
                 prepared = _Prepared(self.lesson, piece)
-                yield piece, list(workers.map(partial(self._slots, piece, prepared), range(self.draws)))
+                yield piece, list(workers.map(partial(self._slots, piece, prepared), self._points, randoms))
 
-    def _slots(self, piece: Piece, prepared: _Prepared, number: int) -> Slots:
-        random, points = self._random[number], self._points[number]
+    def _slots(
+        self, piece: Piece, prepared: _Prepared, points: list[Pair | None], random: np.random.Generator
+    ) -> Slots:
         found = [prepared.slots(place, point, random) for place, point in enumerate(points)]
         self._progress.advance(len(piece))
         return found

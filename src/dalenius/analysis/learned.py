@@ -30,7 +30,7 @@ Further = Callable[[pa.Table], Singles]  # rows to features that are to be learn
 class Kinds:
     """Slots as kinds of values: frequent values or tuples are told apart, and ranges of numbers that are not in bands.
 
-    `of` may be asked of slots that were not there when kinds were made; they are of the last kind.
+    `of` may be asked of slots that were not there when kinds were made: they are of the last kind, or in a range.
     """
 
     def __init__(self, slots: SlotTable) -> None:
@@ -46,12 +46,13 @@ class Kinds:
         numeric = not (is_text(kind) or pa.types.is_boolean(kind))
         self._ranges = numeric and len(slots.names) == 1 and manifest.bands is None
         self._keys, self._kinds = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self.number = 0
+        self._ranged, self.number = False, 0
 
     def learn(self, table: pa.Table) -> Integers:
         """Make kinds of what is there, and give those of the slots."""
         keys, places, counts = np.unique(self._key(table), return_inverse=True, return_counts=True)
-        if self._ranges and len(keys) > MOST_KINDS:
+        self._ranged = self._ranges and len(keys) > MOST_KINDS
+        if self._ranged:
             middles = np.cumsum(counts) - counts / 2
             ranges = np.minimum(middles * _MOST_RANGES / counts.sum(), _MOST_RANGES - 1).astype(np.int64)
             kinds = np.unique(ranges, return_inverse=True)[1].astype(np.int64)
@@ -65,8 +66,9 @@ class Kinds:
     def of(self, table: pa.Table) -> Integers:
         """The kinds of slots."""
         keys = self._key(table)
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        kinds: Integers = np.where(self._keys[place] == keys, self._kinds[place], self.number - 1)
+        place = np.maximum(np.searchsorted(self._keys, keys, side="right") - 1, 0)
+        known = self._ranged | (self._keys[place] == keys)  # the manifest has numbers in their order
+        kinds: Integers = np.where(known, self._kinds[place], self.number - 1)
         return kinds
 
     def _key(self, table: pa.Table) -> Integers:
