@@ -74,10 +74,10 @@ def test_a_folder_that_is_there_is_refused_before_anything_is_learned(
     Path("draws").mkdir()
     Path("draws/thesis.txt").write_text("mine")
 
-    def learned(*_words: object) -> None:
+    def learned(*_words: object, **_named: object) -> None:
         raise AssertionError("it was learned from")
 
-    monkeypatch.setattr("dalenius.analysis.completing.Lesson", learned)
+    monkeypatch.setattr("dalenius.analysis.learned.fit", learned)
     result = run("complete", "RELEASE", "--out", "draws")
     assert result.exit_code == 2
     assert "is there already" in result.stderr

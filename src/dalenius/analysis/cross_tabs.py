@@ -26,7 +26,7 @@ import numpy as np
 from dalenius.analysis.completing import DRAWS
 from dalenius.analysis.groupings import Axis, Bins, Names, listed
 from dalenius.analysis.learned import Lesson
-from dalenius.analysis.outcomes import draw_outcomes, sort_out
+from dalenius.analysis.outcomes import draw_outcomes, require_one_table, sort_out
 from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, t_quantile
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats
@@ -212,6 +212,7 @@ class _Cells:
             raise UsageError(
                 "a cross-tab of quasi-identifiers alone needs no estimates", "QIT has them as they are: release.qit."
             )
+        require_one_table(folder, sensitive)
         drawn = draw_outcomes(folder, sensitive, identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
         self._rows, self._columns = Axis(drawn, names[0], bins), Axis(drawn, names[1], bins)
         self.notes = drawn.notes

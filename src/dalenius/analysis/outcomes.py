@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dalenius.analysis.completing import DRAWS, Completion
 from dalenius.analysis.learned import Further, Lesson
-from dalenius.analysis.pieces import distinct_rows
+from dalenius.analysis.pieces import distinct_rows, slot_tables
 from dalenius.errors import NoSuchColumnError, UsageError, did_you_mean
 from dalenius.infer.candidates import Integers
 from dalenius.model.progress import Progress
@@ -69,12 +69,6 @@ def draw_outcomes(
     completion = Completion(
         folder, draws, columns=sensitive, seed=seed, further=further, lesson=lesson, progress=progress
     )
-    if len(completion.tables) > 1:
-        raise UsageError(
-            f"{' and '.join(map(repr, sensitive))} are published apart: which of their values go together is not in "
-            "the release, and cannot be learned from it",
-            "Ask about one of them by quasi-identifiers, or for a release made with --keep-together.",
-        )
     rows: list[pa.Table] = []
     slots: dict[str, list[pa.Array]] = {name: [] for one in completion.tables for name in one.names}
     drawn = [np.empty((draws, manifest.rows), np.int32) for _ in completion.tables]
@@ -95,6 +89,16 @@ def draw_outcomes(
         draws=draws,
         notes=tuple(completion.notes),
     )
+
+
+def require_one_table(folder: ReleaseFolder, sensitive: Sequence[str]) -> None:
+    """Refuse sensitive columns whose values nothing in the release puts together."""
+    if len(slot_tables(folder, sensitive)) > 1:
+        raise UsageError(
+            f"{' and '.join(map(repr, sensitive))} are published apart: which of their values go together is not in "
+            "the release, and cannot be learned from it",
+            "Ask about one of them by quasi-identifiers, or for a release made with --keep-together.",
+        )
 
 
 def sort_out(folder: ReleaseFolder, names: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -162,9 +162,7 @@ class Analyses(Answers):
 
             if (family, target, draws, seed) != (None, None, None, None):
                 raise UsageError("family, target, draws and seed are for formulas", "Leave them out for a classifier.")
-            return fit_classifier(
-                self._folder, model, column, lesson=lambda: self._lesson(column, progress), progress=progress
-            )
+            return fit_classifier(self._folder, model, column, lesson=self._lesson(column, progress), progress=progress)
         from dalenius.analysis.formulas import fit_formula
 
         if column is not None:
