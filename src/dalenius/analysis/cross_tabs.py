@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Names, listed
+from dalenius.analysis.groupings import Axis, Bins, Levels, Names, listed
 from dalenius.analysis.learned import Lesson
 from dalenius.analysis.outcomes import draw_outcomes, require_one_table, sort_out
 from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, t_quantile
@@ -106,6 +106,7 @@ def cross_tab(
     columns: Names,
     *,
     bins: Bins | None = None,
+    levels: Levels | None = None,
     target: Target = "table",
     draws: int = DRAWS,
     seed: int | None = None,
@@ -114,14 +115,15 @@ def cross_tab(
 ) -> CrossTab:
     """How many people have each value of some columns and each of some others."""
     require_target(target)
-    made = _Cells(folder, rows, columns, bins or {}, draws, seed, lesson, progress)
+    made = _Cells(folder, (rows, columns), bins or {}, levels or {}, draws, seed, lesson, progress)
     tables = made.tables()
     counts = np.array([table.ravel() for table in tables])
     shares = counts.mean(axis=0) / max(1.0, counts[0].sum())
     pooled = pool_each(counts, counts[0].sum() * shares * (1 - shares) if target == "population" else None)
     low, high = np.maximum(pooled.low, 0), pooled.high
     if target == "table":  # a table has whole counts, and the margins that it has in every draw
-        low, high = np.floor(low + _CERTAIN), np.minimum(np.ceil(high - _CERTAIN), made.most(counts))
+        low = np.floor(low + _CERTAIN)
+        high = np.maximum(np.minimum(np.ceil(high - _CERTAIN), made.most(counts)), 0)
     return CrossTab(
         table=made.frame(pooled.estimates),
         std_error=made.frame(pooled.errors),
@@ -192,29 +194,31 @@ class _Cells:
     def __init__(
         self,
         folder: ReleaseFolder,
-        rows: Names,
-        columns: Names,
+        asked: tuple[Names, Names],
         bins: Bins,
+        levels: Levels,
         draws: int,
         seed: int | None,
         lesson: Lesson | None,
         progress: Progress | None,
     ) -> None:
         require_pandas()
-        names = listed(rows), listed(columns)
+        names = listed(asked[0]), listed(asked[1])
         both = [*names[0], *names[1]]
         if not names[0] or not names[1] or len(set(both)) < len(both):
             raise UsageError("a cross-tab has different columns for its rows and its columns", "Name each once.")
-        sensitive, identifiers = sort_out(folder, [*both, *(name for name in bins if name not in both)])
-        if any(name not in both for name in bins):
-            raise UsageError("bins are given for a column that is not in the cross-tab", "Leave them out.")
+        sensitive, identifiers = sort_out(folder, [*both, *(name for name in (*bins, *levels) if name not in both)])
+        if any(name not in both for name in (*bins, *levels)):
+            raise UsageError("bins or levels are given for a column that is not in the cross-tab", "Leave them out.")
+        if any(name not in sensitive or name in bins for name in levels):
+            raise UsageError("levels are for the groups of sensitive columns without bins", "Leave them out.")
         if not sensitive:
             raise UsageError(
                 "a cross-tab of quasi-identifiers alone needs no estimates", "QIT has them as they are: release.qit."
             )
         require_one_table(folder, sensitive)
         drawn = draw_outcomes(folder, sensitive, identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
-        self._rows, self._columns = Axis(drawn, names[0], bins), Axis(drawn, names[1], bins)
+        self._rows, self._columns = (Axis(drawn, own, bins, levels) for own in names)
         self.notes = drawn.notes
         if self._rows.number * self._columns.number > MOST_CELLS:
             raise UsageError(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dalenius.analysis.cross_tabs import CrossTab, Independence
     from dalenius.analysis.draw_files import Format
     from dalenius.analysis.generalised import Family
-    from dalenius.analysis.groupings import Bins, Names
+    from dalenius.analysis.groupings import Bins, Levels, Names
     from dalenius.analysis.learned import Lesson
     from dalenius.analysis.rubin import Pooled, Target
     from dalenius.analysis.weighing import Weights
@@ -182,6 +182,7 @@ class Analyses(Answers):
         columns: Names,
         *,
         bins: Bins | None = None,
+        levels: Levels | None = None,
         target: Target = "table",
         draws: int = _DRAWS,
         seed: int | None = None,
@@ -189,14 +190,15 @@ class Analyses(Answers):
     ) -> CrossTab:
         """How many people have each value of some columns and each of some others, with 95 % intervals.
 
-        `bins` put numbers into ranges: how many, or where all but the first begin. `target` is the "table" that was
+        `bins` put numbers into ranges: how many, or where all but the first begin. `levels` put sensitive values into
+        the groups that they were released with: {"diagnosis": "chapter"}. `target` is the "table" that was
         published, or whatever its people are a sample of ("population").
         """
         from dalenius.analysis.cross_tabs import cross_tab
 
         lesson = self._lesson_of([rows, columns], progress)
         how: dict[str, Any] = {"draws": draws, "seed": seed, "progress": progress}
-        return cross_tab(self._folder, rows, columns, bins=bins, target=target, lesson=lesson, **how)
+        return cross_tab(self._folder, rows, columns, bins=bins, levels=levels, target=target, lesson=lesson, **how)
 
     def chi2(
         self,
@@ -204,13 +206,14 @@ class Analyses(Answers):
         columns: Names,
         *,
         bins: Bins | None = None,
+        levels: Levels | None = None,
         draws: int = _DRAWS,
         seed: int | None = None,
         progress: Progress | None = None,
     ) -> Independence:
         """Whether some columns go together with some others: a chi-square test that accounts for what is unknown."""
         how: dict[str, Any] = {"draws": draws, "seed": seed, "progress": progress}
-        found = self.crosstab(rows, columns, bins=bins, **how).chi2
+        found = self.crosstab(rows, columns, bins=bins, levels=levels, **how).chi2
         if found is None:
             raise UsageError(
                 "the cross-tab has one row or one column with people, so there is nothing to test",
