@@ -195,7 +195,8 @@ def test_draws_scatter_as_their_covariance_says(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(module, "_WIDER", 1.0)
     made = tiny(1, **CASES[case])
     found = fit(made.design, 6)
-    known = Regression(made.design, found.base, found.point, found.deviations, np.zeros_like(found.doubts),
+    little_known = np.full_like(found.deviations, 2.0)  # before anything is seen, so that the release decides
+    known = Regression(made.design, found.base, found.point, little_known, np.zeros_like(found.doubts),
                        found._curvature, found._residuals, found._damped)  # fmt: skip
     random = np.random.default_rng(0)
     draws = np.array([flat(known.draw(random)) for _ in range(1500)])
