@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from dalenius.analysis import completing, pieces
 from dalenius.analysis.completing import MARK, Completion
 from dalenius.analysis.draw_files import tables_of
-from dalenius.analysis.learned import Lesson
+from dalenius.analysis.learned import Learned, Lesson
+from dalenius.analysis.weighing import Weighing
 from dalenius.errors import NoSuchColumnError, UsageError
 from dalenius.infer import candidates
 from dalenius.infer.candidates import Floats
@@ -175,6 +176,24 @@ def test_what_draws_say_is_as_uncertain_as_it_is(tmp_path: Path) -> None:
             half = 2.2 * found.std(ddof=1) * np.sqrt(1 + 1 / len(found))  # the t distribution of 11 degrees
             within.append(abs(found.mean() - share(table, disease, ward)) <= half)
     assert np.mean(within) >= 0.85  # 48 of them: 0.95 less three standard errors
+
+
+@pytest.mark.parametrize("fakes", [0, 2])
+def test_values_are_drawn_as_often_as_they_are_probable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fakes: int
+) -> None:
+    """Where slopes are what they are, draws of a person have the weights of that person."""
+    folder = released(patients(250, strength=3.0), tmp_path / "r", fake_values=fakes)
+    monkeypatch.setattr(Learned, "draw", lambda self, random: None)
+    monkeypatch.setattr(completing, "SWEEPS", 80)
+    every = [one["disease"].to_pylist() for one in drawn(folder, 600)]
+    weighed = pa.concat_tables(list(Weighing(folder, "learned").pieces()))
+    apart = []
+    for person, disease, weight in lines(weighed, ["person", "disease", "weight"]):
+        seen = sum(held[person - 1] == disease for held in every) / len(every)
+        apart.append((seen - weight) / np.sqrt(weight * (1 - weight) / len(every) + 1e-4))
+    assert np.abs(apart).max() < 5
+    assert np.std(apart) < 1.1
 
 
 def test_where_there_is_nothing_to_learn_draws_are_as_at_random(

@@ -228,6 +228,9 @@ def test_outcomes_that_are_null_are_left_out(tmp_path: Path) -> None:
     known = [number for number in stay if number is not None]
     assert pooled.estimates[0] == pytest.approx(np.mean(known))  # the same in every draw
     assert pooled.bse.iloc[0] == pytest.approx(np.std(known, ddof=1) / np.sqrt(len(known)), rel=1e-6)
+    freedom = len(known) - 1
+    assert pooled.freedom[0] == pytest.approx((freedom + 1) / (freedom + 3) * freedom)
+    assert f"{300 - len(known)} rows with nulls in columns of the formula are left out." in pooled.notes
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,20 @@ def test_a_sample_has_whole_buckets_and_is_repeatable(tmp_path: Path) -> None:
     assert everything.rows == 900
 
 
+def test_unknown_strata_weigh_strata_by_their_rows(tmp_path: Path) -> None:
+    """As the regression does for people whom it has not seen."""
+    folder = released(patients(2000, strength=2.5), tmp_path / "r", strata=5)
+    lesson = Lesson(folder, slot_tables(folder), Silent())
+    own = lesson.learned[0]
+    assert own.regression is not None
+    assert len(set(own.regression.design.stratum_rows.tolist())) > 1
+    rows = folder.table("qit").drop_columns(["bucket"])
+    columns, nowhere = lesson.columns_of(rows), np.full(rows.num_rows, 99)
+    features = own.coding.dense(columns, slice(0, rows.num_rows))
+    expected = own.regression.logits_of(features, nowhere)
+    assert own.logits(columns, nowhere, None, None) == pytest.approx(expected, abs=1e-5)
+
+
 def test_rows_of_strata_that_are_not_in_the_sample_have_the_level_of_all(tmp_path: Path) -> None:
     folder = released(patients(400, strength=2.0), tmp_path / "r", strata=None)
     lesson = Lesson(folder, slot_tables(folder), Silent())

@@ -81,7 +81,7 @@ def fit_formula(
     names = columns.names
     if family == "multinomial":
         names = [f"{label}: {name}" for label in answers.labels[1:] for name in columns.names]
-    whole = lines.whole_rows
+    whole = lines.whole_rows(answers.codes)
     notes = [answers.note, *drawn.notes]
     if whole < drawn.rows.num_rows:
         notes.append(f"{drawn.rows.num_rows - whole:,} rows with nulls in columns of the formula are left out.")

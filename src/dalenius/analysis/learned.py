@@ -104,7 +104,8 @@ class Learned:
         known, there = self._strata(strata)
         levels = (levels + self.regression.base).astype(np.float32)
         table = self.coding.dense(columns, slice(0, len(strata)), further) @ slopes.astype(np.float32)
-        table += np.where(there[:, None], levels[known], levels.mean(axis=0))
+        rows = self.regression.design.stratum_rows
+        table += np.where(there[:, None], levels[known], (rows @ levels / rows.sum()).astype(np.float32))
         return table
 
     def shares(self, strata: Integers) -> Floats:
