@@ -130,22 +130,17 @@ def export_command(
     standard errors are too small: it does not know what is unknown. For those, use dalenius complete.
     """
     with report_errors(as_json):
+        from dalenius.analysis.weighing import WARNINGS
+
         release = _load(folder, memory)
         with show_progress(as_json, lines=False) as progress:
             rows = release.export(out, weights, sensitive, force=force, progress=progress)
-        warning = BUCKET_WEIGHTS if weights == "bucket" else LEARNED_WEIGHTS
+        warning = WARNINGS[weights]
         if as_json:
             click.echo(json.dumps({"format": 1, "rows": rows, "weights": weights, "warning": warning}))
             return
         click.echo(f"{rows:,} rows for {release.manifest.rows:,} people.")
         _warn(warning)
-
-
-BUCKET_WEIGHTS = (
-    "Bucket weights know nothing of what goes together across buckets: whatever relates quasi-identifiers to sensitive "
-    "values comes out too weak. Use --weights learned."
-)
-LEARNED_WEIGHTS = "Standard errors from weighted rows are too small. For those, use completed tables."
 
 
 _CROSSTAB_EPILOG = """\b
