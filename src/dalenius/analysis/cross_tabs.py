@@ -43,7 +43,10 @@ _CERTAIN = 1e-9  # as good as 0
 
 @dataclass(frozen=True)
 class CrossTab:
-    """Estimated counts, their standard errors, and 95 % intervals: tables of the same shape."""
+    """Estimated counts, their standard errors, and 95 % intervals: tables of the same shape.
+
+    `test` is a chi-square test from the same draws; None where one row or one column has all people.
+    """
 
     table: pd.DataFrame
     std_error: pd.DataFrame
@@ -52,6 +55,7 @@ class CrossTab:
     target: Target
     draws: int
     notes: tuple[str, ...] = ()
+    test: Independence | None = None
 
     def tidy(self) -> pd.DataFrame:
         """A line for each cell."""
@@ -111,7 +115,8 @@ def cross_tab(
     """How many people have each value of some columns and each of some others."""
     require_target(target)
     made = _Cells(folder, rows, columns, bins or {}, draws, seed, lesson, progress)
-    counts = np.array([table.ravel() for table in made.tables()])
+    tables = made.tables()
+    counts = np.array([table.ravel() for table in tables])
     shares = counts.mean(axis=0) / max(1.0, counts[0].sum())
     pooled = pool_each(counts, counts[0].sum() * shares * (1 - shares) if target == "population" else None)
     low, high = np.maximum(pooled.low, 0), pooled.high
@@ -125,6 +130,7 @@ def cross_tab(
         target=target,
         draws=draws,
         notes=made.notes,
+        test=tested(tables, made.notes),
     )
 
 
@@ -141,19 +147,22 @@ def independence(
 ) -> Independence:
     """Whether some columns go together with some others: a chi-square test."""
     made = _Cells(folder, rows, columns, bins or {}, draws, seed, lesson, progress)
-    return tested(made.tables(), made.notes)
-
-
-def tested(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence:
-    """The test, from the counts of each draw."""
-    draws, mean = len(tables), np.mean(tables, axis=0)
-    some = np.ix_(mean.sum(axis=1) > 0, mean.sum(axis=0) > 0)
-    mean = mean[some]
-    if min(mean.shape) < 2:
+    test = tested(made.tables(), made.notes)
+    if test is None:
         raise UsageError(
             "the cross-tab has one row or one column with people, so there is nothing to test",
             "Choose columns with two values or more.",
         )
+    return test
+
+
+def tested(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence | None:
+    """The test, from the counts of each draw; None if there is nothing to test."""
+    draws, mean = len(tables), np.mean(tables, axis=0)
+    some = np.ix_(mean.sum(axis=1) > 0, mean.sum(axis=0) > 0)
+    mean = mean[some]
+    if min(mean.shape) < 2:
+        return None
     k = (mean.shape[0] - 1) * (mean.shape[1] - 1)
     chi2 = np.array([_pearson(table[some]) for table in tables])
     stacked = _likelihood_ratio(mean)
