@@ -24,6 +24,7 @@ from dalenius.release.staging import staging
 Format = Literal["parquet", "csv", "dta", "sav"]
 README = "README.txt"
 _LONGEST_NAME = 32  # in Stata
+_NOTE = "Drawn by Dalenius: not the data. Use all draws, and pool what you find in each."  # SPSS takes 80 characters
 _MOST_ROWS = 20_000_000  # of a table that Stata's or SPSS's file is made of: in memory as a whole
 
 
@@ -144,7 +145,7 @@ def _convert(path: Path, kind: str) -> None:
             frame.to_stata(file, write_index=False, version=118, data_label="Drawn by Dalenius: a guess, not the data")
     else:
         _pyreadstat().write_sav(
-            frame, str(path.with_suffix(".sav")), file_label="Drawn by Dalenius: not the data", note=NOT_DATA
+            frame, str(path.with_suffix(".sav")), file_label="Drawn by Dalenius: not the data", note=_NOTE
         )
     path.unlink()
 

@@ -21,6 +21,7 @@ export function refusal({ message, hint }, hook = "query-error") {
 export function analysisPage(kind, title, { show, question, answer }) {
   let about = null;
   let at = 0; // releases that were opened
+  const address = (what) => `/api/releases/${encodeURIComponent(byId("release").value)}/${what}`;
   byId("release").addEventListener("change", open);
   byId("ask-form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -29,8 +30,6 @@ export function analysisPage(kind, title, { show, question, answer }) {
   const running = runningTask(initial.tasks, [kind]);
   if (running !== null) byId("release").value = running.about;
   open().then(() => running !== null && wait(running.id));
-
-  const address = (what) => `/api/releases/${encodeURIComponent(byId("release").value)}/${what}`;
 
   async function open() {
     clear();

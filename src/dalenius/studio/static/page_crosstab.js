@@ -139,11 +139,13 @@ function testWords({ test }) {
       { class: "figures" },
       `χ² ${estimated(test.chi2)} (95 %: ${estimated(low)} to ${estimated(high)}), ${plural(test.dof, "degree")} of freedom, `,
       el("b", { "data-test": "p-value" }, chance(test.p_value)),
-      `, Cramér's V ${probability(test.cramers_v)}.`,
+      `, Cramér's V ${probability(test.cramers_v)}. χ² is what is to be expected of the table, and p accounts for what nobody knows.`,
     ),
   );
 }
 
+/** As many digits as an estimate is worth, and as many in each cell. */
+const rounded = (number) => (number >= 100 ? count(number) : number.toFixed(1));
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
 /** The table: first how the rows are called, then a line for each, and the sums. */
@@ -163,8 +165,8 @@ function table({ rows, columns, estimate, std_error: errors, low, high }) {
       el(
         "tr",
         {},
-        rows.names.map((name) => el("th", { scope: "col" }, named(name, 40))),
-        across.map((value) => el("th", { scope: "col", class: "num" }, named(value.join(", "), 40))),
+        rows.names.map((name, at) => el("th", { scope: "col", class: at === 0 ? "first" : null }, named(name, 40))),
+        across.map((value) => el("th", { scope: "col", class: "num" }, named(value.join(", "), 30))),
         el("th", { scope: "col", class: "num" }, "All"),
       ),
     ),
@@ -201,7 +203,7 @@ function table({ rows, columns, estimate, std_error: errors, low, high }) {
     const node = el(
       "td",
       { class: "num", title: words },
-      estimated(value),
+      rounded(value),
       el("span", { class: "between" }, from === to ? "certain" : fromTo([from, to])),
     );
     node.style.setProperty("--share", Math.max(0, Math.min(1, share)).toFixed(3));
@@ -212,11 +214,12 @@ function table({ rows, columns, estimate, std_error: errors, low, high }) {
 /** The headers of a row; the first of two stands for all rows that it is the same in. */
 function headers(rows, at) {
   const [first, ...rest] = rows[at];
-  const header = (text, span = 1, scope = "row") => el("th", { scope, rowspan: span > 1 ? span : null }, named(text, 60));
-  if (rest.length === 0) return header(first);
+  const header = (text, span = null, more = {}) => el("th", { scope: "row", rowspan: span, ...more }, named(text, 60));
+  if (rest.length === 0) return header(first, null, { class: "first" });
   if (at > 0 && rows[at - 1][0] === first) return rest.map((text) => header(text));
   const end = rows.findIndex((row, place) => place > at && row[0] !== first);
-  return [header(first, (end === -1 ? rows.length : end) - at, "rowgroup"), ...rest.map((text) => header(text))];
+  const own = header(first, (end === -1 ? rows.length : end) - at, { class: "first", scope: "rowgroup" });
+  return [own, ...rest.map((text) => header(text))];
 }
 
 function cutWords({ rows, columns }) {
