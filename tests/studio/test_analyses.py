@@ -216,7 +216,8 @@ def test_it_keeps_to_its_time_and_broken_releases_are_not_drawn_from(tmp_path: P
         task = site.task(site.send(address(site, "crosstab"), ASKED)["task"])
         assert task["error"]["kind"] == "timeout"
         assert task["error"]["message"].startswith("this took more than 0.01 seconds")
-        site.work(address(site, "completed"), {"columns": ["Disease"], "draws": 2})  # which has all the time it needs
+        asked = {"columns": ["Disease"], "draws": 2, "format": "sav"}
+        assert site.work(address(site, "completed"), asked)["format"] == "sav"  # it has all the time it needs
         st = next(made.path.glob("st*.parquet"))
         st.write_bytes(st.read_bytes()[:-1] + b"x")
         assert site.get(address(site, "completed.zip", "")).status_code == 404
