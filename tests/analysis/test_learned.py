@@ -10,13 +10,15 @@ import pyarrow as pa
 import pytest
 
 from dalenius.analysis import learned as module
-from dalenius.analysis.learned import Kinds, Lesson, last_buckets
+from dalenius.analysis.completing import Completion
+from dalenius.analysis.learned import Kinds, Lesson, confused_ways, last_buckets
 from dalenius.analysis.pieces import slot_tables
 from dalenius.infer.features import frequent_kinds
 from dalenius.model.progress import Silent
 from dalenius.release.folder import open_release
 from tests.analysis.tables import DISEASES, patients, released
 from tests.handmade import hospital, three_strata
+from tests.infer.designs import candidates_of
 
 
 def test_frequent_values_are_kinds_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,3 +127,29 @@ def test_rows_of_strata_that_are_not_in_the_sample_have_the_level_of_all(tmp_pat
     counts = folder.table("st")["disease"].value_counts().to_pylist()
     expected = sorted(one["counts"] / 400 for one in counts)
     assert sorted(own.shares(np.array([0]))[0].tolist()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_buckets_that_are_all_alike_are_told(tmp_path: Path) -> None:
+    """Nearly every bucket has one "yes": a bucket does not show which of its people it goes with."""
+    random = np.random.default_rng(0)
+    age = random.integers(18, 90, 2000)
+    ill = np.where(random.random(2000) < 0.25, "yes", "no")
+    alike = released(pa.table({"age": age, "ill": ill}), tmp_path / "alike", "ill", strata="none")
+    learned = Lesson(alike, slot_tables(alike), Silent()).learned[0]
+    assert learned.confused == 1
+    assert any("Buckets are nearly all alike" in note for note in Completion(alike, 2).notes)
+    differ = released(patients(3000).drop_columns(["name"]), tmp_path / "differ", strata="none")
+    assert Lesson(differ, slot_tables(differ), Silent()).learned[0].confused == 0
+    assert Completion(differ, 2).notes == []
+
+
+def test_ways_that_buckets_do_not_show_are_counted_against_a_simulation() -> None:
+    """Of four values the first two always come together, and so do the others: of three ways one is shown."""
+    random = np.random.default_rng(1)
+    pairs = random.random(400) < 0.5
+    held = [[0, 1] if pair else [2, 3] for pair in pairs]
+    none = np.zeros(400, np.int64)
+    assert confused_ways(candidates_of(held, [2] * 400, 4, []), none) == 2
+    dealt = random.permutation(np.repeat(np.arange(4), 200)).reshape(400, 2).tolist()
+    assert confused_ways(candidates_of(dealt, [2] * 400, 4, []), none) == 0
+    assert confused_ways(candidates_of(held, [2] * 400, 4, []), np.arange(400) // 20) == 0  # strata differ

@@ -104,6 +104,13 @@ class Completion:
             for one in self.lesson.learned
             if one.regression is None
         ]
+        notes += [
+            f"Buckets are nearly all alike in what they show of {' and '.join(map(repr, one.slots.names))}: in "
+            f"{one.confused:,} of {one.kinds.number - 1:,} ways in which its values may differ. Estimates may be far "
+            "off, with the wrong sign, and intervals do not know it. A release with more strata would tell more."
+            for one in self.lesson.learned
+            if one.confused
+        ]
         return notes
 
     def pieces(self) -> Iterator[list[pa.Table]]:

@@ -24,6 +24,8 @@ from dalenius.verify.stated_bands import value_codes
 MOST_CELLS = 2**24  # rows times kinds of values, that are learned from: four bytes each, in three tables
 _MOST_RANGES = 16  # of numbers that are not in bands
 _LEAST = 1e-9
+_MANY_STRATA = 20
+_CONFUSED = 0.05  # of the variance that random buckets would have
 
 Further = Callable[[pa.Table], Singles]  # rows to features that are to be learned without being held to be silent
 
@@ -83,12 +85,16 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Learned:
-    """What was learned of the slots of one table. Without anything to learn from, everything is alike."""
+    """What was learned of the slots of one table. Without anything to learn from, everything is alike.
+
+    `confused` are the ways in which values differ that buckets hardly show.
+    """
 
     slots: SlotTable
     kinds: Kinds
     coding: Coding
     regression: Regression | None
+    confused: int = 0
 
     def draw(self, random: np.random.Generator) -> Pair | None:
         """Slopes and levels that could be behind the release."""
@@ -207,7 +213,37 @@ class Lesson:
         progress.stage("Learning", ROUNDS, "rounds")
         strata = self.strata(candidates.numbers)
         found = fit(Design(candidates, strata, coding, further), each_round=lambda: progress.advance(1))
-        return Learned(slots, kinds, coding, found)
+        return Learned(slots, kinds, coding, found, confused_ways(candidates, strata))
+
+
+def confused_ways(candidates: Candidates, strata: Integers) -> int:
+    """In how many of the ways in which values may differ all buckets are nearly alike, unless there are many strata.
+
+    Were values dealt to buckets at random, the composition of a bucket with S slots would have the covariance
+    (diag v - v v') / S within a stratum of composition v. So of S times the covariance that is there, those directions
+    are counted in which it is less than a small share of that.
+    """
+    if len(np.unique(strata)) >= _MANY_STRATA:
+        return 0  # they differ from each other in all ways
+    rows = {stratum: place for place, stratum in enumerate(np.unique(strata).tolist())}
+    own = np.array([rows[stratum] for stratum in strata.tolist()])
+    totals, slots = np.zeros((len(rows), candidates.values)), np.zeros(len(strata))
+    for block in candidates.blocks:
+        np.add.at(totals, (own[block.buckets][:, None], block.values), block.counts)
+        slots[block.buckets] = block.slots
+    shares = totals / totals.sum(axis=1, keepdims=True)
+    random = np.zeros((candidates.values, candidates.values))
+    for v, number in zip(shares, np.bincount(own), strict=True):
+        random += number * (np.diag(v) - np.outer(v, v))
+    there = np.zeros_like(random)
+    for block in candidates.blocks:
+        apart = -shares[own[block.buckets]] * block.slots
+        apart[np.arange(len(block.buckets))[:, None], block.values] += block.counts
+        there += apart.T @ apart / block.slots
+    strength, directions = np.linalg.eigh(random)
+    kept = strength > _LEAST * max(strength[-1], 1.0)
+    scaled = directions[:, kept] / np.sqrt(strength[kept])
+    return int((np.linalg.eigvalsh(scaled.T @ there @ scaled) < _CONFUSED).sum())
 
 
 def candidates_of(piece: Piece, number: int, kinds: Integers, most: int, columns: tuple[Column, ...]) -> Candidates:
