@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -67,13 +67,22 @@ class Completion:
         self.mark = MARK if MARK not in {*names, *taken} else f"{MARK}_2"
         self.names = [*names, *(name for one in self.tables for name in one.names), self.mark]
         self._random = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(draws)]
-        self.lesson = lesson or Lesson(folder, self.tables, self._progress, further)
-        self._points = [[learned.draw(one) for learned in self.lesson.learned] for one in self._random]
+        self._further, self._known = further, lesson
 
     @property
     def rows(self) -> int:
         """How many rows every draw has."""
         return self._folder.manifest.rows
+
+    @cached_property
+    def lesson(self) -> Lesson:
+        """What was learned: before the first draw, and after whatever is in the way of writing one is found."""
+        return self._known or Lesson(self._folder, self.tables, self._progress, self._further)
+
+    @cached_property
+    def _points(self) -> list[list[Pair | None]]:
+        """The slopes and levels of each draw and slot table."""
+        return [[learned.draw(one) for learned in self.lesson.learned] for one in self._random]
 
     def require_room(self) -> None:
         """A MemoryLimitError if all draws together are too many to be held."""
@@ -108,14 +117,16 @@ class Completion:
 
     def drawn(self) -> Iterator[tuple[Piece, list[Slots]]]:
         """The same as the pieces themselves, and for each draw the slot that every row has in every slot table."""
+        points = self._points  # before there are several threads
         self._progress.stage("Drawing", self._folder.manifest.rows * self.draws)
         with ThreadPoolExecutor(_WORKERS) as workers:
             for piece in read_pieces(self._folder, self.tables, _ROWS):
                 prepared = _Prepared(self.lesson, piece)
-                yield piece, list(workers.map(partial(self._slots, piece, prepared), range(self.draws)))
+                yield piece, list(workers.map(partial(self._slots, piece, prepared), self._random, points))
 
-    def _slots(self, piece: Piece, prepared: _Prepared, number: int) -> Slots:
-        random, points = self._random[number], self._points[number]
+    def _slots(
+        self, piece: Piece, prepared: _Prepared, random: np.random.Generator, points: Sequence[Pair | None]
+    ) -> Slots:
         found = [prepared.slots(place, point, random) for place, point in enumerate(points)]
         self._progress.advance(len(piece))
         return found

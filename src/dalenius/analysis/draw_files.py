@@ -5,16 +5,19 @@ Every draw is a file of its own. All of them are written beside their place, and
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import IO, Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from dalenius.analysis.completing import NOT_DATA, Completion
+from dalenius.analysis.outcomes import plain_values
 from dalenius.analysis.rubin import require_pandas
 from dalenius.analysis.weighing import Weighing
 from dalenius.errors import InputError, MissingExtraError, UsageError
@@ -23,7 +26,9 @@ from dalenius.release.staging import staging
 
 Format = Literal["parquet", "csv", "dta", "sav"]
 README = "README.txt"
+_DRAW = re.compile(rf"draw-\d+\.({'|'.join(get_args(Format))})")
 _LONGEST_NAME = 32  # in Stata
+_LINE = 80  # of a note in SPSS
 _MOST_ROWS = 20_000_000  # of a table that Stata's or SPSS's file is made of: in memory as a whole
 
 
@@ -53,18 +58,18 @@ def write_draws(completion: Completion, target: Path, kind: Format, *, force: bo
         with ExitStack() as stack:
             writers: list[_Writer] = []
             for tables in completion.pieces():
-                tables = [_plain(table) for table in tables]
+                tables = [plain_values(table) for table in tables]
                 with writable():
                     if not writers:
                         for stem, table in zip(stems, tables, strict=True):
                             writers.append(_open(stage.folder / f"{stem}.{plain}", table.schema))
-                            stack.callback(writers[-1].close)
+                            stack.callback(_close, writers[-1])
                     for writer, table in zip(writers, tables, strict=True):
                         writer.write_table(table)
         with writable():
             if kind in ("dta", "sav"):
                 for stem in stems:
-                    _convert(stage.folder / f"{stem}.parquet", kind)
+                    _convert_or_refuse(stage.folder / f"{stem}.parquet", kind)
             names = [f"{stem}.{kind}" for stem in stems]
             (stage.folder / README).write_text(_readme(completion, names), encoding="utf-8")
             stage.commit(force)
@@ -78,42 +83,48 @@ def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> i
             f"a file ending in {target.suffix!r} cannot be written", "Give --out FILE.parquet or FILE.csv."
         )
 
-    def check(path: Path) -> None:
-        if path.exists() and not (force and path.is_file()):
-            raise UsageError("the output file is there already", "Give another --out, or --force to replace it.")
-
     rows = 0
-    with whole_file(target, check, "the output", "--out") as file:
+    with _new_file(target, force) as file:
         writer: _Writer | None = None
         for table in weighing.pieces():
-            table = _plain(table)
+            table = plain_values(table)
             with writable():
                 if writer is None:
                     writer = _open(file, table.schema, csv=target.suffix == ".csv")
                 writer.write_table(table)
             rows += table.num_rows
         if writer is not None:
-            with writable():
-                writer.close()
+            _close(writer)
     return rows
+
+
+def write_table(table: pa.Table, target: Path, *, as_csv: bool, force: bool = False) -> None:
+    """Write a table of results, which is no draw, into a file."""
+    with _new_file(target, force) as file, writable():
+        if as_csv:
+            pyarrow.csv.write_csv(table, file)
+        else:
+            pyarrow.parquet.write_table(table, file)
+
+
+def _new_file(target: Path, force: bool) -> AbstractContextManager[IO[bytes]]:
+    """A file that takes its place at the end; with `force` that of another file."""
+
+    def check(path: Path) -> None:
+        if path.exists() and not (force and path.is_file()):
+            raise UsageError("the output file is there already", "Give another --out, or --force to replace it.")
+
+    return whole_file(target, check, "the output", "--out")
 
 
 def is_draws(folder: Path) -> bool:
     """Whether a folder holds completed tables and nothing else."""
-    names = {path.name for path in folder.iterdir()}
-    kinds = get_args(Format)
-    return README in names and all(
-        name == README or (name.startswith("draw-") and name.rpartition(".")[2] in kinds) for name in names
+    readme = folder / README
+    return (
+        all((path == readme or _DRAW.fullmatch(path.name)) and path.is_file() for path in folder.iterdir())
+        and readme.exists()
+        and readme.read_bytes().startswith(NOT_DATA.encode())
     )
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Categories as the values that they stand for, which every program reads."""
-    columns = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
-    return pa.table(columns, names=table.column_names)
 
 
 def _open(path: Any, schema: pa.Schema, csv: bool | None = None) -> _Writer:
@@ -126,12 +137,34 @@ def _open(path: Any, schema: pa.Schema, csv: bool | None = None) -> _Writer:
     return writer
 
 
+def _close(writer: _Writer) -> None:
+    """Close a file, which writes what it still holds back."""
+    with writable():
+        writer.close()
+
+
+def _convert_or_refuse(path: Path, kind: str) -> None:
+    """The same as `_convert`; an InputError, which quotes nothing, if the format cannot hold what is in the table."""
+    wrong: tuple[type[Exception], ...] = (ValueError, TypeError, NotImplementedError)
+    if kind == "sav":
+        wrong += (_pyreadstat().ReadstatError, _pyreadstat().PyreadstatError)
+    try:
+        _convert(path, kind)
+    except wrong as error:
+        raise InputError(
+            f"there are names or values that a .{kind} file cannot have ({type(error).__name__})",
+            "Write --format parquet or csv instead.",
+        ) from None
+
+
 def _convert(path: Path, kind: str) -> None:
     """The file of another program out of one of Parquet, which is removed."""
     frame = pyarrow.parquet.read_table(path).to_pandas()
     for name in frame.columns:
         if frame[name].dtype == bool:
             frame[name] = frame[name].astype("int8")
+        elif frame[name].isna().all():  # of no type that these programs have
+            frame[name] = float("nan")
         elif frame[name].dtype == object and not all(isinstance(cell, str) or cell is None for cell in frame[name]):
             frame[name] = _of_objects(frame[name])
     if kind == "dta":
@@ -139,7 +172,10 @@ def _convert(path: Path, kind: str) -> None:
             frame.to_stata(file, write_index=False, version=118, data_label="Drawn by Dalenius: a guess, not the data")
     else:
         _pyreadstat().write_sav(
-            frame, str(path.with_suffix(".sav")), file_label="Drawn by Dalenius: not the data", note=NOT_DATA
+            frame,
+            str(path.with_suffix(".sav")),
+            file_label="Drawn by Dalenius: not the data",
+            note=textwrap.wrap(NOT_DATA, _LINE),
         )
     path.unlink()
 
@@ -154,7 +190,7 @@ def _of_objects(column: Any) -> Any:
     try:
         return pd.to_datetime(column)
     except (ValueError, TypeError):
-        return column.astype(str)
+        return column.map(str, na_action="ignore")
 
 
 def _require_names(names: list[str], kind: str) -> None:

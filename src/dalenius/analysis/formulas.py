@@ -10,6 +10,9 @@ neither from a command line that others may write nor from a page.
 
 from __future__ import annotations
 
+import ast
+import builtins
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,7 +21,7 @@ import pyarrow as pa
 
 from dalenius.analysis.completing import DRAWS
 from dalenius.analysis.generalised import Family, Lines, Model, fit_draws
-from dalenius.analysis.outcomes import Outcomes, draw_outcomes, plain_values, sort_out
+from dalenius.analysis.outcomes import Outcomes, draw_outcomes, plain_values, some_columns, sort_out
 from dalenius.analysis.pieces import distinct_rows
 from dalenius.analysis.rubin import Pooled, Target, pool_estimates, require_pandas, require_target
 from dalenius.errors import InputError, MissingExtraError, UsageError
@@ -30,6 +33,8 @@ from dalenius.release.folder import ReleaseFolder
 if TYPE_CHECKING:
     import pandas as pd
 
+_BACKTICKS = re.compile("`([^`]+)`")
+_ANOTHER = "Choose another outcome, and look how its values are spelled."
 _MOST_OUTCOMES = 200
 _MOST_COEFFICIENTS = 3000
 _MOST_ASKED = 100  # columns of a formula that are learned beside those of the release
@@ -50,14 +55,15 @@ def fit_formula(
     if family not in get_args(Family):
         raise UsageError(f"there is no family {family!r}", f"There are {', '.join(map(repr, get_args(Family)))}.")
     left, right = _sides(formula)
-    outcome, needed = sort_out(folder, _names(left))
+    known = [*folder.manifest.sensitive_names, *(one.name for one in folder.manifest.columns.quasi_identifiers)]
+    outcome, needed = sort_out(folder, _names(left, known))
     if len(outcome) != 1 or needed:
         first = folder.manifest.sensitive_names[0]
         raise UsageError(
             "the outcome of a formula is one sensitive column, or says something of it",
             f"Write {first!r}, or I({first} == 'value'), in front of the ~.",
         )
-    others, identifiers = sort_out(folder, _names(right))
+    others, identifiers = sort_out(folder, _names(right, known))
     if outcome[0] in others:
         raise UsageError(f"{outcome[0]!r} is on both sides of the formula", "Leave it out on the right.")
     asked = None if others else _Columns(right, _rows(folder, identifiers))
@@ -87,8 +93,9 @@ class _Columns:
     """The right side of a formula, as it was found on whole rows: means, levels and knots are those of all of them."""
 
     def __init__(self, right: str, rows: pa.Table) -> None:
-        frame = plain_values(rows).to_pandas()
-        frame = frame[~frame.isna().any(axis=1)] if len(frame.columns) else frame
+        self._needed = [name for name in rows.column_names if name]
+        frame = _frame(rows)
+        frame = frame[~frame.isna().any(axis=1)]
         if not len(frame):
             raise InputError("every row has a null in a column of the formula", "Leave that column out.")
         self._spec = _matrix(right, frame, output="sparse").model_spec.update(output="numpy")
@@ -104,12 +111,10 @@ class _Columns:
 
     def design(self, lines: pa.Table) -> tuple[Floats, Floats]:
         """The columns of the formula for some rows, and for each 1, or 0 if it has a null."""
-        frame = plain_values(lines).to_pandas()
-        whole = (~frame.isna().any(axis=1)).to_numpy() if len(frame.columns) else np.ones(lines.num_rows, bool)
+        frame = _frame(lines)
+        whole = (~frame.isna().any(axis=1)).to_numpy()
         design = np.zeros((lines.num_rows, len(self.names)))
-        if not len(frame.columns):
-            design[:] = 1.0
-        elif whole.any():
+        if whole.any():
             with _plain_errors():
                 design[whole] = np.asarray(self._spec.get_model_matrix(frame[whole]), dtype=np.float64)
         if not np.isfinite(design).all():
@@ -120,14 +125,10 @@ class _Columns:
 
     def standard(self, rows: pa.Table) -> Singles:
         """The same with mean 0 and variance 1; zeros for rows with a null."""
-        different, places = distinct_rows(rows.select([name for name in self._needed if name in rows.column_names]))
+        different, places = distinct_rows(some_columns(rows, self._needed))
         design, whole = self.design(different)
         found: Singles = ((design - self._means) / self._scales * whole[:, None]).astype(np.float32)
         return found[places]
-
-    @property
-    def _needed(self) -> list[str]:
-        return sorted(str(name) for name in self._spec.required_variables)
 
 
 def _lines(columns: _Columns, drawn: Outcomes, others: Sequence[str]) -> Lines:
@@ -149,10 +150,10 @@ def _lines(columns: _Columns, drawn: Outcomes, others: Sequence[str]) -> Lines:
             rest, code = np.divmod(rest, len(held))
             parts.append(held.take(pa.array(code)))
         assert rest.max(initial=0) < number  # noqa: S101 (the keys are those of rows)
-        different = different.take(pa.array(rest)) if different.num_columns else pa.table({})
+        different = different.take(pa.array(rest))
         for name, part in zip(others, reversed(parts), strict=True):
             different = different.append_column(name, part)
-    design, whole = columns.design(different) if different.num_columns else (np.ones((1, 1)), np.ones(1))
+    design, whole = columns.design(different)
     return Lines(design, whole > 0, of_draws)
 
 
@@ -169,6 +170,8 @@ class _Answers:
                     f"{column!r} has no numbers, and a linear model is of numbers",
                     "Use family='multinomial', or 'logit' for one value: I(column == 'value').",
                 )
+            if len(np.unique(numbers)) < 2:
+                raise UsageError(f"{left!r} is the same for everybody, so there is nothing to explain", _ANOTHER)
             self.numbers = numbers
         elif numbers is not None and left != column:
             labels, of_values = np.unique(numbers, return_inverse=True)
@@ -178,12 +181,12 @@ class _Answers:
             if len(self.labels) != 2:
                 raise UsageError(
                     f"the outcome of a logit model has two values, and {left!r} has {len(self.labels):,}",
-                    f"Ask for one value: I({column} == {values[0]!r}) ~ ..., or use family='multinomial'.",
+                    f"Ask for one value: I({column} == 'value') ~ ..., or use family='multinomial'.",
                 )
             self.note = f"Coefficients are of {left} = {self.labels[1]} against {self.labels[0]}."
         if family == "multinomial":
             if len(self.labels) < 2:
-                raise UsageError(f"{left!r} has one value, so there is nothing to explain", "Choose another outcome.")
+                raise UsageError(f"{left!r} is the same for everybody, so there is nothing to explain", _ANOTHER)
             self.note = f"Coefficients are of each value of {left} against {self.labels[0]}."
 
     @staticmethod
@@ -194,12 +197,12 @@ class _Answers:
             numeric = all(isinstance(value, (int, float)) or hasattr(value, "as_tuple") for value in values)
             return np.array([float(value) for value in values]) if numeric else None
         found = np.asarray(_matrix(f"0 + {left}", frame, output="numpy"), dtype=np.float64)
-        if found.shape[1] == 2 and set(np.unique(found)) <= {0.0, 1.0}:
+        if found.shape[1] == 2 and len(_factors(left)) == 1 and set(np.unique(found)) <= {0.0, 1.0}:
             found = found[:, 1:]  # both levels of a condition: the second says whether it holds
         if found.shape[1] != 1 or len(found) != len(values) or not np.isfinite(found).all():
             raise UsageError(
                 "the left side of the formula is not one number or condition for each value",
-                f"Write a condition such as I({column} == {values[0]!r}), or the column alone.",
+                f"Write a condition such as I({column} == 'value'), or the column alone.",
             )
         numbers: Floats = found[:, 0]
         return numbers
@@ -212,16 +215,56 @@ def _sides(formula: str) -> tuple[str, str]:
     return left.strip(), right.strip()
 
 
-def _names(side: str) -> list[str]:
+def _names(side: str, columns: Sequence[str]) -> list[str]:
+    """What a side of a formula needs: columns, and names that are nothing that formulas know."""
+    found: set[str] = set()
+    for factor in _factors(side):
+        if factor.eval_method.value == "lookup":
+            found.add(str(factor.expr))
+        elif factor.eval_method.value == "python":
+            found |= _names_of_code(str(factor.expr), columns)
+    return sorted(found)
+
+
+def _names_of_code(code: str, columns: Sequence[str]) -> set[str]:
+    """The names in code that are not those of functions; names in backticks can be any."""
+    from formulaic.transforms import TRANSFORMS
+
+    odd = {f"_odd_{place}": name for place, name in enumerate(dict.fromkeys(_BACKTICKS.findall(code)))}
+    for place, name in odd.items():
+        code = code.replace(f"`{name}`", place)
+    with _plain_errors():
+        nodes = list(ast.walk(ast.parse(code.strip(), mode="eval")))
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = {odd.get(node.id, node.id) for node in nodes if isinstance(node, ast.Name) and id(node) not in called}
+    return {name for name in names if name in columns or name not in {"np", *TRANSFORMS, *dir(builtins)}}
+
+
+def _factors(side: str) -> list[Any]:
+    """The factors of all terms, such as columns and calls of functions."""
+    return [factor for term in _parsed(f"0 + {side}") for factor in term.factors]
+
+
+def _parsed(side: str) -> Any:
     formulaic = _formulaic()
     with _plain_errors():
-        return sorted(str(name) for name in formulaic.Formula(f"0 + {side}").required_variables)
+        formula = formulaic.Formula(side)
+    if not isinstance(formula, formulaic.SimpleFormula):
+        raise UsageError("the formula has parts that are no sum of terms", "Write one ~, and neither | nor [ ].")
+    return formula
 
 
 def _matrix(side: str, frame: pd.DataFrame, *, output: str) -> Any:
-    formulaic = _formulaic()
+    formula = _parsed(side)
     with _plain_errors():
-        return formulaic.Formula(side).get_model_matrix(frame, context={"np": np}, output=output, na_action="ignore")
+        return formula.get_model_matrix(frame, context={"np": np}, output=output, na_action="ignore")
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Rows as pandas has them; decimals are numbers."""
+    plain = plain_values(table)
+    columns = [column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column for column in plain.columns]
+    return pa.table(columns, names=plain.column_names).to_pandas()
 
 
 def _formulaic() -> Any:
@@ -254,7 +297,7 @@ def _rows(folder: ReleaseFolder, identifiers: Sequence[str]) -> pa.Table:
     folder.memory.require(manifest.rows * 16 * (len(identifiers) + 1), folder.memory.engine, "the rows of a formula")
     names = list(identifiers) or [manifest.columns.bucket]
     table = pa.Table.from_batches(list(folder.batches("qit", names, coded=True)))
-    return table.unify_dictionaries().select(list(identifiers))
+    return some_columns(table.unify_dictionaries(), identifiers)
 
 
 def _with_others(drawn: Outcomes, others: Sequence[str]) -> pa.Table:

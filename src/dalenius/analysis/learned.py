@@ -136,14 +136,16 @@ class Lesson:
         """`further` are features of rows that are asked for; a sample has at most so many cells."""
         manifest = folder.manifest
         self._further, self._last = further, last_buckets(folder)
-        kinds = max(min(MOST_KINDS, len(one.folder.manifest.values)) for one in tables)
-        self.rows = min(manifest.rows, max(1, most_cells // kinds))
+        self._kinds = max(min(MOST_KINDS, len(one.folder.manifest.values)) for one in tables)
+        self.rows = min(manifest.rows, max(1, most_cells // self._kinds))
         self.sample = _sample(folder, tables, self.rows / manifest.rows, progress, np.random.default_rng(seed))
         if not len(self.sample):
             raise InputError("the release has buckets too large to learn from", "Give it more memory.")
         self.whole = len(self.sample) == manifest.rows
         self.rows = len(self.sample)
-        columns = [encode_column(name, self.sample.rows.column(name), kinds) for name in self.sample.rows.column_names]
+        columns = [
+            encode_column(name, self.sample.rows.column(name), self._kinds) for name in self.sample.rows.column_names
+        ]
         self.columns = tuple(column for column in columns if column is not None)
         self.learned = tuple(self._learn(number, one, progress) for number, one in enumerate(tables))
 
@@ -156,7 +158,7 @@ class Lesson:
         found = []
         for column in self.columns:
             coded = encode_column(
-                column.name, self.sample.rows.column(column.name), MOST_KINDS, rows.column(column.name)
+                column.name, self.sample.rows.column(column.name), self._kinds, rows.column(column.name)
             )
             assert coded is not None  # noqa: S101 (it was not before)
             found.append(replace(coded, codes=coded.codes[self.rows :]))

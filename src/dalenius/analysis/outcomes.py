@@ -74,7 +74,7 @@ def draw_outcomes(
     drawn = [np.empty((draws, manifest.rows), np.int32) for _ in completion.tables]
     done, held = 0, [0] * len(drawn)
     for piece, found in completion.drawn():
-        rows.append(piece.rows.select(list(identifiers)))
+        rows.append(some_columns(piece.rows, identifiers))
         for place, table in enumerate(piece.slots):
             for number, own in enumerate(found):
                 drawn[place][number, done : done + len(piece)] = own[place] + held[place]
@@ -100,6 +100,11 @@ def sort_out(folder: ReleaseFolder, names: Sequence[str]) -> tuple[list[str], li
         if name not in sensitive and name not in identifiers:
             raise NoSuchColumnError.in_table(name, (*identifiers, *sensitive))
     return [name for name in names if name in sensitive], [name for name in names if name in identifiers]
+
+
+def some_columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Some columns; or one without a name that says nothing, since a table without columns has no rows."""
+    return rows.select(list(names)) if names else pa.table({"": np.zeros(rows.num_rows, np.int8)})
 
 
 def plain_values(table: pa.Table) -> pa.Table:

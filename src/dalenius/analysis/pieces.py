@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import ReleaseError, UsageError
+from dalenius.errors import NoSuchColumnError, ReleaseError, UsageError
 from dalenius.infer.candidates import Integers
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.tables.arrays import arrow_array, filled, numpy_array
@@ -71,8 +71,10 @@ def slot_tables(folder: ReleaseFolder, columns: Sequence[str] | None = None) -> 
             "Count with 'dalenius query', or ask for a release with one row a person.",
         )
     names = manifest.sensitive_names
-    wanted = list(names if columns is None else columns)
+    wanted = list(dict.fromkeys(names if columns is None else columns))
     for name in wanted:
+        if name not in names:
+            raise NoSuchColumnError.in_table(name, names)
         number = names.index(name)
         several = manifest.view(number).columns.sensitive.of
         if len(several) > 1:
@@ -146,7 +148,9 @@ class _Stream:
         while sum(map(len, self._numbers)) <= rows or self._numbers[0][0] == self._numbers[-1][-1]:
             if not self._fetch():
                 return self._take(None)
-        return self._take(int(self._numbers[-1][-1]))
+        numbers = np.concatenate(self._numbers)
+        before, first = int(numbers[rows]), int(numbers[0])
+        return self._take(before if before > first else first + 1)
 
     def through(self, last: int) -> tuple[pa.Table, Integers]:
         """All rows up to this bucket."""

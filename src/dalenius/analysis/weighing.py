@@ -7,6 +7,7 @@ for every value to as often as its bucket has it. `bucket` takes all rows of a b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -48,39 +49,42 @@ class Weighing:
             )
         self._folder, self._progress = folder, progress or Silent()
         self._tables = slot_tables(folder, [column or names[0]])
-        self.lesson = None
-        if weights == "learned":
-            self.lesson = lesson or Lesson(folder, self._tables, self._progress)
+        self._weights, self._known = weights, lesson
         identifiers = [one.name for one in folder.manifest.columns.quasi_identifiers]
         taken = {*identifiers, *self._tables[0].names}
         own = [name if name not in taken else f"{name}_2" for name in (PERSON, WEIGHT)]
         self.names = [own[0], *identifiers, *self._tables[0].names, own[1]]
 
+    @cached_property
+    def lesson(self) -> Lesson | None:
+        """What was learned, if it is wanted: before the first piece, and after whatever is in the way is found."""
+        if self._weights == "bucket":
+            return None
+        return self._known or Lesson(self._folder, self._tables, self._progress)
+
     def pieces(self) -> Iterator[pa.Table]:
         """One piece of the release after the other: a row for every person and possible value."""
+        lesson, first = self.lesson, 0
         self._progress.stage("Weighing", self._folder.manifest.rows)
-        first = 0
         for piece in read_pieces(self._folder, self._tables, _ROWS):
-            yield self._table(piece, first)
+            yield self._table(piece, lesson, first)
             first += len(piece)
             self._progress.advance(len(piece))
 
-    def _table(self, piece: Piece, first: int) -> pa.Table:
+    def _table(self, piece: Piece, lesson: Lesson | None, first: int) -> pa.Table:
         """Rows of a piece whose first person has the number `first`, counted from 0."""
         values, of_slots = _values(piece.slots[0])
         candidates = candidates_of(piece, 0, of_slots, values.num_rows, ())
-        if self.lesson is not None:
-            learned = self.lesson.learned[0]
+        if lesson is not None:
+            learned = lesson.learned[0]
             kind_of = learned.kinds.of(values)
-            strata = self.lesson.strata(piece.buckets)
-            logits = learned.logits(
-                self.lesson.columns_of(piece.rows), strata, None, self.lesson.further_of(piece.rows)
-            )
+            strata = lesson.strata(piece.buckets)
+            logits = learned.logits(lesson.columns_of(piece.rows), strata, None, lesson.further_of(piece.rows))
             logits -= logits.max(axis=1, keepdims=True)
-            totals = learned.shares(self.lesson.strata(candidates.numbers))
+            totals = learned.shares(lesson.strata(candidates.numbers))
         people, chosen, weights = [], [], []
         for block in candidates.blocks:
-            if self.lesson is not None:
+            if lesson is not None:
                 kinds = kind_of[block.values]
                 shares = np.exp(logits[block.rows[:, :, None], kinds[:, None, :]])
                 share = matched(block, shares, np.take_along_axis(totals[block.buckets], kinds, axis=1))

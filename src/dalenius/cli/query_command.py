@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dalenius.cli.analysis_command import require_form, write_lines
 from dalenius.cli.failures import report_errors
 from dalenius.cli.show_answers import Answer, show_answers
 from dalenius.cli.text_table import count_allowance, count_options, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
-from dalenius.model.estimate import Asked, Unit
+from dalenius.model.estimate import Asked, Figures, Unit
 from dalenius.tables.delimited import require_regular
 from dalenius.tables.killable import in_child
 
@@ -33,6 +34,7 @@ Examples:
   dalenius query release "Age BETWEEN 30 AND 39" --group-by Disease
   dalenius query release "Age < 30" --mean --median --quantile 0.9
   dalenius query release --queries queries.txt --json
+  dalenius query release TRUE --group-by Age,Disease --format csv > counts.csv
 """
 _LONGEST_FILE = 2**24  # characters of a file of queries
 
@@ -80,6 +82,16 @@ _LONGEST_FILE = 2**24  # characters of a file of queries
     help="Measure on simulated truths how often intervals hold, and widen learned ones. Takes some seconds.",
 )
 @count_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "parquet"]),
+    default="text",
+    show_default=True,
+    help="Give text, or a table with a line for each answer and group.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File for --format csv or parquet.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, or a list.")
 def query_command(
     folder: Path,
@@ -95,6 +107,9 @@ def query_command(
     measure: bool,
     timeout: float,
     memory: str | None,
+    form: str,
+    out: Path | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Estimate from the release in DIR how many people meet EXPRESSION, with bounds that always hold.
@@ -112,6 +127,7 @@ def query_command(
     with report_errors(as_json):
         if (expression is None) == (queries_file is None):
             raise UsageError("give either EXPRESSION or --queries", "For all records, the expression is TRUE.")
+        require_form(form, out, as_json)
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
         allowance = count_allowance(timeout, memory)
@@ -123,6 +139,8 @@ def query_command(
         answers = _collected(in_child(work, allowance), lines)
         if as_json:
             _print_json(texts if queries_file is not None else None, answers)
+        elif form != "text":
+            write_lines(list(_lines(texts if queries_file is not None else None, answers)), form, out, force)
         else:
             show_answers(texts if queries_file is not None else None, answers)
 
@@ -193,6 +211,15 @@ def _collected(answers: Iterator[Any], lines: Sequence[int | None]) -> list[Any]
             error.message = f"line {line}: {error.message}"
         raise
     return received[1:]
+
+
+def _lines(queries: Sequence[str] | None, answers: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """A line for each answer, group and figure; with its query, where they come from a file."""
+    for number, answer in enumerate(answers):
+        asked = {"query": queries[number]} if queries is not None else {}
+        for one in answer if isinstance(answer, list) else [answer]:
+            for row in one.as_rows() if isinstance(one, Figures) else [one.as_row()]:
+                yield {**asked, **row}
 
 
 def _print_json(queries: Sequence[str] | None, answers: Sequence[Any]) -> None:

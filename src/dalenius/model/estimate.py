@@ -108,6 +108,10 @@ class Estimate:
             return "exact"
         return "learned" if self.at_random is not None else "at random"
 
+    def as_row(self) -> dict[str, Any]:
+        """The figures under plain names, for tables with a line for each estimate."""
+        return {**_row(self), "coverage": self.coverage.share if self.coverage is not None else None}
+
     @classmethod
     def of(cls, mean: float, variance: float, low: int, high: int, *, tight: bool = True) -> Estimate:
         """The estimate with this mean and variance, its interval cut to the bounds.
@@ -154,6 +158,10 @@ class GroupEstimate:
 
     group: dict[str, Any]
     estimate: Estimate
+
+    def as_row(self) -> dict[str, Any]:
+        """The group and its figures, for tables with a line for each group."""
+        return _beside(self.group, self.estimate.as_row())
 
 
 @dataclass(frozen=True)
@@ -202,6 +210,10 @@ class Figure:
         """Where the estimate comes from."""
         return "exact" if self.exact else "at random" if self.at_random is None else "learned"
 
+    def as_row(self) -> dict[str, Any]:
+        """The figures under plain names, for tables with a line for each of them."""
+        return _row(self)
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -213,6 +225,13 @@ class Figures:
     quantiles: dict[float, Figure]
     group: dict[str, Any]  # the values of the columns that were grouped by
 
+    def as_rows(self) -> list[dict[str, Any]]:
+        """The group, the name of each figure and the figure, for tables with a line for each of them."""
+        named = {"mean": self.mean, "sum": self.sum, **{f"quantile {q:g}": one for q, one in self.quantiles.items()}}
+        return [
+            _beside(self.group, {"statistic": name, **one.as_row()}) for name, one in named.items() if one is not None
+        ]
+
 
 @dataclass(frozen=True)
 class GroupFigure:
@@ -220,3 +239,24 @@ class GroupFigure:
 
     group: dict[str, Any]
     figure: Figure
+
+    def as_row(self) -> dict[str, Any]:
+        """The group and the figure, for tables with a line for each group."""
+        return _beside(self.group, self.figure.as_row())
+
+
+def _row(one: Estimate | Figure) -> dict[str, Any]:
+    return {
+        "estimate": one.estimate,
+        "standard_error": one.standard_error,
+        "interval_low": one.interval[0],
+        "interval_high": one.interval[1],
+        "bound_low": one.bounds[0],
+        "bound_high": one.bounds[1],
+        "method": one.method,
+    }
+
+
+def _beside(group: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    """Both together; a column of the table that is called like a figure keeps its name."""
+    return {**group, **{name if name not in group else f"{name}_2": figure for name, figure in figures.items()}}

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from dalenius.analysis.completing import Completion
     from dalenius.analysis.cross_tabs import CrossTab, Independence
     from dalenius.analysis.draw_files import Format
     from dalenius.analysis.generalised import Family
@@ -77,8 +76,7 @@ class Analyses(Answers):
         from dalenius.analysis.draw_files import write_weights
         from dalenius.analysis.weighing import Weighing
 
-        lesson = self._lesson(column, progress) if weights == "learned" else None
-        weighing = Weighing(self._folder, weights, column, lesson=lesson, progress=progress)
+        weighing = Weighing(self._folder, weights, column, progress=progress)
         return write_weights(weighing, Path(path), force=force)
 
     def complete(
@@ -95,12 +93,13 @@ class Analyses(Answers):
         Fit a model to each of them, and put the results together with `dalenius.pool`. `columns` are some of several
         sensitive columns. Which program they are for is `to`.
         """
-        from dalenius.analysis.completing import NOT_DATA
+        from dalenius.analysis.completing import NOT_DATA, Completion
         from dalenius.analysis.draw_files import tables_of
 
         if to not in get_args(Kind):
             raise UsageError(f"there are no tables of {to!r}", "There are 'pandas', 'polars' and 'arrow'.")
-        completion = self._completion(draws, columns, seed, progress)
+        lesson = self._lesson_of([self._folder.manifest.sensitive_names if columns is None else columns], progress)
+        completion = Completion(self._folder, draws, columns=columns, seed=seed, lesson=lesson, progress=progress)
         completion.require_room()
         return [_as(to, table, NOT_DATA) for table in tables_of(completion)]
 
@@ -119,9 +118,11 @@ class Analyses(Answers):
 
         The formats are "parquet", "csv", "dta" (Stata) and "sav" (SPSS).
         """
+        from dalenius.analysis.completing import Completion
         from dalenius.analysis.draw_files import write_draws
 
-        return write_draws(self._completion(draws, columns, seed, progress), Path(path), format, force=force)
+        completion = Completion(self._folder, draws, columns=columns, seed=seed, progress=progress)
+        return write_draws(completion, Path(path), format, force=force)
 
     @overload
     def fit(
@@ -234,15 +235,6 @@ class Analyses(Answers):
         lesson = self._lesson(column, progress)
         how: dict[str, Any] = {"draws": draws, "seed": seed, "progress": progress}
         return describe(self._folder, column, by, quantiles=quantiles, bins=bins, target=target, lesson=lesson, **how)
-
-    def _completion(
-        self, draws: int, columns: Sequence[str] | None, seed: int | None, progress: Progress | None
-    ) -> Completion:
-        from dalenius.analysis.completing import Completion
-
-        names = self._folder.manifest.sensitive_names if columns is None else columns
-        lesson = self._lesson_of([names], progress)
-        return Completion(self._folder, draws, columns=columns, seed=seed, lesson=lesson, progress=progress)
 
     def _lesson(self, column: str | None, progress: Progress | None) -> Lesson | None:
         names = self._folder.manifest.sensitive_names

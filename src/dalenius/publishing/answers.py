@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from dalenius.errors import UsageError
+from dalenius.errors import MissingExtraError, UsageError
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.store import LocalStore
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dalenius.model.estimate import Estimate, Figure, GroupEstimate, GroupFigure, Unit
     from dalenius.query.calibration import Calibration
 
 Result = TypeVar("Result")
+Group = TypeVar("Group", "GroupEstimate", "GroupFigure")
 Names = str | Sequence[str]
+
+
+class Groups(list[Group]):
+    """One answer for each group."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A tidy DataFrame: a line for each group, with its values, the estimate, its interval and its bounds."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError.of("pandas", "analysis") from None
+        return pd.DataFrame([one.as_row() for one in self])
 
 
 class Answers:
@@ -45,7 +60,7 @@ class Answers:
         measure: bool = True,
         count: Unit = "people",
         timeout: float | None = None,
-    ) -> list[GroupEstimate]: ...
+    ) -> Groups[GroupEstimate]: ...
 
     def count(
         self,
@@ -56,7 +71,7 @@ class Answers:
         measure: bool = True,
         count: Unit = "people",
         timeout: float | None = None,
-    ) -> Estimate | list[GroupEstimate]:
+    ) -> Estimate | Groups[GroupEstimate]:
         """How many people, or rows, satisfy an SQL expression: an estimate with certain bounds and an interval.
 
         It is learned from all buckets together where that is possible, unless `learn` is False; what single buckets
@@ -69,7 +84,7 @@ class Answers:
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
         question = self._folder, expression, columns, learn, measure, self._calibration, count
         answer, self._calibration = self._run(timeout, count_once, *question)
-        return answer
+        return Groups(answer) if isinstance(answer, list) else answer
 
     @overload
     def mean(self, expression: str = "TRUE", *, learn: bool = True, timeout: float | None = None) -> Figure: ...
@@ -77,11 +92,11 @@ class Answers:
     @overload
     def mean(
         self, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
-    ) -> list[GroupFigure]: ...
+    ) -> Groups[GroupFigure]: ...
 
     def mean(
         self, expression: str = "TRUE", group_by: Names = (), *, learn: bool = True, timeout: float | None = None
-    ) -> Figure | list[GroupFigure]:
+    ) -> Figure | Groups[GroupFigure]:
         """The mean of the sensitive numbers of the records that satisfy an SQL expression, with certain bounds.
 
         Estimate and interval are learned if the numbers are in bands, unless `learn` is False. A condition that ties
@@ -96,11 +111,11 @@ class Answers:
     @overload
     def sum(
         self, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
-    ) -> list[GroupFigure]: ...
+    ) -> Groups[GroupFigure]: ...
 
     def sum(
         self, expression: str = "TRUE", group_by: Names = (), *, learn: bool = True, timeout: float | None = None
-    ) -> Figure | list[GroupFigure]:
+    ) -> Figure | Groups[GroupFigure]:
         """Their sum. The bounds of whole numbers and decimals are exact."""
         return self._figure({"sum": True}, expression, group_by, learn, timeout)
 
@@ -112,7 +127,7 @@ class Answers:
     @overload
     def quantile(
         self, level: float, expression: str, group_by: Names, *, learn: bool = True, timeout: float | None = None
-    ) -> list[GroupFigure]: ...
+    ) -> Groups[GroupFigure]: ...
 
     def quantile(
         self,
@@ -122,20 +137,20 @@ class Answers:
         *,
         learn: bool = True,
         timeout: float | None = None,
-    ) -> Figure | list[GroupFigure]:
+    ) -> Figure | Groups[GroupFigure]:
         """A quantile of them, by its level from 0 to 1: the smallest number x such that this share of them is <= x."""
         return self._figure({"quantiles": (float(level),)}, expression, group_by, learn, timeout)
 
     def _figure(
         self, asked: dict[str, Any], expression: str, group_by: Names, learn: bool, timeout: float | None
-    ) -> Figure | list[GroupFigure]:
+    ) -> Figure | Groups[GroupFigure]:
         from dalenius.model.estimate import Asked, GroupFigure
         from dalenius.query.figures import figures_once
 
         columns = [group_by] if isinstance(group_by, str) else list(group_by)
         answers = self._run(timeout, figures_once, self._folder, expression, Asked(**asked), columns, learn)
         found = [GroupFigure(a.group, next(f for f in (a.mean, a.sum, *a.quantiles.values()) if f)) for a in answers]
-        return found if columns else found[0].figure
+        return Groups(found) if columns else found[0].figure
 
     def _run(self, timeout: float | None, function: Callable[..., Result], *arguments: Any) -> Result:
         """What a function of a module returns: here or, with a timeout, in a process of its own."""
