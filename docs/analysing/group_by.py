@@ -1,6 +1,5 @@
 import dalenius
 
 release = dalenius.load("release")
-by_disease = release.count("age >= 70", group_by=["disease"], measure=False)
-for one in by_disease:
-    print(one)
+counts = release.count("age >= 70 AND smoker = 'yes'", group_by="disease").to_pandas()
+print(counts[["disease", "estimate", "interval_low", "interval_high", "bound_low", "bound_high"]].round().to_string())

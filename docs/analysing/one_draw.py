@@ -8,8 +8,9 @@ for draw in draws:
     draw["cancer"] = 1 * (draw["disease"] == "cancer")
 fits = [smf.logit("cancer ~ age + C(smoker)", draw).fit(disp=False) for draw in draws]
 errors = {"first draw": fits[0].bse, "all draws": dalenius.pool(fits).bse}
+print("standard errors")
 print(pd.DataFrame(errors).round(4))
 print()
 
-somebody = pd.Series([draw["disease"].iloc[0] for draw in draws])
-print(somebody.value_counts().to_string())
+somebody = [draw["disease"].iloc[0] for draw in draws]
+print("the first person has:", ", ".join(sorted(set(somebody))))

@@ -1,5 +1,4 @@
-SELECT smoker, disease, round(sum(weight)) AS people, round(avg(age), 1) AS unweighted,
-    round(sum(weight * age) / sum(weight), 1) AS mean_age
+SELECT smoker, disease, round(sum(weight)) AS people, round(sum(weight * age) / sum(weight), 1) AS mean_age
 FROM 'weighted.parquet'
 WHERE disease IN ('cancer', 'flu')
 GROUP BY ALL

@@ -1,5 +1,8 @@
+import polars as pl
+
 import dalenius
 
-release = dalenius.load("release")
-weighted = release.to_polars()
-print(weighted.head(4))
+weighted = dalenius.load("release").to_polars()
+people = pl.col("weight").sum().round(0)
+bmi = ((pl.col("weight") * pl.col("bmi")).sum() / pl.col("weight").sum()).round(1)
+print(weighted.group_by(pl.col("disease").cast(str)).agg(people=people, bmi=bmi).sort("disease"))
