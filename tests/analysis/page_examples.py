@@ -26,6 +26,7 @@ _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 _SQL = "import sys, duckdb; print(duckdb.sql(open(sys.argv[1], encoding='utf-8').read()))"
 _CLOSE = 0.3  # of a number, that it may change between processors
 _NOTHING = 1e-6
+_UNITS = 2.01  # of the last digit that is shown, that any number may change
 _SECONDS = 120  # until an example has to have ended: the machine may be busy
 
 
@@ -85,7 +86,7 @@ def _close(one: str, other: str) -> bool:
     numbers = [float(text.replace(",", "")) for text in (one, other)]
     decimals = max(len(text.partition("e")[0].partition(".")[2]) for text in (one, other))
     most = max(abs(number) for number in numbers)
-    return most < _NOTHING or abs(numbers[0] - numbers[1]) <= max(_CLOSE * most, 2.0 * 10**-decimals)
+    return most < _NOTHING or abs(numbers[0] - numbers[1]) <= max(_CLOSE * most, _UNITS * 10**-decimals)
 
 
 def current(page: str) -> str:

@@ -41,8 +41,8 @@ def test_code_that_is_in_no_file_is_found() -> None:
     [
         ("age  0.032 (0.030)\n", "age   0.033 (0.030)\n", True),  # draws differ between processors
         ("age  0.032\n", "age  0.092\n", False),
-        ("age  -0.2\n", "age  0.2\n", True),  # two units of the last digit: hardly anything is shown
-        ("age  -0.20\n", "age  0.20\n", False),
+        ("age  -0.1\n", "age  0.1\n", True),  # two units of the last digit
+        ("age  -0.10\n", "age  0.10\n", False),
         ("age  0.032\n", "bmi  0.032\n", False),
         ("age  0.032\n", "age  0.032 0.001\n", False),
         ("age  0.032\n", "age  0.032\nbmi  0.2\n", False),
