@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from dalenius.analysis import completing, pieces
 from dalenius.analysis.completing import MARK, Completion
 from dalenius.analysis.draw_files import tables_of
+from dalenius.analysis.learned import Learned, Lesson
+from dalenius.analysis.weighing import Weighing
 from dalenius.errors import NoSuchColumnError, UsageError
 from dalenius.infer import candidates
 from dalenius.infer.candidates import Floats
@@ -54,6 +57,12 @@ CELLS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 NAMES = st.sampled_from(["Straße 3", "a b", "`x` ~ y", "drawn_not_data", "person", "I(a)", "Intercept", "年齢", '"q"'])
 
+VALUES: list[list[Any]] = [
+    ["α", "b", "c", "d", "é", ""],
+    [1, 2, 3, 5, 8, 13],
+    [None, "b", "c", "d", "e", "f"],
+]
+
 
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
@@ -64,9 +73,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     for name in names:
         kind, cells = CELLS[draw(st.sampled_from(sorted(CELLS)))]
         columns[name] = pa.array(draw(st.lists(cells, min_size=rows, max_size=rows)), kind)
-    values = draw(
-        st.sampled_from([["α", "b", "c", "d", "é", ""], [1, 2, 3, 5, 8, 13], [None, "b", "c", "d", "e", "f"]])
-    )
+    values = draw(st.sampled_from(VALUES))
     places = draw(st.permutations([place % len(values) for place in range(rows)]))
     return pa.table({**columns, "what is it?": pa.array([values[place] for place in places])})
 
@@ -124,7 +131,7 @@ def test_columns_that_are_kept_together_stay_together(tmp_path: Path) -> None:
 
     def agree(one: pa.Table) -> float:
         pairs = lines(one, ["disease", "drug"])
-        return sum(drug == f"drug {DISEASES.index(disease)}" for disease, drug in pairs) / len(pairs)
+        return [drug == f"drug {DISEASES.index(disease)}" for disease, drug in pairs].count(True) / len(pairs)
 
     assert {agree(one) for one in drawn(kept)} == {agree(table)}
     assert max(agree(one) for one in drawn(apart)) < agree(table) - 0.2
@@ -171,6 +178,24 @@ def test_what_draws_say_is_as_uncertain_as_it_is(tmp_path: Path) -> None:
     assert np.mean(within) >= 0.85  # 48 of them: 0.95 less three standard errors
 
 
+@pytest.mark.parametrize("fakes", [0, 2])
+def test_values_are_drawn_as_often_as_they_are_probable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fakes: int
+) -> None:
+    """Where slopes are what they are, draws of a person have the weights of that person."""
+    folder = released(patients(250, strength=3.0), tmp_path / "r", fake_values=fakes)
+    monkeypatch.setattr(Learned, "draw", lambda self, random: None)
+    monkeypatch.setattr(completing, "SWEEPS", 80)
+    every = [one["disease"].to_pylist() for one in drawn(folder, 600)]
+    weighed = pa.concat_tables(list(Weighing(folder, "learned").pieces()))
+    apart = []
+    for person, disease, weight in lines(weighed, ["person", "disease", "weight"]):
+        seen = sum(held[person - 1] == disease for held in every) / len(every)
+        apart.append((seen - weight) / np.sqrt(weight * (1 - weight) / len(every) + 1e-4))
+    assert np.abs(apart).max() < 5
+    assert np.std(apart) < 1.1
+
+
 def test_where_there_is_nothing_to_learn_draws_are_as_at_random(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +229,12 @@ def test_the_same_seed_gives_the_same_draws(folder: ReleaseFolder) -> None:
     assert one[0].drop_columns([MARK]) != one[1].drop_columns([MARK])
 
 
+def test_what_was_drawn_once_is_drawn_again(folder: ReleaseFolder) -> None:
+    """Two files of one completion are of the same draws."""
+    completion = Completion(folder, 2)
+    assert tables_of(completion) == tables_of(completion)
+
+
 def test_without_a_seed_draws_differ(folder: ReleaseFolder) -> None:
     one, other = (drawn(folder, 1, seed=None) for _ in range(2))
     assert one != other
@@ -233,12 +264,7 @@ def test_pieces_of_any_size_make_draws(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def learned_from_few(folder: ReleaseFolder, monkeypatch: pytest.MonkeyPatch, cells: int) -> Completion:
-    lesson = completing.Lesson
-
-    def small(*given: Any, **options: Any) -> Any:
-        return lesson(*given, **options, most_cells=cells)
-
-    monkeypatch.setattr(completing, "Lesson", small)
+    monkeypatch.setattr(completing, "Lesson", partial(Lesson, most_cells=cells))
     return Completion(folder, 3, seed=1)
 
 

@@ -195,7 +195,8 @@ def test_draws_scatter_as_their_covariance_says(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(module, "_WIDER", 1.0)
     made = tiny(1, **CASES[case])
     found = fit(made.design, 6)
-    known = Regression(made.design, found.base, found.point, found.deviations, np.zeros_like(found.doubts),
+    little_known = np.full_like(found.deviations, 2.0)  # before anything is seen, so that the release decides
+    known = Regression(made.design, found.base, found.point, little_known, np.zeros_like(found.doubts),
                        found._curvature, found._residuals, found._damped)  # fmt: skip
     random = np.random.default_rng(0)
     draws = np.array([flat(known.draw(random)) for _ in range(1500)])
@@ -203,9 +204,18 @@ def test_draws_scatter_as_their_covariance_says(monkeypatch: pytest.MonkeyPatch,
     apart = draws - flat(found.point)
     errors = np.sqrt(np.diag(expected) / len(draws))
     assert np.abs(apart.mean(axis=0) / errors).max() < 4.5
-    directions = random.normal(size=(20, draws.shape[1]))
+    directions = np.vstack([random.normal(size=(20, draws.shape[1])), *typical_logits(known)])
     ratios = (apart @ directions.T).var(axis=0) / np.einsum("di,ij,dj->d", directions, expected, directions)
     assert ratios == pytest.approx(1.0, abs=0.18)  # five standard errors of a variance
+
+
+def typical_logits(found: Regression) -> list[Floats]:
+    """What gives the logits of one value against the next of somebody with the mean features of a stratum."""
+    design, directions = found.design, []
+    for stratum in range(design.strata):
+        reach = np.append(design.means[stratum], np.eye(design.strata)[stratum])
+        directions += [np.kron(reach, np.eye(design.kinds)[x] - np.eye(design.kinds)[x - 1]) for x in (1, 2)]
+    return directions
 
 
 def flat(point: Pair) -> Floats:

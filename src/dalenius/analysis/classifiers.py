@@ -44,7 +44,7 @@ def fit_classifier(
     classifier: Any,
     column: str | None = None,
     *,
-    lesson: Callable[[], Lesson | None] | None = None,
+    lesson: Lesson | None = None,
     rounds: int = ROUNDS,
     progress: Progress | None = None,
 ) -> Any:
@@ -60,9 +60,8 @@ def fit_classifier(
             f"Say which: column={names[0]!r}.",
         )
     progress = progress or Silent()
-    learned = lesson() if lesson is not None else None
-    learned = learned or Lesson(folder, slot_tables(folder, [column or names[0]]), progress)
-    weighted = _Weighted(learned, column or names[0])
+    lesson = lesson or Lesson(folder, slot_tables(folder, [column or names[0]]), progress)
+    weighted = _Weighted(lesson, column or names[0])
     model = _with_pipeline(classifier, weighted.people)
     progress.stage("Fitting", rounds, "rounds")
     for number in range(rounds):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from functools import cached_property, partial
 
 import numpy as np
@@ -67,17 +68,12 @@ class Completion:
         self.mark = MARK if MARK not in {*names, *taken} else f"{MARK}_2"
         self.names = [*names, *(name for one in self.tables for name in one.names), self.mark]
         self._random = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(draws)]
-        self._further, self._known = further, lesson
+        self.lesson = lesson or Lesson(folder, self.tables, self._progress, further)
 
     @property
     def rows(self) -> int:
         """How many rows every draw has."""
         return self._folder.manifest.rows
-
-    @cached_property
-    def lesson(self) -> Lesson:
-        """What was learned: before the first draw, and after whatever is in the way of writing one is found."""
-        return self._known or Lesson(self._folder, self.tables, self._progress, self._further)
 
     @cached_property
     def _points(self) -> list[list[Pair | None]]:
@@ -117,15 +113,16 @@ class Completion:
 
     def drawn(self) -> Iterator[tuple[Piece, list[Slots]]]:
         """The same as the pieces themselves, and for each draw the slot that every row has in every slot table."""
-        points = self._points  # before there are several threads
+        points = self._points  # and not in several threads
         self._progress.stage("Drawing", self._folder.manifest.rows * self.draws)
         with ThreadPoolExecutor(_WORKERS) as workers:
+            randoms = deepcopy(self._random)  # whoever asks again gets the same
             for piece in read_pieces(self._folder, self.tables, _ROWS):
                 prepared = _Prepared(self.lesson, piece)
-                yield piece, list(workers.map(partial(self._slots, piece, prepared), self._random, points))
+                yield piece, list(workers.map(partial(self._slots, piece, prepared), points, randoms))
 
     def _slots(
-        self, piece: Piece, prepared: _Prepared, random: np.random.Generator, points: Sequence[Pair | None]
+        self, piece: Piece, prepared: _Prepared, points: list[Pair | None], random: np.random.Generator
     ) -> Slots:
         found = [prepared.slots(place, point, random) for place, point in enumerate(points)]
         self._progress.advance(len(piece))

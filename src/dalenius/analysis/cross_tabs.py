@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Names, listed
+from dalenius.analysis.groupings import Axis, Bins, Levels, Names, listed
 from dalenius.analysis.learned import Lesson
-from dalenius.analysis.outcomes import draw_outcomes, sort_out
+from dalenius.analysis.outcomes import draw_outcomes, require_one_table, sort_out
 from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, t_quantile
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats
@@ -36,41 +36,9 @@ from dalenius.release.folder import ReleaseFolder
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_CELLS = 100_000
+MOST_CELLS = 50_000
 _ENDLESS = 1e9
 _CERTAIN = 1e-9  # as good as 0
-
-
-@dataclass(frozen=True)
-class CrossTab:
-    """Estimated counts, their standard errors, and 95 % intervals: tables of the same shape."""
-
-    table: pd.DataFrame
-    std_error: pd.DataFrame
-    low: pd.DataFrame
-    high: pd.DataFrame
-    target: Target
-    draws: int
-    notes: tuple[str, ...] = ()
-
-    def tidy(self) -> pd.DataFrame:
-        """A line for each cell."""
-        pd = require_pandas()
-        parts = {"estimate": self.table, "std_error": self.std_error, "low": self.low, "high": self.high}
-        names = [*self.table.index.names, *self.table.columns.names]
-        rows, columns = len(self.table.index), len(self.table.columns)
-        places = np.repeat(np.arange(rows), columns), np.tile(np.arange(columns), rows)
-        keys = [
-            axis.get_level_values(level).take(own)
-            for axis, own in zip((self.table.index, self.table.columns), places, strict=True)
-            for level in range(axis.nlevels)
-        ]
-        lines = {name: np.asarray(key) for name, key in zip(names, keys, strict=True)}
-        return pd.DataFrame({**lines, **{name: part.to_numpy().ravel() for name, part in parts.items()}})
-
-    def __repr__(self) -> str:
-        about = f"Estimated counts of {_whose(self.target)}, from {self.draws} draws; see std_error, low and high."
-        return "\n".join([self.table.round(1).to_string(), about, *self.notes])
 
 
 @dataclass(frozen=True)
@@ -96,12 +64,49 @@ class Independence:
         return "\n".join([said + more, *self.notes])
 
 
+@dataclass(frozen=True)
+class CrossTab:
+    """Estimated counts, their standard errors, and 95 % intervals: tables of the same shape.
+
+    `chi2` is the test of independence from the same draws; None if there is one row or one column.
+    """
+
+    table: pd.DataFrame
+    std_error: pd.DataFrame
+    low: pd.DataFrame
+    high: pd.DataFrame
+    chi2: Independence | None
+    target: Target
+    draws: int
+    notes: tuple[str, ...] = ()
+
+    def tidy(self) -> pd.DataFrame:
+        """A line for each cell."""
+        pd = require_pandas()
+        parts = {"estimate": self.table, "std_error": self.std_error, "low": self.low, "high": self.high}
+        names = [*self.table.index.names, *self.table.columns.names]
+        rows, columns = len(self.table.index), len(self.table.columns)
+        places = np.repeat(np.arange(rows), columns), np.tile(np.arange(columns), rows)
+        keys = [
+            axis.get_level_values(level).take(own)
+            for axis, own in zip((self.table.index, self.table.columns), places, strict=True)
+            for level in range(axis.nlevels)
+        ]
+        lines = {name: np.asarray(key) for name, key in zip(names, keys, strict=True)}
+        return pd.DataFrame({**lines, **{name: part.to_numpy().ravel() for name, part in parts.items()}})
+
+    def __repr__(self) -> str:
+        about = f"Estimated counts of {_whose(self.target)}, from {self.draws} draws; see std_error, low and high."
+        return "\n".join([repr(self.table.round(1)), about, *self.notes])
+
+
 def cross_tab(
     folder: ReleaseFolder,
     rows: Names,
     columns: Names,
     *,
     bins: Bins | None = None,
+    levels: Levels | None = None,
     target: Target = "table",
     draws: int = DRAWS,
     seed: int | None = None,
@@ -110,50 +115,34 @@ def cross_tab(
 ) -> CrossTab:
     """How many people have each value of some columns and each of some others."""
     require_target(target)
-    made = _Cells(folder, rows, columns, bins or {}, draws, seed, lesson, progress)
-    counts = np.array([table.ravel() for table in made.tables()])
+    made = _Cells(folder, (rows, columns), bins or {}, levels or {}, draws, seed, lesson, progress)
+    tables = made.tables()
+    counts = np.array([table.ravel() for table in tables])
     shares = counts.mean(axis=0) / max(1.0, counts[0].sum())
     pooled = pool_each(counts, counts[0].sum() * shares * (1 - shares) if target == "population" else None)
     low, high = np.maximum(pooled.low, 0), pooled.high
     if target == "table":  # a table has whole counts, and the margins that it has in every draw
-        low, high = np.floor(low + _CERTAIN), np.minimum(np.ceil(high - _CERTAIN), made.most(counts))
+        low = np.floor(low + _CERTAIN)
+        high = np.maximum(np.minimum(np.ceil(high - _CERTAIN), made.most(counts)), 0)
     return CrossTab(
         table=made.frame(pooled.estimates),
         std_error=made.frame(pooled.errors),
         low=made.frame(low),
         high=made.frame(high),
+        chi2=chi_square(tables, made.notes),
         target=target,
         draws=draws,
         notes=made.notes,
     )
 
 
-def independence(
-    folder: ReleaseFolder,
-    rows: Names,
-    columns: Names,
-    *,
-    bins: Bins | None = None,
-    draws: int = DRAWS,
-    seed: int | None = None,
-    lesson: Lesson | None = None,
-    progress: Progress | None = None,
-) -> Independence:
-    """Whether some columns go together with some others: a chi-square test."""
-    made = _Cells(folder, rows, columns, bins or {}, draws, seed, lesson, progress)
-    return tested(made.tables(), made.notes)
-
-
-def tested(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence:
-    """The test, from the counts of each draw."""
+def chi_square(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence | None:
+    """The test, from the counts of each draw; None if there is nothing to test."""
     draws, mean = len(tables), np.mean(tables, axis=0)
     some = np.ix_(mean.sum(axis=1) > 0, mean.sum(axis=0) > 0)
     mean = mean[some]
     if min(mean.shape) < 2:
-        raise UsageError(
-            "the cross-tab has one row or one column with people, so there is nothing to test",
-            "Choose columns with two values or more.",
-        )
+        return None
     k = (mean.shape[0] - 1) * (mean.shape[1] - 1)
     chi2 = np.array([_pearson(table[some]) for table in tables])
     stacked = _likelihood_ratio(mean)
@@ -205,28 +194,31 @@ class _Cells:
     def __init__(
         self,
         folder: ReleaseFolder,
-        rows: Names,
-        columns: Names,
+        asked: tuple[Names, Names],
         bins: Bins,
+        levels: Levels,
         draws: int,
         seed: int | None,
         lesson: Lesson | None,
         progress: Progress | None,
     ) -> None:
         require_pandas()
-        names = listed(rows), listed(columns)
+        names = listed(asked[0]), listed(asked[1])
         both = [*names[0], *names[1]]
         if not names[0] or not names[1] or len(set(both)) < len(both):
             raise UsageError("a cross-tab has different columns for its rows and its columns", "Name each once.")
-        sensitive, identifiers = sort_out(folder, [*both, *(name for name in bins if name not in both)])
-        if any(name not in both for name in bins):
-            raise UsageError("bins are given for a column that is not in the cross-tab", "Leave them out.")
+        sensitive, identifiers = sort_out(folder, [*both, *(name for name in (*bins, *levels) if name not in both)])
+        if any(name not in both for name in (*bins, *levels)):
+            raise UsageError("bins or levels are given for a column that is not in the cross-tab", "Leave them out.")
+        if any(name not in sensitive or name in bins for name in levels):
+            raise UsageError("levels are for the groups of sensitive columns without bins", "Leave them out.")
         if not sensitive:
             raise UsageError(
                 "a cross-tab of quasi-identifiers alone needs no estimates", "QIT has them as they are: release.qit."
             )
+        require_one_table(folder, sensitive)
         drawn = draw_outcomes(folder, sensitive, identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
-        self._rows, self._columns = Axis(drawn, names[0], bins), Axis(drawn, names[1], bins)
+        self._rows, self._columns = (Axis(drawn, own, bins, levels) for own in names)
         self.notes = drawn.notes
         if self._rows.number * self._columns.number > MOST_CELLS:
             raise UsageError(

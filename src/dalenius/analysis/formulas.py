@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from dalenius.analysis.completing import DRAWS
 from dalenius.analysis.generalised import Family, Lines, Model, fit_draws
-from dalenius.analysis.outcomes import Outcomes, draw_outcomes, plain_values, some_columns, sort_out
+from dalenius.analysis.outcomes import Outcomes, draw_outcomes, plain_values, require_one_table, some_columns, sort_out
 from dalenius.analysis.pieces import distinct_rows
 from dalenius.analysis.rubin import Pooled, Target, pool_estimates, require_pandas, require_target
 from dalenius.errors import InputError, MissingExtraError, UsageError
@@ -66,12 +66,13 @@ def fit_formula(
     others, identifiers = sort_out(folder, _names(right, known))
     if outcome[0] in others:
         raise UsageError(f"{outcome[0]!r} is on both sides of the formula", "Leave it out on the right.")
+    require_one_table(folder, [*outcome, *others])
     asked = None if others else _Columns(right, _rows(folder, identifiers))
     further = asked.standard if asked is not None and len(asked.names) <= _MOST_ASKED else None
     drawn = draw_outcomes(
         folder, [*outcome, *others], identifiers, draws=draws, seed=seed, further=further, progress=progress
     )
-    columns = asked if asked is not None else _Columns(right, _with_others(drawn, others))
+    columns = asked if asked is not None else _Columns(right, *_with_others(drawn, others))
     lines = _lines(columns, drawn, others)
     answers = _Answers(left, outcome[0], family, drawn)
     _require_room(family, len(answers.labels), len(columns.names))
@@ -80,7 +81,7 @@ def fit_formula(
     names = columns.names
     if family == "multinomial":
         names = [f"{label}: {name}" for label in answers.labels[1:] for name in columns.names]
-    whole = lines.whole_rows
+    whole = lines.whole_rows(answers.codes)
     notes = [answers.note, *drawn.notes]
     if whole < drawn.rows.num_rows:
         notes.append(f"{drawn.rows.num_rows - whole:,} rows with nulls in columns of the formula are left out.")
@@ -92,9 +93,10 @@ def fit_formula(
 class _Columns:
     """The right side of a formula, as it was found on whole rows: means, levels and knots are those of all of them."""
 
-    def __init__(self, right: str, rows: pa.Table) -> None:
+    def __init__(self, right: str, rows: pa.Table, levels: Mapping[str, list[Any]] | None = None) -> None:
+        self._levels = levels or {}
         self._needed = [name for name in rows.column_names if name]
-        frame = _frame(rows)
+        frame = _frame(rows, self._levels)
         frame = frame[~frame.isna().any(axis=1)]
         if not len(frame):
             raise InputError("every row has a null in a column of the formula", "Leave that column out.")
@@ -111,7 +113,7 @@ class _Columns:
 
     def design(self, lines: pa.Table) -> tuple[Floats, Floats]:
         """The columns of the formula for some rows, and for each 1, or 0 if it has a null."""
-        frame = _frame(lines)
+        frame = _frame(lines, self._levels)
         whole = (~frame.isna().any(axis=1)).to_numpy()
         design = np.zeros((lines.num_rows, len(self.names)))
         if whole.any():
@@ -260,11 +262,14 @@ def _matrix(side: str, frame: pd.DataFrame, *, output: str) -> Any:
         return formula.get_model_matrix(frame, context={"np": np}, output=output, na_action="ignore")
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
-    """Rows as pandas has them; decimals are numbers."""
+def _frame(table: pa.Table, levels: Mapping[str, list[Any]]) -> pd.DataFrame:
+    """Rows as pandas has them; decimals are numbers, and some columns have all of their `levels`."""
     plain = plain_values(table)
     columns = [column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column for column in plain.columns]
-    return pa.table(columns, names=plain.column_names).to_pandas()
+    frame = pa.table(columns, names=plain.column_names).to_pandas()
+    for name, own in levels.items():
+        frame[name] = require_pandas().Categorical(frame[name], own)
+    return frame
 
 
 def _formulaic() -> Any:
@@ -300,13 +305,15 @@ def _rows(folder: ReleaseFolder, identifiers: Sequence[str]) -> pa.Table:
     return some_columns(table.unify_dictionaries(), identifiers)
 
 
-def _with_others(drawn: Outcomes, others: Sequence[str]) -> pa.Table:
-    """The rows of the first draw with other sensitive columns."""
-    table = drawn.rows
+def _with_others(drawn: Outcomes, others: Sequence[str]) -> tuple[pa.Table, dict[str, list[Any]]]:
+    """The rows of the first draw with other sensitive columns, and the texts of these: other draws may have more."""
+    table, levels = drawn.rows, {}
     for name in others:
         values, codes = drawn.kinds(name)
         table = table.append_column(name, pa.array([None, *values]).take(pa.array(codes[0] + 1)))
-    return table
+        if values and isinstance(values[0], str):
+            levels[name] = values
+    return table, levels
 
 
 def _require_room(family: Family, outcomes: int, columns: int) -> None:

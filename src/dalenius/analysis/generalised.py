@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -44,10 +43,10 @@ class Lines:
     whole: npt.NDArray[np.bool_]
     of_draws: Sequence[Integers]
 
-    @cached_property
-    def whole_rows(self) -> int:
-        """How many rows have no null."""
-        return int(self.whole[self.of_draws[0]].sum())
+    def whole_rows(self, codes: Sequence[Integers]) -> int:
+        """How many rows have no null, neither in the design nor as the outcome: the mean of all draws."""
+        found = [int((self.whole[line] & (own >= 0)).sum()) for line, own in zip(self.of_draws, codes, strict=True)]
+        return round(sum(found) / len(found))
 
     def counts(self, draw: int, outcomes: Integers, kinds: int) -> Floats:
         """n: lines by outcomes."""

@@ -18,22 +18,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_RANGES = 1000
+MOST_VALUES = 1000  # of a column
 _MOST_KEY = 2**62
 _NULL = "null"
 Names = str | Sequence[str]
+Levels = Mapping[str, str]  # of a sensitive column's groups, such as "chapter"
 Bins = Mapping[str, int | Sequence[float]]  # of numbers: how many ranges, or where all but the first begin
 
 
 class Axis:
     """The values of some columns together: `labels` is a line for each combination, `of_draws` that of each row."""
 
-    def __init__(self, drawn: Outcomes, names: Sequence[str], bins: Bins) -> None:
+    def __init__(self, drawn: Outcomes, names: Sequence[str], bins: Bins, levels: Levels | None = None) -> None:
         alike = all(name in drawn.rows.column_names for name in names)  # in all draws
         draws = 1 if alike else drawn.draws
         keys = [np.zeros(drawn.rows.num_rows, np.int64)] * draws
         kinds: list[list[Any]] = []
         for name in names:
-            values, codes = _coded(drawn, name, bins.get(name))
+            values, codes = _coded(drawn, name, bins.get(name), (levels or {}).get(name))
             kinds.append(values)
             if math.prod(map(len, kinds)) >= _MOST_KEY:
                 raise UsageError("the columns have too many combinations of values", "Choose fewer columns.")
@@ -59,13 +61,15 @@ def numbers_of(name: str, values: Sequence[Any]) -> Floats:
         for value in values
     ):
         raise UsageError(
-            f"{name!r} has no numbers, so it has neither means nor quantiles",
-            "Ask for a cross-tab, or count.",
+            f"{name!r} has no numbers, so it has neither ranges nor means and quantiles",
+            "Take its values as they are, in a cross-tab or a count.",
         )
     return np.array([float(value) for value in values])
 
 
-def _coded(drawn: Outcomes, name: str, bins: int | Sequence[float] | None) -> tuple[list[Any], list[Integers]]:
+def _coded(
+    drawn: Outcomes, name: str, bins: int | Sequence[float] | None, level: str | None
+) -> tuple[list[Any], list[Integers]]:
     """The values of any column, with null as a word if there are nulls, and for each draw which one every row has."""
     if name in drawn.rows.column_names:
         different, places = distinct_rows(drawn.rows.select([name]))
@@ -75,13 +79,18 @@ def _coded(drawn: Outcomes, name: str, bins: int | Sequence[float] | None) -> tu
         rank[order] = np.arange(len(order))
         values, codes = [every[place] for place in order], [rank[places]] * drawn.draws
     else:
-        values, codes = drawn.kinds(name)
+        values, codes = drawn.kinds(name, level)
     if bins is not None:
         values, place = _ranges(name, values, bins, codes[0])
         codes = [np.where(own >= 0, place[own], -1) for own in codes]
+    if len(values) > MOST_VALUES:
+        raise UsageError(
+            f"{name!r} has {len(values):,} different values, more than {MOST_VALUES:,}",
+            f"Put numbers into ranges: 8 of them with bins={{{name!r}: 8}}, or --bins {name}=8.",
+        )
     if any((own < 0).any() for own in codes[: 1 if name in drawn.rows.column_names else None]):
         codes = [np.where(own >= 0, own, len(values)) for own in codes]
-        values = [*values, _NULL]
+        values = [*values, _NULL if _NULL not in values else f"{_NULL} (no value)"]
     return values, codes
 
 
@@ -109,7 +118,7 @@ def _ranges(name: str, values: list[Any], bins: int | Sequence[float], codes: In
 
 
 def _range_text(numbers: Floats) -> str:
-    low, high = f"{numbers.min():g}", f"{numbers.max():g}"
+    low, high = f"{numbers.min():.15g}", f"{numbers.max():.15g}"
     return low if low == high else f"{low} to {high}"
 
 

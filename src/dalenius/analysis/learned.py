@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,7 @@ Further = Callable[[pa.Table], Singles]  # rows to features that are to be learn
 class Kinds:
     """Slots as kinds of values: frequent values or tuples are told apart, and ranges of numbers that are not in bands.
 
-    `of` may be asked of slots that were not there when kinds were made; they are of the last kind.
+    `of` may be asked of slots that were not there when kinds were made: they are of the last kind, or in a range.
     """
 
     def __init__(self, slots: SlotTable) -> None:
@@ -46,12 +47,13 @@ class Kinds:
         numeric = not (is_text(kind) or pa.types.is_boolean(kind))
         self._ranges = numeric and len(slots.names) == 1 and manifest.bands is None
         self._keys, self._kinds = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self.number = 0
+        self._ranged, self.number = False, 0
 
     def learn(self, table: pa.Table) -> Integers:
         """Make kinds of what is there, and give those of the slots."""
         keys, places, counts = np.unique(self._key(table), return_inverse=True, return_counts=True)
-        if self._ranges and len(keys) > MOST_KINDS:
+        self._ranged = self._ranges and len(keys) > MOST_KINDS
+        if self._ranged:
             middles = np.cumsum(counts) - counts / 2
             ranges = np.minimum(middles * _MOST_RANGES / counts.sum(), _MOST_RANGES - 1).astype(np.int64)
             kinds = np.unique(ranges, return_inverse=True)[1].astype(np.int64)
@@ -65,8 +67,9 @@ class Kinds:
     def of(self, table: pa.Table) -> Integers:
         """The kinds of slots."""
         keys = self._key(table)
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        kinds: Integers = np.where(self._keys[place] == keys, self._kinds[place], self.number - 1)
+        place = np.maximum(np.searchsorted(self._keys, keys, side="right") - 1, 0)
+        known = self._ranged | (self._keys[place] == keys)  # the manifest has numbers in their order
+        kinds: Integers = np.where(known, self._kinds[place], self.number - 1)
         return kinds
 
     def _key(self, table: pa.Table) -> Integers:
@@ -101,7 +104,8 @@ class Learned:
         known, there = self._strata(strata)
         levels = (levels + self.regression.base).astype(np.float32)
         table = self.coding.dense(columns, slice(0, len(strata)), further) @ slopes.astype(np.float32)
-        table += np.where(there[:, None], levels[known], levels.mean(axis=0))
+        rows = self.regression.design.stratum_rows
+        table += np.where(there[:, None], levels[known], (rows @ levels / rows.sum()).astype(np.float32))
         return table
 
     def shares(self, strata: Integers) -> Floats:
@@ -133,21 +137,45 @@ class Lesson:
         most_cells: int = MOST_CELLS,
         seed: int = 0,
     ) -> None:
-        """`further` are features of rows that are asked for; a sample has at most so many cells."""
-        manifest = folder.manifest
-        self._further, self._last = further, last_buckets(folder)
+        """`further` are features of rows that are asked for; a sample has at most so many cells.
+
+        Nothing is read or learned before it is needed.
+        """
+        self._folder, self._tables, self._progress = folder, tables, progress
+        self._further, self._last, self._seed = further, last_buckets(folder), seed
         self._kinds = max(min(MOST_KINDS, len(one.folder.manifest.values)) for one in tables)
-        self.rows = min(manifest.rows, max(1, most_cells // self._kinds))
-        self.sample = _sample(folder, tables, self.rows / manifest.rows, progress, np.random.default_rng(seed))
-        if not len(self.sample):
+        self._most = max(1, most_cells // self._kinds)
+
+    @cached_property
+    def sample(self) -> Piece:
+        """Whole buckets, at random if there are too many rows."""
+        share = min(1.0, self._most / self._folder.manifest.rows)
+        found = _sample(self._folder, self._tables, share, self._progress, np.random.default_rng(self._seed))
+        if not len(found):
             raise InputError("the release has buckets too large to learn from", "Give it more memory.")
-        self.whole = len(self.sample) == manifest.rows
-        self.rows = len(self.sample)
-        columns = [
-            encode_column(name, self.sample.rows.column(name), self._kinds) for name in self.sample.rows.column_names
-        ]
-        self.columns = tuple(column for column in columns if column is not None)
-        self.learned = tuple(self._learn(number, one, progress) for number, one in enumerate(tables))
+        return found
+
+    @property
+    def rows(self) -> int:
+        """How many rows were learned from."""
+        return len(self.sample)
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all rows."""
+        return self.rows == self._folder.manifest.rows
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the sample of which anything can be learned."""
+        rows = self.sample.rows
+        columns = [encode_column(name, rows.column(name), self._kinds) for name in rows.column_names]
+        return tuple(column for column in columns if column is not None)
+
+    @cached_property
+    def learned(self) -> tuple[Learned, ...]:
+        """What was learned of each table."""
+        return tuple(self._learn(number, one, self._progress) for number, one in enumerate(self._tables))
 
     def strata(self, buckets: Integers) -> Integers:
         """The stratum of every bucket, from 0."""

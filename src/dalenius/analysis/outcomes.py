@@ -15,30 +15,41 @@ import pyarrow as pa
 
 from dalenius.analysis.completing import DRAWS, Completion
 from dalenius.analysis.learned import Further, Lesson
-from dalenius.analysis.pieces import distinct_rows
-from dalenius.errors import NoSuchColumnError, UsageError
+from dalenius.analysis.pieces import distinct_rows, slot_tables
+from dalenius.errors import NoSuchColumnError, UsageError, did_you_mean
 from dalenius.infer.candidates import Integers
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
+from dalenius.release.release_views import view_of
+from dalenius.verify.stated_bands import value_codes
 
 Places = npt.NDArray[np.int32]
+_BAND = "band"
 
 
 @dataclass(frozen=True)
 class Outcomes:
     """The rows' columns that were asked for, what slots hold by sensitive column, and the slot of each row by draw."""
 
+    folder: ReleaseFolder
     rows: pa.Table
     _slots: dict[str, pa.ChunkedArray]
     _drawn: dict[str, Places]  # draws x rows
     draws: int
     notes: tuple[str, ...]
 
-    def kinds(self, column: str) -> tuple[list[Any], list[Integers]]:
-        """The values of a sensitive column, sorted, and for every draw which of them each row has; -1 for a null."""
+    def kinds(self, column: str, level: str | None = None) -> tuple[list[Any], list[Integers]]:
+        """The values of a sensitive column, sorted, and for every draw which of them each row has; -1 for a null.
+
+        With a `level`, their groups on this level; values that are in none stay what they are.
+        """
         held = self._slots[column]
         values, places = distinct_rows(pa.table({"value": held}))
         every = values.column("value").to_pylist()
+        if level is not None:
+            named = _groups(self.folder, column, values.column("value"), level)
+            every, of_values = np.unique(np.array(named, dtype=object), return_inverse=True)
+            every, places = every.tolist(), of_values[places]
         order = sorted((place for place, value in enumerate(every) if value is not None), key=every.__getitem__)
         rank = np.full(len(every), -1)
         rank[order] = np.arange(len(order))
@@ -83,12 +94,42 @@ def draw_outcomes(
                 slots[name] += table.column(name).chunks
         done += len(piece)
     return Outcomes(
+        folder=folder,
         rows=pa.concat_tables(rows).unify_dictionaries(),
         _slots={name: pa.chunked_array(chunks).unify_dictionaries() for name, chunks in slots.items()},
         _drawn={name: own for one, own in zip(completion.tables, drawn, strict=True) for name in one.names},
         draws=draws,
         notes=tuple(completion.notes),
     )
+
+
+def _groups(folder: ReleaseFolder, column: str, values: pa.ChunkedArray, level: str) -> list[str]:
+    """The group of every value on a level, by the manifest; "band" are the bands of numbers."""
+    view = view_of(folder, column)
+    manifest, groups = view.manifest, view.manifest.groups or []
+    levels = dict.fromkeys([group.level for group in groups if group.level] + [_BAND] * (manifest.bands is not None))
+    if level not in levels:
+        there = did_you_mean(level, levels) if levels else "It was released without groups."
+        raise UsageError(f"{column!r} has no level {level!r}", there)
+    names = []
+    for entry in manifest.values:
+        place = entry.group
+        while place is not None and groups[place].level != level:
+            place = groups[place].parent
+        names.append(entry.value if place is None else groups[place].name)
+    codes = value_codes(manifest, [entry.value for entry in manifest.values], view.memory)
+    of_values = [int(code) for chunk in values.chunks for code in codes.of(chunk)]
+    return [names[code] if code < len(names) else str(codes.texts[code]) for code in of_values]
+
+
+def require_one_table(folder: ReleaseFolder, sensitive: Sequence[str]) -> None:
+    """Refuse sensitive columns whose values nothing in the release puts together."""
+    if len(slot_tables(folder, sensitive)) > 1:
+        raise UsageError(
+            f"{' and '.join(map(repr, sensitive))} are published apart: which of their values go together is not in "
+            "the release, and cannot be learned from it",
+            "Ask about one of them by quasi-identifiers, or for a release made with --keep-together.",
+        )
 
 
 def sort_out(folder: ReleaseFolder, names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -98,7 +139,8 @@ def sort_out(folder: ReleaseFolder, names: Sequence[str]) -> tuple[list[str], li
     identifiers = [column.name for column in manifest.columns.quasi_identifiers]
     for name in names:
         if name not in sensitive and name not in identifiers:
-            raise NoSuchColumnError.in_table(name, (*identifiers, *sensitive))
+            hint = did_you_mean(name, (*identifiers, *sensitive))
+            raise NoSuchColumnError(f"the release has no column {name!r}", hint)
     return [name for name in names if name in sensitive], [name for name in names if name in identifiers]
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import NoSuchColumnError, ReleaseError, UsageError
+from dalenius.errors import ReleaseError, UsageError
 from dalenius.infer.candidates import Integers
 from dalenius.release.folder import ReleaseFolder, TableName
+from dalenius.release.release_views import view_of
 from dalenius.tables.arrays import arrow_array, filled, numpy_array
 
 ROWS = 2**18  # of a piece
@@ -73,10 +74,7 @@ def slot_tables(folder: ReleaseFolder, columns: Sequence[str] | None = None) -> 
     names = manifest.sensitive_names
     wanted = list(dict.fromkeys(names if columns is None else columns))
     for name in wanted:
-        if name not in names:
-            raise NoSuchColumnError.in_table(name, names)
-        number = names.index(name)
-        several = manifest.view(number).columns.sensitive.of
+        several = view_of(folder, name).manifest.columns.sensitive.of
         if len(several) > 1:
             raise UsageError(
                 f"the sensitive column {name!r} is made of {len(several):,} columns: which of them has which value is "

@@ -7,16 +7,16 @@ for every value to as often as its bucket has it. `bucket` takes all rows of a b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.analysis.learned import Lesson, candidates_of
-from dalenius.analysis.pieces import Piece, read_pieces, slot_tables
+from dalenius.analysis.learned import Learned, Lesson, candidates_of
+from dalenius.analysis.pieces import Piece, distinct_rows, read_pieces, slot_tables
 from dalenius.errors import UsageError
-from dalenius.infer.candidates import Block, Floats, Integers
+from dalenius.infer.candidates import Block, Candidates, Floats, Integers
+from dalenius.infer.features import Singles
 from dalenius.infer.regression import matched
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder
@@ -49,42 +49,33 @@ class Weighing:
             )
         self._folder, self._progress = folder, progress or Silent()
         self._tables = slot_tables(folder, [column or names[0]])
-        self._weights, self._known = weights, lesson
+        self.lesson = None
+        if weights == "learned":
+            self.lesson = lesson or Lesson(folder, self._tables, self._progress)
         identifiers = [one.name for one in folder.manifest.columns.quasi_identifiers]
         taken = {*identifiers, *self._tables[0].names}
         own = [name if name not in taken else f"{name}_2" for name in (PERSON, WEIGHT)]
         self.names = [own[0], *identifiers, *self._tables[0].names, own[1]]
 
-    @cached_property
-    def lesson(self) -> Lesson | None:
-        """What was learned, if it is wanted: before the first piece, and after whatever is in the way is found."""
-        if self._weights == "bucket":
-            return None
-        return self._known or Lesson(self._folder, self._tables, self._progress)
-
     def pieces(self) -> Iterator[pa.Table]:
         """One piece of the release after the other: a row for every person and possible value."""
-        lesson, first = self.lesson, 0
+        learned = self.lesson.learned[0] if self.lesson is not None else None
+        first = 0
         self._progress.stage("Weighing", self._folder.manifest.rows)
         for piece in read_pieces(self._folder, self._tables, _ROWS):
-            yield self._table(piece, lesson, first)
+            yield self._table(piece, learned, first)
             first += len(piece)
             self._progress.advance(len(piece))
 
-    def _table(self, piece: Piece, lesson: Lesson | None, first: int) -> pa.Table:
+    def _table(self, piece: Piece, learned: Learned | None, first: int) -> pa.Table:
         """Rows of a piece whose first person has the number `first`, counted from 0."""
-        values, of_slots = _values(piece.slots[0])
+        values, of_slots = distinct_rows(piece.slots[0])
         candidates = candidates_of(piece, 0, of_slots, values.num_rows, ())
-        if lesson is not None:
-            learned = lesson.learned[0]
-            kind_of = learned.kinds.of(values)
-            strata = lesson.strata(piece.buckets)
-            logits = learned.logits(lesson.columns_of(piece.rows), strata, None, lesson.further_of(piece.rows))
-            logits -= logits.max(axis=1, keepdims=True)
-            totals = learned.shares(lesson.strata(candidates.numbers))
+        if learned is not None:
+            kind_of, logits, totals = self._model(piece, learned, values, candidates)
         people, chosen, weights = [], [], []
         for block in candidates.blocks:
-            if lesson is not None:
+            if learned is not None:
                 kinds = kind_of[block.values]
                 shares = np.exp(logits[block.rows[:, :, None], kinds[:, None, :]])
                 share = matched(block, shares, np.take_along_axis(totals[block.buckets], kinds, axis=1))
@@ -104,22 +95,18 @@ class Weighing:
         columns.append(pa.chunked_array([arrow_array(weight)]))
         return pa.table(columns, names=self.names)
 
+    def _model(
+        self, piece: Piece, learned: Learned, values: pa.Table, candidates: Candidates
+    ) -> tuple[Integers, Singles, Floats]:
+        """The kind of each value, how probable kinds are for rows, and how frequent in the strata of buckets."""
+        assert self.lesson is not None  # noqa: S101 (it is whose `learned` this is)
+        strata, buckets = self.lesson.strata(piece.buckets), self.lesson.strata(candidates.numbers)
+        logits = learned.logits(self.lesson.columns_of(piece.rows), strata, None, self.lesson.further_of(piece.rows))
+        logits -= logits.max(axis=1, keepdims=True)
+        return learned.kinds.of(values), logits, learned.shares(buckets)
+
 
 def _alike(block: Block) -> Floats:
     """The share of each value in its bucket, for every row."""
     shares: Floats = np.repeat((block.counts / block.slots)[:, None, :], block.size, axis=1)
     return shares
-
-
-def _values(slots: pa.Table) -> tuple[pa.Table, Integers]:
-    """The different values or tuples of slots, and the place of each slot's among them."""
-    key = np.zeros(slots.num_rows, np.int64)
-    for column in slots.columns:
-        encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if not pa.types.is_dictionary(encoded.type):
-            encoded = encoded.dictionary_encode()
-        from dalenius.tables.arrays import filled
-
-        key = key * (len(encoded.dictionary) + 1) + filled(encoded.indices, len(encoded.dictionary))
-    _, firsts, places = np.unique(key, return_index=True, return_inverse=True)
-    return slots.take(arrow_array(firsts)), places.astype(np.int64)

@@ -152,6 +152,7 @@ _CROSSTAB_EPILOG = """\b
 Examples:
   dalenius crosstab release Gender Disease
   dalenius crosstab release Age,Gender Disease --bins Age=4 --chi2
+  dalenius crosstab release Gender Diagnosis --level Diagnosis=chapter
   dalenius crosstab release Age Disease --bins Age=30,50,70 --format csv > ages.csv
 """
 
@@ -165,6 +166,13 @@ Examples:
     multiple=True,
     metavar="COLUMN=N|A,B,...",
     help="Put a column of numbers into N ranges, or into ranges that begin at A, B and so on. Repeatable.",
+)
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    metavar="COLUMN=LEVEL",
+    help="Put a sensitive column's values into their groups on this level, such as diagnosis=chapter. Repeatable.",
 )
 @click.option("--chi2", "test", is_flag=True, help="Test whether rows and columns go together.")
 @click.option(
@@ -193,6 +201,7 @@ def crosstab_command(
     rows: str,
     columns: str,
     bins: tuple[str, ...],
+    levels: tuple[str, ...],
     test: bool,
     target: Literal["table", "population"],
     draws: int,
@@ -211,12 +220,14 @@ def crosstab_command(
         require_form(form, out, as_json)
         if test and form != "text":
             raise UsageError("--chi2 is for text and --json", "Leave out --format, or --chi2.")
-        names, ranges = (_columns(rows), _columns(columns)), dict(map(_bins, bins))
+        names = _columns(rows), _columns(columns)
+        ranges: dict[str, Any] = {"bins": dict(map(_bins, bins)), "levels": dict(map(_level, levels))}
         release = _load(folder, memory)
-        how: dict[str, Any] = {"bins": ranges, "draws": draws, "seed": seed}
         with show_progress(as_json, lines=False) as progress:
-            found = release.crosstab(*names, target=target, progress=progress, **how)
-            tested = release.chi2(*names, progress=progress, **how) if test else None
+            found = release.crosstab(*names, **ranges, target=target, draws=draws, seed=seed, progress=progress)
+        tested = found.chi2 if test else None
+        if test and tested is None:
+            raise UsageError("there is one row or one column, so there is nothing to test", "Leave out --chi2.")
         lines = found.tidy()
         if as_json:
             click.echo(json.dumps(_crosstab_object(found, tested, lines)))
@@ -291,6 +302,13 @@ def _bins(text: str) -> tuple[str, int | list[float]]:
     except ValueError:
         pass
     raise UsageError(f"--bins {text!r} is not a column and its ranges", "Write --bins Age=8, or --bins Age=30,50,70.")
+
+
+def _level(text: str) -> tuple[str, str]:
+    name, mark, level = text.rpartition("=")
+    if not mark or not name or not level:
+        raise UsageError(f"--level {text!r} is not a column and its level", "Write --level diagnosis=chapter.")
+    return name, level
 
 
 def require_form(form: str, out: Path | None, as_json: bool) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dalenius.analysis.cross_tabs import CrossTab, Independence
     from dalenius.analysis.draw_files import Format
     from dalenius.analysis.generalised import Family
-    from dalenius.analysis.groupings import Bins, Names
+    from dalenius.analysis.groupings import Bins, Levels, Names
     from dalenius.analysis.learned import Lesson
     from dalenius.analysis.rubin import Pooled, Target
     from dalenius.analysis.weighing import Weights
@@ -162,9 +162,7 @@ class Analyses(Answers):
 
             if (family, target, draws, seed) != (None, None, None, None):
                 raise UsageError("family, target, draws and seed are for formulas", "Leave them out for a classifier.")
-            return fit_classifier(
-                self._folder, model, column, lesson=lambda: self._lesson(column, progress), progress=progress
-            )
+            return fit_classifier(self._folder, model, column, lesson=self._lesson(column, progress), progress=progress)
         from dalenius.analysis.formulas import fit_formula
 
         if column is not None:
@@ -184,6 +182,7 @@ class Analyses(Answers):
         columns: Names,
         *,
         bins: Bins | None = None,
+        levels: Levels | None = None,
         target: Target = "table",
         draws: int = _DRAWS,
         seed: int | None = None,
@@ -191,14 +190,15 @@ class Analyses(Answers):
     ) -> CrossTab:
         """How many people have each value of some columns and each of some others, with 95 % intervals.
 
-        `bins` put numbers into ranges: how many, or where all but the first begin. `target` is the "table" that was
+        `bins` put numbers into ranges: how many, or where all but the first begin. `levels` put sensitive values into
+        the groups that they were released with: {"diagnosis": "chapter"}. `target` is the "table" that was
         published, or whatever its people are a sample of ("population").
         """
         from dalenius.analysis.cross_tabs import cross_tab
 
         lesson = self._lesson_of([rows, columns], progress)
         how: dict[str, Any] = {"draws": draws, "seed": seed, "progress": progress}
-        return cross_tab(self._folder, rows, columns, bins=bins, target=target, lesson=lesson, **how)
+        return cross_tab(self._folder, rows, columns, bins=bins, levels=levels, target=target, lesson=lesson, **how)
 
     def chi2(
         self,
@@ -206,16 +206,20 @@ class Analyses(Answers):
         columns: Names,
         *,
         bins: Bins | None = None,
+        levels: Levels | None = None,
         draws: int = _DRAWS,
         seed: int | None = None,
         progress: Progress | None = None,
     ) -> Independence:
         """Whether some columns go together with some others: a chi-square test that accounts for what is unknown."""
-        from dalenius.analysis.cross_tabs import independence
-
-        lesson = self._lesson_of([rows, columns], progress)
         how: dict[str, Any] = {"draws": draws, "seed": seed, "progress": progress}
-        return independence(self._folder, rows, columns, bins=bins, lesson=lesson, **how)
+        found = self.crosstab(rows, columns, bins=bins, levels=levels, **how).chi2
+        if found is None:
+            raise UsageError(
+                "the cross-tab has one row or one column with people, so there is nothing to test",
+                "Choose columns with two values or more.",
+            )
+        return found
 
     def describe(
         self,

@@ -1,0 +1,207 @@
+"""Cross-tabs and the test of independence, against counts of the same draws and the published table."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from dalenius.analysis.completing import Completion
+from dalenius.analysis.cross_tabs import chi_square, cross_tab
+from dalenius.analysis.draw_files import tables_of
+from dalenius.errors import InputError, UsageError
+from dalenius.release.folder import ReleaseFolder
+from tests.analysis.tables import DISEASES, patients, released
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return patients(1500).drop_columns(["name"])
+
+
+@pytest.fixture(scope="module")
+def folder(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> ReleaseFolder:
+    return released(table, tmp_path_factory.mktemp("cross") / "release", strata="none")
+
+
+def draws(folder: ReleaseFolder, number: int, seed: int) -> list[pd.DataFrame]:
+    return [one.to_pandas() for one in tables_of(Completion(folder, number, seed=seed))]
+
+
+def test_a_cell_is_the_mean_of_the_same_draws_and_its_interval_is_rubins(folder: ReleaseFolder) -> None:
+    found = cross_tab(folder, "ward", "disease", draws=8, seed=5)
+    counts = np.array([pd.crosstab(one.ward, one.disease).to_numpy() for one in draws(folder, 8, 5)])
+    assert list(found.table.index) == ["north", "south", "west"]
+    assert list(found.table.columns) == DISEASES
+    assert found.table.to_numpy() == pytest.approx(counts.mean(axis=0))
+    deviation = np.sqrt((1 + 1 / 8) * counts.var(axis=0, ddof=1))
+    assert found.std_error.to_numpy() == pytest.approx(deviation)
+    low = np.floor(np.maximum(counts.mean(axis=0) - stats.t.ppf(0.975, 7) * deviation, 0))
+    assert found.low.to_numpy() == pytest.approx(low)
+    assert (found.high.to_numpy() >= counts.mean(axis=0)).all()
+
+
+def test_margins_are_those_of_the_table(folder: ReleaseFolder, table: pa.Table) -> None:
+    found = cross_tab(folder, "ward", "disease", seed=1)
+    truth = table.to_pandas()
+    assert found.table.sum(axis=1).to_dict() == pytest.approx(truth.ward.value_counts().to_dict())
+    assert found.table.sum(axis=0).to_dict() == pytest.approx(truth.disease.value_counts().to_dict())
+
+
+def test_the_truth_is_within_most_intervals_though_buckets_alone_tell_little(
+    folder: ReleaseFolder, table: pa.Table
+) -> None:
+    truth = pd.crosstab(table["ward"].to_pandas(), table["disease"].to_pandas())
+    found = cross_tab(folder, "ward", "disease", seed=2)
+    held = (found.low <= truth) & (truth <= found.high)
+    assert held.to_numpy().sum() >= 13  # of 15
+
+
+def test_a_population_is_known_less_well_than_a_table(folder: ReleaseFolder) -> None:
+    own = cross_tab(folder, "ward", "disease", seed=3)
+    wider = cross_tab(folder, "ward", "disease", target="population", seed=3)
+    people = own.table.to_numpy().sum()
+    shares = own.table.to_numpy() / people
+    expected = np.sqrt(own.std_error.to_numpy() ** 2 + people * shares * (1 - shares))
+    assert wider.table.equals(own.table)
+    assert wider.std_error.to_numpy() == pytest.approx(expected)
+
+
+def test_tidy_lines_have_the_cells_of_several_columns(folder: ReleaseFolder) -> None:
+    found = cross_tab(folder, ["age", "ward"], "disease", bins={"age": [40, 60]}, draws=4, seed=4)
+    lines = found.tidy()
+    assert list(lines.columns) == ["age", "ward", "disease", "estimate", "std_error", "low", "high"]
+    assert len(lines) == 3 * 3 * 5
+    assert set(lines.age) == {"20 to 39", "40 to 59", "60 to 79"}
+    for line in lines.to_dict("records"):
+        assert line["estimate"] == found.table.loc[(line["age"], line["ward"]), line["disease"]]
+
+
+def test_ranges_with_as_many_rows_each_are_in_the_order_of_numbers(folder: ReleaseFolder) -> None:
+    found = cross_tab(folder, "age", "disease", bins={"age": 3}, draws=3, seed=4)
+    begins = [int(label.split(" to ")[0]) for label in found.table.index]
+    assert begins == sorted(begins)
+    assert found.table.sum(axis=1).to_numpy() == pytest.approx(500, abs=60)
+
+
+def test_nulls_booleans_and_dates_are_values_of_a_column(tmp_path: Path) -> None:
+    rows = 300
+    random = np.random.default_rng(3)
+    wards = random.choice(np.array(["null", "x", None], dtype=object), rows)
+    days = [date(2020, 1 + int(month), 1) for month in random.integers(0, 3, rows)]
+    table = pa.table(
+        {
+            "ward": pa.array(wards.tolist()),
+            "day": pa.array(days),
+            "old": pa.array(random.random(rows) < 0.5),
+            "disease": pa.array(random.choice(DISEASES, rows).tolist()),
+        }
+    )
+    folder = released(table, tmp_path / "r")
+    assert list(cross_tab(folder, "ward", "disease", draws=2).table.index) == ["null", "x", "null (no value)"]
+    assert list(cross_tab(folder, "day", "disease", draws=2).table.index) == [
+        date(2020, month, 1) for month in (1, 2, 3)
+    ]
+    assert list(cross_tab(folder, "old", "disease", draws=2).table.index) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "bins", "said"),
+    [
+        ("ward", "ward", {}, "different columns"),
+        ("ward", "age", {}, "quasi-identifiers alone"),
+        ("ward", "disease", {"age": 3}, "not in the cross-tab"),
+        ("ward", "disease", {"ward": 3}, "has no numbers"),
+        ("age", "disease", {"age": 1}, "cannot be put into 1 ranges"),
+        ("age", "disease", {"age": [60, 40]}, "do not ascend"),
+        ("ward", [], {}, "different columns"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    folder: ReleaseFolder, rows: str, columns: str, bins: dict[str, int], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        cross_tab(folder, rows, columns, bins=bins, draws=2)
+
+
+def test_an_unknown_column_is_named_with_the_nearest(folder: ReleaseFolder) -> None:
+    with pytest.raises(InputError, match="Did you mean 'ward'"):
+        cross_tab(folder, "wart", "disease", draws=2)
+
+
+def test_numbers_with_many_values_want_ranges(tmp_path: Path) -> None:
+    table = pa.table({"income": list(range(2000)), "disease": DISEASES * 400})
+    folder = released(table, tmp_path / "r", strata="none")
+    with pytest.raises(UsageError, match=r"2,000 different values.*\n.*bins=\{'income': 8\}"):
+        cross_tab(folder, "income", "disease", draws=2)
+
+
+def test_a_whole_table_is_chi_square_as_usual() -> None:
+    counts = np.array([[30.0, 14, 6], [18, 22, 30]])
+    found = chi_square([counts, counts, counts], ())
+    assert found is not None
+    usual = stats.chi2_contingency(counts, correction=False)
+    ratio = stats.chi2_contingency(counts, correction=False, lambda_="log-likelihood")
+    assert found.chi2 == pytest.approx(usual.statistic)
+    assert found.interval == pytest.approx((usual.statistic, usual.statistic))
+    assert found.dof == usual.dof
+    assert found.p_value == pytest.approx(ratio.pvalue)
+    assert found.missing == 0
+    assert found.cramers_v == pytest.approx(np.sqrt(usual.statistic / 120))
+
+
+def test_values_that_nobody_has_take_no_part_in_a_test() -> None:
+    counts = np.array([[30.0, 0, 6], [18, 0, 30]])
+    found = chi_square([counts, counts], ())
+    assert found is not None
+    assert found.dof == 1
+    assert chi_square([counts[:1], counts[:1]], ()) is None
+
+
+def test_where_nothing_goes_together_p_values_are_as_often_below_a_level_as_it_says() -> None:
+    """What half of the people have is unknown, and drawn with shares that the other half could be behind."""
+    random, p_values = np.random.default_rng(11), []
+    for _ in range(400):
+        row, column = random.integers(0, 2, 800), random.integers(0, 3, 800)
+        known = np.bincount(row[:400] * 3 + column[:400], minlength=6).reshape(2, 3)
+        tables = []
+        for _ in range(10):
+            shares = [random.dirichlet(own + 0.5) for own in known]
+            drawn = [random.multinomial((row[400:] == place).sum(), own) for place, own in enumerate(shares)]
+            tables.append((known + np.array(drawn)).astype(float))
+        found = chi_square(tables, ())
+        assert found is not None
+        p_values.append(found.p_value)
+    for level in (0.05, 0.2, 0.5, 0.8):
+        below = float(np.mean(np.array(p_values) < level))
+        assert below == pytest.approx(level, abs=3.5 * (level * (1 - level) / 400) ** 0.5)
+
+
+def test_what_goes_together_is_found_again(folder: ReleaseFolder, table: pa.Table) -> None:
+    truth = stats.chi2_contingency(pd.crosstab(table["ward"].to_pandas(), table["disease"].to_pandas()))
+    found = cross_tab(folder, "ward", "disease", seed=6).chi2
+    assert found is not None
+    assert found.interval[0] <= truth.statistic <= found.interval[1]
+    assert found.p_value < 1e-6
+    assert found.dof == truth.dof
+    assert f"chi2 {found.chi2:,.1f}" in repr(found)
+
+
+def test_columns_that_are_published_apart_are_not_put_together(tmp_path: Path) -> None:
+    table = patients(400).drop_columns(["name"])
+    table = table.append_column("drug", pa.array(["a", "b"] * 200))
+    apart = released(table, tmp_path / "apart", sensitive=["disease", "drug"], quasi_identifiers=["age", "ward"])
+    with pytest.raises(UsageError, match="published apart"):
+        cross_tab(apart, "drug", "disease", draws=2)
+    options: dict[str, Any] = {"quasi_identifiers": ["age", "ward"], "keep_together": [["disease", "drug"]]}
+    kept = released(table, tmp_path / "kept", sensitive=["disease", "drug"], **options)
+    found = cross_tab(kept, "drug", "disease", draws=3)
+    truth = pd.crosstab(table["drug"].to_pandas(), table["disease"].to_pandas())
+    assert (found.table.to_numpy() == truth.to_numpy()).all()
+    assert (found.low.to_numpy() == found.high.to_numpy()).all()

@@ -1,0 +1,98 @@
+"""Means and quantiles by group, against those of the same draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dalenius
+from dalenius.analysis.completing import Completion
+from dalenius.analysis.describing import describe
+from dalenius.analysis.draw_files import tables_of
+from dalenius.errors import UsageError
+from dalenius.release.folder import ReleaseFolder, open_release
+from tests.analysis.tables import patients, released
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    random = np.random.default_rng(4)
+    age, ward = random.integers(20, 80, 2000), random.integers(0, 3, 2000)
+    income = (random.gamma(4, 200, 2000) * (1 + ward) + 10 * age).round().astype(int)
+    return pa.table({"age": age, "ward": np.array(["north", "south", "west"])[ward], "income": income})
+
+
+@pytest.fixture(scope="module")
+def folder(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> ReleaseFolder:
+
+    path = tmp_path_factory.mktemp("describe") / "release"
+    limits = {"odds": 4, "grouping": {"cuts": [900, 1400, 2000, 2600, 3600]}}
+    options: dict[str, Any] = {"sensitive": "income", "quasi_identifiers": ["age", "ward"], "strata": "none"}
+    dalenius.publish(table, limits, **options, seed=1, out=path)
+    return open_release(path)
+
+
+def _median(numbers: pd.Series) -> int:
+    return int(np.sort(numbers)[int(np.ceil(len(numbers) / 2)) - 1])
+
+
+def test_figures_are_those_of_the_same_draws(folder: ReleaseFolder) -> None:
+    found = describe(folder, by="ward", quantiles=(0.5,), draws=6, seed=3)
+    draws = [one.to_pandas() for one in tables_of(Completion(folder, 6, seed=3))]
+    means = pd.concat([one.groupby("ward", observed=True).income.mean() for one in draws], axis=1)
+    own = found[found.statistic == "mean"].set_index("ward")
+    assert own.estimate.to_dict() == pytest.approx(means.mean(axis=1).to_dict())
+    assert own.std_error.to_dict() == pytest.approx(np.sqrt((1 + 1 / 6) * means.var(axis=1)).to_dict())
+    medians = [one.groupby("ward", observed=True).income.apply(_median) for one in draws]
+    own = found[found.statistic == "quantile 0.5"].set_index("ward")
+    assert own.estimate.to_dict() == pytest.approx(pd.concat(medians, axis=1).mean(axis=1).to_dict())
+    assert own.records.sum() == 2000
+
+
+def test_the_truth_is_within_intervals(folder: ReleaseFolder, table: pa.Table) -> None:
+    found = describe(folder, by="ward", seed=5)
+    truth = table.to_pandas().groupby("ward").income
+    within = [
+        line["low"] <= truth.get_group(line["ward"]).mean() <= line["high"]
+        for line in found[found.statistic == "mean"].to_dict("records")
+    ]
+    assert sum(within) >= 2
+    means = found[found.statistic == "mean"].set_index("ward").estimate
+    assert means["west"] > 1.6 * means["north"]  # it is about 2.2 times
+
+
+def test_everybody_together_is_known_exactly(folder: ReleaseFolder, table: pa.Table) -> None:
+    found = describe(folder, quantiles=(0, 0.5, 1), draws=3).set_index("statistic")
+    income = np.sort(table["income"].to_numpy())
+    assert found.estimate.to_dict() == pytest.approx(
+        {"mean": income.mean(), "quantile 0": income[0], "quantile 0.5": income[999], "quantile 1": income[-1]}
+    )
+    assert (found.low == found.high).all()
+
+
+def test_a_population_is_known_as_well_as_its_sample(folder: ReleaseFolder, table: pa.Table) -> None:
+    found = describe(folder, target="population", draws=3).set_index("statistic")
+    income = table["income"].to_numpy()
+    assert found.std_error["mean"] == pytest.approx(income.std(ddof=1) / np.sqrt(2000), rel=1e-6)
+    low, high = np.quantile(income, [0.5 - 0.5 / np.sqrt(2000), 0.5 + 0.5 / np.sqrt(2000)])
+    assert found.std_error["quantile 0.5"] == pytest.approx((high - low) / 2, rel=0.1)
+
+
+def test_only_numbers_are_described(tmp_path: Path) -> None:
+    folder = released(patients(200).drop_columns(["name"]), tmp_path / "r")
+    with pytest.raises(UsageError, match="'disease' has no numbers"):
+        describe(folder, draws=2)
+
+
+def test_wrong_questions_are_refused(folder: ReleaseFolder) -> None:
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        describe(folder, quantiles=(50,), draws=2)
+    with pytest.raises(UsageError, match="one sensitive column"):
+        describe(folder, "ward", draws=2)
+    with pytest.raises(UsageError, match="no target 'sample'"):
+        describe(folder, target="sample", draws=2)  # type: ignore[arg-type]

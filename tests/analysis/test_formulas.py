@@ -1,0 +1,304 @@
+"""Models by formula, against statsmodels fitted to each completed table and Rubin's rules written out here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import formulaic
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import statsmodels.api as sm
+
+from dalenius.analysis import formulas
+from dalenius.analysis.completing import Completion
+from dalenius.analysis.draw_files import tables_of
+from dalenius.analysis.formulas import fit_formula
+from dalenius.analysis.generalised import Family
+from dalenius.analysis.learned import Further
+from dalenius.analysis.outcomes import draw_outcomes, plain_values
+from dalenius.analysis.rubin import Pooled
+from dalenius.errors import InputError, NoSuchColumnError, UsageError
+from dalenius.infer.candidates import Floats
+from dalenius.release.folder import ReleaseFolder
+from tests.analysis.tables import DISEASES, patients, released
+
+DRAWS = 4
+SENSITIVE = ["disease", "stay", "drug"]
+
+
+def people() -> pa.Table:
+    """Patients with incomes that some do not tell, an odd name, and a stay and a drug that are sensitive as well."""
+    table, random = patients(500, strength=1.0), np.random.default_rng(7)
+    incomes = [None if random.random() < 0.1 else Decimal(int(random.integers(1000, 9000))) / 4 for _ in range(500)]
+    visits = [None if random.random() < 0.1 else int(random.integers(0, 9)) for _ in range(500)]
+    further = {
+        "income": pa.array(incomes, pa.decimal128(9, 2)),
+        "visits": pa.array(visits, pa.int16()),
+        "went.to work?": pa.array((random.integers(0, 2, 500) == 1).tolist()),
+        "stay": pa.array((1 + random.integers(0, 6, 500) + np.arange(500) % 3).tolist(), pa.int32()),
+        "drug": pa.array([["x", "y", "z", "u", "v"][place] for place in random.integers(0, 5, 500).tolist()]),
+    }
+    for name, column in further.items():
+        table = table.append_column(name, column)
+    return table.drop_columns(["name"])
+
+
+@pytest.fixture(scope="module", name="folder")
+def made(tmp_path_factory: pytest.TempPathFactory) -> ReleaseFolder:
+    return released(people(), tmp_path_factory.mktemp("made") / "release", SENSITIVE, keep_together=[SENSITIVE])
+
+
+Fits = Callable[[str, str, Family], tuple[Pooled, list[pd.DataFrame]]]
+
+
+@pytest.fixture(name="fitted")
+def with_draws(folder: ReleaseFolder, monkeypatch: pytest.MonkeyPatch) -> Fits:
+    """What a formula gives, and the completed tables that it was fitted to."""
+    asked: list[tuple[list[str], Further | None]] = []
+
+    def seen(where: ReleaseFolder, columns: list[str], *given: Any, **options: Any) -> Any:
+        asked.append((columns, options["further"]))
+        return draw_outcomes(where, columns, *given, **options)
+
+    monkeypatch.setattr(formulas, "draw_outcomes", seen)
+
+    def fitted(left: str, right: str, family: Family) -> tuple[Pooled, list[pd.DataFrame]]:
+        pooled = fit_formula(folder, f"{left} ~ {right}", family, draws=DRAWS, seed=2)
+        columns, further = asked[-1]
+        drawn = tables_of(Completion(folder, DRAWS, columns=columns, seed=2, further=further))
+        frames = [plain_values(table).to_pandas() for table in drawn]
+        for frame in frames:
+            frame["income"] = frame["income"].astype(float)
+        return pooled, frames
+
+    return fitted
+
+
+def pooled_by_hand(fits: list[Any]) -> tuple[Floats, Floats, Floats]:
+    """Estimates, standard errors and degrees of freedom, outcome by outcome."""
+    found: Floats = np.array([np.asarray(fit.params, np.float64).ravel(order="F") for fit in fits])
+    within = np.mean([np.diag(np.asarray(fit.cov_params(), np.float64)) for fit in fits], axis=0)
+    extra = (1 + 1 / len(fits)) * found.var(axis=0, ddof=1)
+    total = within + extra
+    gamma, freedom = extra / total, float(fits[0].df_resid)
+    observed = (freedom + 1) / (freedom + 3) * freedom * (1 - gamma)
+    return found.mean(axis=0), np.sqrt(total), 1 / (gamma**2 / (len(fits) - 1) + 1 / observed)
+
+
+MODELS: dict[Family, Any] = {"logit": sm.Logit, "multinomial": sm.MNLogit, "linear": sm.OLS}
+
+
+def assert_as_statsmodels(
+    pooled: Pooled, frames: list[pd.DataFrame], outcome: Callable[[pd.DataFrame], Any], right: str, family: Family
+) -> None:
+    fits = []
+    for frame in frames:
+        needed = [name for name in frame.columns if name in right]
+        whole = frame.dropna(subset=needed)
+        design = formulaic.Formula(right).get_model_matrix(whole)
+        options = {} if family == "linear" else {"disp": 0, "maxiter": 200}
+        fits.append(MODELS[family](outcome(whole), np.asarray(design, np.float64)).fit(**options))
+    estimates, errors, freedom = pooled_by_hand(fits)
+    names = [str(name) for name in design.columns]
+    if family == "multinomial":
+        assert [name.split(": ", 1)[1] for name in pooled.names] == names * (len(pooled.names) // len(names))
+    else:
+        assert list(pooled.names) == names
+    assert pooled.bse.to_numpy() == pytest.approx(errors, rel=0.03)  # U is that of the mean of draws
+    assert np.abs((pooled.estimates - estimates) / errors).max() < 0.01
+    assert pooled.freedom == pytest.approx(freedom, rel=0.15)
+
+
+RIGHT = [
+    "1",
+    "age",
+    "age + C(ward)",
+    "age * ward",
+    "age:ward",
+    "0 + ward",
+    "visits + income",
+    "np.log(age) + I(age > 50)",
+    "poly(age, 2)",
+    "bs(visits, df=4)",
+    "scale(age) + ward",
+    "C(ward, contr.treatment('south'))",
+    "`went.to work?` + np.sqrt(age)",
+    "age + I(`went.to work?` == True)",
+]
+
+
+@pytest.mark.parametrize("right", RIGHT)
+def test_a_condition_is_explained_as_statsmodels_does(fitted: Fits, right: str) -> None:
+    pooled, frames = fitted("I(disease == 'cold')", right, "logit")
+    assert_as_statsmodels(pooled, frames, lambda frame: (frame["disease"] == "cold").to_numpy(float), right, "logit")
+    assert "I(disease == 'cold') = 1.0 against 0.0" in pooled.notes[0]
+
+
+@pytest.mark.parametrize("right", ["1", "age + ward", "age * visits"])
+def test_all_outcomes_are_explained_at_once(fitted: Fits, right: str) -> None:
+    pooled, frames = fitted("disease", right, "multinomial")
+    assert_as_statsmodels(
+        pooled, frames, lambda frame: frame["disease"].map(DISEASES.index).to_numpy(), right, "multinomial"
+    )
+    outcomes = list(dict.fromkeys(name.split(": ")[0] for name in pooled.names))
+    assert outcomes == DISEASES[1:]
+    assert "against ague" in pooled.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        *[("stay", right) for right in ("1", "age + ward", "0 + age", "0 + ward", "age + visits", "bs(age, df=5)")],
+        *[(left, "age + visits") for left in ("np.log(stay)", "I(stay**2)", "I(disease == 'cold')")],
+    ],
+)
+def test_numbers_are_explained_by_least_squares(fitted: Fits, left: str, right: str) -> None:
+    pooled, frames = fitted(left, right, "linear")
+    outcomes: dict[str, Callable[[pd.DataFrame], Any]] = {
+        "stay": lambda frame: frame["stay"].to_numpy(float),
+        "np.log(stay)": lambda frame: np.log(frame["stay"].to_numpy(float)),
+        "I(stay**2)": lambda frame: frame["stay"].to_numpy(float) ** 2,
+        "I(disease == 'cold')": lambda frame: (frame["disease"] == "cold").to_numpy(float),
+    }
+    assert_as_statsmodels(pooled, frames, outcomes[left], right, "linear")
+
+
+@pytest.mark.parametrize("right", ["drug", "age + drug + stay", "stay:ward", "visits + np.log(stay)"])
+def test_other_sensitive_columns_explain(fitted: Fits, right: str) -> None:
+    pooled, frames = fitted("I(disease == 'cold')", right, "logit")
+    assert_as_statsmodels(pooled, frames, lambda frame: (frame["disease"] == "cold").to_numpy(float), right, "logit")
+
+
+def test_columns_that_are_published_apart_do_not_explain_each_other(tmp_path: Path) -> None:
+    folder = released(people(), tmp_path / "r", SENSITIVE, quasi_identifiers=["age", "ward"])
+    with pytest.raises(UsageError, match="'disease' and 'drug' are published apart"):
+        fit_formula(folder, "I(disease == 'cold') ~ age + drug", "logit", draws=2)
+
+
+def test_rows_with_nulls_are_left_out_and_counted(fitted: Fits) -> None:
+    pooled, frames = fitted("I(disease == 'cold')", "visits", "logit")
+    nulls = int(frames[0]["visits"].isna().sum())
+    assert nulls > 20
+    assert f"{nulls} rows with nulls in columns of the formula are left out." in pooled.notes
+    assert not any("left out" in note for note in fitted("I(disease == 'cold')", "age", "logit")[0].notes)
+
+
+def test_of_the_table_itself_nothing_is_unknown_but_who_has_what(folder: ReleaseFolder) -> None:
+    whole, itself = (
+        fit_formula(folder, "I(disease == 'cold') ~ ward", "logit", target=target, draws=DRAWS, seed=2)
+        for target in ("population", "table")
+    )
+    assert itself.estimates == pytest.approx(whole.estimates)
+    assert (itself.bse < whole.bse).all()
+    assert itself.freedom.tolist() == [DRAWS - 1] * 3
+
+
+def test_levels_that_only_some_draws_have_are_levels(tmp_path: Path) -> None:
+    """A drug that nobody with an age has in the first draw may be that of one in another."""
+    random = np.random.default_rng(0)
+    table = patients(200)
+    ages = [None if random.random() < 0.8 else age for age in table["age"].to_pylist()]
+    drugs = [f"d{place % 10}" if place < 60 else f"d{place % 3}" for place in random.permutation(200).tolist()]
+    table = table.set_column(0, "age", pa.array(ages, pa.int64())).append_column("drug", pa.array(drugs))
+    kept: dict[str, Any] = {"quasi_identifiers": ["age", "ward"], "keep_together": [["disease", "drug"]]}
+    folder = released(table, tmp_path / "r", ["disease", "drug"], **kept)
+    for seed in range(4):
+        pooled = fit_formula(folder, "I(disease == 'cold') ~ drug", "logit", draws=3, seed=seed)
+        assert list(pooled.names) == ["Intercept", *(f"drug[T.d{place}]" for place in range(1, 10))]
+        try:
+            pooled = fit_formula(folder, "I(disease == 'cold') ~ age + drug", "logit", draws=3, seed=seed)
+        except UsageError as error:
+            assert "depend on each other" in str(error)  # noqa: PT017 (a level may be in no draw at all)
+        else:
+            assert len(pooled.names) == 11
+
+
+def test_outcomes_that_are_null_are_left_out(tmp_path: Path) -> None:
+    table = patients(300)
+    random = np.random.default_rng(1)
+    stay = [None if place % 8 == 0 else int(random.integers(1, 9)) for place in range(300)]
+    table = table.drop_columns(["disease"]).append_column("stay", pa.array(stay, pa.int32()))
+    folder = released(table, tmp_path / "r", "stay", null_value="unknown", quasi_identifiers=["age", "ward"])
+    pooled = fit_formula(folder, "stay ~ 1", "linear", draws=3, seed=1)
+    known = [number for number in stay if number is not None]
+    assert pooled.estimates[0] == pytest.approx(np.mean(known))  # the same in every draw
+    assert pooled.bse.iloc[0] == pytest.approx(np.std(known, ddof=1) / np.sqrt(len(known)), rel=1e-6)
+    freedom = len(known) - 1
+    assert pooled.freedom[0] == pytest.approx((freedom + 1) / (freedom + 3) * freedom)
+    assert f"{300 - len(known)} rows with nulls in columns of the formula are left out." in pooled.notes
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "said"),
+    [
+        ("disease", "logit", "has an outcome, a ~"),
+        ("~ age", "logit", "has an outcome, a ~"),
+        ("disease ~ ", "multinomial", "has an outcome, a ~"),
+        ("age ~ ward", "linear", "one sensitive column"),
+        ("disease + stay ~ age", "linear", "one sensitive column"),
+        ("1 ~ age", "linear", "one sensitive column"),
+        ("disease ~ age", "poisson", "no family 'poisson'"),
+        ("disease ~ disease", "multinomial", "both sides"),
+        ("disease ~ age", "logit", "two values"),
+        ("disease ~ age", "linear", "no numbers"),
+        ("I(disease == 'colt') ~ age", "logit", "two values"),
+        ("I(disease == 'colt') ~ age", "linear", "the same for everybody"),
+        ("I(disease == 'colt') ~ age", "multinomial", "the same for everybody"),
+        ("C(disease) ~ age", "multinomial", "not one number"),
+        ("I(disease == 'cold') + I(disease == 'flux') ~ age", "linear", "not one number"),
+        ("I(disease in ['cold']) ~ age", "logit", "cannot be evaluated"),
+        ("I(disease > 3) ~ age", "logit", "cannot be evaluated"),
+        ("disease ~ age +", "multinomial", "cannot be evaluated"),
+        ("disease ~ unheard(age)", "multinomial", "cannot be evaluated"),
+        ("disease ~ age | ward", "multinomial", "no sum of terms"),
+        ("disease ~ age ~ ward", "multinomial", "no sum of terms"),
+        ("disease ~ 0", "multinomial", "no column on its right"),
+        ("disease ~ age + I(2 * age)", "multinomial", "depend on each other"),
+        ("I(disease == 'cold') ~ 0 + ward + I(age > 0)", "logit", "depend on each other"),
+        ("disease ~ C(age)*C(visits)*ward", "multinomial", "coefficients"),
+    ],
+)
+def test_wrong_formulas_are_refused(folder: ReleaseFolder, formula: str, family: Any, said: str) -> None:
+    """By an error that says what is wrong, and quotes no value that the formula does not."""
+    with pytest.raises(UsageError, match=said) as error:
+        fit_formula(folder, formula, family, draws=2, seed=1)
+    values = {*DISEASES, "north", "south", "west", "cold", "flux"}
+    assert not any(repr(value) in str(error.value) and value not in formula for value in values)
+
+
+@pytest.mark.parametrize("formula", ["disease ~ ages", "diseases ~ age", "disease ~ poly(ages, 2)", "disease ~ `a.b`"])
+def test_columns_that_are_not_there_are_missed(folder: ReleaseFolder, formula: str) -> None:
+    with pytest.raises(NoSuchColumnError):
+        fit_formula(folder, formula, "multinomial", draws=2, seed=1)
+
+
+def test_infinite_numbers_are_refused(folder: ReleaseFolder) -> None:
+    with pytest.raises(InputError, match="infinite"), np.errstate(all="ignore"):
+        fit_formula(folder, "disease ~ I(1 / visits)", "multinomial", draws=2, seed=1)
+
+
+def test_a_target_or_one_draw_that_make_no_sense_are_refused(folder: ReleaseFolder) -> None:
+    with pytest.raises(UsageError, match="no target"):
+        fit_formula(folder, "disease ~ age", "multinomial", target="sample")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="1 draws"):
+        fit_formula(folder, "disease ~ age", "multinomial", draws=1)
+
+
+def test_an_association_comes_back(tmp_path: Path) -> None:
+    """The coefficient that complete rows give, within what the pooled one does not know; at random it would be lost."""
+    table = patients(1200, strength=2.0)
+    folder = released(table, tmp_path / "r", quasi_identifiers=["age", "ward"])
+    for ward, target in (("north", 2.0), ("south", None)):
+        formula = f"I(disease == 'cold') ~ age + I(ward == '{ward}')"
+        pooled = fit_formula(folder, formula, "logit", target="table", draws=10, seed=3)
+        frame = table.to_pandas()
+        design = np.column_stack([np.ones(1200), frame["age"], frame["ward"] == ward]).astype(float)
+        whole = sm.Logit((frame["disease"] == "cold").to_numpy(float), design).fit(disp=0)
+        assert (np.abs(pooled.estimates - whole.params) < 4 * pooled.bse.to_numpy() + 0.05).all()
+        if target is not None:
+            assert pooled.estimates[2] > 0.7 * whole.params[2]

@@ -1,0 +1,127 @@
+"""What is learned from a release, apart from the regression: kinds of values, strata, samples."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dalenius.analysis import learned as module
+from dalenius.analysis.learned import Kinds, Lesson, last_buckets
+from dalenius.analysis.pieces import slot_tables
+from dalenius.infer.features import frequent_kinds
+from dalenius.model.progress import Silent
+from dalenius.release.folder import open_release
+from tests.analysis.tables import DISEASES, patients, released
+from tests.handmade import hospital, three_strata
+
+
+def test_frequent_values_are_kinds_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = open_release(hospital().write(tmp_path))
+    st = folder.table("st").drop_columns(["bucket"])
+    held = st["Disease"].to_pylist()
+    kinds = Kinds(slot_tables(folder)[0])
+    found = kinds.learn(st).tolist()
+    assert kinds.number == len(set(held)) == len(set(zip(found, held, strict=True)))
+    monkeypatch.setattr("dalenius.analysis.learned.frequent_kinds", partial(frequent_kinds, most=2))
+    rough = Kinds(slot_tables(folder)[0])
+    of_slots = dict(zip(held, rough.learn(st).tolist(), strict=True))
+    assert rough.number == 2
+    assert [value for value, kind in of_slots.items() if kind != of_slots["Gout"]] == ["Flu"]
+    assert rough.of(st).tolist() == [of_slots[value] for value in held]
+
+
+def test_values_that_were_not_in_the_sample_are_rare(tmp_path: Path) -> None:
+    folder = open_release(hospital().write(tmp_path))
+    kinds = Kinds(slot_tables(folder)[0])
+    of_some = kinds.learn(pa.table({"Disease": ["Flu", "Flu", "Cold"]}))
+    assert len(set(of_some.tolist())) == 2
+    assert kinds.of(pa.table({"Disease": ["Gout", "HIV"]})).tolist() == [kinds.number - 1] * 2
+
+
+def test_numbers_are_ranges_with_as_many_slots_each(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    income = random.permutation(400) * 3
+    table = patients(400).drop_columns(["disease"]).append_column("income", pa.array(income.tolist(), pa.int64()))
+    folder = released(table, tmp_path / "r", "income", strata=None)
+    st = folder.table("st").drop_columns(["bucket"])
+    kinds = Kinds(slot_tables(folder)[0])
+    found = kinds.learn(st)
+    assert kinds.number == module._MOST_RANGES
+    assert (np.bincount(found) == 400 / module._MOST_RANGES).all()
+    order = np.argsort(st["income"].to_numpy())
+    assert (np.diff(found[order]) >= 0).all()
+
+
+def test_numbers_that_were_not_in_the_sample_are_of_the_range_around_them(tmp_path: Path) -> None:
+    table = patients(600).drop_columns(["disease"]).append_column("income", pa.array(range(600), pa.int64()))
+    folder = released(table, tmp_path / "r", "income", strata=None)
+    kinds = Kinds(slot_tables(folder)[0])
+    ofsample = kinds.learn(pa.table({"income": pa.array(range(5, 600, 3), pa.int64())}))
+    found = kinds.of(pa.table({"income": pa.array(range(600), pa.int64())}))
+    assert found[5::3].tolist() == ofsample.tolist()
+    assert (np.diff(found) >= 0).all()
+    assert np.bincount(found).max() < 2 * 600 / kinds.number
+
+
+def test_strata_are_those_of_the_manifest(tmp_path: Path) -> None:
+    made = three_strata()
+    folder = open_release(made.write(tmp_path))
+    assert folder.manifest.strata is not None
+    lesson = Lesson(folder, slot_tables(folder), Silent())
+    of_bucket = {bucket: made.stratum(row) - 1 for row, bucket in zip(made.rows, made.buckets, strict=True)}
+    buckets = np.array(sorted(of_bucket))
+    assert lesson.strata(buckets).tolist() == [of_bucket[bucket] for bucket in buckets.tolist()]
+    assert last_buckets(folder)[-1] == folder.manifest.buckets
+
+
+def test_a_sample_has_whole_buckets_and_is_repeatable(tmp_path: Path) -> None:
+    folder = released(patients(900), tmp_path / "r")
+    tables = slot_tables(folder)
+    one, same, other = (
+        Lesson(folder, tables, Silent(), most_cells=len(DISEASES) * 300, seed=seed) for seed in (1, 1, 2)
+    )
+    assert not one.whole
+    assert one.sample.buckets.tolist() == same.sample.buckets.tolist() != other.sample.buckets.tolist()
+    whole = np.bincount(folder.table("qit")["bucket"].to_numpy())
+    own = np.bincount(one.sample.buckets, minlength=len(whole))
+    assert set(zip(own.tolist(), whole.tolist(), strict=True)) <= {(count, count) for count in whole.tolist()} | {
+        (0, count) for count in whole.tolist()
+    }
+    assert 200 < one.rows < 400
+    everything = Lesson(folder, tables, Silent())
+    assert everything.whole
+    assert everything.rows == 900
+
+
+def test_unknown_strata_weigh_strata_by_their_rows(tmp_path: Path) -> None:
+    """As the regression does for people whom it has not seen."""
+    folder = released(patients(2000, strength=2.5), tmp_path / "r", strata=5)
+    lesson = Lesson(folder, slot_tables(folder), Silent())
+    own = lesson.learned[0]
+    assert own.regression is not None
+    assert len(set(own.regression.design.stratum_rows.tolist())) > 1
+    rows = folder.table("qit").drop_columns(["bucket"])
+    columns, nowhere = lesson.columns_of(rows), np.full(rows.num_rows, 99)
+    features = own.coding.dense(columns, slice(0, rows.num_rows))
+    expected = own.regression.logits_of(features, nowhere)
+    assert own.logits(columns, nowhere, None, None) == pytest.approx(expected, abs=1e-5)
+
+
+def test_rows_of_strata_that_are_not_in_the_sample_have_the_level_of_all(tmp_path: Path) -> None:
+    folder = released(patients(400, strength=2.0), tmp_path / "r", strata=None)
+    lesson = Lesson(folder, slot_tables(folder), Silent())
+    own = lesson.learned[0]
+    assert own.regression is not None
+    rows = folder.table("qit").drop_columns(["bucket"])
+    columns = lesson.columns_of(rows)
+    here = own.logits(columns, np.zeros(400, np.int64), None, None)
+    elsewhere = own.logits(columns, np.full(400, 5), None, None)
+    assert elsewhere == pytest.approx(here, abs=1e-5)  # there is but one stratum
+    assert own.shares(np.array([0, 7])) == pytest.approx(np.tile(own.shares(np.array([0])), (2, 1)))
+    counts = folder.table("st")["disease"].value_counts().to_pylist()
+    expected = sorted(one["counts"] / 400 for one in counts)
+    assert sorted(own.shares(np.array([0]))[0].tolist()) == pytest.approx(expected, abs=1e-6)
