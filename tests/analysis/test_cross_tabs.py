@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+import dalenius
 from dalenius.analysis.completing import Completion
 from dalenius.analysis.cross_tabs import chi_square, cross_tab
 from dalenius.analysis.draw_files import tables_of
 from dalenius.errors import InputError, UsageError
-from dalenius.release.folder import ReleaseFolder
+from dalenius.release.folder import ReleaseFolder, open_release
 from tests.analysis.tables import DISEASES, patients, released
 
 
@@ -205,3 +206,35 @@ def test_columns_that_are_published_apart_are_not_put_together(tmp_path: Path) -
     truth = pd.crosstab(table["drug"].to_pandas(), table["disease"].to_pandas())
     assert (found.table.to_numpy() == truth.to_numpy()).all()
     assert (found.low.to_numpy() == found.high.to_numpy()).all()
+
+
+def test_values_are_put_into_the_groups_that_they_were_released_with(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    codes = random.choice(["A1", "A2", "B1", "B2", "?"], 600, p=[0.3, 0.2, 0.25, 0.2, 0.05]).tolist()
+    table = pa.table({"ward": random.choice(["n", "s"], 600).tolist(), "code": codes})
+    grouping = {"tree": {"alpha": ["A1", "A2"], "beta": ["B1", "B2"]}, "ungrouped": ["?"]}
+    options: dict[str, Any] = {"sensitive": "code", "quasi_identifiers": ["ward"], "seed": 1, "out": tmp_path / "r"}
+    dalenius.publish(table, {"odds": 4, "grouping": grouping}, **options)
+    folder = open_release(tmp_path / "r")
+    codes_alone = cross_tab(folder, "ward", "code", draws=4, seed=1)
+    groups = cross_tab(folder, "ward", "code", levels={"code": "group"}, draws=4, seed=1)
+    assert list(groups.table.columns) == ["?", "alpha", "beta"]
+    for name, members in {"alpha": ["A1", "A2"], "beta": ["B1", "B2"], "?": ["?"]}.items():
+        assert groups.table[name].to_numpy() == pytest.approx(codes_alone.table[members].sum(axis=1).to_numpy())
+    with pytest.raises(UsageError, match=r"no level 'groups'\nDid you mean 'group'"):
+        cross_tab(folder, "ward", "code", levels={"code": "groups"}, draws=2)
+    with pytest.raises(UsageError, match="levels are for the groups of sensitive columns"):
+        cross_tab(folder, "ward", "code", levels={"ward": "group"}, draws=2)
+
+
+def test_numbers_are_put_into_their_bands(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    incomes = random.integers(0, 900, 500)
+    table = pa.table({"ward": random.choice(["n", "s"], 500).tolist(), "income": incomes})
+    limits = {"odds": 4, "grouping": {"cuts": [200, 500]}}
+    options: dict[str, Any] = {"sensitive": "income", "quasi_identifiers": ["ward"], "seed": 1, "out": tmp_path / "r"}
+    dalenius.publish(table, limits, **options)
+    found = cross_tab(open_release(tmp_path / "r"), "ward", "income", levels={"income": "band"}, draws=3)
+    expected = {"below 200": (incomes < 200).sum(), "500 and above": (incomes >= 500).sum()}
+    assert {name: found.table[name].sum() for name in expected} == pytest.approx(expected)
+    assert found.table.shape == (2, 3)

@@ -256,10 +256,16 @@ def test_without_the_truth_the_last_learner_is_shown(tmp_path: Path) -> None:
     assert [entry["success"] for entry in found.details["learners"]] == [None, None, None]
 
 
-def test_where_there_is_no_room_columns_are_not_fitted_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dalenius.attack.learning._MOST_CELLS", 1000)
-    found = audit(by_school("age", 600).write(tmp_path), attacks=["learning"])["learning"]
-    assert found.details["learner"] == "naive Bayes"
+def test_where_there_is_no_room_a_sample_is_learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = by_school("age", 6000)
+    whole = learn(made, tmp_path / "whole")
+    monkeypatch.setattr("dalenius.attack.learning._MOST_CELLS", len(VALUES) * 3000)
+    found = learn(made, tmp_path / "sample")
+    learners = {entry["learner"]: entry["success"] for entry in found.details["learners"]}
+    assert set(learners) == {"naive Bayes", "regression"}
     assert any("too large" in note for note in found.notes)
+    all_of_it = {entry["learner"]: entry["success"] for entry in whole.details["learners"]}
+    assert found.baseline is not None
+    assert learners["regression"] > found.baseline.share + 0.02
+    assert learners["regression"] == pytest.approx(all_of_it["regression"], abs=0.02)
+    assert learners["regression"] != all_of_it["regression"]

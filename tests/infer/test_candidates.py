@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.infer.candidates import Column, encode_column, make_blocks
+from dalenius.infer.candidates import Column, encode_column, make_blocks, of_buckets
+from tests.infer.designs import candidates_of
 
 
 def test_blocks_hold_every_bucket_once() -> None:
@@ -124,3 +125,23 @@ def test_numbers_of_other_people_go_by_the_edges_of_the_release(kind: pa.DataTyp
 def test_a_number_that_is_not_a_kind_is_unknown() -> None:
     alone, both = coded_with([1, 3, 1], [2, 3], pa.int16())
     assert both.codes[3:].tolist() == [alone.kinds, alone.codes[1]]
+
+
+def test_some_buckets_are_as_they_were_among_all() -> None:
+    random = np.random.default_rng(3)
+    sizes = random.integers(1, 5, 40)
+    held = [random.integers(0, 4, size).tolist() for size in sizes]
+    codes = random.integers(0, 7, int(sizes.sum()) + 5).astype(np.int32)  # five people are not in the release
+    every = candidates_of(held, sizes.tolist(), 4, [Column("q", codes, 7)])
+    chosen = np.flatnonzero(random.random(40) < 0.5)
+    some = of_buckets(every, chosen)
+    assert some.numbers.tolist() == every.numbers[chosen].tolist()
+    firsts = np.cumsum(sizes) - sizes
+    rows = [row for bucket in chosen for row in range(firsts[bucket], firsts[bucket] + sizes[bucket])]
+    assert some.columns[0].codes.tolist() == [*codes[rows].tolist(), *codes[-5:].tolist()]
+    seen: dict[int, list[int]] = {}
+    for block in some.blocks:
+        for place, values, counts, own in zip(block.buckets, block.values, block.counts, block.rows, strict=True):
+            seen[int(place)] = np.repeat(values, counts).tolist()
+            assert (some.bucket_of[own] == place).all()
+    assert seen == {place: sorted(held[bucket]) for place, bucket in enumerate(chosen.tolist())}

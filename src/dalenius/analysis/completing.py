@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.analysis.learned import Further, Learned, Lesson
-from dalenius.analysis.pieces import Piece, read_pieces, slot_tables
+from dalenius.analysis.pieces import Piece, free_name, read_pieces, slot_tables
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.curvature import Pair
@@ -65,7 +65,7 @@ class Completion:
         self._progress = progress or Silent()
         taken = {name for one in self.tables for name in one.names}
         names = [column.name for column in folder.manifest.columns.quasi_identifiers]
-        self.mark = MARK if MARK not in {*names, *taken} else f"{MARK}_2"
+        self.mark = free_name(MARK, {*names, *taken})
         self.names = [*names, *(name for one in self.tables for name in one.names), self.mark]
         self._random = [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(draws)]
         self.lesson = lesson or Lesson(folder, self.tables, self._progress, further)

@@ -90,7 +90,7 @@ def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> i
             table = plain_values(table)
             with writable():
                 if writer is None:
-                    writer = _open(file, table.schema, csv=target.suffix == ".csv")
+                    writer = _open(file, table.schema, weighing.warning, csv=target.suffix == ".csv")
                 writer.write_table(table)
             rows += table.num_rows
         if writer is not None:
@@ -127,12 +127,12 @@ def is_draws(folder: Path) -> bool:
     )
 
 
-def _open(path: Any, schema: pa.Schema, csv: bool | None = None) -> _Writer:
+def _open(path: Any, schema: pa.Schema, warning: str = NOT_DATA, csv: bool | None = None) -> _Writer:
     csv = str(path).endswith(".csv") if csv is None else csv
     writer: _Writer = (
         pyarrow.csv.CSVWriter(path, schema)
         if csv
-        else pyarrow.parquet.ParquetWriter(path, schema.with_metadata({"dalenius": NOT_DATA}), compression="zstd")
+        else pyarrow.parquet.ParquetWriter(path, schema.with_metadata({"dalenius": warning}), compression="zstd")
     )
     return writer
 

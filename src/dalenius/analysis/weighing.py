@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.analysis.learned import Learned, Lesson, candidates_of
-from dalenius.analysis.pieces import Piece, distinct_rows, read_pieces, slot_tables
+from dalenius.analysis.pieces import Piece, distinct_rows, free_name, read_pieces, slot_tables
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Block, Candidates, Floats, Integers
 from dalenius.infer.features import Singles
@@ -25,6 +25,12 @@ from dalenius.tables.arrays import arrow_array
 Weights = Literal["learned", "bucket"]
 PERSON, WEIGHT = "person", "weight"
 _ROWS = 2**16  # of a piece
+
+WARNINGS: dict[Weights, str] = {
+    "learned": "Standard errors from weighted rows are too small. For those, use completed tables.",
+    "bucket": "Bucket weights know nothing of what goes together across buckets: whatever relates quasi-identifiers to "
+    "sensitive values comes out too weak. Use learned weights.",
+}
 
 
 class Weighing:
@@ -47,6 +53,7 @@ class Weighing:
                 f"the release has {len(names):,} sensitive columns, and weights are for one of them",
                 f"Say which: {', '.join(map(repr, names))}.",
             )
+        self.warning = WARNINGS[weights]
         self._folder, self._progress = folder, progress or Silent()
         self._tables = slot_tables(folder, [column or names[0]])
         self.lesson = None
@@ -54,7 +61,7 @@ class Weighing:
             self.lesson = lesson or Lesson(folder, self._tables, self._progress)
         identifiers = [one.name for one in folder.manifest.columns.quasi_identifiers]
         taken = {*identifiers, *self._tables[0].names}
-        own = [name if name not in taken else f"{name}_2" for name in (PERSON, WEIGHT)]
+        own = [free_name(name, taken) for name in (PERSON, WEIGHT)]
         self.names = [own[0], *identifiers, *self._tables[0].names, own[1]]
 
     def pieces(self) -> Iterator[pa.Table]:

@@ -36,22 +36,21 @@ import numpy.typing as npt
 
 from dalenius.attack.reading import Target
 from dalenius.attack.scoring import attack_result, by_quasi_identifiers, score
-from dalenius.infer.candidates import Beliefs, Candidates, Column, Floats, Integers
+from dalenius.infer.candidates import Beliefs, Candidates, Column, Floats, Integers, of_buckets
 from dalenius.infer.features import Coding, Design, frequent_kinds
 from dalenius.infer.naive_bayes import ROUNDS as NAIVE_ROUNDS
 from dalenius.infer.naive_bayes import learn, likelihood, log_scores, match_values
-from dalenius.infer.regression import ROUNDS, fit
+from dalenius.infer.regression import ROUNDS, fit, matched
 from dalenius.model.attack_result import Attack, Share
 
 NAME = "learning"
 SCALING_ROUNDS = 6  # more of them learn noise
-_MOST_CELLS = 2**24  # rows times kinds of values, in single precision
-_MOST_VALUE_CELLS = 2**25  # rows times values
+_MOST_CELLS = 2**24  # rows times kinds of values, in single precision; of values there may be twice as many
 _LARGEST = 8.0  # of f: a value that was never believed in is improbable, and not impossible
 _ROWS_AT_ONCE = 2**14
 _NAIVE, _TOGETHER, _REGRESSION = "naive Bayes", "columns fitted together", "regression"
 _NOT_COVERED = "F'-privacy does not cover what is learned across buckets: beliefs above a limit break no promise"
-_TOO_LARGE = "The release is too large for the learners that fit columns together"
+_TOO_LARGE = "The release is too large for the learner that fits columns together"
 
 Singles = npt.NDArray[np.float32]
 
@@ -77,11 +76,11 @@ def learning(target: Target) -> Attack:
     learners = [_naive(target, each_round)]
     notes = [_NOT_COVERED]
     kind_of, kinds = frequent_kinds(candidates.counts())
-    if not candidates.columns or candidates.rows * kinds > _MOST_CELLS:
-        notes += [_TOO_LARGE] if candidates.columns else []
-    else:
-        if candidates.rows * candidates.values <= _MOST_VALUE_CELLS:
+    if candidates.columns:
+        if candidates.rows * max(kinds, candidates.values / 2) <= _MOST_CELLS:
             learners.append(_scaled(target, each_round))
+        else:
+            notes.append(_TOO_LARGE)
         learners.append(_regressed(candidates, kind_of, kinds, target.bucket_strata, each_round))
     scored = [(learned, score(target, learned.beliefs)) for learned in learners]
     # without the truth nobody is right: then the last counts
@@ -139,18 +138,43 @@ def _scores_by(target: Target, tables: tuple[Floats, ...]) -> Callable[[Integers
 def _regressed(
     candidates: Candidates, kind_of: Integers, kinds: int, strata: Integers, each_round: Callable[[], None]
 ) -> _Learned:
-    """The third, given the kind of every value and the stratum of every bucket."""
-    coding = Coding(candidates.columns, candidates.rows)
-    found = fit(Design.of_values(candidates, kind_of, kinds, strata, coding), each_round=each_round)
+    """The third, given the kind of every value and the stratum of every bucket; it learns from all, or a sample."""
+    chosen = _sampled(candidates, max(1, _MOST_CELLS // kinds))
+    taught = of_buckets(candidates, chosen) if len(chosen) < len(candidates.numbers) else candidates
+    coding = Coding(taught.columns, taught.rows)
+    found = fit(Design.of_values(taught, kind_of, kinds, strata[chosen], coding), each_round=each_round)
     shares = np.log(np.maximum(candidates.counts(), 1e-9))
     of_kind = np.log(np.maximum(np.bincount(kind_of, weights=candidates.counts(), minlength=kinds), 1e-9))
 
+    def logits(rows: Integers, strata: Integers) -> Floats:
+        return found.logits_of(coding.dense(candidates.columns, rows), strata)
+
     def scores(rows: Integers, strata: Integers) -> Floats:
-        parts = found.logits_of(coding.dense(candidates.columns, rows), strata)
-        values: Floats = parts[:, kind_of] + shares - of_kind[kind_of]
+        values: Floats = logits(rows, strata)[:, kind_of] + shares - of_kind[kind_of]
         return values
 
-    return _Learned(_REGRESSION, found.beliefs(candidates, kind_of), ROUNDS, scores)
+    if taught is candidates:
+        beliefs = found.beliefs(candidates, kind_of)
+    else:
+        frequent = np.bincount(kind_of, weights=candidates.counts(), minlength=kinds).astype(np.float64)
+        beliefs = []
+        for block in candidates.blocks:
+            rows = block.rows.ravel()
+            own = np.repeat(strata[block.buckets], block.size)
+            table = logits(rows, own).reshape(*block.rows.shape, kinds)
+            likelihood = np.take_along_axis(table, kind_of[block.values][:, None, :], axis=2)
+            likelihood = np.exp(likelihood - likelihood.max(axis=2, keepdims=True))
+            beliefs.append(matched(block, likelihood, frequent[kind_of[block.values]]))
+    return _Learned(_REGRESSION, beliefs, ROUNDS, scores)
+
+
+def _sampled(candidates: Candidates, most: int) -> Integers:
+    """All buckets, or so many at random that their rows have room."""
+    sizes = np.bincount(candidates.bucket_of, minlength=len(candidates.numbers))
+    if candidates.rows <= most:
+        return np.arange(len(sizes))
+    order = np.random.default_rng(0).permutation(len(sizes))
+    return np.sort(order[: max(1, int(np.searchsorted(np.cumsum(sizes[order]), most, side="right")))])
 
 
 class _Model:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +12,7 @@ import click
 
 from dalenius.cli.failures import report_errors
 from dalenius.cli.progress_bar import show_progress
+from dalenius.cli.table_output import require_form, table_options, write_lines
 from dalenius.cli.text_table import LONGEST_NOTE, TextTable, memory_option, printable
 from dalenius.errors import UsageError
 
@@ -130,22 +130,17 @@ def export_command(
     standard errors are too small: it does not know what is unknown. For those, use dalenius complete.
     """
     with report_errors(as_json):
+        from dalenius.analysis.weighing import WARNINGS
+
         release = _load(folder, memory)
         with show_progress(as_json, lines=False) as progress:
             rows = release.export(out, weights, sensitive, force=force, progress=progress)
-        warning = BUCKET_WEIGHTS if weights == "bucket" else LEARNED_WEIGHTS
+        warning = WARNINGS[weights]
         if as_json:
             click.echo(json.dumps({"format": 1, "rows": rows, "weights": weights, "warning": warning}))
             return
         click.echo(f"{rows:,} rows for {release.manifest.rows:,} people.")
         _warn(warning)
-
-
-BUCKET_WEIGHTS = (
-    "Bucket weights know nothing of what goes together across buckets: whatever relates quasi-identifiers to sensitive "
-    "values comes out too weak. Use --weights learned."
-)
-LEARNED_WEIGHTS = "Standard errors from weighted rows are too small. For those, use completed tables."
 
 
 _CROSSTAB_EPILOG = """\b
@@ -185,16 +180,7 @@ Examples:
 @_DRAWS
 @_SEED
 @memory_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "csv", "parquet"]),
-    default="text",
-    show_default=True,
-    help="Give text, or a table with a line for each cell.",
-)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File for --format csv or parquet.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@table_options("cell")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def crosstab_command(
     folder: Path,
@@ -309,32 +295,6 @@ def _level(text: str) -> tuple[str, str]:
     if not mark or not name or not level:
         raise UsageError(f"--level {text!r} is not a column and its level", "Write --level diagnosis=chapter.")
     return name, level
-
-
-def require_form(form: str, out: Path | None, as_json: bool) -> None:
-    """Refuse formats and files that do not go together."""
-    if as_json and (form != "text" or out is not None):
-        raise UsageError("--json prints JSON", "Leave out --format and --out, or --json.")
-    if form == "parquet" and out is None:
-        raise UsageError("--format parquet needs a file", "Give --out FILE.parquet.")
-    if form == "text" and out is not None:
-        raise UsageError("--out is for --format csv or parquet", "Give one of them.")
-
-
-def write_lines(lines: Sequence[dict[str, Any]], form: str, out: Path | None, force: bool) -> None:
-    """A table as CSV or Parquet, to a file; as CSV also to standard output."""
-    names = list(dict.fromkeys(name for line in lines for name in line))
-    if out is None:
-        writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
-        return
-    import pyarrow as pa
-
-    from dalenius.analysis.draw_files import write_table
-
-    table = pa.table({name: [line.get(name) for line in lines] for name in names})
-    write_table(table, out, as_csv=form == "csv", force=force)
 
 
 def _load(folder: Path, memory: int | None) -> Release:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dalenius.cli.analysis_command import require_form, write_lines
 from dalenius.cli.failures import report_errors
 from dalenius.cli.show_answers import Answer, show_answers
+from dalenius.cli.table_output import require_form, table_options, write_lines
 from dalenius.cli.text_table import count_allowance, count_options, show_pairs
 from dalenius.errors import DaleniusError, InputError, UsageError
 from dalenius.model.estimate import Asked, Figures, Unit
@@ -82,16 +82,7 @@ _LONGEST_FILE = 2**24  # characters of a file of queries
     help="Measure on simulated truths how often intervals hold, and widen learned ones. Takes some seconds.",
 )
 @count_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "csv", "parquet"]),
-    default="text",
-    show_default=True,
-    help="Give text, or a table with a line for each answer and group.",
-)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File for --format csv or parquet.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@table_options("answer and group")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, or a list.")
 def query_command(
     folder: Path,

@@ -155,6 +155,35 @@ def with_kinds(candidates: Candidates, kind_of: Integers, kinds: int) -> Candida
     return replace(candidates, blocks=blocks, values=kinds)
 
 
+def of_buckets(candidates: Candidates, chosen: Integers) -> Candidates:
+    """The same with some of its buckets alone: their places, ascending. People who are not in the release stay."""
+    place = np.full(len(candidates.numbers), -1)
+    place[chosen] = np.arange(len(chosen))
+    rows = place[candidates.bucket_of] >= 0
+    cells: list[list[Integers]] = [[np.zeros(0, np.int64)] for _ in range(3)]
+    for block in candidates.blocks:
+        there = place[block.buckets] >= 0
+        values, counts = block.values[there], block.counts[there]
+        for part, own in zip(
+            cells, (np.repeat(place[block.buckets[there]], values.shape[1]), values, counts), strict=True
+        ):
+            part.append(own.ravel())
+    buckets, values, counts = (np.concatenate(part) for part in cells)
+    order = np.argsort(buckets, kind="stable")
+    bucket_of = place[candidates.bucket_of[rows]]
+    beyond = np.append(
+        rows, np.ones(max(0, len(candidates.columns[0].codes) - len(rows)) if candidates.columns else 0, bool)
+    )
+    return Candidates(
+        numbers=candidates.numbers[chosen],
+        bucket_of=bucket_of,
+        blocks=make_blocks(bucket_of, buckets[order], values[order], counts[order], candidates.fakes),
+        values=candidates.values,
+        fakes=candidates.fakes,
+        columns=tuple(replace(column, codes=column.codes[beyond]) for column in candidates.columns),
+    )
+
+
 def _split(alike: Integers, rows: int, different: int) -> Iterator[Integers]:
     step = max(1, _BLOCK_ENTRIES // max(1, rows * different))
     for start in range(0, len(alike), step):
