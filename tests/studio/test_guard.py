@@ -28,12 +28,16 @@ ADDRESSES = [
     "/api/releases/x/outcomes",
     "/api/history",
     "/figures",
+    "/crosstab",
+    "/completed",
+    "/releases/x/completed.zip",
+    "/api/releases/x/analysis",
     "/nothing",
 ]
 POSTS = [
     *("/api/table", "/api/roles", "/api/explore", "/api/pin", "/api/publish", "/api/strata-price", "/api/quit"),
     *("/api/undo", "/api/redo", "/api/demo", "/api/labels", "/api/start", "/api/strata-figures"),
-    *("/api/look", "/api/releases/x/head"),
+    *("/api/look", "/api/releases/x/head", "/api/releases/x/crosstab", "/api/releases/x/completed"),
 ]
 
 

@@ -39,18 +39,7 @@ class _Writer(Protocol):
 
 def write_draws(completion: Completion, target: Path, kind: Format, *, force: bool = False) -> list[str]:
     """Write every draw into a folder, with a file that says what they are; gives the names of the files."""
-    if kind not in get_args(Format):
-        raise UsageError(f"there is no format {kind!r}", f"There are {', '.join(get_args(Format))}.")
-    if kind in ("dta", "sav"):
-        require_pandas()
-        _require_names(completion.names, kind)
-        if kind == "sav":
-            _pyreadstat()
-        if completion.rows > _MOST_ROWS:
-            raise UsageError(
-                f"{completion.rows:,} rows are too many for a .{kind} file, which is made in memory",
-                "Write --format parquet or csv.",
-            )
+    require_format(kind, completion.names, completion.rows)
     digits = max(2, len(str(completion.draws)))
     plain: Literal["parquet", "csv"] = "csv" if kind == "csv" else "parquet"
     stems = [f"draw-{number + 1:0{digits}d}" for number in range(completion.draws)]
@@ -74,6 +63,22 @@ def write_draws(completion: Completion, target: Path, kind: Format, *, force: bo
             (stage.folder / README).write_text(_readme(completion, names), encoding="utf-8")
             stage.commit(force)
     return [*names, README]
+
+
+def require_format(kind: str, names: list[str], rows: int) -> None:
+    """Refuse a format that there is not, or that cannot have these columns or so many rows."""
+    if kind not in get_args(Format):
+        raise UsageError(f"there is no format {kind!r}", f"There are {', '.join(get_args(Format))}.")
+    if kind in ("dta", "sav"):
+        require_pandas()
+        _require_names(names, kind)
+        if kind == "sav":
+            _pyreadstat()
+        if rows > _MOST_ROWS:
+            raise UsageError(
+                f"{rows:,} rows are too many for a .{kind} file, which is made in memory",
+                "Write --format parquet or csv.",
+            )
 
 
 def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> int:

@@ -17,7 +17,7 @@ from dalenius.infer.candidates import Floats, Integers
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_RANGES = 1000
+MOST_RANGES = 1000
 MOST_VALUES = 1000  # of a column
 _MOST_KEY = 2**62
 _NULL = "null"
@@ -102,8 +102,8 @@ def _ranges(name: str, values: list[Any], bins: int | Sequence[float], codes: In
     """Values as ranges of numbers, and the range of each: so many with about as many rows each, or with these edges."""
     numbers = numbers_of(name, values)
     if isinstance(bins, int):
-        if not 2 <= bins <= _MOST_RANGES:
-            raise UsageError(f"{name!r} cannot be put into {bins} ranges", f"Ask for 2 to {_MOST_RANGES:,}.")
+        if not 2 <= bins <= MOST_RANGES:
+            raise UsageError(f"{name!r} cannot be put into {bins} ranges", f"Ask for 2 to {MOST_RANGES:,}.")
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
         middles = np.cumsum(counts) - counts / 2
         place = np.minimum(middles * bins / max(1, counts.sum()), bins - 1).astype(np.int64)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from dalenius.errors import DaleniusError
 from dalenius.policy.job import ReportSection
+from dalenius.studio.analyses import Analysing
 from dalenius.studio.api import (
     Exploring,
     columns_object,
@@ -105,6 +106,7 @@ def _downloads(studio: Studio) -> list[Route]:
         Route("/releases/{id}/report.json", files.report_object),
         Route("/releases/{id}/release.zip", files.zipped),
         Route("/releases/{id}/job.toml", files.job),
+        Route("/releases/{id}/completed.zip", Analysing(studio).zipped),
     ]
 
 
@@ -231,11 +233,15 @@ def _queries(studio: Studio) -> list[Route]:
         release = studio.releases.get(request.path_params["id"])
         return json_answer(await count_object(studio, release, form, request))
 
+    analysing = Analysing(studio)
     return [
         Route("/api/releases/{id}/outcomes", outcomes),
         Route("/api/releases/{id}/head", head, methods=["POST"]),
         Route("/api/releases/{id}/columns", columns),
         Route("/api/releases/{id}/count", count, methods=["POST"]),
+        Route("/api/releases/{id}/analysis", analysing.about),
+        Route("/api/releases/{id}/crosstab", analysing.cross_tab, methods=["POST"]),
+        Route("/api/releases/{id}/completed", analysing.complete, methods=["POST"]),
     ]
 
 

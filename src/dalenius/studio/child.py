@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias
 
 from dalenius.errors import DaleniusError
 from dalenius.model.estimate import (
@@ -31,16 +31,19 @@ from dalenius.model.estimate import (
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import MOST_VALUES, ValueCounts
 from dalenius.policy.limits import LimitPolicy
-from dalenius.tables.killable import out_of_memory, private_output
+from dalenius.tables.killable import out_of_memory, private_output, send
 
 if TYPE_CHECKING:
+    from dalenius.analysis.draw_files import Format
     from dalenius.model.concern import Concern
+    from dalenius.model.progress import Progress
     from dalenius.publishing.arrangement import StrataPrice
     from dalenius.publishing.options import PublishRequest
     from dalenius.query.count import Counter, Known
     from dalenius.query.people_count import PeopleCounter
     from dalenius.query.release_tables import PublishedColumn
     from dalenius.release.folder import ReleaseFolder
+    from dalenius.studio.analyst import Analyst
     from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint
     from dalenius.studio.explorer import Explorer
 
@@ -85,17 +88,54 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Tabulate:
+    """How many people have each value of some columns and each of some others? `bins` put numbers into ranges."""
+
+    release: OpenRelease
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    bins: dict[str, int | list[float]]
+    draws: int
+
+
+@dataclass(frozen=True)
+class Complete:
+    """Write completed tables, with some of the sensitive columns, into a folder that is not there yet."""
+
+    release: OpenRelease
+    columns: tuple[str, ...]
+    draws: int
+    format: Format
+    target: Path
+
+
+AboutRelease: TypeAlias = "ReadColumns | Count | Tabulate | Complete"
+
+
+@dataclass(frozen=True)
 class Counted:
     """An answer from a release, as JSON, and what is known of its intervals now."""
 
     content: dict[str, Any]
-    calibration: Known
+    calibration: Known = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far an answer is that takes long: a call of a method of `Progress`. Any number of them come before it."""
+
+    method: Literal["stage", "advance", "tell"]
+    arguments: tuple[Any, ...]
+
+    def tell(self, progress: Progress) -> None:
+        """Make the call."""
+        getattr(progress, self.method)(*self.arguments)
 
 
 # Counts, limits, options and what does not apply for an exact answer; the same with a curve for the trade-off of the
 # rule by odds; a request to publish for the price of its strata, or to look at its table; a question about a release.
 Limits: TypeAlias = "tuple[ValueCounts, LimitPolicy | Curve, PlanOptions, tuple[str, ...]]"
-Question: TypeAlias = "Limits | PublishRequest | Look | ReadColumns | Count"
+Question: TypeAlias = "Limits | PublishRequest | Look | AboutRelease"
 Reply: TypeAlias = (  # or the type of an error, or an error of somebody who counts or looks
     "Exploration | tuple[TradeOffPoint, ...] | StrataPrice | tuple[Concern, ...] | Counted | str | DaleniusError"
 )
@@ -115,12 +155,18 @@ def serve() -> None:
 
 def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
     exploring, counting = _Exploring(), _Counting()
+    analyst: Analyst | None = None
     while True:
         question = questions.get()
         reply: Reply
         try:
             if isinstance(question, ReadColumns | Count):
                 reply = counting.answer(question)
+            elif isinstance(question, Tabulate | Complete):
+                from dalenius.studio.analyst import Analyst
+
+                analyst = analyst or Analyst(answers)
+                reply = analyst.answer(question)
             elif isinstance(question, Look):
                 from dalenius.publishing.flow import inspect_table
 
@@ -133,8 +179,7 @@ def _answer(questions: SimpleQueue[Question], answers: BinaryIO) -> None:
                 reply = price_strata(question)
         except Exception as error:  # noqa: BLE001 (whatever it is, somebody is waiting)
             reply = error if isinstance(question, Look) and isinstance(error, DaleniusError) else type(error).__name__
-        pickle.dump(reply, answers)
-        answers.flush()
+        send(answers, reply)
 
 
 class _Exploring:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
+from dalenius.analysis.draw_files import Format
 from dalenius.model.estimate import Unit
 from dalenius.model.plan import PlanOptions
 from dalenius.policy.exact import format_fraction
@@ -222,6 +223,23 @@ class CountForm(Form):
     learn: bool = True
     truth: bool = False
     unit: Unit = "people"
+
+
+class CrossTabForm(Form):
+    """A cross-tab by columns, and ranges of numbers as they were typed."""
+
+    rows: Annotated[list[Name], Field(min_length=1, max_length=3)]
+    columns: Annotated[list[Name], Field(min_length=1, max_length=3)]
+    ranges: dict[Name, Annotated[str, Field(max_length=1000)]] = Field(default_factory=dict)
+    draws: Annotated[int, Field(ge=2, le=1000)] = 20
+
+
+class CompletedForm(Form):
+    """Completed tables with some of the sensitive columns."""
+
+    columns: Annotated[list[Name], Field(max_length=1000)]
+    draws: Annotated[int, Field(ge=2, le=1000)] = 20
+    format: Format = "parquet"
 
 
 AnyForm = TypeVar("AnyForm", bound=Form)

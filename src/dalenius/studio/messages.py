@@ -69,6 +69,10 @@ _INSTEAD = (
     (re.compile(r"Say who they are: --person COLUMN"), "Choose the column that says whose row it is"),
     (re.compile(r"--corrupted 1\b"), "1 known record, on the protection page"),
     (re.compile(r"--strata auto and --strata none"), "automatic strata and none"),
+    (re.compile(r"Count with 'dalenius query', or choose other columns with --sensitive"), "Choose another column"),
+    (re.compile(r"Count with 'dalenius query'"), "Count on the first tab"),
+    (re.compile(r"Write --format parquet or csv"), "Choose Parquet or CSV"),
+    (re.compile(r"Put numbers into ranges: bins=\{.*?\};"), "Put numbers into fewer ranges,"),
     (re.compile(r"a smaller --max-size"), "a smaller largest bucket, on the limits page"),
 )
 

@@ -1,4 +1,4 @@
-"""The six pages and the error page, from the package's templates, and the static files they need.
+"""The pages and the error page, from the package's templates, and the static files they need.
 
 Everything in a page is escaped. A static file is served only if its name is in the list of the package's own files.
 """
@@ -13,11 +13,12 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from dalenius.analysis.completing import NOT_DATA
 from dalenius.model import VERSION
 from dalenius.studio.messages import internal_object, json_answer, not_found, script_json
 from dalenius.studio.state import Studio
 
-PAGES = ("table", "limits", "protection", "publish", "query", "figures")
+PAGES = ("table", "limits", "protection", "publish", "query", "figures", "crosstab", "completed")
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -29,9 +30,10 @@ class Pages:
         self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
 
     def page(self, studio: Studio, name: str) -> Response:
-        """One of the six pages, with the state of everything in it."""
+        """One of the pages, with the state of everything in it."""
         state = studio.state()
-        return self._render(f"{name}.html", {"page": name, "state": state, "state_json": script_json(state)})
+        content = {"page": name, "state": state, "state_json": script_json(state), "not_data": NOT_DATA}
+        return self._render(f"{name}.html", content)
 
     def error(self, status: int, title: str, message: str, hint: str | None = None) -> Response:
         """What went wrong. It reveals nothing about the tables: somebody without a token sees it too."""

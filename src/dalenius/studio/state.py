@@ -66,7 +66,7 @@ class Studio:
         self._labels: dict[tuple[str, str], dict[str, str]] = {}  # of values, by table and column
         self._closed = False
         self._worker, self._looks = ExactWorker(), Looks()
-        self.counting = Counting(options.allowance)
+        self.counting, self.analysing = Counting(options.allowance), Counting(options.allowance, at_once=1)
         self.tables = Tables(self._described)
         for path in options.releases:
             self.releases.open(path)
@@ -321,6 +321,7 @@ class Studio:
         try:
             for working in (
                 self.counting,
+                self.analysing,
                 self._worker,
                 self.prices,
                 self._looks,

@@ -38,6 +38,7 @@ from dalenius.verify.judge import verify as judge
 
 if TYPE_CHECKING:
     from dalenius.query.count import Known
+    from dalenius.studio.analyses import Completed
 
 _TABLES = r"(qit|st[0-9]{0,3}(_groups)?|together[0-9]{0,3})(\.parquet|\.csv|(-[0-9a-f]{16})?/[^/]+)"
 _OURS = re.compile(rf"{re.escape(FILE)}|{re.escape(SIGNATURE_FILE)}|{_TABLES}", re.DOTALL)
@@ -151,6 +152,7 @@ class StudioRelease:
     head: ReportSection = field(default_factory=ReportSection)
     columns: tuple[str, dict[str, Any]] | None = None  # for the query page, with the mark of the files
     calibration: tuple[str, Known] | None = None  # of intervals, with the mark of the files
+    completed: Completed | None = None  # the tables that were drawn last
     _knowledge: Knowledge | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _twin_lock: threading.Lock = field(default_factory=threading.Lock)

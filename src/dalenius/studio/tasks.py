@@ -13,7 +13,7 @@ from dalenius.errors import CancelledError, DaleniusError
 from dalenius.model.progress import LAST_STAGE
 from dalenius.studio.messages import RequestError, error_object, internal_object, not_found
 
-Kind = Literal["strata-price", "people-plan", "publish", "verify", "audit", "report"]
+Kind = Literal["strata-price", "people-plan", "publish", "verify", "audit", "report", "crosstab", "completed"]
 _MOST_TASKS = 100
 _MOST_SENTENCES = 200
 

@@ -87,7 +87,7 @@ class Downloads:
         digests = {name: digest for one in all_tables(release.manifest) for name, digest in one.digests.items()}
         release.downloaded = True
         parts = zip_parts(release.path, known.about, digests, release.file_name)
-        return StreamingResponse(parts, 200, _as_file(f"{release.file_name}.zip"), _ZIP)
+        return StreamingResponse(parts, 200, as_file(f"{release.file_name}.zip"), ZIP)
 
     async def job(self, request: Request) -> Response:
         """GET /releases/ID/job.toml: the job file of the release."""
@@ -120,28 +120,30 @@ class Downloads:
         return known
 
 
-_ZIP = "application/zip"
+ZIP = "application/zip"
 
 
 def _file(text: str, media_type: str, name: str) -> Response:
-    return Response(text.encode("utf-8", "backslashreplace"), media_type=media_type, headers=_as_file(name))
+    return Response(text.encode("utf-8", "backslashreplace"), media_type=media_type, headers=as_file(name))
 
 
-def _as_file(name: str) -> dict[str, str]:
+def as_file(name: str) -> dict[str, str]:
     """Headers that save the answer as a file; the name has plain characters."""
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-class _Parts(io.RawIOBase):
+class ZipTarget(io.RawIOBase):
     """The target of a ZIP file; `drain` gives what was written since the last call."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
     def writable(self) -> bool:
+        """It is."""
         return True
 
     def write(self, data: Buffer) -> int:
+        """Take a part."""
         part = bytes(data)
         self._parts.append(part)
         return len(part)
@@ -158,7 +160,7 @@ def zip_parts(folder: Path, about: Fingerprint, digests: Mapping[str, str], insi
     The files must be those of the fingerprint `about`, and the tables must have the SHA-256 in `digests`. If anything
     differs, the ZIP file breaks off.
     """
-    parts = _Parts()
+    parts = ZipTarget()
     with zipfile.ZipFile(parts, "w", allowZip64=True) as archive:
         signature = {SIGNATURE_FILE: None} if SIGNATURE_FILE in about.marks else {}
         for name, expected in {**digests, FILE: about.manifest_sha256, **signature}.items():

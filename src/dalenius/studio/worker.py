@@ -1,4 +1,4 @@
-"""Exact answers, prices of strata, looks at tables, and counts, from processes of their own: they can be killed.
+"""Exact answers, prices of strata, looks at tables, counts and analyses, from processes that can be killed.
 
 The first question starts two child processes: one works, and one waits, so that the next question need not wait for an
 interpreter to start. A child reads questions from its standard input and writes answers to its standard output, one at
@@ -19,6 +19,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -27,10 +28,11 @@ from dalenius.errors import DaleniusError, SolverError
 from dalenius.model.concern import Concern
 from dalenius.model.plan import PlanOptions
 from dalenius.model.problem import ValueCounts
+from dalenius.model.progress import Progress, Silent
 from dalenius.policy.limits import LimitPolicy
-from dalenius.studio.child import Count, Counted, Look, Question, ReadColumns, Reply
+from dalenius.studio.child import AboutRelease, Counted, Look, Question, Step
 from dalenius.studio.exploration import Curve, Exploration, TradeOffPoint
-from dalenius.tables.killable import Allowance, Watch, python_process
+from dalenius.tables.killable import Allowance, Watch, python_process, receive
 
 if TYPE_CHECKING:
     from dalenius.publishing.arrangement import StrataPrice
@@ -94,7 +96,7 @@ class ExactWorker:
                 self._children.pop(0).kill()
             if not self._children:
                 self._children.append(_Child())
-            self._pending = self._children[0].ask(question)
+            self._pending = self._children[0].ask(_Asked(question))
             self._start_missing()
             return self._pending
 
@@ -163,24 +165,29 @@ class Looks:
 class Counting:
     """Counts from releases. Each question has a process of its own, with an allowance; the last one waits for the next.
 
-    Threads may share it.
+    Threads may share it. Analyses are the same, one `at_once`: what was learned for one is known for the next.
     """
 
-    def __init__(self, allowance: Allowance) -> None:
-        self._allowance = allowance
+    def __init__(self, allowance: Allowance, at_once: int = _COUNTS_AT_ONCE) -> None:
+        self._allowance, self._at_once = allowance, at_once
         self._lock = threading.RLock()
         self._closed = False
-        self._waiting: deque[tuple[Question, Future[Counted]]] = deque()
+        self._waiting: deque[tuple[_Asked, Future[Counted]]] = deque()
         self._busy: dict[Future[Counted], _Child] = {}
         self._idle: _Child | None = None
 
-    def ask(self, question: ReadColumns | Count) -> Future[Counted]:
-        """The answer, once there is a process for it: there are few at a time."""
+    def ask(
+        self, question: AboutRelease, progress: Progress | None = None, allowance: Allowance | None = None
+    ) -> Future[Counted]:
+        """The answer, once there is a process for it: there are few at a time. It may have its own allowance.
+
+        If `progress` raises an error, the process is killed, and the error is the answer.
+        """
         future: Future[Counted] = Future()
         with self._lock:
             if self._closed:
                 raise Abandoned("the worker is closed")
-            self._waiting.append((question, future))
+            self._waiting.append((_Asked(question, allowance or self._allowance, progress or Silent()), future))
             self._go_on()
         return future
 
@@ -213,13 +220,13 @@ class Counting:
             return tuple(child.number for child in self._busy.values())
 
     def _go_on(self) -> None:
-        while self._waiting and len(self._busy) < _COUNTS_AT_ONCE:
-            question, future = self._waiting.popleft()
+        while self._waiting and len(self._busy) < self._at_once:
+            asked, future = self._waiting.popleft()
             child, self._idle = self._idle, None
             if child is None or not child.is_alive():
                 child = _Child()
             self._busy[future] = child
-            child.ask(question, self._allowance).add_done_callback(partial(self._answered, child, future))
+            child.ask(asked).add_done_callback(partial(self._answered, child, future))
 
     def _answered(self, child: _Child, future: Future[Counted], answer: Future[Any]) -> None:
         with self._lock:
@@ -238,12 +245,21 @@ class Counting:
                 future.set_result(answer.result())
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A question, what its answer may take, and who hears how far it is."""
+
+    question: Question
+    allowance: Allowance = _UNLIMITED
+    progress: Progress = field(default_factory=Silent)
+
+
 class _Child:
     """A process and the thread that talks to it."""
 
     def __init__(self) -> None:
         self._process = python_process(_PROGRAM, **_ONE_THREAD)
-        self._waiting: SimpleQueue[tuple[Question, Future[Any], Allowance] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[_Asked, Future[Any]] | None] = SimpleQueue()
         self._asking, self._ended = threading.Lock(), False
         self._thread = threading.Thread(target=self._talk, name="dalenius-exact", daemon=True)
         self._thread.start()
@@ -255,13 +271,13 @@ class _Child:
     def is_alive(self) -> bool:
         return not self._ended and self._process.poll() is None
 
-    def ask(self, question: Question, allowance: Allowance = _UNLIMITED) -> Future[Any]:
+    def ask(self, asked: _Asked) -> Future[Any]:
         future: Future[Any] = Future()
         with self._asking:
             if self._ended:
                 _fail(future, _no_answer())
             else:
-                self._waiting.put((question, future, allowance))
+                self._waiting.put((asked, future))
         return future
 
     def kill(self) -> None:
@@ -288,12 +304,13 @@ class _Child:
             assert process.stdin is not None  # noqa: S101 (both are pipes)
             assert process.stdout is not None  # noqa: S101
             while (entry := self._waiting.get()) is not None:
-                question, future, allowance = entry
+                asked, future = entry
                 try:
-                    pickle.dump(question, process.stdin)
+                    pickle.dump(asked.question, process.stdin)
                     process.stdin.flush()
-                    Watch(process.pid, allowance).wait(process.stdout.fileno())
-                    reply: Reply = pickle.load(process.stdout)  # noqa: S301 (from a process of our own)
+                    watch = Watch(process.pid, asked.allowance)
+                    while isinstance(reply := receive(process.stdout.fileno(), watch), Step):
+                        reply.tell(asked.progress)
                 except Exception as error:  # noqa: BLE001 (half an answer may be anything, and somebody is waiting)
                     with self._asking:  # before anybody hears of it and asks again
                         self._ended = True

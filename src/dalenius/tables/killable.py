@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dalenius.errors import DaleniusError, MemoryLimitError, SolverError, TimeLimitError, UsageError
 
@@ -51,13 +51,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Allowance:
-    """What one count may take: seconds, and bytes for the whole process. None means no limit.
+    """What one count, or other work, may take: seconds, and bytes for the whole process. None means no limit.
 
     On systems without /proc, only DuckDB's own part of the memory is limited.
     """
 
     seconds: float | None = SECONDS
     memory: int | None = None
+    what: str = "the count"
 
     @classmethod
     def of(cls, seconds: float | None, memory: int | None) -> Allowance:
@@ -93,11 +94,11 @@ class Watch:
         seconds, memory = self._allowance.seconds, self._allowance.memory
         if seconds is not None and time.monotonic() - self._began > seconds:
             return TimeLimitError(
-                f"the count took more than {seconds:g} seconds, and was stopped",
+                f"{self._allowance.what} took more than {seconds:g} seconds, and was stopped",
                 "Ask for something simpler, or give a larger --timeout (0 means no limit).",
             )
         if memory is not None and _memory_of(self._process) > memory:
-            return out_of_memory(memory)
+            return out_of_memory(memory, self._allowance.what)
         return None
 
     def wait(self, source: int) -> None:
@@ -109,11 +110,11 @@ class Watch:
                 raise error
 
 
-def out_of_memory(memory: int | None = None) -> MemoryLimitError:
-    """The error for a count that needs more memory than it may have."""
+def out_of_memory(memory: int | None = None, what: str = "the count") -> MemoryLimitError:
+    """The error for a count, or other work, that needs more memory than it may have."""
     much = "than there is" if memory is None else f"than {memory // 2**20:,} MiB"
     return MemoryLimitError(
-        f"the count needs more memory {much}, and was stopped",
+        f"{what} needs more memory {much}, and was stopped",
         "Ask for fewer groups, or for less text in one value, or give a larger --memory.",
     )
 
@@ -210,10 +211,10 @@ def _work(work: Callable[[], Iterable[Any]], answer: int, alive: int) -> NoRetur
         with os.fdopen(answer, "wb") as stream:
             try:
                 for item in work():
-                    _send(stream, "item", item)
-                _send(stream, "done", None)
+                    send(stream, ("item", item))
+                send(stream, ("done", None))
             except BaseException as error:  # noqa: BLE001 (whatever it is, somebody is waiting)
-                _send(stream, "error", _portable(error))
+                send(stream, ("error", _portable(error)))
     finally:
         os._exit(0)
 
@@ -237,8 +238,9 @@ def _portable(error: BaseException) -> BaseException:
     return error
 
 
-def _send(stream: IO[bytes], kind: Literal["item", "done", "error"], content: object) -> None:
-    message = pickle.dumps((kind, content))
+def send(stream: IO[bytes], content: object) -> None:
+    """Send something to another process, which may `receive` it."""
+    message = pickle.dumps(content)
     stream.write(len(message).to_bytes(_HEAD) + message)
     stream.flush()
 
@@ -246,14 +248,19 @@ def _send(stream: IO[bytes], kind: Literal["item", "done", "error"], content: ob
 def _items(source: int, watch: Watch) -> Iterator[Any]:
     """The items that a process sends; its error is raised. EOFError if it ends before it is done."""
     while True:
-        size = int.from_bytes(_read(source, _HEAD, watch))
-        kind, content = pickle.loads(_read(source, size, watch))  # noqa: S301 (from a process of our own)
+        kind, content = receive(source, watch)
         if kind == "error":
             raise content
         if kind == "done":
             return
         yield content
         watch.restart()
+
+
+def receive(source: int, watch: Watch) -> Any:
+    """What a watched process sends. EOFError if it ends before."""
+    size = int.from_bytes(_read(source, _HEAD, watch))
+    return pickle.loads(_read(source, size, watch))  # noqa: S301 (from a process of our own)
 
 
 def _read(source: int, size: int, watch: Watch) -> bytes:

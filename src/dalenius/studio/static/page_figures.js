@@ -2,6 +2,7 @@
 
 import { assumption, estimated, fromTo, groupValue, share } from "./answers.js";
 import { countFrom } from "./counting.js";
+import { offerLines } from "./csv.js";
 import { byId, count, el, fill, named, nameText, plural, sentence, svg } from "./dom.js";
 import { get } from "./server.js";
 import { announce, clear, complain } from "./shell.js";
@@ -9,7 +10,6 @@ import { announce, clear, complain } from "./shell.js";
 const MOST_BARS = 200;
 let published = null; // the columns of the release
 let choices = []; // the values that can be counted, of all sensitive columns
-let address = "";
 let latest = 0;
 
 byId("release").addEventListener("change", open);
@@ -150,8 +150,6 @@ function picture({ estimate, interval: [low, high] }, most) {
   }
 }
 
-const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
-
 /** Offer the figures that are shown as a CSV file. */
 function offer(figures, by) {
   const rows = figures.map(({ group, estimate, interval, coverage, bounds }) => [
@@ -162,9 +160,5 @@ function offer(figures, by) {
     ...bounds,
   ]);
   const head = [by.name, "estimate", "interval_low", "interval_high", "coverage", "certain_low", "certain_high"];
-  const text = [head, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
-  URL.revokeObjectURL(address);
-  address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  byId("download").href = address;
-  byId("download").hidden = false;
+  offerLines(byId("download"), [head, ...rows]);
 }

@@ -13,6 +13,8 @@ const WORK = {
   verify: "Verifying",
   audit: "Auditing",
   report: "Writing the report",
+  crosstab: "Making a cross-tab",
+  completed: "Drawing completed tables",
 };
 
 let state = initial; // the draft that the page shows
@@ -64,7 +66,7 @@ async function take() {
 }
 
 function showStale() {
-  const showsDraft = !["query", "figures"].includes(document.body.dataset.page);
+  const showsDraft = !["query", "figures", "crosstab", "completed"].includes(document.body.dataset.page);
   if (!showsDraft || byId("stale").childElementCount > 0) return;
   const button = el("button", { type: "button", class: "primary", "data-test": "take-newer" }, "Show the newer draft");
   button.addEventListener("click", () => take().catch(complain));
