@@ -18,7 +18,7 @@ draws <- lapply(files, read.csv)
 # So mice takes the draws for imputations of a column that is missing for everybody. That column must not be a factor:
 # mice 3.15 fails on one without any value.
 missing <- draws[[1]]
-missing$diabetes <- NA
+missing$disease <- NA
 tables <- c(list(missing), draws)
 long <- do.call(rbind, tables)
 long$drawn_not_data <- NULL
@@ -27,7 +27,7 @@ long$.id <- rep(seq_len(nrow(missing)), times = length(tables))
 completed <- as.mids(long)
 
 # Your model goes here. It is fitted to each draw as it would be to the data.
-fits <- with(completed, glm(diabetes == "yes" ~ age + gender, family = binomial))
+fits <- with(completed, glm(disease == "cancer" ~ age + smoker, family = binomial))
 
 # Rubin's rules, with the degrees of freedom of Barnard and Rubin.
 table <- summary(pool(fits), conf.int = TRUE)

@@ -15,7 +15,7 @@ stopifnot("The folder has to hold two draws or more, as CSV." = length(files) >=
 draws <- imputationList(lapply(files, read.csv))
 
 # Your model goes here. It is fitted to each draw as it would be to the data.
-fits <- with(draws, glm(diabetes == "yes" ~ age + gender, family = binomial))
+fits <- with(draws, glm(disease == "cancer" ~ age + smoker, family = binomial))
 
 # Rubin's rules. mitools takes the sample for a large one, unless it knows the degrees of freedom of the complete data.
 # (Those of the result are then a little larger than with mice, which follows Barnard and Rubin to the letter: mitools

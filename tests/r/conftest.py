@@ -67,14 +67,14 @@ def pool_in_r(run_script: RunScript) -> PoolInR:
 
 @pytest.fixture(scope="package")
 def people() -> Columns:
-    """The columns of a table in which diabetes goes with age and gender."""
+    """The columns of a table in which cancer goes with age and smoking."""
     rng = np.random.default_rng(20)
-    age, male = rng.integers(20, 90, PEOPLE), rng.random(PEOPLE) < 0.5
-    ill = rng.random(PEOPLE) < 1 / (1 + np.exp(4 - 0.05 * age - 0.8 * male))
+    age, smoker = rng.integers(20, 90, PEOPLE), rng.random(PEOPLE) < 0.5
+    ill = rng.random(PEOPLE) < 1 / (1 + np.exp(4 - 0.05 * age - 0.8 * smoker))
     return {
         "age": [int(years) for years in age],
-        "gender": ["M" if one else "F" for one in male],
-        "diabetes": ["yes" if one else "no" for one in ill],
+        "smoker": ["yes" if one else "no" for one in smoker],
+        "disease": ["cancer" if one else "flu" for one in ill],
     }
 
 
@@ -86,9 +86,9 @@ def completed(people: Columns, tmp_path_factory: pytest.TempPathFactory) -> Path
     rng = np.random.default_rng(21)
     buckets = np.argsort(people["age"], kind="stable").reshape(-1, BUCKET)
     for draw in range(1, DRAWS + 1):
-        diabetes = np.array(people["diabetes"])
-        diabetes[buckets] = rng.permuted(diabetes[buckets], axis=1)
-        write_draw(folder, draw, {**people, "diabetes": diabetes.tolist()})
+        disease = np.array(people["disease"])
+        disease[buckets] = rng.permuted(disease[buckets], axis=1)
+        write_draw(folder, draw, {**people, "disease": disease.tolist()})
     return folder
 
 

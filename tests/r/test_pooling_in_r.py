@@ -18,16 +18,16 @@ import pytest
 from tests.r.conftest import Pooled, PoolInR, RunScript
 
 Array = npt.NDArray[np.float64]
-TERMS = ("(Intercept)", "age", "genderM")
+TERMS = ("(Intercept)", "age", "smokeryes")
 SCRIPTS = ("pool_with_mice.R", "pool_with_mitools.R")
 
 
 def read_draw(path: Path) -> tuple[Array, Array]:
-    """The columns that explain (a constant, age, male), and whether somebody has diabetes in this draw."""
+    """The columns that explain (a constant, age, smoking), and whether somebody has cancer in this draw."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    explaining = np.array([(1, int(row["age"]), row["gender"] == "M") for row in rows], dtype=np.float64)
-    return explaining, np.array([row["diabetes"] == "yes" for row in rows], dtype=np.float64)
+    explaining = np.array([(1, int(row["age"]), row["smoker"] == "yes") for row in rows], dtype=np.float64)
+    return explaining, np.array([row["disease"] == "cancer" for row in rows], dtype=np.float64)
 
 
 def fit(explaining: Array, ill: Array) -> tuple[Array, Array]:

@@ -1,0 +1,1 @@
+dalenius export release --weights learned --out weighted.parquet
