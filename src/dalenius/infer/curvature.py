@@ -33,6 +33,7 @@ from dalenius.infer.features import ROWS_AT_ONCE, Design, Piece, Singles
 _PSEUDO = 0.05  # of the mean of a feature's diagonal: what a rare entry is believed to have
 _RANGE = (0.3, 100.0)  # of the scale
 _TOLERANCE, _MOST_STEPS = 3e-2, 40
+_ROUNDING = 1e-5  # of the largest eigenvalue
 _FEW_STRATA = 10  # of which little is learned of how slopes differ between strata
 
 Pair = tuple[Floats, Floats]  # slopes (features x values) and levels (strata x values)
@@ -44,6 +45,26 @@ class Variances:
 
     slopes: Floats
     levels: float
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The features of a part, the directions in which its h is diagonal, among features and among values, and h."""
+
+    own: Integers
+    features: Floats
+    values: Floats
+    h: Floats
+
+    def along(self, slopes: Floats) -> Floats:
+        """Slopes of all features in these directions."""
+        turned: Floats = self.features.T @ slopes[self.own] @ self.values
+        return turned
+
+
+def _without_noise(strengths: Floats) -> Floats:
+    """Eigenvalues, 0 where they are only rounding errors: of directions in which nothing can be seen."""
+    return np.where(strengths > _ROUNDING * strengths.max(initial=0), strengths, 0)
 
 
 def dot(one: Pair, other: Pair) -> float:
@@ -76,13 +97,17 @@ class Curvature:
         total: Floats = (np.matmul(scaled, self.within).sum(axis=0) * self.scale).astype(np.float64)
         return total
 
-    def spectra(self) -> Iterator[Floats]:
+    def spectra(self) -> Iterator[Directions]:
         """For every part by itself its h in its main directions, within strata."""
-        features, values = self.typical()
-        strength = np.maximum(np.linalg.eigvalsh(values), 0)
+        features, values = self._unscaled()
+        strength, kinds = np.linalg.eigh(values)
+        squares = self.scale.astype(np.float64) ** 2
         for part in range(len(self._design.coding.parts)):
             own = np.flatnonzero(self._design.coding.part_of == part)
-            yield np.outer(np.maximum(np.linalg.eigvalsh(features[np.ix_(own, own)]), 0), strength).ravel()
+            spread, axes = np.linalg.eigh(features[np.ix_(own, own)])
+            scales = (axes**2).T @ squares[own] @ kinds**2
+            h = scales * np.outer(_without_noise(spread), _without_noise(strength))
+            yield Directions(own, axes, kinds, h)
 
     def as_shown(self) -> Floats:
         """Take what buckets show for the second derivatives, less where slopes differ between strata.
@@ -120,14 +145,16 @@ class Curvature:
 
     def typical(self) -> tuple[Floats, Floats]:
         """One matrix of features and one of values, whose product is nearly the whole."""
-        traces = np.einsum("ckk->c", self.within).astype(np.float64)
-        values = self.within.sum(axis=0, dtype=np.float64)
+        features, values = self._unscaled()
         values += np.eye(len(values)) * (1e-6 * np.trace(values) + 1e-9)
-        features = np.einsum("c,cmn->mn", traces / max(traces.sum(), 1e-9), self._design.spreads)
         rows, columns = self.scale.mean(axis=1), self.scale.mean(axis=0)
         columns = columns / columns.mean()
-        features = rows[:, None] * features * rows[None, :]
-        return features.astype(np.float64), columns[:, None] * values * columns[None, :]
+        return rows[:, None] * features * rows[None, :], columns[:, None] * values * columns[None, :]
+
+    def _unscaled(self) -> tuple[Floats, Floats]:
+        traces = np.einsum("ckk->c", self.within).astype(np.float64)
+        features = np.einsum("c,cmn->mn", traces / max(traces.sum(), 1e-9), self._design.spreads)
+        return features.astype(np.float64), self.within.sum(axis=0, dtype=np.float64)
 
     def _within(self, residuals: Singles) -> Singles:
         """A, added up over the strata of each cell."""

@@ -47,7 +47,8 @@ _LEAST = 1e-26  # a probability
 _PSEUDO = 30.0  # records, that a stratum has beside its own, for its first levels
 _BELIEVED = 0.1  # τ, before anything is seen
 _FACTOR = 6.0  # by which τ² changes at most at a time
-_WIDER = 1.25  # τ of draws
+_TYPICAL = 0.5  # τ, as draws believe: half of all are larger
+_GRID = np.geomspace(0.01, 10, 61)  # of τ
 
 _Place = tuple[Singles, Singles, Pair]  # q - p, p, and the derivative of the likelihood
 
@@ -60,10 +61,11 @@ class Regression:
     base: Floats
     point: Pair
     deviations: Floats
-    doubts: Floats
     _curvature: Curvature
     _residuals: Singles
+    _pulled: Pair
     _damped: Floats
+    _beliefs: Floats
 
     def levels(self, point: Pair | None = None) -> Floats:
         """The level of every value in every stratum."""
@@ -99,11 +101,12 @@ class Regression:
 
     def draw(self, random: np.random.Generator) -> Pair:
         """Slopes and levels that could be behind the release."""
-        drawn = _WIDER * self.deviations * np.exp(self.doubts * random.standard_normal(len(self.deviations)))
+        drawn = np.array([random.choice(_GRID, p=belief) for belief in self._beliefs])
         system = System(self.design, self._curvature, _variances(drawn))
         slopes, levels = self._noise(random)
-        slopes += np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
-        levels += np.sqrt(system.levels) * random.standard_normal(levels.shape)
+        held = system.precision(self.point)
+        slopes += self._pulled[0] - held[0] + np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
+        levels += self._pulled[1] - held[1] + np.sqrt(system.levels) * random.standard_normal(levels.shape)
         apart = system.solve((slopes, levels))
         return self.point[0] + apart[0], self.point[1] + apart[1]
 
@@ -141,8 +144,12 @@ def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | N
         if each_round is not None:
             each_round()
     curvature = Curvature(design, *at[:2])
-    deviations, doubts = _renewed(design, curvature, deviations, point)
-    return Regression(design, base, point, deviations, doubts, curvature, at[0], curvature.as_shown())
+    held = system.precision(point)
+    deviations, _ = _renewed(design, curvature, deviations, point)
+    damped = curvature.as_shown()
+    pulled = held[0] * damped**2, held[1]
+    beliefs = _believed(curvature, point, pulled)
+    return Regression(design, base, point, deviations, curvature, at[0], pulled, damped, beliefs)
 
 
 def _at(design: Design, base: Floats, point: Pair) -> _Place:
@@ -222,10 +229,10 @@ def _renewed(design: Design, curvature: Curvature, before: Floats, point: Pair) 
     """Every τ, and how well its logarithm is known."""
     part_of = design.coding.part_of
     found = []
-    for part, h in enumerate(curvature.spectra()):
+    for part, directions in enumerate(curvature.spectra()):
         own = part_of == part
         squares, excess = float((point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
-        found.append(_renewed_one(squares, h, 1 / excess, float(before[part])))
+        found.append(_renewed_one(squares, directions.h.ravel(), 1 / excess, float(before[part])))
     levels = float((point[1] ** 2).sum())
     found.append(_renewed_one(levels, curvature.level_spectrum(), 1.0, float(before[-1])))
     deviations, doubts = np.array(found).T
@@ -238,6 +245,29 @@ def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> tupl
     renewed = (squares + _BELIEVED**2) / (expected + 1)
     deviation = float(np.sqrt(np.clip(renewed, variance / _FACTOR, variance * _FACTOR)))
     return deviation, float(1 / np.sqrt(2 * (expected + 1)))
+
+
+def _believed(curvature: Curvature, point: Pair, pulled: Pair) -> Floats:
+    """How probable each τ of the grid is, for every part and for levels, slopes of any size being integrated out."""
+    every = [
+        _posterior(directions.along(point[0]), directions.along(pulled[0]), directions.h)
+        for directions in curvature.spectra()
+    ]
+    strength, axes = np.linalg.eigh(curvature.between)
+    turned = [np.einsum("skl,sk->sl", axes, part) for part in (point[1], pulled[1])]
+    return np.array([*every, _posterior(turned[0], turned[1], np.maximum(strength, 0))])
+
+
+def _posterior(point: Floats, pulled: Floats, h: Floats) -> Floats:
+    """The same for slopes in directions where h is diagonal, given the derivatives of the likelihood at the point."""
+    known = h > 0
+    h, right = h[known], h[known] * point[known] + pulled[known]
+    wider = 1 + h * (_GRID**2)[:, None]
+    logs = -0.5 * np.log(wider).sum(axis=1) - 0.5 * ((right**2 / h) / wider).sum(axis=1)
+    logs += np.log(_GRID / (1 + (_GRID / _TYPICAL) ** 2))
+    logs -= logs.max()
+    found: Floats = np.exp(logs) / np.exp(logs).sum()
+    return found
 
 
 def _variances(deviations: Floats) -> Variances:
