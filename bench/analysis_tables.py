@@ -236,10 +236,12 @@ def coverage(found: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
         if own:
             ratios = np.array([(one["estimate"] - one["truth"]) / max(one["error"], 1e-12) for one in own])
             some = np.array([one["error"] > 0 for one in own])
+            off = [abs(one["estimate"] - one["truth"]) / abs(one["truth"]) for one in own if one["truth"]]
             result[kind] = {
                 "quantities": len(own),
                 "holds": float(np.mean([one["holds"] for one in own])),
                 "ratio": float(np.sqrt(np.mean(ratios[some] ** 2))) if some.any() else 0.0,
+                "relative error": float(np.median(off)),
             }
     return result
 

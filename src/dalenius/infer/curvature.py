@@ -41,7 +41,7 @@ Pair = tuple[Floats, Floats]  # slopes (features x values) and levels (strata x 
 
 @dataclass(frozen=True)
 class Variances:
-    """The variance τ² of slopes, by part of the features, and of levels."""
+    """The variance of slopes, by feature and value, and that of levels."""
 
     slopes: Floats
     levels: float
@@ -108,6 +108,11 @@ class Curvature:
             scales = (axes**2).T @ squares[own] @ kinds**2
             h = scales * np.outer(_without_noise(spread), _without_noise(strength))
             yield Directions(own, axes, kinds, h)
+
+    def diagonal(self) -> Floats:
+        """h by feature and value, within strata."""
+        plain = np.einsum("cmm,ckk->mk", self._design.spreads, self.within).astype(np.float64)
+        return np.maximum(plain, 0) * self.scale.astype(np.float64) ** 2
 
     def as_shown(self) -> Floats:
         """Take what buckets show for the second derivatives, less where slopes differ between strata.
@@ -273,7 +278,7 @@ class System:
     def __init__(self, design: Design, curvature: Curvature, variances: Variances) -> None:
         self._design, self._curvature = design, curvature
         self._means = design.means.astype(np.float64)
-        self.slopes = 1 / variances.slopes[design.coding.part_of][:, None]
+        self.slopes = 1 / variances.slopes
         self.levels = 1 / variances.levels
         self._inverse = np.linalg.inv(curvature.between + self.levels * np.eye(design.kinds))
         left = self._inverse @ curvature.between * self.levels
@@ -315,7 +320,7 @@ class System:
         features, values = self._curvature.typical()
         ratio = float(np.einsum("skk->", self._left) / np.trace(values))
         features = features + ratio / self._design.strata * (self._means.T @ self._means)
-        roots = 1 / np.sqrt(self.slopes)
+        roots = np.exp(-np.log(self.slopes).mean(axis=1, keepdims=True) / 2)
         spread, axes = np.linalg.eigh(roots * features * roots.T)
         strength, self._directions = np.linalg.eigh(values)
         self._axes = roots * axes

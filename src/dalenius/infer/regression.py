@@ -27,6 +27,7 @@ ones and some large ones, and not normal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,6 +48,9 @@ _LEAST = 1e-26  # a probability
 _PSEUDO = 30.0  # records, that a stratum has beside its own, for its first levels
 _BELIEVED = 0.1  # τ, before anything is seen
 _FACTOR = 6.0  # by which τ² changes at most at a time
+_FREEDOM = 2.0  # degrees of freedom of the t distribution that slopes of a part have
+_FACTORS = np.geomspace(1 / 8, 8**4, 21)  # variances of slopes, as shares of what is usual in their part
+_PRIOR = -_FREEDOM / 2 * (np.log(_FACTORS) + 1 / _FACTORS)  # the logarithm of how frequent these are
 _TYPICAL = 0.5  # τ, as draws believe: half of all are larger
 _GRID = np.geomspace(0.01, 10, 61)  # of τ
 
@@ -66,6 +70,7 @@ class Regression:
     _pulled: Pair
     _damped: Floats
     _beliefs: Floats
+    _h: Floats
 
     def levels(self, point: Pair | None = None) -> Floats:
         """The level of every value in every stratum."""
@@ -102,13 +107,27 @@ class Regression:
     def draw(self, random: np.random.Generator) -> Pair:
         """Slopes and levels that could be behind the release."""
         drawn = np.array([random.choice(_GRID, p=belief) for belief in self._beliefs])
-        system = System(self.design, self._curvature, _variances(drawn))
+        variances = drawn[self.design.coding.part_of][:, None] ** 2
+        variances = variances * self._stretched(variances, random)
+        system = System(self.design, self._curvature, Variances(variances, float(drawn[-1] ** 2)))
         slopes, levels = self._noise(random)
         held = system.precision(self.point)
         slopes += self._pulled[0] - held[0] + np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
         levels += self._pulled[1] - held[1] + np.sqrt(system.levels) * random.standard_normal(levels.shape)
         apart = system.solve((slopes, levels))
         return self.point[0] + apart[0], self.point[1] + apart[1]
+
+    def _stretched(self, variances: Floats, random: np.random.Generator) -> Floats:
+        """By how much the variance of each slope is larger or smaller than that of its part."""
+        pulled, h = self._pulled[0] - self.design.means.T.astype(np.float64) @ self._pulled[1], self._h
+        seen = (h * self.point[0] + pulled) ** 2 / np.maximum(h, _LEAST)
+        best, chosen = np.full(h.shape, -np.inf), np.ones(h.shape)
+        for factor, prior in zip(_FACTORS, _PRIOR, strict=True):
+            wider = 1 + h * variances * factor
+            score = prior - 0.5 * np.log(wider) - 0.5 * seen / wider + random.gumbel(size=h.shape)
+            chosen = np.where(score > best, factor, chosen)
+            best = np.maximum(score, best)
+        return chosen
 
     def _noise(self, random: np.random.Generator) -> Pair:
         """A deviate of the derivative: that of each bucket times a normal number, and one of what totals tell."""
@@ -131,25 +150,26 @@ def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | N
     own = design.compositions + _PSEUDO * share
     point: Pair = (np.zeros((design.width, design.kinds)), np.log(own / own.sum(axis=1, keepdims=True)) - base)
     at = _at(design, base, point)
-    deviations = np.full(len(design.coding.parts) + 1, _BELIEVED)
+    deviations, weights = np.full(len(design.coding.parts) + 1, _BELIEVED), np.ones(point[0].shape)
     steps: list[tuple[Pair, Pair]] = []
     for number in range(rounds):
         if number % _RENEWED == 0:
             curvature = Curvature(design, *at[:2])
             if number:
-                deviations, _ = _renewed(design, curvature, deviations, point)
-            system = System(design, curvature, _variances(deviations))
+                deviations, _ = _renewed(design, curvature, deviations, weights, point)
+                weights = _weights(design, deviations, point)
+            system = System(design, curvature, _variances(design, deviations, weights))
         point, at, step = _step(design, base, point, at, system, steps)
         steps = [*steps, step][-_KEPT:]
         if each_round is not None:
             each_round()
     curvature = Curvature(design, *at[:2])
-    held = system.precision(point)
-    deviations, _ = _renewed(design, curvature, deviations, point)
+    held, before = system.precision(point), deviations
+    deviations, _ = _renewed(design, curvature, deviations, weights, point)
     damped = curvature.as_shown()
     pulled = held[0] * damped**2, held[1]
-    beliefs = _believed(curvature, point, pulled)
-    return Regression(design, base, point, deviations, curvature, at[0], pulled, damped, beliefs)
+    beliefs = _believed(design, curvature, before, weights, point)
+    return Regression(design, base, point, deviations, curvature, at[0], pulled, damped, beliefs, curvature.diagonal())
 
 
 def _at(design: Design, base: Floats, point: Pair) -> _Place:
@@ -225,13 +245,13 @@ def _direction(slope: Pair, system: System, steps: list[tuple[Pair, Pair]]) -> P
     return direction
 
 
-def _renewed(design: Design, curvature: Curvature, before: Floats, point: Pair) -> tuple[Floats, Floats]:
+def _renewed(design: Design, curvature: Curvature, before: Floats, weights: Floats, point: Pair) -> tuple[Floats, Floats]:
     """Every τ, and how well its logarithm is known."""
     part_of = design.coding.part_of
     found = []
     for part, directions in enumerate(curvature.spectra()):
         own = part_of == part
-        squares, excess = float((point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
+        squares, excess = float((weights[own] * point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
         found.append(_renewed_one(squares, directions.h.ravel(), 1 / excess, float(before[part])))
     levels = float((point[1] ** 2).sum())
     found.append(_renewed_one(levels, curvature.level_spectrum(), 1.0, float(before[-1])))
@@ -247,28 +267,40 @@ def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> tupl
     return deviation, float(1 / np.sqrt(2 * (expected + 1)))
 
 
-def _believed(curvature: Curvature, point: Pair, pulled: Pair) -> Floats:
-    """How probable each τ of the grid is, for every part and for levels, slopes of any size being integrated out."""
-    every = [
-        _posterior(directions.along(point[0]), directions.along(pulled[0]), directions.h)
-        for directions in curvature.spectra()
-    ]
-    strength, axes = np.linalg.eigh(curvature.between)
-    turned = [np.einsum("skl,sk->sl", axes, part) for part in (point[1], pulled[1])]
-    return np.array([*every, _posterior(turned[0], turned[1], np.maximum(strength, 0))])
+def _believed(design: Design, curvature: Curvature, deviations: Floats, weights: Floats, point: Pair) -> Floats:
+    """How probable each τ of the grid is, for every part and for levels. `deviations` are those of the fit."""
+    found = []
+    for part, directions in enumerate(curvature.spectra()):
+        own = design.coding.part_of == part
+        squares = float((weights[own] * point[0][own] ** 2).sum())
+        found.append(_posterior(squares, directions.h.ravel(), float(deviations[part])))
+    found.append(_posterior(float((point[1] ** 2).sum()), curvature.level_spectrum(), float(deviations[-1])))
+    return np.array(found)
 
 
-def _posterior(point: Floats, pulled: Floats, h: Floats) -> Floats:
-    """The same for slopes in directions where h is diagonal, given the derivatives of the likelihood at the point."""
-    known = h > 0
-    h, right = h[known], h[known] * point[known] + pulled[known]
-    wider = 1 + h * (_GRID**2)[:, None]
-    logs = -0.5 * np.log(wider).sum(axis=1) - 0.5 * ((right**2 / h) / wider).sum(axis=1)
+def _posterior(squares: Floats | float, h: Floats, before: float) -> Floats:
+    """The same, given what the squares of slopes add up to: nearly a chi-square number times its expectation."""
+    each = before**4 * h * (1 + h * _GRID[:, None] ** 2) / (1 + before**2 * h) ** 2
+    expected = np.maximum(each.sum(axis=1), _LEAST)
+    half = expected**2 / np.maximum((each**2).sum(axis=1), _LEAST) / 2
+    ratio = np.maximum(squares, _LEAST) / expected
+    logs = half * (np.log(half * ratio) - ratio) - _log_gamma(half)
     logs += np.log(_GRID / (1 + (_GRID / _TYPICAL) ** 2))
     logs -= logs.max()
     found: Floats = np.exp(logs) / np.exp(logs).sum()
     return found
 
 
-def _variances(deviations: Floats) -> Variances:
-    return Variances(deviations[:-1] ** 2, float(deviations[-1] ** 2))
+def _log_gamma(numbers: Floats) -> Floats:
+    return np.array([math.lgamma(number) for number in numbers])
+
+
+def _weights(design: Design, deviations: Floats, point: Pair) -> Floats:
+    """The precision of every slope as a share of its part's: little for slopes that stand out."""
+    relative = point[0] / deviations[design.coding.part_of][:, None]
+    weights: Floats = (_FREEDOM + 1) / (_FREEDOM + relative**2)
+    return weights
+
+
+def _variances(design: Design, deviations: Floats, weights: Floats) -> Variances:
+    return Variances(deviations[design.coding.part_of][:, None] ** 2 / weights, float(deviations[-1] ** 2))
