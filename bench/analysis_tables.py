@@ -101,6 +101,7 @@ class Asked:
     kind: str
     number: int
     of: Callable[[Coded, Sequence[Integers]], Floats]  # draws x quantities
+    about: list[tuple[list[str], int]]  # for each its quasi-identifiers and its value
 
 
 def ask(coded: Coded, quantities: int, seed: int) -> list[Asked]:
@@ -125,7 +126,7 @@ def _cells(coded: Coded, number: int, random: np.random.Generator) -> Asked:
                 found[place, own] = table[codes[own] * rows.values + values[own]]
         return found
 
-    return Asked("cell", number, of)
+    return Asked("cell", number, of, [([coded.names[one]], int(value)) for one, value in zip(columns, values, strict=True)])
 
 
 def _shares(coded: Coded, number: int, random: np.random.Generator) -> Asked:
@@ -147,7 +148,8 @@ def _shares(coded: Coded, number: int, random: np.random.Generator) -> Asked:
             found[:, place] = [(draw[those] == value).mean() for draw in draws]
         return found
 
-    return Asked("share", number, of)
+    about = [([coded.names[column] for column, _ in chosen], value) for chosen, value in groups]
+    return Asked("share", number, of, about)
 
 
 def _matching(rows: Coded, chosen: list[tuple[int, Integers]]) -> Bools:
@@ -167,7 +169,8 @@ def _models(coded: Coded, number: int, random: np.random.Generator) -> list[Aske
         columns = random.choice(len(coded.codes), wide, replace=False)
         terms = [_term(coded, int(column), random) for column in columns]
         value = int(random.integers(coded.values))
-        models.append(Asked("coefficient", wide, _Logit(terms, value)))
+        about = [([coded.names[column]], value) for column, _ in terms]
+        models.append(Asked("coefficient", wide, _Logit(terms, value), about))
         left -= wide
     return models
 
@@ -219,6 +222,7 @@ def compare(held: Subject, asked: Sequence[Asked]) -> list[dict[str, Any]]:
                 found.append(
                     {
                         "kind": one.kind,
+                        "about": [*one.about[place][0], str(held.labels[one.about[place][1]])],
                         "truth": float(truth[place]),
                         "estimate": float(pooled.estimates[place]),
                         "error": float(errors[place]),

@@ -17,7 +17,7 @@ knows who has what, and at least what the buckets show:
     h_fx = Σ_r (z_rf - m_f)² p_rx (1 - p_rx) - Σ_g S/(S-1) [Σ_r z_rf² w_rx - (Σ_r z_rf w_rx)² / Σ_r w_rx],
 
 with w = q (1 - q). A ⊗ C is scaled from both sides to have this diagonal. Equations are solved by conjugate gradients;
-levels are eliminated, which leaves W (τ² W + I)^-1 in the place of W_s.
+levels are eliminated, which leaves W (T W + I)^-1 in the place of W_s, T having their variances.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Pair = tuple[Floats, Floats]  # slopes (features x values) and levels (strata x 
 
 @dataclass(frozen=True)
 class Variances:
-    """The variance of slopes, by feature and value, and that of levels."""
+    """The variance of slopes, by feature and value, and that of levels, by stratum and value."""
 
     slopes: Floats
-    levels: float
+    levels: Floats
 
 
 @dataclass(frozen=True)
@@ -280,8 +280,8 @@ class System:
         self._means = design.means.astype(np.float64)
         self.slopes = 1 / variances.slopes
         self.levels = 1 / variances.levels
-        self._inverse = np.linalg.inv(curvature.between + self.levels * np.eye(design.kinds))
-        left = self._inverse @ curvature.between * self.levels
+        self._inverse = np.linalg.inv(curvature.between + self.levels[:, :, None] * np.eye(design.kinds))
+        left = self.levels[:, :, None] * (self._inverse @ curvature.between)
         self._left = (left + left.transpose(0, 2, 1)) / 2
         self._prepare()
 
