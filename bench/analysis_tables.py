@@ -30,6 +30,7 @@ from dalenius.release.folder import ReleaseFolder, open_release
 KINDS = ("cell", "share", "coefficient")
 _SELECTIVITY = 0.05
 _LEAST_GROUP = 100  # people
+_LEAST_CELL = 5  # people
 _COLUMNS = 3  # of a model, at most
 Bools = npt.NDArray[np.bool_]
 Quantities = Callable[["Coded", Integers], Floats]
@@ -104,11 +105,11 @@ class Asked:
     about: list[tuple[list[str], int]]  # for each its quasi-identifiers and its value
 
 
-def ask(coded: Coded, quantities: int, seed: int) -> list[Asked]:
-    """Random quantities, a third of each kind. `coded` are the rows of the table."""
+def ask(coded: Coded, values: Integers, quantities: int, seed: int) -> list[Asked]:
+    """Random quantities, a third of each kind, of the rows of the table and their values."""
     random = np.random.default_rng(seed)
     third = quantities // 3
-    models = _models(coded, quantities - 2 * third, random)
+    models = _models(coded, values, quantities - 2 * third, random)
     return [_cells(coded, third, random), _shares(coded, third, random), *models]
 
 
@@ -161,7 +162,7 @@ def _matching(rows: Coded, chosen: list[tuple[int, Integers]]) -> Bools:
     return matching
 
 
-def _models(coded: Coded, number: int, random: np.random.Generator) -> list[Asked]:
+def _models(coded: Coded, values: Integers, number: int, random: np.random.Generator) -> list[Asked]:
     """Logit models of one value; an ordered column is a number in them, of any other one value is."""
     models, left = [], number
     while left > 0:
@@ -169,6 +170,8 @@ def _models(coded: Coded, number: int, random: np.random.Generator) -> list[Aske
         columns = random.choice(len(coded.codes), wide, replace=False)
         terms = [_term(coded, int(column), random) for column in columns]
         value = int(random.integers(coded.values))
+        if not all(_has_slope(coded, term, values == value) for term in terms):
+            continue
         about = [([coded.names[column]], value) for column, _ in terms]
         models.append(Asked("coefficient", wide, _Logit(terms, value), about))
         left -= wide
@@ -183,6 +186,16 @@ def _term(coded: Coded, column: int, random: np.random.Generator) -> tuple[int, 
     chosen = np.zeros(kinds)
     chosen[coded.codes[column][random.integers(coded.rows)]] = 1.0
     return column, chosen
+
+
+def _has_slope(coded: Coded, term: tuple[int, Floats], those: Bools) -> bool:
+    """Whether some people of a category have the value, and some do not: else its coefficient is infinite."""
+    column, numbers = term
+    if set(np.unique(numbers)) != {0.0, 1.0}:
+        return True
+    category = numbers[coded.codes[column]] > 0
+    having = int((category & those).sum())
+    return having >= _LEAST_CELL and int(category.sum()) - having >= _LEAST_CELL
 
 
 @dataclass(frozen=True)
@@ -254,5 +267,5 @@ def measured(case: Case, data: Path, quantities: int) -> dict[str, Any]:
     table = case.table(data)
     release = publish(case, table)
     held = subject(case, table, open_release(release.path))
-    found = compare(held, ask(held.truth, quantities, seed=7))
+    found = compare(held, ask(held.truth, held.truth_values, quantities, seed=7))
     return {"case": f"{case.name}, odds {case.odds}", "coverage": coverage(found), "seconds": held.seconds}
