@@ -17,7 +17,7 @@ knows who has what, and at least what the buckets show:
     h_fx = Σ_r (z_rf - m_f)² p_rx (1 - p_rx) - Σ_g S/(S-1) [Σ_r z_rf² w_rx - (Σ_r z_rf w_rx)² / Σ_r w_rx],
 
 with w = q (1 - q). A ⊗ C is scaled from both sides to have this diagonal. Equations are solved by conjugate gradients;
-levels are eliminated, which leaves W (T W + I)^-1 in the place of W_s, T having their variances.
+levels are eliminated, which leaves W (τ² W + I)^-1 in the place of W_s.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Pair = tuple[Floats, Floats]  # slopes (features x values) and levels (strata x 
 
 @dataclass(frozen=True)
 class Variances:
-    """The variance of slopes, by feature and value, and that of levels, by stratum and value."""
+    """The variance of slopes, by feature and value, and that of levels."""
 
     slopes: Floats
-    levels: Floats
+    levels: float
 
 
 @dataclass(frozen=True)
@@ -117,29 +117,27 @@ class Curvature:
     def as_shown(self) -> Floats:
         """Take what buckets show for the second derivatives, less where slopes differ between strata.
 
-        Gives for every feature the standard deviation of slopes' derivatives, as a share of what it is bucket by
-        bucket.
+        Gives for every feature and value the standard deviation of slopes' derivatives, as a share of what it is
+        bucket by bucket.
         """
-        loose = np.sqrt(self._dispersions())[self._design.coding.part_of][:, None]
+        loose = np.sqrt(self._dispersions())[self._design.coding.part_of]
         self.scale = (self.scale / (np.sqrt(self.excess) * loose)).astype(np.float32)
         return 1 / loose
 
     def _dispersions(self) -> Floats:
-        """By part, how much more derivatives differ between strata than within them: 1 if slopes are alike in all."""
+        """By part and value, how much more derivatives differ between strata than within: 1 if slopes are alike."""
         design = self._design
-        apart, total = np.zeros(design.width), np.zeros((design.width, design.kinds))
+        apart, total = np.zeros((2, design.width, design.kinds))
         for stratum, (first, rows) in enumerate(zip(design.first_of_stratum, design.stratum_rows, strict=True)):
             sums = np.zeros((design.width, design.kinds))
             for start in range(first, first + rows, ROWS_AT_ONCE):
                 own = slice(start, min(start + ROWS_AT_ONCE, first + rows))
                 sums += (design.features(own) - design.means[stratum]).T @ self._residuals[own]
-            apart += (sums * sums).sum(axis=1)
+            apart += sums * sums
             total += sums
-        apart -= (total * total).sum(axis=1) / design.strata
-        number = len(design.coding.parts)
-        ratios = np.bincount(design.coding.part_of, weights=apart, minlength=number) / np.maximum(
-            np.bincount(design.coding.part_of, weights=self._shown, minlength=number), 1e-9
-        )
+        apart -= total * total / design.strata
+        members = np.eye(len(design.coding.parts))[:, design.coding.part_of]
+        ratios = (members @ apart) / np.maximum(members @ self._shown, 1e-9)
         dispersions: Floats = 1 + np.maximum(ratios - 1, 0) * design.strata / (design.strata + _FEW_STRATA)
         return dispersions
 
@@ -191,7 +189,7 @@ class Curvature:
         for piece in design.pieces():
             self._add_diagonal(piece, residuals[piece.rows], shares[piece.rows], shown, told)
         plain = np.einsum("cmm,ckk->mk", design.spreads, self.within).astype(np.float64)
-        self._shown = shown.sum(axis=1)
+        self._shown = np.maximum(shown, 0)
         pseudo = _PSEUDO * plain.mean(axis=0) + 1e-9
         seen = np.clip((np.maximum(shown, 0) + pseudo) / (plain + pseudo), *_RANGE)
         whole = np.clip((np.maximum(told, np.maximum(shown, 0)) + pseudo) / (plain + pseudo), *_RANGE)
@@ -280,8 +278,8 @@ class System:
         self._means = design.means.astype(np.float64)
         self.slopes = 1 / variances.slopes
         self.levels = 1 / variances.levels
-        self._inverse = np.linalg.inv(curvature.between + self.levels[:, :, None] * np.eye(design.kinds))
-        left = self.levels[:, :, None] * (self._inverse @ curvature.between)
+        self._inverse = np.linalg.inv(curvature.between + self.levels * np.eye(design.kinds))
+        left = self._inverse @ curvature.between * self.levels
         self._left = (left + left.transpose(0, 2, 1)) / 2
         self._prepare()
 

@@ -107,20 +107,27 @@ class Regression:
     def draw(self, random: np.random.Generator) -> Pair:
         """Slopes and levels that could be behind the release."""
         drawn = np.array([random.choice(_GRID, p=belief) for belief in self._beliefs])
-        pulled = self._pulled[0] - self.design.means.T.astype(np.float64) @ self._pulled[1], self._pulled[1]
-        own = drawn[self.design.coding.part_of][:, None] ** 2, drawn[-1] ** 2
-        h = self._h, np.maximum(np.einsum("skk->sk", self._curvature.between), _LEAST)
-        variances = Variances(*(
-            variance * _stretched(part, pull, strength, variance, random)
-            for part, pull, strength, variance in zip(self.point, pulled, h, own, strict=True)
-        ))
-        system = System(self.design, self._curvature, variances)
+        variances = drawn[self.design.coding.part_of][:, None] ** 2
+        variances = variances * self._stretched(variances, random)
+        system = System(self.design, self._curvature, Variances(variances, float(drawn[-1] ** 2)))
         slopes, levels = self._noise(random)
         held = system.precision(self.point)
         slopes += self._pulled[0] - held[0] + np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
         levels += self._pulled[1] - held[1] + np.sqrt(system.levels) * random.standard_normal(levels.shape)
         apart = system.solve((slopes, levels))
         return self.point[0] + apart[0], self.point[1] + apart[1]
+
+    def _stretched(self, variances: Floats, random: np.random.Generator) -> Floats:
+        """By how much the variance of each slope is larger or smaller than that of its part."""
+        pulled, h = self._pulled[0] - self.design.means.T.astype(np.float64) @ self._pulled[1], self._h
+        seen = (h * self.point[0] + pulled) ** 2 / np.maximum(h, _LEAST)
+        best, chosen = np.full(h.shape, -np.inf), np.ones(h.shape)
+        for factor, prior in zip(_FACTORS, _PRIOR, strict=True):
+            wider = 1 + h * variances * factor
+            score = prior - 0.5 * np.log(wider) - 0.5 * seen / wider + random.gumbel(size=h.shape)
+            chosen = np.where(score > best, factor, chosen)
+            best = np.maximum(score, best)
+        return chosen
 
     def _noise(self, random: np.random.Generator) -> Pair:
         """A deviate of the derivative: that of each bucket times a normal number, and one of what totals tell."""
@@ -135,20 +142,6 @@ class Regression:
         return slopes + means.T @ totals, totals
 
 
-def _stretched(
-    point: Floats, pulled: Floats, h: Floats, variance: Floats, random: np.random.Generator
-) -> Floats:
-    """By how much the variance of each slope or level is larger or smaller than what is usual in its part."""
-    seen = (h * point + pulled) ** 2 / np.maximum(h, _LEAST)
-    best, chosen = np.full(h.shape, -np.inf), np.ones(h.shape)
-    for factor, prior in zip(_FACTORS, _PRIOR, strict=True):
-        wider = 1 + h * variance * factor
-        score = prior - 0.5 * np.log(wider) - 0.5 * seen / wider + random.gumbel(size=h.shape)
-        chosen = np.where(score > best, factor, chosen)
-        best = np.maximum(score, best)
-    return chosen
-
-
 def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | None = None) -> Regression:
     """Fit to the buckets of a design."""
     counts = design.candidates.counts()
@@ -157,7 +150,7 @@ def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | N
     own = design.compositions + _PSEUDO * share
     point: Pair = (np.zeros((design.width, design.kinds)), np.log(own / own.sum(axis=1, keepdims=True)) - base)
     at = _at(design, base, point)
-    deviations, weights = np.full(len(design.coding.parts) + 1, _BELIEVED), _alike(point)
+    deviations, weights = np.full(len(design.coding.parts) + 1, _BELIEVED), np.ones(point[0].shape)
     steps: list[tuple[Pair, Pair]] = []
     for number in range(rounds):
         if number % _RENEWED == 0:
@@ -252,15 +245,15 @@ def _direction(slope: Pair, system: System, steps: list[tuple[Pair, Pair]]) -> P
     return direction
 
 
-def _renewed(design: Design, curvature: Curvature, before: Floats, weights: Pair, point: Pair) -> tuple[Floats, Floats]:
+def _renewed(design: Design, curvature: Curvature, before: Floats, weights: Floats, point: Pair) -> tuple[Floats, Floats]:
     """Every τ, and how well its logarithm is known."""
     part_of = design.coding.part_of
     found = []
     for part, directions in enumerate(curvature.spectra()):
         own = part_of == part
-        squares, excess = float((weights[0][own] * point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
+        squares, excess = float((weights[own] * point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
         found.append(_renewed_one(squares, directions.h.ravel(), 1 / excess, float(before[part])))
-    levels = float((weights[1] * point[1] ** 2).sum())
+    levels = float((point[1] ** 2).sum())
     found.append(_renewed_one(levels, curvature.level_spectrum(), 1.0, float(before[-1])))
     deviations, doubts = np.array(found).T
     return deviations, doubts
@@ -274,14 +267,14 @@ def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> tupl
     return deviation, float(1 / np.sqrt(2 * (expected + 1)))
 
 
-def _believed(design: Design, curvature: Curvature, deviations: Floats, weights: Pair, point: Pair) -> Floats:
+def _believed(design: Design, curvature: Curvature, deviations: Floats, weights: Floats, point: Pair) -> Floats:
     """How probable each τ of the grid is, for every part and for levels. `deviations` are those of the fit."""
     found = []
     for part, directions in enumerate(curvature.spectra()):
         own = design.coding.part_of == part
-        squares = float((weights[0][own] * point[0][own] ** 2).sum())
+        squares = float((weights[own] * point[0][own] ** 2).sum())
         found.append(_posterior(squares, directions.h.ravel(), float(deviations[part])))
-    found.append(_posterior(float((weights[1] * point[1] ** 2).sum()), curvature.level_spectrum(), float(deviations[-1])))
+    found.append(_posterior(float((point[1] ** 2).sum()), curvature.level_spectrum(), float(deviations[-1])))
     return np.array(found)
 
 
@@ -302,16 +295,12 @@ def _log_gamma(numbers: Floats) -> Floats:
     return np.array([math.lgamma(number) for number in numbers])
 
 
-def _alike(point: Pair) -> Pair:
-    return np.ones(point[0].shape), np.ones(point[1].shape)
+def _weights(design: Design, deviations: Floats, point: Pair) -> Floats:
+    """The precision of every slope as a share of its part's: little for slopes that stand out."""
+    relative = point[0] / deviations[design.coding.part_of][:, None]
+    weights: Floats = (_FREEDOM + 1) / (_FREEDOM + relative**2)
+    return weights
 
 
-def _weights(design: Design, deviations: Floats, point: Pair) -> Pair:
-    """The precision of slopes and levels as a share of what is usual: little for those that stand out."""
-    relative = point[0] / deviations[design.coding.part_of][:, None], point[1] / deviations[-1]
-    slopes, levels = ((_FREEDOM + 1) / (_FREEDOM + part**2) for part in relative)
-    return slopes, levels
-
-
-def _variances(design: Design, deviations: Floats, weights: Pair) -> Variances:
-    return Variances(deviations[design.coding.part_of][:, None] ** 2 / weights[0], deviations[-1] ** 2 / weights[1])
+def _variances(design: Design, deviations: Floats, weights: Floats) -> Variances:
+    return Variances(deviations[design.coding.part_of][:, None] ** 2 / weights, float(deviations[-1] ** 2))
