@@ -48,6 +48,7 @@ _LEAST = 1e-26  # a probability
 _PSEUDO = 30.0  # records, that a stratum has beside its own, for its first levels
 _BELIEVED = 0.1  # τ, before anything is seen
 _FACTOR = 6.0  # by which τ² changes at most at a time
+_WIDER = 1.2  # draws scatter by so much more than if slopes were the same for everybody
 _FREEDOM = 2.0  # degrees of freedom of the t distribution that slopes of a part have
 _FACTORS = np.geomspace(1 / 8, 8**4, 21)  # variances of slopes, as shares of what is usual in their part
 _PRIOR = -_FREEDOM / 2 * (np.log(_FACTORS) + 1 / _FACTORS)  # the logarithm of how frequent these are
@@ -111,9 +112,11 @@ class Regression:
         variances = variances * self._stretched(variances, random)
         system = System(self.design, self._curvature, Variances(variances, float(drawn[-1] ** 2)))
         slopes, levels = self._noise(random)
+        slopes += np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
+        levels += np.sqrt(system.levels) * random.standard_normal(levels.shape)
         held = system.precision(self.point)
-        slopes += self._pulled[0] - held[0] + np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
-        levels += self._pulled[1] - held[1] + np.sqrt(system.levels) * random.standard_normal(levels.shape)
+        slopes = _WIDER * slopes + self._pulled[0] - held[0]
+        levels = _WIDER * levels + self._pulled[1] - held[1]
         apart = system.solve((slopes, levels))
         return self.point[0] + apart[0], self.point[1] + apart[1]
 
